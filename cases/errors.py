@@ -1,0 +1,20 @@
+"""Errors whose message is all that a user needs; the command line prints them without a traceback."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class OpconformError(Exception):
+    """Something the user can mend: a wrong name, file, value or option. The command line exits 2."""
+
+
+class CaseIdError(OpconformError):
+    """A case id that cannot be read, or that names nothing."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'x'?` for the nearest of `known`, or nothing."""
+    near = difflib.get_close_matches(word, list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,62 @@
+"""Outcomes and results: what happened when a backend was put to a case, and its line in `results.jsonl`."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, TypeAlias
+
+Level: TypeAlias = Literal["strict", "declared"]
+
+
+class Outcome(enum.StrEnum):
+    """What happened; the names are fixed."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    WRONG_VALUE = "wrong-value"
+    WRONG_SHAPE = "wrong-shape"
+    WRONG_DTYPE = "wrong-dtype"
+    ACCEPTED_INVALID = "accepted-invalid"
+    ERROR = "error"
+    UNSUPPORTED = "unsupported"
+    CRASH = "crash"
+    TIMEOUT = "timeout"
+    WAIVED = "waived"
+    RUNNER_ERROR = "runner-error"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One line of `results.jsonl`; the keys are fixed, what does not apply is None.
+
+    `behaviour` maps each silence that applies to the options that admit the answer. `bound_ratio` is the largest error
+    as a share of the bound. `level` is `declared` where only declared arithmetic admits the answer. `seconds` is the
+    backend's own time for the case, preparing included where this case paid for it.
+    """
+
+    case: str
+    backend: str
+    outcome: Outcome
+    behaviour: Mapping[str, list[str]] = field(default_factory=dict)
+    reason: str | None = None
+    detail: str | None = None
+    bound_ratio: float | None = None
+    level: Level | None = None
+    clauses: tuple[str, ...] = ()
+    case_digest: str | None = None
+    expectation_digest: str | None = None
+    seconds: float | None = None
+
+    def to_json(self) -> str:
+        """Return the result as one line of strict JSON, without the line's end."""
+        return json.dumps(asdict(self), allow_nan=False, separators=(",", ":"))
+
+
+def result_from_json(line: str | bytes) -> Result:
+    """Read one line of `results.jsonl`; ValueError if it is none."""
+    read: Any = json.loads(line)
+    if not isinstance(read, dict) or read.keys() != {f.name for f in fields(Result)}:
+        raise ValueError("not a result: its keys are not those of results.jsonl")
+    return Result(**{**read, "outcome": Outcome(read["outcome"]), "clauses": tuple(read["clauses"])})

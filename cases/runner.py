@@ -1,0 +1,64 @@
+"""What a runner is: the two protocols, and how it says that it does not implement something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+from .elements import Array
+from .model import Program
+
+Reason: TypeAlias = Literal[
+    "operator-version", "type", "shape", "rank", "dynamic", "attribute", "memory", "invalid", "other"
+]
+
+
+class Unsupported(Exception):  # noqa: N818 - it is no error: a backend may leave things out
+    """The backend says that it does not implement this program; the message is the backend's own words."""
+
+    def __init__(self, words: str, reason: Reason = "other") -> None:
+        super().__init__(words)
+        self.reason: Reason = reason
+
+
+class NotInstalled(Exception):  # noqa: N818 - says what to install
+    """The backend's library is not here; the message says what to install."""
+
+
+class Executable(Protocol):
+    """A prepared program."""
+
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
+        """Return the outputs for `inputs`, the arrays of `program.feeds` in their order.
+
+        bfloat16 arrays have the dtype of ml_dtypes. Raises Unsupported, or whatever the backend raises.
+        """
+
+
+class Runner(Protocol):
+    """An adapter to one backend; made once a worker process, without arguments."""
+
+    name: str
+    standards: tuple[str, ...]
+
+    def version(self) -> str:
+        """Return the version of the backend's library."""
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Compile `program`. Raises Unsupported, or whatever the backend raises."""
+
+
+@runtime_checkable
+class Classifies(Protocol):
+    """A runner that knows its library's words for refusals."""
+
+    def reason(self, error: BaseException, /) -> Reason:
+        """Return why the backend refused, as far as its words tell."""
+
+
+@runtime_checkable
+class Describes(Protocol):
+    """A runner that tells more about its backend for `run.json`."""
+
+    def describe(self) -> dict[str, str]:
+        """Return facts such as the device, the instruction set or build options."""

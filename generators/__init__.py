@@ -1,0 +1,1 @@
+"""From a spec's parameter space to concrete cases with expected outputs."""

@@ -1,0 +1,1 @@
+"""The operators' arithmetic, a module a family: the formula, and nothing else."""

@@ -1,0 +1,1 @@
+"""Backends under test: one module each, the isolated worker pool, and the judge."""

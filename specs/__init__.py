@@ -1,0 +1,1 @@
+"""The spec files, and the code that loads, checks and audits them."""
