@@ -48,7 +48,7 @@ class FloatFormat:
 
     @property
     def overflow(self) -> float:
-        """The magnitude from which rounding to nearest gives infinity; infinity itself for float64, whose is beyond it."""
+        """The magnitude from which rounding to nearest gives infinity; infinity for float64, whose is beyond it."""
         if self.emax >= 1023:
             return math.inf
         return math.ldexp(2.0 - self.roundoff, self.emax)
