@@ -1,0 +1,298 @@
+"""Error-carrying arithmetic: each primitive returns the exact result and the error that an implementation may make.
+
+Running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., ch. 3), with the k·u form of
+the bound on sums, which holds for every order of summation (Lange and Rump, BIT 57, 2017). Errors are charged per
+primitive: one rounding for +, - and *, two for / (multiplying by a rounded reciprocal is compliant), the budgets of
+OpenCL's table for functions; nothing where operands carry no error and the result is representable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from ...cases.elements import Array, FloatFormat
+from ...cases.expectation import EXCEPTIONAL, Flag
+from .numbers import Float64, Numbers
+from .rounding import holds, lowest_bit
+from .tensors import Axes, extent, lane_axes, lane_stack
+
+_SLACK = 1 + 2.0**-20  # covers evaluating the errors in float64, and the carrier's own error
+_INFINITE = Flag.POSITIVE_INFINITY | Flag.NEGATIVE_INFINITY
+_SIGNED_ZERO = Flag.NEGATIVE_ZERO | Flag.POSITIVE_ZERO
+
+# Units in the last place, from OpenCL C 3.0, tables of relative error: full profile for 32 and 64 bits, and for half.
+Budget: TypeAlias = tuple[tuple[str, float], ...]
+_WIDE_BUDGET: Budget = (("exp", 3.0), ("log", 3.0), ("sqrt", 3.0))
+_HALF_BUDGET: Budget = (("exp", 2.0), ("log", 2.0), ("sqrt", 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One primitive's share of a certificate: its rule, and the error it added, for every element."""
+
+    rule: str
+    error: Array
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How an implementation computes: the format inside sums, that of every primitive's result, and of the output.
+
+    `flush`: intermediate results below the normal range may become zero. `charges`, if given, collects what each
+    primitive charged.
+    """
+
+    accumulator: FloatFormat
+    storage: FloatFormat
+    output: FloatFormat
+    numbers: Numbers = field(default_factory=Float64)
+    flush: bool = False
+    charges: list[Charge] | None = None
+
+    def context(self) -> AbstractContextManager[object]:
+        """Return the context in which to evaluate; the carrier's precision holds there alone."""
+        return self.numbers.context()
+
+    def lift(self, array: Array) -> Bounded:
+        """Take inputs of shape (lanes, ...); what the storage format can't hold is rounded to it."""
+        values = self.numbers.lift(array)
+        zero = (array == 0) & np.signbit(array)
+        flags = np.where(zero, Flag.NEGATIVE_ZERO, 0).astype(np.uint8)
+        exact = Bounded(self, values, np.zeros(array.shape), flags)
+        held = exact.held_by(self.storage)
+        return exact if held.all() else exact.rounded("convert", np.where(held, 0.0, 1.0))
+
+    def underflow(self, form: FloatFormat) -> float:
+        """Return the absolute error of one rounding in the subnormal range."""
+        return form.tiny if self.flush else max(form.eta / 2, 2.0**-1074)
+
+
+class Bounded:
+    """A tensor of (exact value, admissible error, exceptional outcomes), lanes first.
+
+    `value` is float64 or multiprecision, `error` float64 and finite where the value is, `flags` uint8 bits of Flag.
+    """
+
+    __slots__ = ("arithmetic", "error", "flags", "value")
+    __array_ufunc__ = None
+
+    def __init__(self, arithmetic: Arithmetic, value: Array, error: Array, flags: Array) -> None:
+        self.arithmetic, self.value, self.error, self.flags = arithmetic, value, error, flags
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one lane."""
+        return self.value.shape[1:]
+
+    def floats(self) -> Array:
+        """Return the exact values rounded to float64."""
+        return self.arithmetic.numbers.floats(self.value)
+
+    def held_by(self, form: FloatFormat) -> Array:
+        """Return which exact values the format represents."""
+        return holds(form, self.floats()) & self.arithmetic.numbers.is_float(self.value)
+
+    def rounded(self, rule: str, roundings: Array | float, *, form: FloatFormat | None = None) -> Bounded:
+        """Charge `roundings` unit roundoffs of `form` (the storage format), underflow and overflow included."""
+        form = form or self.arithmetic.storage
+        floats = self.floats()
+        with np.errstate(all="ignore"):
+            largest = np.abs(floats) + self.error
+            charge = np.where(
+                np.equal(roundings, 0), 0.0, roundings * (form.roundoff * largest + self.arithmetic.underflow(form))
+            )
+            error = (self.error + charge) * _SLACK
+            finite = np.isfinite(floats)
+            error = np.where(finite, error, 0.0)
+            flags = self.flags | _overflows(form, floats, error, finite & (charge > 0))
+        if self.arithmetic.charges is not None:
+            self.arithmetic.charges.append(Charge(rule, np.where(finite, charge, 0.0)))
+        return Bounded(self.arithmetic, self.value, error, flags)
+
+    def sum(self, axes: Axes, keepdims: bool) -> Bounded:
+        """Add up along `axes` in the accumulator's format, in any order, then round to storage."""
+        total = self._accumulated(axes)
+        if not keepdims:
+            shape = total.value.shape[:1] + tuple(d for i, d in enumerate(self.shape) if i not in axes)
+            total = Bounded(
+                self.arithmetic, total.value.reshape(shape), total.error.reshape(shape), total.flags.reshape(shape)
+            )
+        if self.arithmetic.accumulator == self.arithmetic.storage:
+            return total
+        exact = (total.error == 0) & total.held_by(self.arithmetic.storage)
+        return total.rounded("round the sum to storage", np.where(exact, 0.0, 1.0))
+
+    def _accumulated(self, axes: Axes) -> Bounded:
+        n, lanes = extent(self, axes), lane_axes(axes)
+        if n == 1:
+            return self
+        arithmetic = self.arithmetic
+        floats = self.floats()
+        with np.errstate(all="ignore"):
+            value = arithmetic.numbers.sum(self.value, lanes)
+            carried = self.error.sum(axis=lanes, keepdims=True)
+            positive = np.where(floats > 0, floats, 0.0).sum(axis=lanes, keepdims=True)
+            negative = np.where(floats < 0, -floats, 0.0).sum(axis=lanes, keepdims=True)
+            magnitude = positive + negative
+            unit = arithmetic.accumulator.roundoff
+            charge = (n - 1) * unit * (magnitude + carried)
+            if arithmetic.flush:
+                charge = charge + n * arithmetic.accumulator.tiny
+            exact = (carried == 0) & self._every_order_is_exact(floats, magnitude, lanes)
+            charge = np.where(exact | ~np.isfinite(charge), 0.0, charge)
+            error = (carried + charge) * _SLACK
+            flags = self._flags_of_sum(floats, positive + error, negative + error, lanes)
+            finite = np.isfinite(magnitude)
+        if arithmetic.charges is not None:
+            arithmetic.charges.append(Charge(f"sum of n={n} in any order: (n-1)·u·Σ|x|, u=2^{_log2(unit)}", charge))
+        return Bounded(arithmetic, value, np.where(finite, error, 0.0), flags)
+
+    def _every_order_is_exact(self, floats: Array, magnitude: Array, lanes: Axes) -> Array:
+        """Return where all partial sums are multiples of the lowest bit that fit the accumulator."""
+        form = self.arithmetic.accumulator
+        lowest = lowest_bit(np.where(np.isfinite(floats), floats, 0.0)).min(axis=lanes, keepdims=True)
+        grid = np.ldexp(1.0, np.minimum(lowest, 1023))
+        fits = (magnitude == 0) | (magnitude <= np.ldexp(1.0, np.clip(lowest + form.precision, -1074, 1023)))
+        floor = form.tiny if self.arithmetic.flush else form.eta
+        return fits & (magnitude <= form.largest) & (grid >= floor)
+
+    def _flags_of_sum(self, floats: Array, positive: Array, negative: Array, lanes: Axes) -> Array:
+        form = self.arithmetic.accumulator
+        union: Array = np.bitwise_or.reduce(self.flags, axis=lanes, keepdims=True)
+        every: Array = np.bitwise_and.reduce(self.flags, axis=lanes, keepdims=True)
+        flags = (union & ~np.uint8(_SIGNED_ZERO)) | (every & np.uint8(_SIGNED_ZERO))
+        finite = np.isfinite(floats).all(axis=lanes, keepdims=True)
+        up, down = _exceeds(form, positive), _exceeds(form, negative)
+        opposed = (up & (floats == -np.inf).any(axis=lanes, keepdims=True)) | (
+            down & (floats == np.inf).any(axis=lanes, keepdims=True)
+        )
+        flags = flags | np.where(finite & up, Flag.POSITIVE_INFINITY, 0) | np.where(finite & down, 2, 0)
+        both = (flags & _INFINITE) == _INFINITE
+        return np.where(both | opposed, flags | Flag.NAN, flags).astype(np.uint8)
+
+    def __truediv__(self, divisor: Bounded | int) -> Bounded:
+        """Divide; a whole number is exact, and by a power of two so is the division, but for underflow."""
+        if isinstance(divisor, int):
+            return self._divided(divisor)
+        with np.errstate(all="ignore"):
+            value = self.value / divisor.value
+            below = np.abs(divisor.floats()) - divisor.error
+            error = (self.error + np.abs(self.arithmetic.numbers.floats(value)) * divisor.error) / below
+            singular = (below <= 0) & (divisor.error > 0)
+            flags = _flip(self.flags, divisor.floats() < 0) | np.where(singular, EXCEPTIONAL, 0)
+            flags = np.where(divisor.flags & EXCEPTIONAL, flags | EXCEPTIONAL | Flag.ZERO, flags)
+        error = np.where(singular, np.inf, np.nan_to_num(error, nan=0.0, posinf=np.inf))
+        return Bounded(self.arithmetic, value, error, flags.astype(np.uint8)).rounded("divide", 2.0)
+
+    def _divided(self, divisor: int) -> Bounded:
+        if divisor == 1:
+            return self
+        with np.errstate(all="ignore"):
+            quotient = Bounded(self.arithmetic, self.value / divisor, self.error / abs(divisor), self.flags)
+        if divisor & (divisor - 1):
+            return quotient.rounded(f"divide by {divisor}: 2·u·|y|", 2.0)
+        exact = (self.error == 0) & quotient.held_by(self.arithmetic.storage)
+        return quotient.rounded(f"divide by {divisor}: u·|y|", np.where(exact, 0.0, 1.0))
+
+    def __neg__(self) -> Bounded:
+        return Bounded(self.arithmetic, -self.value, self.error, _flip(self.flags, np.True_))
+
+    def __add__(self, other: Bounded) -> Bounded:
+        return self.stack([other]).sum((0,), keepdims=False)
+
+    def __sub__(self, other: Bounded) -> Bounded:
+        return self + (-other)
+
+    def __mul__(self, other: Bounded) -> Bounded:
+        """Multiply, lane by lane, with broadcasting."""
+        a, b = (_half(self.stack([other]), i) for i in (0, 1))
+        with np.errstate(all="ignore"):
+            value = a.value * b.value
+            x, y = np.abs(a.floats()), np.abs(b.floats())
+            error = np.nan_to_num(x * b.error) + np.nan_to_num(y * a.error) + a.error * b.error
+            flags = _flip(a.flags, b.floats() < 0) | _flip(b.flags, a.floats() < 0)
+            eta = self.arithmetic.storage.eta
+            vague = ((a.flags & _INFINITE > 0) & (y <= b.error + eta)) | (
+                (b.flags & _INFINITE > 0) & (x <= a.error + eta)
+            )
+            flags = np.where(vague, flags | EXCEPTIONAL, flags) & ~np.uint8(_SIGNED_ZERO)
+        product = Bounded(self.arithmetic, value, error, flags.astype(np.uint8))
+        exact = (error == 0) & product.held_by(self.arithmetic.storage)
+        return product.rounded("multiply", np.where(exact, 0.0, 1.0))
+
+    def exp(self) -> Bounded:
+        """Return e to the power of every element."""
+        value = self.arithmetic.numbers.apply("exp", self.value)
+        with np.errstate(all="ignore"):
+            error = np.where(self.error == 0, 0.0, np.abs(self.arithmetic.numbers.floats(value)) * np.expm1(self.error))
+        flags = np.where(self.flags & Flag.NEGATIVE_INFINITY, self.flags | Flag.ZERO, self.flags) & ~np.uint8(2)
+        return self._function("exp", value, error, flags)
+
+    def log(self) -> Bounded:
+        """Return the natural logarithm of every element; where the error reaches zero, anything."""
+        floats = self.floats()
+        with np.errstate(all="ignore"):
+            outside = (self.error > 0) & (self.error >= floats)
+            error = np.where(self.error == 0, 0.0, np.where(outside, np.inf, -np.log1p(-self.error / floats)))
+            value = self.arithmetic.numbers.apply("log", self.value)
+        flags = np.where(outside, self.flags | Flag.NEGATIVE_INFINITY | Flag.NAN, self.flags)
+        return self._function("log", value, error, flags)
+
+    def sqrt(self) -> Bounded:
+        """Return the square root of every element."""
+        floats = self.floats()
+        value = self.arithmetic.numbers.apply("sqrt", self.value)
+        root = self.arithmetic.numbers.floats(value)
+        with np.errstate(all="ignore"):
+            below = np.sqrt(np.maximum(floats - self.error, 0.0))
+            above = np.sqrt(floats + self.error)
+            error = np.where(self.error == 0, 0.0, np.maximum(root - below, above - root) * _SLACK)
+        flags = np.where(self.error > floats, self.flags | Flag.NAN, self.flags)
+        return self._function("sqrt", value, error, flags)
+
+    def _function(self, name: str, value: Array, error: Array, flags: Array) -> Bounded:
+        budget = dict(_HALF_BUDGET if self.arithmetic.storage.precision < 24 else _WIDE_BUDGET)
+        flags = (flags & ~np.uint8(_SIGNED_ZERO)).astype(np.uint8)
+        # an ulp is at most two unit roundoffs of the value
+        return Bounded(self.arithmetic, value, error, flags).rounded(name, 2 * budget[name])
+
+    def stack(self, others: Sequence[Bounded]) -> Bounded:
+        """Broadcast this tensor and `others` to one shape and stack them along a new first axis."""
+        every = [self, *others]
+        return Bounded(
+            self.arithmetic,
+            lane_stack([t.value for t in every]),
+            lane_stack([t.error for t in every]),
+            lane_stack([t.flags for t in every]),
+        )
+
+
+def _half(pair: Bounded, index: int) -> Bounded:
+    return Bounded(pair.arithmetic, pair.value[:, index], pair.error[:, index], pair.flags[:, index])
+
+
+def _flip(flags: Array, negative: Array | np.bool_) -> Array:
+    """Exchange what the flags say of plus and minus where `negative`."""
+    kept = flags & ~np.uint8(_INFINITE | _SIGNED_ZERO)
+    swapped = kept | ((flags & 1) << 1) | ((flags & 2) >> 1) | ((flags & 32) << 1) | ((flags & 64) >> 1)
+    return np.where(negative, swapped, flags).astype(np.uint8)
+
+
+def _exceeds(form: FloatFormat, magnitude: Array) -> Array:
+    """Return where a magnitude may round to infinity."""
+    return magnitude >= form.overflow if np.isfinite(form.overflow) else magnitude > form.largest
+
+
+def _overflows(form: FloatFormat, floats: Array, error: Array, where: Array) -> Array:
+    up = where & _exceeds(form, floats + error)
+    down = where & _exceeds(form, error - floats)
+    return np.where(up, np.uint8(1), np.uint8(0)) | np.where(down, np.uint8(2), np.uint8(0))
+
+
+def _log2(power: float) -> int:
+    return int(np.log2(power))

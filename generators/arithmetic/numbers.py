@@ -1,0 +1,112 @@
+"""The carriers of exact values: float64 for results of 32 bits and less, multiprecision for float64 results."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
+
+import gmpy2
+import numpy as np
+
+from ...cases.elements import Array
+from .tensors import Axes
+
+_PRECISION = 160  # bits: three times float64's, so that the carrier's own error is below 2**-100 of any bound
+
+
+class Numbers(Protocol):
+    """How exact values are carried and computed with; +, -, * and / are those of the arrays."""
+
+    name: str
+
+    def context(self) -> AbstractContextManager[object]:
+        """Return the context in which the carrier's precision holds."""
+
+    def lift(self, array: Array) -> Array:
+        """Return a float array's values in this carrier."""
+
+    def floats(self, values: Array) -> Array:
+        """Return values rounded to float64."""
+
+    def sum(self, values: Array, axes: Axes) -> Array:
+        """Add up along `axes`, which stay with extent 1."""
+
+    def apply(self, function: str, values: Array) -> Array:
+        """Return `exp`, `log` or `sqrt` of every value."""
+
+    def is_float(self, values: Array) -> Array:
+        """Return which values are float64 numbers exactly."""
+
+
+class Float64:
+    """Values in float64; for results of 32 bits and less its own error is below 2**-28 of the bound."""
+
+    name = "float64"
+
+    def context(self) -> AbstractContextManager[object]:
+        """Need none."""
+        return nullcontext()
+
+    def lift(self, array: Array) -> Array:
+        """Widen, which is exact."""
+        return array.astype(np.float64)
+
+    def floats(self, values: Array) -> Array:
+        """Return the values themselves."""
+        return values
+
+    def sum(self, values: Array, axes: Axes) -> Array:
+        """Add up along `axes`, which stay with extent 1."""
+        return np.asarray(values.sum(axis=axes, keepdims=True))
+
+    def apply(self, function: str, values: Array) -> Array:
+        """Return `exp`, `log` or `sqrt`, correctly rounded: NumPy's differ between processors in the last bit."""
+        return self.floats_of(Multiprecision().apply(function, Multiprecision().lift(values)))
+
+    @staticmethod
+    def floats_of(values: Array) -> Array:
+        """Round multiprecision values to float64."""
+        return Multiprecision().floats(values)
+
+    def is_float(self, values: Array) -> Array:
+        """Return True for all."""
+        return np.ones(values.shape, bool)
+
+
+class Multiprecision:
+    """Values in object arrays of 160-bit gmpy2.mpfr, whose exponents do not run out."""
+
+    name = "mpfr160"
+
+    def context(self) -> AbstractContextManager[object]:
+        """Return a context of 160 bits for this thread."""
+        local: AbstractContextManager[object] = gmpy2.context(precision=_PRECISION)
+        return local
+
+    def lift(self, array: Array) -> Array:
+        """Widen, which is exact."""
+        return self._map(gmpy2.mpfr, array.astype(np.float64).astype(object))
+
+    def floats(self, values: Array) -> Array:
+        """Round to nearest float64."""
+        return self._map(float, values).astype(np.float64)
+
+    def sum(self, values: Array, axes: Axes) -> Array:
+        """Add up along `axes`, one after the other: object arrays take one at a time."""
+        for axis in axes:
+            values = np.add.reduce(values, axis=axis, keepdims=True, initial=gmpy2.mpfr(0) if not values.size else None)
+        return values
+
+    def apply(self, function: str, values: Array) -> Array:
+        """Return `exp`, `log` or `sqrt` of every value, correctly rounded to 160 bits."""
+        with self.context():
+            return self._map(getattr(gmpy2, function), values)
+
+    def is_float(self, values: Array) -> Array:
+        """Return which values float64 holds exactly; NaN is held."""
+        return self._map(lambda v: bool(v == float(v) or v != v), values).astype(bool)  # noqa: PLR0124 - NaN
+
+    @staticmethod
+    def _map(function: object, values: Array) -> Array:
+        mapped = np.frompyfunc(function, 1, 1)(values)  # type: ignore[call-overload]
+        return np.asarray(mapped, object).reshape(values.shape)

@@ -1,0 +1,51 @@
+"""What every number type offers to references: tensors with a leading lane axis that the formula does not see.
+
+A lane is one case. The cases of a program are stacked along axis 0, so that one evaluation of a reference serves all
+of them; axes and shapes in a reference are those of one lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, Self, TypeAlias
+
+import numpy as np
+
+from ...cases.elements import Array
+from ...cases.model import count
+
+Axes: TypeAlias = tuple[int, ...]
+
+
+class Tensor(Protocol):
+    """The primitives that all number types share; those of real numbers alone are in Bounded."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one lane."""
+
+    def sum(self, axes: Axes, keepdims: bool) -> Self:
+        """Add up the elements along `axes`, in any order."""
+
+    def __truediv__(self, divisor: int, /) -> Self:
+        """Divide by a positive whole number that the formula knows exactly."""
+
+    def stack(self, others: Sequence[Self]) -> Self:
+        """Broadcast this tensor and `others` to one shape and stack them along a new first axis."""
+
+
+def extent(tensor: Tensor, axes: Axes) -> int:
+    """Return how many elements are reduced into one along `axes`."""
+    return count(tuple(tensor.shape[a] for a in axes))
+
+
+def lane_axes(axes: Axes) -> Axes:
+    """Return `axes` of a lane as axes of the array with its leading lane axis."""
+    return tuple(a + 1 for a in axes)
+
+
+def lane_stack(arrays: Sequence[Array]) -> Array:
+    """Broadcast arrays lane by lane, NumPy's rule for the rest of the shape, and stack them along axis 1."""
+    rank = max(a.ndim for a in arrays)
+    padded = [a.reshape(a.shape[:1] + (1,) * (rank - a.ndim) + a.shape[1:]) for a in arrays]
+    return np.stack(np.broadcast_arrays(*padded), axis=1)

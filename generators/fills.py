@@ -1,0 +1,231 @@
+"""Recipes for input tensors, each aimed at a tier of the judgement or at a mistake that backends make.
+
+All numbers are built from whole numbers and powers of two, so that the same id gives the same bytes everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+
+from ..cases.elements import Array, ElementType
+from ..cases.errors import OpconformError
+from ..cases.model import count
+from .random import Draw
+
+
+@dataclass(frozen=True)
+class Blank:
+    """The tensor to fill: its type, shape, and how many elements are added up into one of the result."""
+
+    type: ElementType
+    shape: tuple[int, ...]
+    terms: int
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return count(self.shape)
+
+
+Recipe: TypeAlias = Callable[[Blank, Draw], Array]
+
+
+def ramp(blank: Blank, _draw: Draw) -> Array:
+    """Different whole numbers, in order, so that a wrong axis or stride shows; they begin anew where the type ends."""
+    limit = 1 << blank.type.format.precision if blank.type.format else blank.type.largest // max(blank.terms, 1)
+    period = min(max(limit, 1), 1 << 20)
+    numbers = np.arange(blank.size) % period
+    return numbers - min(blank.size, period) // 2 if blank.type.kind != "unsigned" else numbers
+
+
+def uniform(blank: Blank, draw: Draw) -> Array:
+    """Floats with full significands in [-1, 1); integers up to 1,000 in magnitude whose sums fit the type."""
+    if blank.type.format:
+        p = blank.type.format.precision
+        return np.ldexp(draw.between(-(1 << p), (1 << p) - 1, blank.size).astype(np.float64), -p)
+    return _whole(blank, draw, min(1000, blank.type.largest // max(blank.terms, 1)))
+
+
+def lattice(blank: Blank, draw: Draw) -> Array:
+    """Whole numbers small enough for every partial sum to be exact in the type itself (tier T0)."""
+    terms = max(blank.terms, 1)
+    room = 1 << blank.type.format.precision if blank.type.format else min(blank.type.largest, 1 << 20)
+    return _whole(blank, draw, max(1, room // terms))
+
+
+def cancelling(blank: Blank, draw: Draw) -> Array:
+    """Pairs that cancel up to the last bits, in an order drawn at random."""
+    form = blank.type.float_format
+    significand = draw.between(1 << (form.precision - 1), (1 << form.precision) - 1, (blank.size + 1) // 2)
+    pairs = np.stack([significand, -significand + draw.between(-2, 2, significand.size)], axis=1).reshape(-1)
+    pairs = np.clip(pairs, -(1 << form.precision) + 1, (1 << form.precision) - 1)
+    order = np.argsort(draw.bits(pairs.size), kind="stable")
+    return np.ldexp(pairs[order][: blank.size].astype(np.float64), -form.precision)
+
+
+def mixed(blank: Blank, draw: Draw) -> Array:
+    """Full significands over forty powers of two, or as many as the type has."""
+    form = blank.type.float_format
+    significand = draw.between(1 << (form.precision - 1), (1 << form.precision) - 1, blank.size)
+    exponent = draw.between(max(-20, form.emin + 1), min(20, form.emax - 5), blank.size) - form.precision
+    return _signed(np.ldexp(significand.astype(np.float64), exponent), draw)
+
+
+def large(blank: Blank, draw: Draw) -> Array:
+    """Numbers as large as the type allows without any partial sum leaving it."""
+    terms = max(blank.terms, 1)
+    if not blank.type.format:
+        return _whole(blank, draw, blank.type.largest // terms)
+    form = blank.type.format
+    exponent = form.emax - 1 - (terms - 1).bit_length()
+    significand = draw.between(1 << (form.precision - 1), (1 << form.precision) - 1, blank.size)
+    return _signed(np.ldexp(significand.astype(np.float64), exponent - form.precision + 1), draw)
+
+
+def overflow(blank: Blank, draw: Draw) -> Array:
+    """Numbers of one sign whose sum leaves the type where two or more are added up, though the mean fits."""
+    form = blank.type.float_format
+    top = 1 << form.precision
+    significand = draw.between(top * 5 // 8, top * 7 // 8, blank.size)
+    return np.ldexp(significand.astype(np.float64), form.emax - form.precision + 1)
+
+
+def subnormal(blank: Blank, draw: Draw) -> Array:
+    """Subnormal numbers of both signs, among them zero and the smallest."""
+    form = blank.type.float_format
+    top = (1 << (form.precision - 1)) - 1
+    return np.ldexp(draw.between(-top, top, blank.size).astype(np.float64), form.emin - form.precision + 1)
+
+
+def nan(blank: Blank, draw: Draw) -> Array:
+    """One NaN among uniform numbers."""
+    return _placed(blank, draw, (np.nan,))
+
+
+def infinity(blank: Blank, draw: Draw) -> Array:
+    """One infinity of either sign among uniform numbers."""
+    return _placed(blank, draw, (np.inf if draw.below(2, 1)[0] else -np.inf,))
+
+
+def infinities(blank: Blank, draw: Draw) -> Array:
+    """Both infinities among uniform numbers."""
+    return _placed(blank, draw, (np.inf, -np.inf))
+
+
+def special(blank: Blank, draw: Draw) -> Array:
+    """Half of the elements zeros of both signs, infinities, NaN, extremes; the rest uniform."""
+    form = blank.type.float_format
+    pool = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, form.tiny, -form.eta, form.eta])
+    rest = np.asarray(uniform(blank, draw), np.float64)
+    return np.where(draw.below(2, blank.size) == 0, pool[draw.below(pool.size, blank.size)], rest)
+
+
+def negative_zero(blank: Blank, _draw: Draw) -> Array:
+    """Minus zero throughout."""
+    return np.full(blank.size, -0.0)
+
+
+def ones(blank: Blank, _draw: Draw) -> Array:
+    """One throughout."""
+    return np.ones(blank.size, np.int64)
+
+
+def maximum(blank: Blank, _draw: Draw) -> Array:
+    """The largest value of an integer type throughout: the sum does not fit, the mean does."""
+    return np.full(blank.size, blank.type.largest, object)
+
+
+def halves(blank: Blank, _draw: Draw) -> Array:
+    """Neighbours, below and above zero, even and odd first: means that lie half-way between two integers."""
+    index = np.arange(blank.size)
+    numbers = 3 + index // 2 + index % 2
+    return np.where(index // 2 % 2 == 1, 1 - numbers, numbers) if blank.type.kind == "signed" else numbers
+
+
+def beyond_2_53(blank: Blank, draw: Draw) -> Array:
+    """Odd integers just beyond 2**53, which float64 doesn't hold."""
+    return (1 << 53) + 1 + 2 * draw.below(64, blank.size)
+
+
+def unsigned_high(blank: Blank, draw: Draw) -> Array:
+    """Numbers beyond the signed range in turn with zeros: the sum fits the unsigned type, not the signed one."""
+    high = np.full(blank.size, blank.type.largest, object) - draw.below(min(1000, blank.type.largest // 4), blank.size)
+    return np.where(np.arange(blank.size) % 2 == 0, high, 0)
+
+
+RECIPES: Mapping[str, Recipe] = MappingProxyType(
+    {
+        "ramp": ramp,
+        "uniform": uniform,
+        "lattice": lattice,
+        "cancelling": cancelling,
+        "mixed": mixed,
+        "large": large,
+        "overflow": overflow,
+        "subnormal": subnormal,
+        "nan": nan,
+        "infinity": infinity,
+        "infinities": infinities,
+        "special": special,
+        "negative-zero": negative_zero,
+        "ones": ones,
+        "maximum": maximum,
+        "halves": halves,
+        "beyond-2^53": beyond_2_53,
+        "unsigned-high": unsigned_high,
+    }
+)
+
+UNDRAWN = frozenset({"ramp", "negative-zero", "ones", "maximum", "halves"})  # the same at every draw
+_FLOAT_ONLY = frozenset(
+    {"cancelling", "mixed", "overflow", "subnormal", "nan", "infinity", "infinities", "special", "negative-zero"}
+)
+_INTEGER_ONLY = frozenset({"maximum", "halves", "beyond-2^53", "unsigned-high"})
+
+
+def suits(name: str, element: ElementType) -> bool:
+    """Return whether a recipe makes sense for an element type."""
+    if element.kind == "float":
+        return name not in _INTEGER_ONLY
+    if name == "beyond-2^53":
+        return element.bits == 64
+    if name == "unsigned-high":
+        return element.kind == "unsigned"
+    return name not in _FLOAT_ONLY and (element.is_integer or name in ("ramp", "ones"))
+
+
+def fill(name: str, blank: Blank, draw: Draw) -> Array:
+    """Return an array of the blank's type and shape. Raises OpconformError where the recipe doesn't suit the type."""
+    recipe = RECIPES.get(name)
+    if recipe is None:
+        raise OpconformError(f"no fill is called {name!r}; there are {', '.join(RECIPES)}")
+    if not suits(name, blank.type):
+        raise OpconformError(f"fill {name!r} makes no sense for {blank.type.name}")
+    numbers = recipe(blank, draw)
+    if blank.type.kind == "bool":
+        numbers = np.asarray(numbers) % 2 == 1
+    with np.errstate(invalid="ignore"):
+        return np.asarray(numbers).astype(blank.type.dtype).reshape(blank.shape)
+
+
+def _whole(blank: Blank, draw: Draw, limit: int) -> Array:
+    low = 0 if blank.type.kind == "unsigned" else -limit
+    if limit < 1 << 62:
+        return draw.between(low, limit, blank.size)
+    return np.array([low + int(word) % (limit - low + 1) for word in draw.bits(blank.size)], object)
+
+
+def _signed(magnitudes: Array, draw: Draw) -> Array:
+    return np.where(draw.below(2, magnitudes.size) == 0, magnitudes, -magnitudes)
+
+
+def _placed(blank: Blank, draw: Draw, values: tuple[float, ...]) -> Array:
+    numbers = np.asarray(uniform(blank, draw), np.float64)
+    places = np.argsort(draw.bits(blank.size), kind="stable")[: len(values)]
+    numbers[places] = values[: places.size]
+    return numbers
