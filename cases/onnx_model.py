@@ -1,0 +1,170 @@
+"""Programs as ONNX models: one node, in the lowest IR version that the opset allows."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TensorProto,
+    TensorShapeProto,
+    TypeProto,
+    ValueInfoProto,
+)
+from onnx.helper import VERSION_TABLE
+
+from .elements import Array, element_type
+from .model import Attribute, AttributeKind, Dims, Input, Output, Program
+
+_IR_COLUMN = 1
+_OPSET_COLUMN = {"": 2, "ai.onnx.ml": 3, "ai.onnx.preview.training": 4}
+_FIRST_IR_OF_FREE_INITIALIZERS = 4
+"""From this IR version on an initializer need not be a graph input as well."""
+
+# ONNX has no boolean attributes: standards that have them write 0 and 1.
+_ATTRIBUTE_FIELDS: dict[AttributeKind, tuple[AttributeProto.AttributeType, str]] = {
+    "int": (AttributeProto.INT, "i"),
+    "boolean": (AttributeProto.INT, "i"),
+    "float": (AttributeProto.FLOAT, "f"),
+    "string": (AttributeProto.STRING, "s"),
+    "ints": (AttributeProto.INTS, "ints"),
+    "floats": (AttributeProto.FLOATS, "floats"),
+    "strings": (AttributeProto.STRINGS, "strings"),
+}
+
+
+def onnx_model(program: Program) -> ModelProto:
+    """Return `program` as a model of one node; equal programs give equal bytes.
+
+    Constants are initializers, omitted inputs empty names. Outputs declare their rank with dimension names that occur
+    nowhere else, and no shape where `rank` is None. Nothing is checked, so that invalid programs can be put to a
+    backend too. ValueError for a program of another standard.
+    """
+    if program.operator.standard != "onnx":
+        raise ValueError(f"{program.operator} has no ONNX model: it is no ONNX operator")
+    opset = opset_of(program)
+    ir = ir_version(program.operator.domain, opset)
+    return ModelProto(
+        ir_version=ir,
+        producer_name="opconform",
+        graph=_graph(program, ir),
+        opset_import=[OperatorSetIdProto(domain=program.operator.domain, version=opset)],
+    )
+
+
+def onnx_bytes(program: Program) -> bytes:
+    """Return the model of `program` serialized, with the same bytes every time."""
+    serialized: bytes = onnx_model(program).SerializeToString(deterministic=True)
+    return serialized
+
+
+def feed_names(program: Program) -> tuple[str, ...]:
+    """Return the names of the graph inputs that are given at each run, in the order of `program.feeds`."""
+    return tuple(i.name for i in program.feeds)
+
+
+def output_names(program: Program) -> tuple[str, ...]:
+    """Return the names of the graph outputs, in order."""
+    return tuple(o.name for o in program.outputs)
+
+
+def feeds(program: Program, inputs: Sequence[Array]) -> dict[str, Array]:
+    """Return the arrays of a case by the names of the graph inputs; ValueError if there are too few or too many."""
+    return dict(zip(feed_names(program), inputs, strict=True))
+
+
+def opset_of(program: Program) -> int:
+    """Return the opset of the operator's domain that carries `program`: its own, else the operator's version."""
+    return int(program.operator.version) if program.opset is None else program.opset
+
+
+@functools.cache
+def ir_version(domain: str, opset: int) -> int:
+    """Return the lowest IR version that `opset` of `domain` was released with.
+
+    An opset that the installed onnx does not know yet gets the newest IR version it knows, a domain that it does not
+    know the oldest.
+    """
+    releases: list[tuple[Any, ...]] = [tuple(row) for row in VERSION_TABLE]
+    column = _OPSET_COLUMN.get(domain)
+    if column is None:
+        return min(int(row[_IR_COLUMN]) for row in releases)
+    carrying = [int(row[_IR_COLUMN]) for row in releases if len(row) > column and row[column] >= opset]
+    return min(carrying) if carrying else max(int(row[_IR_COLUMN]) for row in releases)
+
+
+def _graph(program: Program, ir: int) -> GraphProto:
+    given = [i for i in program.inputs if i is not None]
+    declared = given if ir < _FIRST_IR_OF_FREE_INITIALIZERS else [i for i in given if i.constant is None]
+    taken = {d for i in given for d in i.dims}
+    return GraphProto(
+        name=program.operator.name,
+        node=[_node(program)],
+        input=[_value(i.name, i.type, i.dims) for i in declared],
+        output=[_value(o.name, o.type, _fresh_dims(o, taken)) for o in program.outputs],
+        initializer=[_initializer(i) for i in given if i.constant is not None],
+    )
+
+
+def _node(program: Program) -> NodeProto:
+    return NodeProto(
+        name=program.operator.name,
+        op_type=program.operator.name,
+        domain=program.operator.domain,
+        input=[i.name if i is not None else "" for i in program.inputs],
+        output=output_names(program),
+        attribute=[_attribute(a) for a in program.attributes],
+    )
+
+
+def _attribute(attribute: Attribute) -> AttributeProto:
+    # helper.make_attribute would guess the type from the value, and an empty list has none.
+    type_, field = _ATTRIBUTE_FIELDS[attribute.kind]
+    content: Any = attribute.value
+    if attribute.kind == "string":
+        content = content.encode()
+    elif attribute.kind == "strings":
+        content = [c.encode() for c in content]
+    elif type_ == AttributeProto.INT:
+        content = int(content)
+    written: dict[str, Any] = {"name": attribute.name, "type": type_, field: content}
+    return AttributeProto(**written)
+
+
+def _value(name: str, type_: str, dims: Dims | None) -> ValueInfoProto:
+    tensor = TypeProto.Tensor(elem_type=element_type(type_).onnx)
+    if dims is not None:
+        # Given even if it is empty: a missing shape means any rank, an empty one rank 0.
+        tensor.shape.CopyFrom(TensorShapeProto(dim=[_dimension(d) for d in dims]))
+    return ValueInfoProto(name=name, type=TypeProto(tensor_type=tensor))
+
+
+def _dimension(size: int | str) -> TensorShapeProto.Dimension:
+    if isinstance(size, str):
+        return TensorShapeProto.Dimension(dim_param=size)
+    return TensorShapeProto.Dimension(dim_value=size)
+
+
+def _fresh_dims(output: Output, taken: Iterable[int | str]) -> Dims | None:
+    if output.rank is None:
+        return None
+    stem = f"{output.name}_dim"
+    while any(str(name).startswith(stem) for name in taken):
+        stem += "_"
+    return tuple(f"{stem}{axis}" for axis in range(output.rank))
+
+
+def _initializer(given: Input) -> TensorProto:
+    # Raw bytes are how every type can be written alike, those that NumPy lacks included.
+    return TensorProto(
+        name=given.name,
+        data_type=element_type(given.type).onnx,
+        dims=[int(d) for d in given.dims],
+        raw_data=given.constant,
+    )
