@@ -1,0 +1,96 @@
+"""ONNX programs on the reference evaluator that the onnx package brings; a backend under test, not an oracle."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..cases.elements import Array
+from ..cases.model import Program
+from ..cases.onnx_model import feeds, onnx_model
+from ..cases.runner import Executable, Reason, Unsupported
+from .words import Words, meaning
+
+WORDS = (
+    Words(r"No registered schema for operator", "operator-version", plain=True),
+    Words(r"(No registered|Not registered|No default|No) implementation for operator", "operator-version", plain=True),
+    Words(r"No implementation was found for node type", "operator-version", plain=True),
+    Words(r"Node type '.*' from domain '.*' is unknown", "operator-version", plain=True),
+    Words(r"not supported for the input types|Invalid integer data type", "type"),
+    Words(r"[Uu]nable to allocate", "memory"),
+    Words(r"broadcast", "shape"),
+    Words(r"Attribute '.*' is expected|got an unexpected keyword argument", "attribute"),
+    Words(r"is out of bounds for array of dimension|duplicate value in 'axis'", "invalid"),
+    Words(r"missing \d+ required positional argument|Issues with types", "invalid"),
+)
+"""The words of onnx 1.16 to 1.23, and of the NumPy below it."""
+
+
+class OnnxReference:
+    """onnx.reference.ReferenceEvaluator, without NumPy's warnings."""
+
+    name = "onnx-reference"
+    standards: tuple[str, ...] = ("onnx",)
+
+    def __init__(self) -> None:
+        import onnx.reference  # noqa: PLC0415 - only a worker that runs it pays for it
+
+        self._library: Any = onnx
+
+    def version(self) -> str:
+        """Return onnx's version."""
+        return str(self._library.__version__)
+
+    def describe(self) -> dict[str, str]:
+        """Return the version of the NumPy that computes."""
+        return {"numpy": np.__version__}
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Make an evaluator for `program`. Raises Unsupported, or the evaluator's own error."""
+        try:
+            evaluator = self._library.reference.ReferenceEvaluator(onnx_model(program))
+        except Exception as error:
+            self.refuse_if_plain(error)
+            raise
+        return _Evaluator(self, evaluator, program)
+
+    def reason(self, error: BaseException, /) -> Reason:
+        """Return why the evaluator refused, as far as its words tell."""
+        if isinstance(error, MemoryError):
+            return "memory"
+        # "Issues with types" is raised from the error that says which.
+        for told in (error.__cause__, error):
+            if found := meaning(WORDS, str(told)):
+                return found.reason
+        return "other"
+
+    def refuse_if_plain(self, error: Exception) -> None:
+        """Raise Unsupported if `error` says no more than "not implemented"."""
+        found = meaning(WORDS, str(error))
+        if isinstance(error, NotImplementedError) or (found is not None and found.plain):
+            # A list of everything that is implemented follows on the next lines.
+            words = str(error).partition("\n")[0] or type(error).__name__
+            raise Unsupported(words, self.reason(error)) from error
+
+
+class _Evaluator:
+    """A prepared program."""
+
+    def __init__(self, runner: OnnxReference, evaluator: Any, program: Program) -> None:
+        self._runner = runner
+        self._evaluator = evaluator
+        self._program = program
+
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
+        """Return the outputs, with the types and shapes that came. Raises Unsupported, or the evaluator's own error."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            try:
+                outputs = self._evaluator.run(None, feeds(self._program, inputs))
+            except Exception as error:
+                self._runner.refuse_if_plain(error)
+                raise
+        return [np.asarray(output) for output in outputs]

@@ -1,0 +1,169 @@
+"""Backends by the name that the command line takes: what there is, and how one is opened inside a worker."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from ..cases.errors import OpconformError, did_you_mean
+from ..cases.runner import NotInstalled, Runner
+from .loading import is_target, make
+from .python_class import checked, python_runner
+
+Scheme: TypeAlias = Literal["built-in", "plug-in", "python", "onnx-backend"]
+
+ENTRY_POINTS = "opconform.runners"
+_OWN_FORMS: Mapping[Scheme, str] = {
+    "python": "python:package.module:Class",
+    "onnx-backend": "onnx-backend:package.module[:Class]",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BackendSpec:
+    """A backend by name, as it travels to a worker: picklable, and nothing of the backend imported.
+
+    `name` is what results carry. `target` is `module:Class`; `path` goes before `sys.path` in the worker.
+    """
+
+    name: str
+    scheme: Scheme
+    target: str
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBackend:
+    """A line of `opconform list backends`.
+
+    `standards` is empty for plug-ins, which are asked only when they are opened. `install` is the command that installs
+    a built-in one's library.
+    """
+
+    name: str
+    standards: tuple[str, ...]
+    summary: str
+    installed: bool
+    install: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _BuiltIn:
+    target: str
+    standards: tuple[str, ...]
+    summary: str
+    library: str
+    extra: str | None = None
+
+    @property
+    def install(self) -> str:
+        return f"pip install 'opconform[{self.extra}]'" if self.extra else "pip install opconform"
+
+
+# Modules of this package, imported when a worker opens them.
+_BUILT_INS: Mapping[str, _BuiltIn] = {
+    "onnxruntime": _BuiltIn(
+        "onnxruntime:OnnxRuntime", ("onnx",), "onnxruntime on the CPU, one thread", "onnxruntime", "onnxruntime"
+    ),
+    "onnxruntime-noopt": _BuiltIn(
+        "onnxruntime:OnnxRuntimeNoOpt", ("onnx",), "the same without graph optimisations", "onnxruntime", "onnxruntime"
+    ),
+    "onnx-reference": _BuiltIn(
+        "onnx_reference:OnnxReference", ("onnx",), "the reference evaluator of the onnx package", "onnx"
+    ),
+}
+
+
+def backend_spec(name: str) -> BackendSpec:
+    """Return the backend called `name`, without importing it.
+
+    OpconformError for an unknown or malformed name, NotInstalled where a built-in backend's library is not here.
+    """
+    plug_ins = _plug_ins()
+    if name in _BUILT_INS:
+        return _built_in_spec(name)
+    if name in plug_ins:
+        entry = plug_ins[name]
+        return BackendSpec(name, "plug-in", f"{entry.module}:{entry.attr}")
+    match name.partition(":"):
+        case ("python", ":", target):
+            return _own_spec(name, "python", target)
+        case ("onnx-backend", ":", target):
+            return _own_spec(name, "onnx-backend", target)
+        case ("cmd", ":", _):
+            raise OpconformError(f"{name}: backends over the process protocol (cmd:) are not available in this version")
+    raise OpconformError(_unknown(name, [*_BUILT_INS, *plug_ins]))
+
+
+def open_runner(backend: BackendSpec | str) -> Runner:
+    """Make the runner of a backend; this imports its library, so it is called inside a worker only.
+
+    OpconformError if a class of the user's cannot be loaded or is no runner; NotInstalled.
+    """
+    spec = backend_spec(backend) if isinstance(backend, str) else backend
+    sys.path[:0] = [folder for folder in spec.path if folder not in sys.path]
+    if spec.scheme in {"python", "plug-in"}:
+        return python_runner(spec.name, spec.target)
+    if spec.scheme == "onnx-backend":
+        from .onnx_backend import OnnxBackend  # noqa: PLC0415 - it imports onnx
+
+        return OnnxBackend(spec.name, spec.target)
+    runner: Runner = checked(spec.name, make(spec.name, f"{__package__}.{spec.target}"))
+    return runner
+
+
+def known_backends() -> list[KnownBackend]:
+    """Return the built-in backends and the installed plug-ins, by name; OpconformError where two have one name."""
+    found = [
+        KnownBackend(name, b.standards, b.summary, _is_installed(b.library), b.install)
+        for name, b in _BUILT_INS.items()
+    ]
+    found += [KnownBackend(name, (), _origin(entry), installed=True) for name, entry in _plug_ins().items()]
+    return sorted(found, key=lambda known: known.name)
+
+
+def _built_in_spec(name: str) -> BackendSpec:
+    built_in = _BUILT_INS[name]
+    if not _is_installed(built_in.library):
+        raise NotInstalled(f"{name} needs {built_in.library}, which is not installed: {built_in.install}")
+    return BackendSpec(name, "built-in", built_in.target)
+
+
+def _own_spec(name: str, scheme: Literal["python", "onnx-backend"], target: str) -> BackendSpec:
+    if not is_target(target, with_class=scheme == "python"):
+        raise OpconformError(f"{name}: expected {_OWN_FORMS[scheme]}, the module without .py and slashes")
+    # A console script lacks the current folder, where a backend under development lies.
+    return BackendSpec(name, scheme, target, (str(Path.cwd()),))
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    near = did_you_mean(name, known)
+    own = "" if near or ":" not in name else f"; your own are named {' or '.join(_OWN_FORMS.values())}"
+    return f"no backend is called {name!r}{near or own + ';'} `opconform list backends` shows all"
+
+
+def _plug_ins() -> dict[str, importlib.metadata.EntryPoint]:
+    found: dict[str, importlib.metadata.EntryPoint] = {}
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        # The same distribution may be seen twice, as an editable one is.
+        if entry.name in _BUILT_INS or (entry.name in found and found[entry.name].value != entry.value):
+            other = f"that of {_origin(found[entry.name])}" if entry.name in found else "the built-in one"
+            raise OpconformError(
+                f"two backends are called {entry.name!r}: {other} and that of {_origin(entry)}; remove one"
+            )
+        found[entry.name] = entry
+    return found
+
+
+def _origin(entry: importlib.metadata.EntryPoint) -> str:
+    package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown package"
+    return f"{package} ({entry.value})"
+
+
+def _is_installed(library: str) -> bool:
+    return importlib.util.find_spec(library) is not None
