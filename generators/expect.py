@@ -134,7 +134,10 @@ def _float_options(reading: Reading, arrays: Sequence[Array], rules: Rules) -> I
             branch = _Branch(replace(reading, labels=labels, formula=formula), arithmetic, rules)
             yield from branch.options(arrays, applies, flush_input=False)
             if (applies & small).any():
-                flushed = [np.where(np.abs(a.astype(np.float64)) < form.tiny, np.copysign(a.dtype.type(0), a), a) for a in arrays]
+                flushed = [
+                    np.where(np.abs(a.astype(np.float64)) < form.tiny, np.copysign(a.dtype.type(0), a), a)
+                    for a in arrays
+                ]
                 yield from branch.options(flushed, applies & small, flush_input=True)
     if rules.declared is not None:
         yield from _declared_options(reading, arrays, rules, rules.declared)
@@ -189,8 +192,7 @@ class _Branch:
 
     def _by_overflow(self, bounds: Bounds, flags: Array, applies: Array, flush: str) -> Iterator[_Laned]:
         """Tell a sum that stays finite from one that overflows on the way, where that is possible."""
-        natural = np.where(np.isfinite(bounds.value), np.uint8(0), flags & np.uint8(EXCEPTIONAL))
-        possible = _any_lane([(flags & ~natural & np.uint8(EXCEPTIONAL)) > 0]) & applies
+        possible = _any_lane([((flags & EXCEPTIONAL) > 0) & ~np.isnan(bounds.value)]) & applies
         quiet = flags & ~np.uint8(EXCEPTIONAL) | np.where(np.isnan(bounds.value), np.uint8(Flag.NAN), np.uint8(0))
         yield from self._by_zero(bounds, quiet, applies, (("flush", flush), ("overflow", "avoided")), exceptional=False)
         if possible.any():
@@ -234,7 +236,9 @@ def _declared_options(
     branch = _Branch(reading, arithmetic, rules, "declared")
     yield from branch.options(arrays, everywhere, flush_input=False)
     if "input" in declared.flush:
-        flushed = [np.where(np.abs(a.astype(np.float64)) < own.tiny, np.copysign(a.dtype.type(0), a), a) for a in arrays]
+        flushed = [
+            np.where(np.abs(a.astype(np.float64)) < own.tiny, np.copysign(a.dtype.type(0), a), a) for a in arrays
+        ]
         yield from branch.options(flushed, everywhere, flush_input=True)
 
 

@@ -33,10 +33,17 @@ _HALF_BUDGET: Budget = (("exp", 2.0), ("log", 2.0), ("sqrt", 1.0))
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One primitive's share of a certificate: its rule, and the error it added, for every element."""
+    """One primitive's line of a certificate: its rule, the unit roundoff it is in, and the error it added.
+
+    `error` has the shape of the primitive's result, lanes first. Of a sum, `terms` is how many elements were added up
+    and `magnitude` the sum of their magnitudes.
+    """
 
     rule: str
+    unit: float
     error: Array
+    terms: int | None = None
+    magnitude: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,7 @@ class Bounded:
             error = np.where(finite, error, 0.0)
             flags = self.flags | _overflows(form, floats, error, finite & (charge > 0))
         if self.arithmetic.charges is not None:
-            self.arithmetic.charges.append(Charge(rule, np.where(finite, charge, 0.0)))
+            self.arithmetic.charges.append(Charge(rule, form.roundoff, np.where(finite, charge, 0.0)))
         return Bounded(self.arithmetic, self.value, error, flags)
 
     def sum(self, axes: Axes, keepdims: bool) -> Bounded:
@@ -149,7 +156,7 @@ class Bounded:
             flags = self._flags_of_sum(floats, positive + error, negative + error, lanes)
             finite = np.isfinite(magnitude)
         if arithmetic.charges is not None:
-            arithmetic.charges.append(Charge(f"sum of n={n} in any order: (n-1)·u·Σ|x|, u=2^{_log2(unit)}", charge))
+            arithmetic.charges.append(Charge("sum in any order: (n-1)·u·Σ|x|", unit, charge, n, magnitude))
         return Bounded(arithmetic, value, np.where(finite, error, 0.0), flags)
 
     def _every_order_is_exact(self, floats: Array, magnitude: Array, lanes: Axes) -> Array:
@@ -293,6 +300,3 @@ def _overflows(form: FloatFormat, floats: Array, error: Array, where: Array) -> 
     down = where & _exceeds(form, error - floats)
     return np.where(up, np.uint8(1), np.uint8(0)) | np.where(down, np.uint8(2), np.uint8(0))
 
-
-def _log2(power: float) -> int:
-    return int(np.log2(power))

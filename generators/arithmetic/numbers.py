@@ -108,5 +108,6 @@ class Multiprecision:
 
     @staticmethod
     def _map(function: object, values: Array) -> Array:
-        mapped = np.frompyfunc(function, 1, 1)(values)  # type: ignore[call-overload]
+        with np.errstate(all="ignore"):  # NumPy reports what is meant: infinities and NaN pass through
+            mapped = np.frompyfunc(function, 1, 1)(values)  # type: ignore[call-overload]
         return np.asarray(mapped, object).reshape(values.shape)

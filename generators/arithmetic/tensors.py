@@ -48,4 +48,13 @@ def lane_stack(arrays: Sequence[Array]) -> Array:
     """Broadcast arrays lane by lane, NumPy's rule for the rest of the shape, and stack them along axis 1."""
     rank = max(a.ndim for a in arrays)
     padded = [a.reshape(a.shape[:1] + (1,) * (rank - a.ndim) + a.shape[1:]) for a in arrays]
-    return np.stack(np.broadcast_arrays(*padded), axis=1)
+    whole = broadcast_shape([a.shape for a in padded])
+    return np.stack([np.broadcast_to(a, whole) for a in padded], axis=1)
+
+
+def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Broadcast any number of shapes; NumPy takes a limited number at a time. Raises ValueError."""
+    whole: tuple[int, ...] = ()
+    for shape in dict.fromkeys(shapes):
+        whole = np.broadcast_shapes(whole, shape)
+    return whole

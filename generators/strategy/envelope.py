@@ -1,0 +1,35 @@
+"""The ONNX model around a node: which opset carries an operator version."""
+
+from __future__ import annotations
+
+from ...cases.errors import OpconformError
+from ...specs.model import Spec, VersionSpec
+
+NEWEST_OPSET = 28
+"""The newest opset of ai.onnx that this suite covers (ONNX 1.23)."""
+
+
+def opset_range(spec: Spec, version: VersionSpec) -> tuple[int, int] | None:
+    """Return the first and the last opset in which a version is in force; None outside ONNX."""
+    if spec.standard != "onnx":
+        return None
+    first = int(version.operator.version)
+    later = [int(v) for v in spec.versions if int(v) > first]
+    return first, (min(later) - 1 if later else max(NEWEST_OPSET, first))
+
+
+def kindest_opset(spec: Spec, version: VersionSpec) -> int | None:
+    """Return the opset that turns the fewest backends away: the last of a superseded version, the first of the current."""
+    span = opset_range(spec, version)
+    if span is None:
+        return None
+    superseded = version.operator.version != list(spec.versions)[-1]
+    return span[1] if superseded else span[0]
+
+
+def opset_named(spec: Spec, version: VersionSpec, name: str) -> int:
+    """Return the `first` or `last` opset of a version's range."""
+    span = opset_range(spec, version)
+    if span is None or name not in ("first", "last"):
+        raise OpconformError(f"{version.operator}: opset is first or last, and ONNX's; read {name!r}")
+    return span[0] if name == "first" else span[1]

@@ -1,0 +1,85 @@
+"""What a family of operators brings: its own parameters, and how it builds a case from a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from ...cases.elements import Array
+from ...cases.ids import CaseId
+from ...cases.model import Attribute, AttributeKind, Input, Output, Program
+from ...specs.model import Vocabulary, VersionSpec, Word
+from ..expect import Reading
+from ..fills import RECIPES, Blank
+from .envelope import kindest_opset
+from .rows import Row
+
+Fed: TypeAlias = int | Array
+"""Where the tensor of a feed comes from: the index of a blank, or the tensor itself."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """A case but for its data: the program, the tensors to fill, where each feed comes from, and the readings."""
+
+    program: Program
+    blanks: tuple[Blank, ...]
+    feeds: tuple[Fed, ...]
+    readings: tuple[Reading, ...]
+
+
+class Family(Protocol):
+    """The strategy of one family, `generators/strategy/<family>.py`."""
+
+    defaults: Mapping[str, str]
+    """The family's own parameters, each with the level that an id leaves out."""
+
+    references: frozenset[str]
+    """The functions of `generators/reference/<family>.py` that a spec may name."""
+
+    def settle(self, version: VersionSpec, case: CaseId) -> CaseId:
+        """Return the id without settings that mean nothing beside the others."""
+
+    def build(self, row: Row) -> Build:
+        """Return the program and readings of a row; for an invalid case the readings are those of no one."""
+
+
+def vocabulary(family: Family) -> Vocabulary:
+    """Return the words that a family gives to spec files."""
+    return Vocabulary(frozenset(family.defaults), frozenset(RECIPES), family.references)
+
+
+def node_attributes(row: Row) -> tuple[Attribute, ...]:
+    """Return the attributes that a row sets, in the signature's order, and last the one that no version has."""
+    attributes = []
+    for signature in row.version.signature.attributes:
+        value = row.get(signature.name)
+        if not isinstance(value, (Word, Mapping)):
+            kind: AttributeKind = signature.kind  # type: ignore[assignment]  # audited names
+            attributes.append(Attribute(signature.name, kind, value))  # type: ignore[arg-type]  # typed when read
+    unknown = row.get("unknown")
+    if isinstance(unknown, str):
+        attributes.append(Attribute(unknown, "int", 1))
+    return tuple(attributes)
+
+
+def data_input(row: Row, name: str, element: str, shape: tuple[int, ...]) -> Input:
+    """Return an input of this shape, its dimensions symbolic where the row asks for it."""
+    if row.get("dims") == "symbolic":
+        return Input(name, element, tuple(f"{name}_{i}" for i in range(len(shape))))
+    return Input(name, element, shape)
+
+
+def opset(row: Row) -> int | None:
+    """Return the opset that carries a row."""
+    chosen = row.get("opset")
+    return chosen if isinstance(chosen, int) else kindest_opset(row.spec, row.version)
+
+
+def output(row: Row, element: str, readings: tuple[Reading, ...]) -> Output:
+    """Return the one output, with its rank where all readings agree on it."""
+    ranks = {len(reading.shape) for reading in readings if reading.kind in ("values", "any")}
+    anything = any(reading.kind == "anything" for reading in readings)
+    rank = ranks.pop() if len(ranks) == 1 and not anything else None
+    return Output(row.version.signature.outputs[0].name, element, rank)

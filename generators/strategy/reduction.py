@@ -1,0 +1,161 @@
+"""Reductions: axes as attribute or input, given, empty or missing, and what each standard leaves open about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...cases.elements import Array, element_type
+from ...cases.errors import CaseIdError
+from ...cases.expectation import Labels
+from ...cases.ids import CaseId
+from ...cases.model import Input, Program, count
+from ...specs.model import VersionSpec, Word
+from ..arithmetic.tensors import Axes
+from ..expect import Reading
+from ..fills import Blank
+from ..reference import reduction as reference
+from .families import Build, Fed, data_input, node_attributes, opset, output
+from .rows import Row, without_settings
+
+Answer: TypeAlias = tuple[Labels, Any]
+"""The options that a silence's answer stands for, and its meaning: a value, `rejected` or `anything`."""
+
+_NO_ANSWER = ("rejected", "anything")
+_ALTERNATIVES: Mapping[str, tuple[tuple[str, Callable[..., Any]], ...]] = MappingProxyType(
+    {"mean": (("divide-first", reference.mean_divided_first),)}
+)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """The family `reduction`."""
+
+    defaults: Mapping[str, str] = field(
+        default_factory=lambda: MappingProxyType({"dims": "static", "axes-from": "initializer", "axes-rank": "1"})
+    )
+    references: frozenset[str] = frozenset({"mean"})
+
+    def settle(self, version: VersionSpec, case: CaseId) -> CaseId:
+        """Drop where the axes come from if there are none, or if they are an attribute."""
+        axes = case.setting("axes")
+        if version.signature.input("axes") is None or axes in (None, "omitted"):
+            return without_settings(case, "axes-from", "axes-rank")
+        return case
+
+    def build(self, row: Row) -> Build:
+        """Return the program and readings of a reduction."""
+        shape, element = row.id.shapes[0], row.id.types[0]
+        readings = () if row.edge and row.edge.rejected else tuple(_readings(row, shape))
+        data = data_input(row, row.version.signature.inputs[0].name, element, shape)
+        feeds: tuple[Fed, ...] = (0,)
+        inputs: tuple[Input | None, ...] = (data,)
+        axes = row.get("axes")
+        if row.version.signature.input("axes") and axes is not Word.ABSENT:
+            tensor = None if axes is Word.OMITTED else _axes_tensor(row)
+            inputs = (data, None if tensor is None else _axes_input(row, tensor))
+            if tensor is not None and row.get("axes-from") == "graph-input":
+                feeds = (0, tensor)
+        outputs = (output(row, element, readings),)
+        program = Program(row.version.operator, node_attributes(row), inputs, outputs, opset(row))
+        terms = max((reading.terms for reading in readings), default=count(shape))
+        return Build(program, (Blank(element_type(element), shape, terms),), feeds, readings)
+
+
+def _axes_tensor(row: Row) -> Array:
+    axes = np.array(row.get("axes"), np.int64)
+    if row.get("axes-rank") == "0":
+        if axes.size != 1:
+            raise CaseIdError(f"{row.id}: axes-rank=0 holds one axis; read {axes.size}")
+        return axes.reshape(())
+    return axes
+
+
+def _axes_input(row: Row, tensor: Array) -> Input:
+    fed = row.get("axes-from") == "graph-input"
+    return Input("axes", "int64", tensor.shape, None if fed else tensor.astype("<i8").tobytes())
+
+
+def _readings(row: Row, shape: tuple[int, ...]) -> Iterator[Reading]:
+    for axes_labels, axes in _axes_answers(row, len(shape)):
+        for keep_labels, keepdims in _keepdims_answers(row):
+            labels = (*axes_labels, *keep_labels)
+            silent = next((answer for answer in (axes, keepdims) if answer in _NO_ANSWER), None)
+            if silent is not None:
+                yield Reading(labels, kind=silent)
+            else:
+                yield from _reduced(row, labels, shape, axes, keepdims)
+
+
+def _reduced(row: Row, labels: Labels, shape: tuple[int, ...], axes: Axes, keepdims: bool) -> Iterator[Reading]:
+    reduced = tuple(1 if i in axes else d for i, d in enumerate(shape) if keepdims or i not in axes)
+    terms = count(tuple(shape[a] for a in axes))
+    if terms == 0 and count(reduced):
+        for option in _options(row, "empty-set"):
+            yield Reading(
+                (*labels, ("empty-set", option)), kind="any" if option == "any" else "rejected", shape=reduced
+            )
+        return
+    function = row.spec.function
+    formula = _over(getattr(reference, function), axes, keepdims)
+    others = () if not axes else tuple((n, _over(f, axes, keepdims)) for n, f in _ALTERNATIVES[function])
+    yield Reading(labels, "values", reduced, formula, others, copies=not axes, terms=terms)
+
+
+def _over(function: Callable[..., Any], axes: Axes, keepdims: bool) -> Callable[[Any], Any]:
+    return lambda tensors: function(tensors[0], axes, keepdims)
+
+
+def _axes_answers(row: Row, rank: int) -> Iterator[Answer]:
+    axes = row.get("axes")
+    if isinstance(axes, tuple) and axes:
+        yield from _listed(row, tuple(int(a) for a in axes), rank)  # type: ignore[arg-type]  # typed when read
+        return
+    whole: Axes = tuple(range(rank))
+    meaning = {"reduce-all": whole, "identity": (), "as-one": (), "as-zero": whole}
+    if axes == () and "empty-axes" in row.version.silences:
+        yield from _answered(row, "empty-axes", meaning)
+    elif row.number("noop_with_empty_axes") in (0, 1):
+        yield (), () if row.number("noop_with_empty_axes") else whole
+    else:
+        yield from _answered(row, "noop-other", meaning)
+
+
+def _listed(row: Row, axes: Axes, rank: int) -> Iterator[Answer]:
+    """Yield what a list of axes may mean; at most one silence is open at a time, or the id says too much."""
+    if any(not -rank <= a < rank for a in axes):
+        yield from _answered(row, "axes-range-early", {})
+        return
+    meant = tuple(sorted({a % rank for a in axes}))
+    if len(meant) < len(axes):
+        yield from _answered(row, "axes-duplicate", {"as-once": meant})
+    elif any(a < 0 for a in axes) and "axes-negative-early" in row.version.silences:
+        yield from _answered(row, "axes-negative-early", {"from-the-end": meant})
+    elif row.get("axes-rank") == "0":
+        yield from _answered(row, "axes-scalar", {"as-one-axis": meant})
+    else:
+        yield (), meant
+
+
+def _keepdims_answers(row: Row) -> Iterator[Answer]:
+    keepdims = row.number("keepdims")
+    if keepdims in (0, 1):
+        yield (), bool(keepdims)
+    else:
+        yield from _answered(row, "keepdims-other", {"as-one": True, "as-zero": False})
+
+
+def _answered(row: Row, silence: str, meaning: Mapping[str, Any]) -> Iterator[Answer]:
+    for option in _options(row, silence):
+        yield ((silence, option),), option if option in _NO_ANSWER else meaning[option]
+
+
+def _options(row: Row, silence: str) -> tuple[str, ...]:
+    """Return a silence's options; CaseIdError where the version has no such silence, so that the case is invalid."""
+    if silence not in row.version.silences:
+        raise CaseIdError(f"{row.id}: invalid in {row.version.operator} ({silence}), and no edge")
+    return row.version.silences[silence].options

@@ -1,0 +1,190 @@
+"""What a worker does: takes cases from a source, puts them to its backend, and judges what comes back."""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from ..cases.elements import Array
+from ..cases.model import Case, Program
+from ..cases.results import Outcome, Result
+from ..cases.runner import Classifies, Describes, Executable, NotInstalled, Runner, Unsupported
+from ..cases.source import CaseSource
+from .judge import Refusal, Verdict, judge_answer, judge_refusal
+from .registry import BackendSpec, open_runner
+
+ABOUT = "@about"
+"""The key that asks a worker what its backend is, instead of a case."""
+
+_PROGRAMS_KEPT = 16
+_WORDS_KEPT = 2000
+_CONFIRMED = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a worker is for; picklable. `required`: silences that the user has answered."""
+
+    backend: BackendSpec
+    source: CaseSource
+    required: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self) -> Worker:
+        """Open the backend, in the worker. Raises NotInstalled and whatever importing a user's module raises."""
+        return Worker(open_runner(self.backend), self.backend.name, self.source, MappingProxyType(dict(self.required)))
+
+
+@dataclass
+class _Prepared:
+    """A program that the backend has prepared or refused, and how often it ran."""
+
+    executable: Executable | None
+    refusal: Refusal | None = None
+    runs: int = 0
+
+
+@dataclass
+class Worker:
+    """One backend in one process. Programs are prepared once and shared by the cases that follow each other."""
+
+    runner: Runner
+    name: str
+    source: CaseSource
+    required: Mapping[str, str]
+    _programs: OrderedDict[str, _Prepared] = field(default_factory=OrderedDict)
+    _ran: dict[str, bool] = field(default_factory=dict)
+
+    def run(self, keys: Sequence[str], begin: Callable[[int, Literal["prepare", "run"]], None]) -> Iterator[bytes]:
+        """Yield one line of JSON for each case id; `begin` tells the pool what is being done."""
+        begin(0, "prepare")
+        if list(keys) == [ABOUT]:
+            yield self._about()
+            return
+        cases = self.source.cases(keys)
+        for index, key in enumerate(keys):
+            try:
+                case = next(cases)
+            except Exception:  # our side: said as such, and the other cases go on
+                cases = self.source.cases(keys[index + 1 :])
+                yield self._ours(key).to_json().encode()
+                continue
+            yield self._result(case, lambda phase, i=index: begin(i, phase)).to_json().encode()
+
+    def _about(self) -> bytes:
+        facts = self.runner.describe() if isinstance(self.runner, Describes) else {}
+        told = {"version": str(self.runner.version()), "standards": list(self.runner.standards), "facts": dict(facts)}
+        return json.dumps(told).encode()
+
+    def _ours(self, key: str) -> Result:
+        return Result(key, self.name, Outcome.RUNNER_ERROR, detail=_last_lines(traceback.format_exc()))
+
+    def _result(self, case: Case, begin: Callable[[Literal["prepare", "run"]], None]) -> Result:
+        started = time.perf_counter()
+        try:
+            verdict, shared = self._verdict(case, begin)
+            if shared and verdict.outcome in _CONFIRMED:
+                verdict = self._confirmed(case, verdict, begin)
+        except NotInstalled:
+            raise
+        except Exception:  # the judge or the source failed, not the backend
+            return self._ours(case.id)
+        seconds = time.perf_counter() - started
+        return Result(
+            case.id,
+            self.name,
+            verdict.outcome,
+            verdict.behaviour,
+            verdict.reason,
+            verdict.detail,
+            verdict.bound_ratio,
+            verdict.level,
+            case.clauses,
+            case.digest,
+            case.expectation.digest,
+            round(seconds, 7),
+        )
+
+    def _verdict(self, case: Case, begin: Callable[[Literal["prepare", "run"]], None]) -> tuple[Verdict, bool]:
+        """Return the verdict, and whether the program had run before."""
+        expectation = case.expectation
+        mended_ran = self._mended_ran(case, begin) if expectation.invalid else True
+        begin("prepare")
+        prepared = self._prepared(case.program)
+        begin("run")
+        shared = prepared.runs > 0
+        answer = self._answer(prepared, case)
+        if isinstance(answer, Refusal):
+            return judge_refusal(expectation, answer, mended_ran=mended_ran, required=self.required), shared
+        return judge_answer(expectation, answer, self.required), shared
+
+    def _confirmed(self, case: Case, verdict: Verdict, begin: Callable[[Literal["prepare", "run"]], None]) -> Verdict:
+        """Run a failure again on a program of its own; what only a used program does wrong is a finding of its own."""
+        self._programs.pop(case.program.key, None)
+        fresh, _ = self._verdict(case, begin)
+        if fresh.outcome is Outcome.PASS:
+            return replace(verdict, detail=f"only on a program that ran before, state leaks between runs: {verdict.detail}")
+        return fresh
+
+    def _mended_ran(self, case: Case, begin: Callable[[Literal["prepare", "run"]], None]) -> bool:
+        """Return whether the backend answers the valid case that `case` is a damaged copy of."""
+        if case.mended is None:
+            return False
+        if case.mended not in self._ran:
+            begin("prepare")
+            sibling = self.source.case(case.mended)
+            prepared = self._prepared(sibling.program)
+            begin("run")
+            self._ran[case.mended] = not isinstance(self._answer(prepared, sibling), Refusal)
+        return self._ran[case.mended]
+
+    def _prepared(self, program: Program) -> _Prepared:
+        """Return the program prepared, or as it was refused; the last few are kept."""
+        found = self._programs.get(program.key)
+        if found is None:
+            found = self._prepare(program)
+            self._programs[program.key] = found
+            if len(self._programs) > _PROGRAMS_KEPT:
+                self._programs.popitem(last=False)
+        self._programs.move_to_end(program.key)
+        return found
+
+    def _prepare(self, program: Program) -> _Prepared:
+        if program.operator.standard not in self.runner.standards:
+            words = f"{self.name} implements {', '.join(self.runner.standards)}, not {program.operator.standard}"
+            return _Prepared(None, Refusal(words, unsupported=True, reason="other"))
+        try:
+            return _Prepared(self.runner.prepare(program))
+        except Exception as error:  # noqa: BLE001 - whatever a backend raises is its refusal
+            return _Prepared(None, self._refusal(error))
+
+    def _answer(self, prepared: _Prepared, case: Case) -> list[Array] | Refusal:
+        if prepared.executable is None:
+            if prepared.refusal is None:
+                raise TypeError("a program is neither prepared nor refused")
+            return prepared.refusal
+        prepared.runs += 1
+        try:
+            return [np.asarray(output) for output in prepared.executable.run(case.inputs)]
+        except Exception as error:  # noqa: BLE001 - whatever a backend raises is its refusal
+            return self._refusal(error)
+
+    def _refusal(self, error: Exception) -> Refusal:
+        words = f"{type(error).__name__}: {error}" if not isinstance(error, Unsupported) else str(error)
+        if isinstance(error, Unsupported):
+            return Refusal(words[:_WORDS_KEPT], unsupported=True, reason=error.reason)
+        if isinstance(error, MemoryError):
+            return Refusal(words[:_WORDS_KEPT], unsupported=False, reason="memory")
+        reason = self.runner.reason(error) if isinstance(self.runner, Classifies) else "other"
+        return Refusal(words[:_WORDS_KEPT], unsupported=False, reason=reason)
+
+
+def _last_lines(text: str) -> str:
+    return "\n".join(text.strip().splitlines()[-6:])[:_WORDS_KEPT]

@@ -1,0 +1,245 @@
+"""The judge: what a backend answered, held against what the standard admits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from ..cases.elements import Array, type_of
+from ..cases.expectation import EXCEPTIONAL, Bounds, Expectation, Flag, Option
+from ..cases.results import Level, Outcome
+from ..cases.runner import Reason
+
+Requirements = Mapping[str, str]
+"""Silences that the user has answered: only that option passes."""
+
+_NONE_REQUIRED: Requirements = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an answer is worth, in the terms of `Result`."""
+
+    outcome: Outcome
+    behaviour: Mapping[str, list[str]] = field(default_factory=dict)
+    detail: str | None = None
+    bound_ratio: float | None = None
+    level: Level | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A backend that gave no answer: in its own words, whether these say "not implemented", and why."""
+
+    words: str
+    unsupported: bool
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """An option held against the answer: which elements it admits, and the largest error as a share of the bound."""
+
+    option: Option
+    shape_fits: bool
+    wrong: tuple[Array, ...] = ()
+    admits: bool = False
+
+    @property
+    def wrong_count(self) -> float:
+        return sum(int(w.sum()) for w in self.wrong) if self.shape_fits else math.inf
+
+
+def judge_answer(
+    expectation: Expectation, outputs: Sequence[Array], required: Requirements = _NONE_REQUIRED
+) -> Verdict:
+    """Return the verdict on an answer; `outputs` in the program's order."""
+    if expectation.invalid:
+        detail = f"answered an invalid input with {', '.join(_describe(o) for o in outputs)}"
+        return Verdict(Outcome.ACCEPTED_INVALID, {"invalid": ["answered"]}, detail)
+    if len(outputs) != len(expectation.types):
+        return Verdict(Outcome.WRONG_SHAPE, detail=f"{len(outputs)} outputs, want {len(expectation.types)}")
+    for got, want in zip(outputs, expectation.types, strict=True):
+        if type_of(got) != want:
+            return Verdict(Outcome.WRONG_DTYPE, detail=f"got {type_of(got)}, want {want}")
+    comparable = [_comparable(output) for output in outputs]
+    matches = [_match(option, comparable) for option in expectation.options]
+    return _verdict(expectation, matches, comparable, required)
+
+
+def judge_refusal(
+    expectation: Expectation, refusal: Refusal, *, mended_ran: bool, required: Requirements = _NONE_REQUIRED
+) -> Verdict:
+    """Return the verdict on a refusal; `mended_ran` says whether the valid sibling of an invalid case was answered."""
+    if expectation.invalid:
+        if mended_ran:
+            return Verdict(
+                Outcome.PASS, {"invalid": ["rejected"]}, refusal.words, level="strict", reason=refusal.reason
+            )
+        detail = f"refused, and so was the valid case it is a damaged copy of: {refusal.words}"
+        return Verdict(Outcome.UNSUPPORTED, {"invalid": []}, detail, reason=refusal.reason)
+    if refusal.unsupported:
+        return Verdict(Outcome.UNSUPPORTED, detail=refusal.words, reason=refusal.reason)
+    admitted = [o for o in expectation.options if o.kind in ("rejected", "anything")]
+    if not admitted:
+        return Verdict(Outcome.ERROR, detail=refusal.words, reason=refusal.reason)
+    behaviour = _behaviour(expectation, admitted)
+    if not [o for o in admitted if _meets(o, required)]:
+        detail = f"refused ({refusal.words}), {_required_text(required, behaviour)}"
+        return Verdict(Outcome.WRONG_VALUE, behaviour, detail, reason=refusal.reason)
+    return Verdict(Outcome.PASS, behaviour, refusal.words, level="strict", reason=refusal.reason)
+
+
+def _verdict(
+    expectation: Expectation, matches: Sequence[_Match], outputs: Sequence[Array], required: Requirements
+) -> Verdict:
+    admitting = [m for m in matches if m.admits]
+    strict = [m for m in admitting if m.option.level == "strict"]
+    passing = [m for m in strict if _meets(m.option, required)] or [
+        m for m in admitting if m.option.level == "declared"
+    ]
+    behaviour = _behaviour(expectation, [m.option for m in strict])
+    if passing:
+        ratio = _ratio(passing[0].option, outputs)
+        return Verdict(Outcome.PASS, behaviour, bound_ratio=ratio, level=passing[0].option.level)
+    if admitting:
+        ratio = _ratio(admitting[0].option, outputs)
+        return Verdict(Outcome.WRONG_VALUE, behaviour, _required_text(required, behaviour), ratio)
+    nearest = min(matches, key=lambda m: m.wrong_count)
+    if not nearest.shape_fits:
+        return Verdict(Outcome.WRONG_SHAPE, detail=_shape_text(matches, outputs))
+    return Verdict(
+        Outcome.WRONG_VALUE, detail=_value_text(nearest, outputs), bound_ratio=_ratio(nearest.option, outputs)
+    )
+
+
+def _meets(option: Option, required: Requirements) -> bool:
+    return all(required.get(silence, answer) == answer for silence, answer in option.labels)
+
+
+def _behaviour(expectation: Expectation, admitting: Sequence[Option]) -> dict[str, list[str]]:
+    taken: dict[str, list[str]] = {}
+    for silence, answers in expectation.silences.items():
+        found = [a for a in answers if any((silence, a) in option.labels for option in admitting)]
+        if found:
+            taken[silence] = found
+    return taken
+
+
+def _comparable(output: Array) -> Array:
+    """Return floats of any width as float64, which holds them exactly, and integers as they are."""
+    known = output.dtype.kind in "iub"
+    return output if known else output.astype(np.float64)
+
+
+def _match(option: Option, outputs: Sequence[Array]) -> _Match:
+    if option.kind != "values":
+        return _Match(option, option.kind == "anything", admits=option.kind == "anything")
+    pairs = list(zip(option.outputs, outputs, strict=True))
+    if any(output.shape != bounds.shape for bounds, output in pairs):
+        return _Match(option, shape_fits=False)
+    within = [_within(*pair) for pair in pairs]
+    admitted = [_admitted(*pair, inside) for pair, inside in zip(pairs, within, strict=True)]
+    admits = all(bool(a.all()) for a in admitted)
+    if admits and option.exceptional:
+        admits = any(bool((a & ~w).any()) for a, w in zip(admitted, within, strict=True))
+    if admits:
+        admits = all(_spread_holds(*pair) for pair in pairs)
+    return _Match(option, shape_fits=True, wrong=tuple(~a for a in admitted), admits=admits)
+
+
+def _within(bounds: Bounds, output: Array) -> Array:
+    with np.errstate(invalid="ignore"):
+        return np.asarray((output >= bounds.lower) & (output <= bounds.upper))
+
+
+def _admitted(bounds: Bounds, output: Array, within: Array) -> Array:
+    """Add to the elements within bounds those that the flags admit, and take off zeros of the wrong sign."""
+    flags = bounds.flags
+    if flags is None:
+        return within
+    admitted = within | ((flags & Flag.FREE) > 0)
+    if output.dtype.kind != "f":
+        return admitted
+    admitted |= ((flags & Flag.POSITIVE_INFINITY) > 0) & (output == np.inf)
+    admitted |= ((flags & Flag.NEGATIVE_INFINITY) > 0) & (output == -np.inf)
+    admitted |= ((flags & Flag.NAN) > 0) & np.isnan(output)
+    admitted |= ((flags & Flag.ZERO) > 0) & (output == 0)
+    minus = np.signbit(output)
+    admitted &= ~(((flags & Flag.NEGATIVE_ZERO) > 0) & ~minus) & ~(((flags & Flag.POSITIVE_ZERO) > 0) & minus)
+    return np.asarray(admitted)
+
+
+def _spread_holds(bounds: Bounds, output: Array) -> bool:
+    if bounds.spread is None:
+        return True
+    scaled = (output - bounds.value) / bounds.spread.sigma
+    return float(np.mean(scaled**2)) <= bounds.spread.limit
+
+
+def _ratio(option: Option, outputs: Sequence[Array]) -> float | None:
+    """Return the largest error as a share of its bound, over finite elements; None where there is none to speak of."""
+    largest = None
+    for bounds, output in zip(option.outputs, outputs, strict=False):
+        if output.dtype.kind != "f" or output.shape != bounds.shape or not output.size:
+            continue
+        with np.errstate(all="ignore"):
+            error = np.abs(output - bounds.value)
+            bound = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower)
+            ratios = np.where(error == 0, 0.0, error / bound)
+        ratio = float(np.max(np.where(np.isfinite(ratios), ratios, 0.0)))
+        largest = max(ratio, largest or 0.0)
+    return largest
+
+
+def _required_text(required: Requirements, behaviour: Mapping[str, Sequence[str]]) -> str:
+    wanted = [f"{s}={a}" for s, a in required.items() if s in behaviour and a not in behaviour[s]]
+    taken = [f"{s}={'|'.join(a)}" for s, a in behaviour.items() if s in required and required[s] not in a]
+    return f"required: {', '.join(wanted)}; the answer is admitted as {', '.join(taken)}"
+
+
+def _describe(output: Array) -> str:
+    return f"{type_of(output)} {'x'.join(map(str, output.shape)) or 'scalar'}"
+
+
+def _shape_text(matches: Sequence[_Match], outputs: Sequence[Array]) -> str:
+    shapes = {tuple(b.shape for b in m.option.outputs): None for m in matches if m.option.kind == "values"}
+    wanted = " or ".join(", ".join(str(list(s)) for s in shape) for shape in shapes) or "a refusal"
+    return f"got shape {', '.join(str(list(o.shape)) for o in outputs)}, want {wanted}"
+
+
+def _value_text(match: _Match, outputs: Sequence[Array]) -> str:
+    for bounds, output, wrong in zip(match.option.outputs, outputs, match.wrong, strict=True):
+        if wrong.any():
+            index = tuple(int(i) for i in np.argwhere(wrong)[0])
+            got, text = output[index], _wanted(bounds, index)
+            where = f"element [{', '.join(map(str, index))}]"
+            return f"{where}: got {_number(got)}, want {text} ({int(wrong.sum())} of {wrong.size} wrong)"
+    spreads = [b.spread for b in match.option.outputs if b.spread is not None]
+    return (
+        f"errors too large as a whole: mean (error/sigma)² > {spreads[0].limit}" if spreads else "no option admits it"
+    )
+
+
+def _wanted(bounds: Bounds, index: tuple[int, ...]) -> str:
+    value, lower, upper = (a[index] for a in (bounds.value, bounds.lower, bounds.upper))
+    flags = Flag(int(bounds.flags[index])) if bounds.flags is not None else Flag(0)
+    if value != value:  # noqa: PLR0124 - NaN
+        return "NaN"
+    text = (
+        f"{_number(value)} exactly"
+        if lower == upper
+        else f"{_number(value)} within [{_number(lower)}, {_number(upper)}]"
+    )
+    if flags & (Flag.NEGATIVE_ZERO | Flag.POSITIVE_ZERO):
+        text = "-0.0" if flags & Flag.NEGATIVE_ZERO else "+0.0"
+    return f"{text}, or an overflow" if flags & EXCEPTIONAL else text
+
+
+def _number(value: object) -> str:
+    return str(value.item()) if isinstance(value, np.generic) else str(value)

@@ -1,0 +1,83 @@
+"""One backend over many cases: batches to isolated workers, and what they lose told as outcomes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ..cases.results import Outcome, Result, result_from_json
+from ..cases.source import CaseSource
+from .execute import ABOUT, Assignment
+from .pool import Limits, Loss, Pool
+from .registry import BackendSpec
+
+_BATCH = 64
+_OUTCOME_OF_LOSS = {"timeout": Outcome.TIMEOUT, "raised": Outcome.RUNNER_ERROR}
+
+
+@dataclass(frozen=True)
+class About:
+    """What a backend tells of itself once it is opened."""
+
+    version: str
+    standards: tuple[str, ...]
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+def run_cases(assignment: Assignment, ids: Iterable[str], *, jobs: int, limits: Limits) -> Iterator[About | Result]:
+    """Yield what the backend says of itself, and one result for each id, in the order in which they arrive.
+
+    Raises WorkerStartError if the backend cannot be opened. Closing the iterator ends the workers.
+    """
+    pool = Pool(assignment, jobs=jobs, limits=limits)
+    for answer in pool.run(itertools.chain([[ABOUT]], _batches(ids))):
+        if isinstance(answer, Loss):
+            yield _lost_about(answer) if answer.key == ABOUT else lost(answer, assignment.backend, assignment.source)
+        elif answer[0] == ABOUT:
+            told = json.loads(answer[1])
+            yield About(told["version"], tuple(told["standards"]), told["facts"])
+        else:
+            yield result_from_json(answer[1])
+
+
+def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
+    remaining = iter(ids)
+    while batch := list(itertools.islice(remaining, _BATCH)):
+        yield batch
+
+
+def _lost_about(loss: Loss) -> About:
+    return About(f"unknown ({loss.exit})", ())
+
+
+def lost(loss: Loss, backend: BackendSpec, source: CaseSource) -> Result:
+    """Return the result of a case that took its worker with it."""
+    case = source.case(loss.key)
+    outcome = _OUTCOME_OF_LOSS.get(loss.kind, Outcome.CRASH)
+    return Result(
+        loss.key,
+        backend.name,
+        outcome,
+        {"invalid": []} if case.expectation.invalid else {},
+        "memory" if loss.kind == "memory" else None,
+        _told(loss),
+        clauses=case.clauses,
+        case_digest=case.digest,
+        expectation_digest=case.expectation.digest,
+        seconds=round(loss.seconds, 7),
+    )
+
+
+def _told(loss: Loss) -> str:
+    what = {
+        "crash": f"the process died ({loss.exit})",
+        "timeout": f"no answer after {loss.seconds:.1f} s",
+        "memory": "more memory than the limit",
+        "flood": "more output than the limit",
+        "corrupt": f"wrote to descriptors that are not its own ({loss.exit})",
+        "raised": "the worker failed",
+    }[loss.kind]
+    during = {"prepare": " while preparing the program", "run": " while running it"}.get(loss.phase or "", "")
+    return f"{what}{during}" + (f"; last it wrote:\n{loss.tail}" if loss.tail else "")
