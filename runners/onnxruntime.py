@@ -28,7 +28,7 @@ WORDS = (
     Words(r"Invalid rank for input|must be a vector tensor", "rank"),
     Words(r"Got invalid dimensions|Incompatible dimensions|must have the same shape|to broadcast an axis", "shape"),
     Words(r"cannot be reshaped", "shape"),
-    Words(r"axis must be in|IsAxisInRange|has input size \d+ not in range", "invalid"),
+    Words(r"axis must be in|is not in valid range|has input size \d+ not in range", "invalid"),
     Words(r"INVALID_GRAPH|INVALID_ARGUMENT|ShapeInferenceError", "invalid"),
 )
 """The words of onnxruntime 1.15 to 1.31; "NOT_IMPLEMENTED" is told apart by asking for the operator's kernels."""
@@ -85,7 +85,7 @@ class OnnxRuntime:
         if isinstance(error, MemoryError):
             return "memory"
         if absent := _NO_KERNEL.search(str(error)):
-            return "type" if self._has_kernel(absent[1], int(absent[2])) else "operator-version"
+            return self._reason_of_absence(absent[1], int(absent[2]))
         found = meaning(WORDS, str(error))
         return found.reason if found else "other"
 
@@ -111,16 +111,17 @@ class OnnxRuntime:
         found = meaning(WORDS, str(error))
         return found is not None and found.plain
 
-    def _has_kernel(self, operator: str, since: int) -> bool:
-        """Whether the provider has a kernel for the operator version at all; True where the library cannot be asked."""
+    def _reason_of_absence(self, operator: str, since: int) -> Reason:
+        """Tell by the provider's kernels what is absent; onnxruntime before 1.16 cannot be asked."""
         if not hasattr(self._native, "get_all_opkernel_def"):
-            return True
-        return any(
+            return "other"
+        of_version = (
             kernel.op_name == operator
             and kernel.provider == _PROVIDER
             and kernel.version_range[0] <= since <= kernel.version_range[1]
             for kernel in self._native.get_all_opkernel_def()
         )
+        return "type" if any(of_version) else "operator-version"
 
 
 class OnnxRuntimeNoOpt(OnnxRuntime):

@@ -65,7 +65,7 @@ def test_bfloat16_on_one_side_only(runner, source: str, target: str) -> None:
     assert (y.dtype, y.tolist()) == (element_type(target).dtype, [0.5, -3])
 
 
-@pytest.mark.parametrize("type_", ["float16", "float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("type_", ["float16", "float32", "float64", "int32"])
 @pytest.mark.parametrize("version", [1, 11, 13, 18])
 def test_reduce_mean_of_every_version_and_implemented_type(runner, version: int, type_: str) -> None:
     x = X.astype(type_)
@@ -177,7 +177,6 @@ STORED = {
     "INVALID_GRAPH : This is an invalid model. In Node, (...) , Error No Op registered for Gelu with domain_version of "
     "18": "operator-version",
     "FAIL : Fatal error: ai.onnx.preview.training:Adam(-1) is not a registered function/op": "operator-version",
-    "NOT_IMPLEMENTED : Could not find an implementation for NoSuchOperator(1) node with name ''": "operator-version",
     "bfc_arena.cc:360 Failed to allocate memory for requested buffer of size 1125899906842624": "memory",
     "std::bad_alloc": "memory",
     "INVALID_GRAPH : This is an invalid model. Type Error: Type 'tensor(bool)' of input parameter (x) of operator "
@@ -200,6 +199,7 @@ STORED = {
     "The input tensor cannot be reshaped to the requested shape. Input shape:{3,2}, requested shape:{4,4}": "shape",
     "[ShapeInferenceError] axis must be in [-rank, rank-1]. Input rank was 2": "invalid",
     "IsAxisInRange(axis, tensor_rank) was false. axis 2 is not in valid range [-2,1]": "invalid",
+    "axis >= -tensor_rank && axis <= tensor_rank - 1 was false. axis 2 is not in valid range [-2,1]": "invalid",
     "Error Node(Mean) with schema(::Mean:13) has input size 0 not in range [min=1, max=2147483647].": "invalid",
     "INVALID_ARGUMENT : indices element out of data bounds, idx=9 must be within the inclusive range [-3,2]": "invalid",
     "something that nobody has seen": "other",
