@@ -1,0 +1,152 @@
+"""Lists of numbers written with symbols: `r - 1`, `0 .. r-1`, `2 x k`, `S...`, `C*g`; no calls, no conditions."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeAlias
+
+from ..cases.errors import OpconformError, did_you_mean
+
+Number: TypeAlias = int | float
+Symbols: TypeAlias = Mapping[str, int | Sequence[int]]
+
+LONGEST_TEXT = 120
+LONGEST_LIST = 1 << 16
+LARGEST_NUMBER = 1 << 64
+
+_TOKENS = re.compile(r"(?:\s+|//|[-+*()]|[0-9]+(?:\.[0-9]+)?(?![\w.])|[A-Za-z_]\w*)*", re.ASCII)
+_REPEATED = re.compile(r"(.+?)\s+x\s+(.+)")
+_SPLICED = re.compile(r"\s*([A-Za-z_]\w*)\s*\.\.\.\s*", re.ASCII)
+_OPERATORS: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = MappingProxyType(
+    {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv}
+)
+
+
+class ExpressionError(OpconformError):
+    """Text that is no expression, or one that cannot be evaluated with the given symbols."""
+
+
+def number(text: str, symbols: Symbols) -> Number:
+    """Evaluate one number, such as `r - 1`. Symbols stand for integers here. Raises ExpressionError."""
+    value = _evaluate(_parse(text), text, symbols)
+    if abs(value) > LARGEST_NUMBER:
+        raise ExpressionError(f"{text!r} is larger than 2^64")
+    return value
+
+
+def numbers(parts: Iterable[Number | str], symbols: Symbols) -> list[Number]:
+    """Evaluate a list: numbers as they are, `a .. b` with both ends, `a x n` as n times a, `S...` as all of S.
+
+    Symbols stand for an integer, or, where they are spliced, for a list of them. Raises ExpressionError.
+    """
+    found: list[Number] = []
+    for part in parts:
+        found += [part] if not isinstance(part, str) else _part(part, symbols)
+        if len(found) > LONGEST_LIST:
+            raise ExpressionError(f"a list of more than {LONGEST_LIST} numbers")
+    return found
+
+
+def names(text: str) -> frozenset[str]:
+    """Return the symbols that one part of a list uses; this is also its syntax check. Raises ExpressionError."""
+    if spliced := _SPLICED.fullmatch(text):
+        return frozenset([spliced[1]])
+    kind, sides = _sides(text)
+    found: set[str] = set()
+    for side in sides if kind else [text]:
+        found |= {node.id for node in ast.walk(_parse(side)) if isinstance(node, ast.Name)}
+    return frozenset(found)
+
+
+def _part(text: str, symbols: Symbols) -> list[Number]:
+    if spliced := _SPLICED.fullmatch(text):
+        value = _symbol(spliced[1], text, symbols)
+        if isinstance(value, int):
+            raise ExpressionError(f"{text!r}: {spliced[1]} is a number, no list to splice")
+        return list(value)
+    kind, (left, right) = _sides(text)
+    if kind == "x":
+        return [number(left, symbols)] * _whole(right, symbols, least=0)
+    if kind == "..":
+        start, stop = _whole(left, symbols), _whole(right, symbols)
+        if stop - start > LONGEST_LIST:
+            raise ExpressionError(f"{text!r} is longer than {LONGEST_LIST} numbers")
+        return list(range(start, stop + 1))
+    return [number(text, symbols)]
+
+
+def _sides(text: str) -> tuple[str, tuple[str, str]]:
+    """Return `x` or `..` and what stands left and right of it; "" for a plain number."""
+    if len(text) > LONGEST_TEXT:
+        raise ExpressionError(f"{text[:20]!r}... is longer than {LONGEST_TEXT} characters")
+    if repeated := _REPEATED.fullmatch(text):
+        return "x", (repeated[1], repeated[2])
+    left, dots, right = text.partition("..")
+    return (dots, (left, right)) if dots else ("", (text, ""))
+
+
+def _whole(text: str, symbols: Symbols, least: int | None = None) -> int:
+    value = number(text, symbols)
+    if not isinstance(value, int):
+        raise ExpressionError(f"{text!r} is {value}, where a whole number is needed")
+    if least is not None and not least <= value <= LONGEST_LIST:
+        raise ExpressionError(f"{text!r} is {value}: repeated {least} to {LONGEST_LIST} times")
+    return value
+
+
+@functools.lru_cache(maxsize=4096)
+def _parse(text: str) -> ast.expr:
+    wrong = ExpressionError(
+        f"{text.strip()[:60]!r} is no expression: whole or decimal numbers, symbols, + - * // and brackets, "
+        "'a .. b', 'a x n' and 'S...' in a list"
+    )
+    if len(text) > LONGEST_TEXT or not _TOKENS.fullmatch(text):
+        raise wrong
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise wrong from None
+    if not all(_allowed(node) for node in ast.walk(tree)):
+        raise wrong
+    return tree
+
+
+def _allowed(node: ast.AST) -> bool:
+    if isinstance(node, ast.Constant):
+        return type(node.value) in (int, float)
+    if isinstance(node, ast.BinOp):
+        return type(node.op) in _OPERATORS
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.USub)
+    return isinstance(node, (ast.Name, ast.operator, ast.unaryop, ast.expr_context))
+
+
+def _evaluate(node: ast.expr, text: str, symbols: Symbols) -> Number:
+    match node:
+        case ast.Constant(value=int() | float() as value):
+            return value
+        case ast.Name(id=name):
+            found = _symbol(name, text, symbols)
+            if isinstance(found, int):
+                return found
+            raise ExpressionError(f"{text!r}: {name} is a list; write {name}... to splice it")
+        case ast.UnaryOp(operand=operand):
+            return -_evaluate(operand, text, symbols)
+        case ast.BinOp(left=left, op=sign, right=right):
+            a, b = _evaluate(left, text, symbols), _evaluate(right, text, symbols)
+            if isinstance(sign, ast.FloorDiv) and b == 0:
+                raise ExpressionError(f"{text!r} divides by zero")
+            return _OPERATORS[type(sign)](a, b)
+    raise ExpressionError(f"{text!r} is no expression")  # pragma: no cover - _parse lets nothing else through
+
+
+def _symbol(name: str, text: str, symbols: Symbols) -> int | Sequence[int]:
+    if name not in symbols:
+        known = f"; known: {', '.join(sorted(symbols))}" if symbols else ""
+        raise ExpressionError(f"{text!r}: no symbol {name!r}{did_you_mean(name, symbols) or known}")
+    return symbols[name]

@@ -1,0 +1,280 @@
+"""What a spec says, resolved: signatures, clauses, parameters and edges of each version of one operator."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from ..cases.errors import OpconformError
+from ..cases.model import AttributeValue, OperatorVersion
+from .reading import Document, Key, Position, SpecError
+
+Version: TypeAlias = int | str
+"""A number, dotted text such as "3.10", or `any` where the standard's page carries no version."""
+
+PortOption: TypeAlias = Literal["single", "optional", "variadic", "each"]
+Status: TypeAlias = Literal["required", "inferred", "disputed", "withdrawn"]
+
+
+class Word(enum.Enum):
+    """A setting that is no value.
+
+    `absent`: not given. `omitted`: left out by an empty name. `given`: given, with what the family derives. `none`,
+    `negative` and `symbolic` occur in a clause's `when` alone: an empty list, a list with a negative number, symbolic
+    dimensions.
+    """
+
+    ABSENT = "absent"
+    OMITTED = "omitted"
+    GIVEN = "given"
+    NONE = "none"
+    NEGATIVE = "negative"
+    SYMBOLIC = "symbolic"
+
+
+Value: TypeAlias = "bool | int | float | str | Word | tuple[Value, ...] | Mapping[str, Value]"
+"""A level's or a setting's value. Expressions stay text; `expressions.numbers` evaluates them."""
+
+COMMON_PARAMETERS = frozenset({"shapes", "dims", "fill", "outputs", "omitted", "opset", "unknown"})
+"""Parameters of every family, beside an operator's attributes, inputs and type letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The words that a family's Python code gives a spec.
+
+    `parameters`: the family's own. `fills`: its fill recipes, by the name before the bracket. `references`: the
+    functions that may stand after the dot of `family`.
+    """
+
+    parameters: frozenset[str] = frozenset()
+    fills: frozenset[str] = frozenset()
+    references: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeSignature:
+    """An attribute: its kind as the standard calls it (`ints`), and its default, None where it has none."""
+
+    name: str
+    kind: str
+    required: bool
+    default: AttributeValue | bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output. `type` is a letter of the signature, a type, or a letter wrapped as in `seq(T)`.
+
+    `variadic`: any number of one type, at least `minimum`; `each`: the same, every one with a type of its own.
+    """
+
+    name: str
+    type: str
+    option: PortOption = "single"
+    minimum: int = 1
+
+    @property
+    def is_variadic(self) -> bool:
+        """Whether it takes any number of tensors."""
+        return self.option in ("variadic", "each")
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Attributes, inputs and outputs of an operator version, and what types its letters stand for.
+
+    `ties` holds the letters that follow another one: `S` to `seq(T)`; `types` lists their types all the same.
+    """
+
+    attributes: tuple[AttributeSignature, ...] = ()
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ties: Mapping[str, str] = field(default_factory=dict)
+    deprecated: bool = False
+
+    def attribute(self, name: str) -> AttributeSignature | None:
+        """Return the attribute called `name`."""
+        return next((a for a in self.attributes if a.name == name), None)
+
+    def input(self, name: str) -> Port | None:
+        """Return the input called `name`."""
+        return next((p for p in self.inputs if p.name == name), None)
+
+    def output(self, name: str) -> Port | None:
+        """Return the output called `name`."""
+        return next((p for p in self.outputs if p.name == name), None)
+
+    def letter(self, port: str) -> str | None:
+        """Return the type letter of an input, else of an output, unwrapped; None if it has none."""
+        found = self.input(port) or self.output(port)
+        if found is None:
+            return None
+        letter = found.type.removesuffix(")").rpartition("(")[2].rstrip(")")
+        return letter if letter in self.types else None
+
+    @property
+    def input_counts(self) -> tuple[int, int | None]:
+        """The smallest and the largest number of inputs; None where there is no largest."""
+        return _counts(self.inputs)
+
+    @property
+    def output_counts(self) -> tuple[int, int | None]:
+        """The smallest and the largest number of outputs; None where there is no largest."""
+        return _counts(self.outputs)
+
+
+def _counts(ports: Iterable[Port]) -> tuple[int, int | None]:
+    least, most = 0, 0
+    for port in ports:
+        if port.is_variadic:  # the optional ones before it keep their places, given or not
+            return most + port.minimum, None
+        most += 1
+        least = most if port.option == "single" else least
+    return least, most
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on one setting of a case: its content is one of `values`, or none of them where `negated`."""
+
+    values: tuple[Value, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One rule of the standard.
+
+    `when`: which cases test it, by their settings; empty: every valid one; None: only the edges that name it.
+    """
+
+    id: str
+    text: str
+    source: str
+    status: Status = "required"
+    when: Mapping[str, Condition] | None = field(default_factory=dict)
+    upstream: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A question that the standard leaves open, when it arises (prose), and the admissible answers."""
+
+    id: str
+    when: str
+    options: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """How outputs are judged in the cases that `when` holds for, where not by value: see docs/spec-format.md."""
+
+    when: Mapping[str, tuple[str, ...]]
+    values: str | None = None
+    check: tuple[str, ...] = ()
+    order: Mapping[str, str] = field(default_factory=dict)
+    alarm: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A case, or one for each type named, that always runs.
+
+    `settings` and `mended` map a name to a value; a type letter, and `type(port)` of a variadic port, to a tuple of
+    types. Letters not named stand for every type. `mended` overrides `settings` so that the program is valid, and is
+    given exactly where `rejected` is true.
+    """
+
+    id: str
+    settings: Mapping[str, Value]
+    tests: tuple[str, ...]
+    rejected: bool = False
+    mended: Mapping[str, Value] | None = None
+    runs: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class VersionSpec:
+    """All that a spec says about one operator version.
+
+    `parameters` maps a name to levels by name; types go by their letter in this version. `exclude` maps a parameter to
+    levels: a combination is left out where each parameter of a row has one of the levels. `shapes` maps an input to a
+    list of dimensions (expressions) or to a function of the family.
+    """
+
+    operator: OperatorVersion
+    signature: Signature
+    change: str | None
+    clauses: Mapping[str, Clause]
+    silences: Mapping[str, Silence]
+    parameters: Mapping[str, Mapping[str, Value]]
+    exclude: tuple[Mapping[str, tuple[str, ...]], ...]
+    expect: tuple[Expect, ...]
+    edges: Mapping[str, Edge]
+    shapes: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One spec file. `family` and `function` are the parts of `family: module.function`; `digest` is the file's."""
+
+    standard: str
+    name: str
+    domain: str
+    family: str
+    function: str
+    versions: Mapping[Version, VersionSpec]
+    graphs: Mapping[str, str]
+    tables: Mapping[str, Value]
+    document: Document = field(repr=False)
+
+    @property
+    def operator(self) -> str:
+        """Standard and name, `onnx/ReduceMean`."""
+        return f"{self.standard}/{self.name}"
+
+    @property
+    def file(self) -> str:
+        """The path of the file, as it was given."""
+        return self.document.file
+
+    @property
+    def digest(self) -> str:
+        """The sha256 of the file's bytes."""
+        return self.document.digest
+
+    def version(self, version: Version) -> VersionSpec:
+        """Return what the spec says about one version; OpconformError if there is none such."""
+        if version in self.versions:
+            return self.versions[version]
+        raise OpconformError(f"{self.operator} has no version {version}; it has {', '.join(map(str, self.versions))}")
+
+    def position(self, path: Iterable[Key], key: bool = False) -> Position:
+        """Return where the file says what is at `path`, or the nearest place around it."""
+        return self.document.position(path, key)
+
+    def error(self, path: Iterable[Key], message: str, key: bool = False) -> SpecError:
+        """Return an error that points at the value at `path` in the file, or at its key."""
+        return self.document.error(path, message, key)
+
+    def written_at(self, version: Version, *place: Key) -> tuple[Key, ...]:
+        """Return the path where a part of a version's signature is written, in it or in the version it comes from.
+
+        `place` is a section and a name, such as "attributes", "axes". The path of the nearest thing that was written
+        if there is no such part.
+        """
+        order = list(self.versions)
+        section = place[0]
+        for earlier in reversed(order[: order.index(version) + 1]):
+            path: tuple[Key, ...] = ("versions", earlier, *place)
+            if self.document.has(path):
+                return path
+            whole = ("versions", earlier, section)
+            if self.document.has(whole) and not self.document.has((*whole, "...")):
+                return whole
+        return ("versions", version)

@@ -1,0 +1,303 @@
+"""YAML 1.2 core read strictly, with the place of every key and value: what a typing slip would change is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NoReturn, TypeAlias
+
+import yaml
+
+from ..cases.errors import OpconformError
+
+Key: TypeAlias = int | str
+Keys: TypeAlias = tuple[Key, ...]
+
+LARGEST_FILE = 1 << 20
+DEEPEST = 32
+LONGEST_NUMBER = 64
+ELLIPSIS = "..."
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place in a file; lines and columns count from 1."""
+
+    line: int
+    column: int
+
+
+class SpecError(OpconformError):
+    """A mistake in a file; prints as `file:line:column: message`."""
+
+    def __init__(self, file: str, position: Position, message: str) -> None:
+        self.file, self.position, self.message = file, position, message
+        super().__init__(file, position, message)
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.position.line}:{self.position.column}: {self.message}"
+
+
+class SpecErrors(OpconformError):  # noqa: N818 - it holds several
+    """Several mistakes, in the order of their places; prints one a line."""
+
+    def __init__(self, errors: Iterable[SpecError]) -> None:
+        self.errors = tuple(sorted(errors, key=lambda error: (error.file, error.position)))
+        super().__init__(self.errors)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.errors))
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a file says, and where: `value` is made of dict, list, str, int, float, bool and None."""
+
+    file: str
+    value: Any
+    digest: str
+    marks: Mapping[Keys, tuple[Position, Position]] = field(repr=False)
+
+    def has(self, path: Iterable[Key]) -> bool:
+        """Whether there is a value at `path`, the keys and list indices that lead to it."""
+        return tuple(path) in self.marks
+
+    def position(self, path: Iterable[Key], key: bool = False) -> Position:
+        """Return where the value at `path` begins, or its key; the nearest one around it if there is no such value."""
+        keys = tuple(path)
+        while keys not in self.marks:
+            keys = keys[:-1]
+        return self.marks[keys][0 if key else 1]
+
+    def error(self, path: Iterable[Key], message: str, key: bool = False) -> SpecError:
+        """Return an error that points at the value at `path`, or at its key."""
+        return SpecError(self.file, self.position(path, key), message)
+
+
+def read_file(path: Path | str) -> Document:
+    """Read a file.
+
+    Raises SpecError where its content is no YAML that is accepted here, OpconformError if it cannot be read at all.
+    """
+    path = Path(path)
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise SpecError(str(path), _START, f"the file is larger than {LARGEST_FILE >> 20} MiB")
+        content = path.read_bytes()
+    except OSError as error:
+        raise OpconformError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start)
+        column = error.start - (content.rfind(b"\n", 0, error.start) + 1)
+        raise SpecError(str(path), Position(line + 1, column + 1), "not UTF-8: save the file as UTF-8") from None
+    return read(text, str(path), hashlib.sha256(content).hexdigest())
+
+
+def read(text: str, file: str = "<text>", digest: str | None = None) -> Document:
+    """Read YAML 1.2 core, without anchors, aliases, tags, merge keys, duplicate keys and tabs, one document.
+
+    `digest` is the sha256 of the file's bytes, by default that of `text` in UTF-8. Raises SpecError.
+    """
+    content = text.encode(errors="surrogatepass")
+    if len(content) > LARGEST_FILE:
+        raise SpecError(file, _START, f"the text is larger than {LARGEST_FILE >> 20} MiB")
+    _refuse_tabs(text, file)
+    reader = _Reader(file)
+    try:
+        value = reader.document(yaml.parse(text, Loader=_LOADER))
+    except yaml.MarkedYAMLError as error:
+        raise _syntax_error(error, text, file) from None
+    except yaml.YAMLError as error:
+        raise SpecError(file, _unreadable(error, text), "not YAML: a control character") from None
+    return Document(file, value, digest or hashlib.sha256(content).hexdigest(), reader.marks)
+
+
+_START = Position(1, 1)
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NUMBER_LIKE = re.compile(r"[-+]?(0[xXoObB][0-9a-fA-F_]+|[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?)")
+_INFINITIES = {f"{sign}.{w}": float(f"{sign}inf") for sign in ("", "+", "-") for w in ("inf", "Inf", "INF")}
+_NANS = {f".{w}": float("nan") for w in ("nan", "NaN", "NAN")}
+_WORDS: Mapping[str, Any] = MappingProxyType(
+    {"true": True, "false": False, "null": None, "~": None, "": None, **_INFINITIES, **_NANS}
+)
+_OLD_BOOLEANS = frozenset(case(w) for w in ("yes", "no", "on", "off") for case in (str.lower, str.upper, str.title))
+_MISSPELT = {
+    **dict.fromkeys(_OLD_BOOLEANS, "a boolean to some YAML readers: write true or false"),
+    **dict.fromkeys(("True", "TRUE", "False", "FALSE"), "spelled true or false here: write that"),
+    **dict.fromkeys(("Null", "NULL"), "spelled null here: write that"),
+}
+_UNCLOSED = " (an unclosed bracket, or a colon in unquoted text)"
+_MISPLACED = " (wrong indentation, or text after a closing quote or bracket)"
+# libyaml and PyYAML's own parser have different words for the same mistake.
+_HINTS = MappingProxyType(
+    {
+        "mapping values are not allowed": " (a colon and a space in unquoted text, or wrong indentation)",
+        "did not find expected ',' or": _UNCLOSED,
+        "expected ',' or": _UNCLOSED,
+        "did not find expected key": _MISPLACED,
+        "expected <block end>": _MISPLACED,
+        "cannot start any token": " (text that begins with @, ` or % is quoted)",
+        "expected alphabetic or numeric": " (text that begins with * or & is quoted)",
+    }
+)
+
+
+def _refuse_tabs(text: str, file: str) -> None:
+    if (at := text.find("\t")) >= 0:
+        line = text.count("\n", 0, at)
+        column = at - (text.rfind("\n", 0, at) + 1)
+        raise SpecError(
+            file, Position(line + 1, column + 1), 'a tab: indent with spaces, and write \\t inside "quotes" for text'
+        )
+
+
+def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> SpecError:
+    mark = error.problem_mark or error.context_mark
+    problem = str(error.problem or error.context)
+    hint = next((hint for words, hint in _HINTS.items() if words in problem), "")
+    at = Position(mark.line + 1, mark.column + 1) if mark else Position(text.count("\n") + 1, 1)
+    return SpecError(file, at, f"not YAML: {problem}{hint}")
+
+
+def _unreadable(error: yaml.YAMLError, text: str) -> Position:
+    at = getattr(error, "position", None)
+    if not isinstance(at, int) or at > len(text):
+        return _START
+    return Position(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+
+
+class _Reader:
+    """Builds values from events, since only events show anchors, aliases and tags."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.marks: dict[Keys, tuple[Position, Position]] = {}
+
+    def document(self, events: Iterable[yaml.Event]) -> Any:
+        self.events: Iterator[yaml.Event] = iter(events)
+        next(self.events)  # the stream's start
+        start = next(self.events)
+        if not isinstance(start, yaml.DocumentStartEvent):
+            self.fail(start, "the file is empty")
+        if start.version or start.tags:
+            self.fail(start, "directives (%) are not used here")
+        first = next(self.events)
+        if isinstance(first, yaml.ScalarEvent) and not first.value and not first.style:
+            self.fail(first, "the file is empty")
+        self.marks[()] = (_at(first), _at(first))
+        value = self.build(first, ())
+        next(self.events)  # the document's end
+        last = next(self.events)
+        if not isinstance(last, yaml.StreamEndEvent):
+            self.fail(last, "a second document: one file holds one")
+        return value
+
+    def fail(self, event: yaml.Event, message: str) -> NoReturn:
+        raise SpecError(self.file, _at(event), message)
+
+    def guard(self, event: Any) -> None:
+        if isinstance(event, yaml.AliasEvent):
+            self.fail(event, f"*{event.anchor} is an alias: write the value out, and quote text that begins with *")
+        if event.anchor is not None:
+            self.fail(event, f"&{event.anchor} is an anchor: write the value out, and quote text that begins with &")
+        if event.tag is not None:
+            self.fail(event, f"{event.tag} is a tag: tags are not used here; quote text that begins with !")
+
+    def build(self, event: yaml.Event, path: Keys) -> Any:
+        self.guard(event)
+        if len(path) > DEEPEST:
+            self.fail(event, f"nested more than {DEEPEST} deep")
+        if isinstance(event, yaml.ScalarEvent):
+            return self.scalar(event)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self.sequence(path)
+        return self.mapping(path, bool(getattr(event, "flow_style", False)))
+
+    def sequence(self, path: Keys) -> list[Any]:
+        found: list[Any] = []
+        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+            inner = (*path, len(found))
+            self.marks[inner] = (_at(event), _at(event))
+            found.append(self.build(event, inner))
+        return found
+
+    def mapping(self, path: Keys, flow: bool) -> dict[Key, Any]:
+        found: dict[Key, Any] = {}
+        spelled: dict[str, Key] = {}
+        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
+            key = self.key(event)
+            if str(key) in spelled:
+                first = self.marks[(*path, spelled[str(key)])][0].line
+                self.fail(event, f"{key!r} appears twice, first at line {first}")
+            value = next(self.events)
+            self.guard(value)
+            self.refuse_empty(key, event, value, flow)
+            inner = (*path, key)
+            self.marks[inner] = (_at(event), _at(value))
+            spelled[str(key)] = key
+            found[key] = self.build(value, inner)
+        return found
+
+    def key(self, event: yaml.Event) -> Key:
+        self.guard(event)
+        if not isinstance(event, yaml.ScalarEvent):
+            self.fail(event, "a key is a word or a whole number; read a list or a mapping")
+        key = self.scalar(event)
+        if isinstance(key, float):
+            self.fail(event, f"key {event.value} is the number {key!r}: quote it")
+        if isinstance(key, bool) or key is None:
+            self.fail(event, f"key {event.value or '(nothing)'} is no word: quote it")
+        if key == "<<":
+            self.fail(event, "<< is a merge key: write the values out")
+        return key  # type: ignore[no-any-return]
+
+    def refuse_empty(self, key: Key, event: yaml.Event, value: yaml.Event, flow: bool) -> None:
+        if key == ELLIPSIS or not isinstance(value, yaml.ScalarEvent) or value.value or value.style:
+            return
+        hint = "; text that holds a comma is quoted inside {}" if flow else ""
+        self.fail(event, f"{key!r} has no value{hint}")
+
+    def scalar(self, event: yaml.ScalarEvent) -> Any:
+        text = event.value
+        if event.style:  # quoted, or a block
+            return text
+        if text in _WORDS:
+            return _WORDS[text]
+        if text in _MISSPELT:
+            self.fail(event, f"{text} is {_MISSPELT[text]}, or quote it if it is text")
+        if text[0] in "+-.0123456789":
+            return self.number(event, text)
+        return text
+
+    def number(self, event: yaml.ScalarEvent, text: str) -> Any:
+        whole, fraction = _INTEGER.fullmatch(text), _FLOAT.fullmatch(text)
+        if (whole or fraction) and len(text) > LONGEST_NUMBER:
+            self.fail(event, f"a number of {len(text)} digits: quote it if it is text")
+        if whole:
+            return int(text)
+        if fraction:
+            value = float(text)
+            if value in (float("inf"), -float("inf")):
+                self.fail(event, f"{text} is too large for a float64: write .inf for infinity")
+            return value
+        if _NUMBER_LIKE.fullmatch(text):
+            self.fail(
+                event,
+                f"{text}: numbers are decimal, without leading zeros (octal to some YAML readers) and underscores; "
+                "quote it if it is text",
+            )
+        return text
+
+
+def _at(event: yaml.Event) -> Position:
+    mark: Any = event.start_mark
+    return Position(mark.line + 1, mark.column + 1)

@@ -1,0 +1,274 @@
+"""Signatures of all versions of an operator, from the differences that a spec file writes down."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from ..cases.errors import OpconformError
+from ..cases.model import NO_VERSION, AttributeValue
+from .groups import ELEMENT_TYPES, expand, is_type_word, unwrap
+from .model import AttributeSignature, Port, Signature, Version
+from .problems import Problems
+from .reading import ELLIPSIS, Keys
+from .structure import SpecText, VersionText
+
+REMOVED = "removed"
+PORT_EXAMPLES = "'T', 'optional T', 'T+' (1 or more), 'T*' or 'each V*'"
+ATTRIBUTE_EXAMPLES = "'int', 'optional ints', 'int = 1' or 'string = constant'"
+
+ATTRIBUTE_KINDS: Mapping[str, type] = MappingProxyType(
+    {
+        "int": int,
+        "float": float,
+        "string": str,
+        "boolean": bool,
+        "bool": bool,
+        "s64": int,
+        "f32": float,
+    }
+)
+"""Kinds that can have a default, by what one value is; with an s behind, a list of them."""
+OPAQUE_KINDS = ("graph", "graphs", "tensor", "tensors", "sparse_tensor", "type_proto")
+
+_ATTRIBUTE = re.compile(r"(optional )?(\w+)(?: = (.*))?", re.DOTALL)
+_PORT = re.compile(r"(optional |each )?([\w(), ]+?)([+*])?")
+
+_Types: TypeAlias = tuple[str, ...] | str  # a list, or a tie such as seq(T)
+
+
+@dataclass(frozen=True)
+class _Sections:
+    """A version's signature in the making; ordered as written."""
+
+    attributes: Mapping[str, AttributeSignature] = field(default_factory=dict)
+    inputs: Mapping[str, Port] = field(default_factory=dict)
+    outputs: Mapping[str, Port] = field(default_factory=dict)
+    types: Mapping[str, _Types] = field(default_factory=dict)
+
+
+def signatures(text: SpecText, problems: Problems) -> dict[Version, Signature]:
+    """Return the full signature of each version; mistakes go to `problems`."""
+    _check_order(text, problems)
+    found: dict[Version, Signature] = {}
+    before: _Sections | None = None
+    for version, written in text.versions.items():
+        sections = _resolved(version, written, before, problems)
+        signature = _signature(version, sections, written, problems)
+        previous = next(reversed(found.values()), None)
+        if previous is not None and _same(signature, previous) and not written.change:
+            message = "nothing differs from the version before: say in `change` what does"
+            problems.add(("versions", version), message, key=True)
+        if written.change == "TODO":
+            problems.add(("versions", version, "change"), "TODO is left: say what changed, in a line")
+        found[version] = signature
+        before = sections
+    return found
+
+
+def attribute_from(name: str, text: str) -> AttributeSignature:
+    """Read an attribute as a spec file writes it, `int = 1`. Raises OpconformError."""
+    parts = _ATTRIBUTE.fullmatch(text)
+    if not parts:
+        raise OpconformError(f"{text!r} is no attribute type; write {ATTRIBUTE_EXAMPLES}")
+    optional, kind, default = parts.groups()
+    if kind not in OPAQUE_KINDS and _scalar_kind(kind) is None:
+        known = sorted({*ATTRIBUTE_KINDS, *(k + "s" for k in ATTRIBUTE_KINDS), *OPAQUE_KINDS})
+        raise OpconformError(f"{kind!r} is no kind of attribute; known: {', '.join(known)}")
+    if default is None:
+        return AttributeSignature(name, kind, required=not optional)
+    if optional:
+        raise OpconformError(f"{text!r}: an attribute with a default is optional anyway; leave `optional` out")
+    return AttributeSignature(name, kind, required=False, default=_default(kind, default))
+
+
+def port_from(name: str, text: str) -> Port:
+    """Read an input or output as a spec file writes it, `optional T`. Raises OpconformError."""
+    parts = _PORT.fullmatch(text)
+    if not parts:
+        raise OpconformError(f"{text!r} is no input or output type; write {PORT_EXAMPLES}")
+    prefix, kind, suffix = (parts[1] or "").strip(), parts[2], parts[3]
+    if (prefix == "optional" and suffix) or (prefix == "each" and not suffix):
+        raise OpconformError(f"{text!r} is no input or output type; write {PORT_EXAMPLES}")
+    if suffix:
+        return Port(name, kind, "each" if prefix else "variadic", int(suffix == "+"))
+    return Port(name, kind, "optional", 0) if prefix else Port(name, kind)
+
+
+def _check_order(text: SpecText, problems: Problems) -> None:
+    versions = list(text.versions)
+    if NO_VERSION in versions and len(versions) > 1:
+        problems.add(("versions", NO_VERSION), f"`{NO_VERSION}` stands alone: there is no other version", key=True)
+        return
+    last: list[int] = []
+    for version in versions:
+        if version == NO_VERSION:
+            continue
+        if not re.fullmatch(r"[1-9]\d*(\.\d+)*", str(version)):
+            message = f"{version!r} is no version: a number from 1, dotted text such as '3.10', or {NO_VERSION}"
+            problems.add(("versions", version), message, key=True)
+            return
+        number = [int(n) for n in str(version).split(".")]
+        if number <= last:
+            problems.add(("versions", version), "versions go upwards", key=True)
+        last = number
+
+
+def _same(a: Signature, b: Signature) -> bool:
+    def unordered(s: Signature) -> object:
+        return replace(s, attributes=tuple(sorted(s.attributes, key=lambda x: x.name)))
+
+    return unordered(a) == unordered(b)
+
+
+def _resolved(version: Version, written: VersionText, before: _Sections | None, problems: Problems) -> _Sections:
+    delta = _Delta(version, before is None, problems)
+    old = before or _Sections()
+    return _Sections(
+        delta.apply("attributes", written.attributes, old.attributes, attribute_from),
+        delta.apply("inputs", written.inputs, old.inputs, port_from),
+        delta.apply("outputs", written.outputs, old.outputs, port_from),
+        delta.apply("types", written.types, old.types, delta.type_list),
+    )
+
+
+class _Delta:
+    """Applies the one rule: a section that is written is complete, unless it starts with `...`."""
+
+    def __init__(self, version: Version, first: bool, problems: Problems) -> None:
+        self.version, self.first, self.problems = version, first, problems
+
+    def apply(self, section: str, written: Mapping[str, Any] | None, old: Mapping[str, Any], read: Any) -> Any:
+        if written is None:
+            return old
+        path: Keys = ("versions", self.version, section)
+        added = ELLIPSIS in written
+        if added and next(iter(written)) != ELLIPSIS:
+            self.problems.add((*path, ELLIPSIS), "... comes first", key=True)
+        if added and self.first:
+            self.problems.add((*path, ELLIPSIS), "... in the first version: there is nothing before it", key=True)
+        self.old, found = old, dict(old) if added else {}
+        for name, text in written.items():
+            if name == ELLIPSIS:
+                continue
+            if text == REMOVED:
+                self.remove(found, name, (*path, name), added)
+            else:
+                self.put(found, name, text, (*path, name), read)
+        return found
+
+    def remove(self, found: dict[str, Any], name: str, path: Keys, added: bool) -> None:
+        if name not in found:
+            why = "the version before has none" if added else "without ... first nothing is there to remove"
+            self.problems.add(path, f"{name!r} is removed, but {why}", key=True)
+        found.pop(name, None)
+
+    def put(self, found: dict[str, Any], name: str, text: Any, path: Keys, read: Any) -> None:
+        if text is None:
+            self.problems.add(path, f"{name!r} has no type", key=True)
+            return
+        try:
+            value = read(name, text)
+        except OpconformError as error:
+            self.problems.add(path, str(error))
+            return
+        if found.get(name) == value and name in self.old:
+            self.problems.add(path, f"{name!r} is as in the version before: leave it out", key=True)
+        found[name] = value
+
+    def type_list(self, name: str, text: list[str] | str) -> _Types:
+        """Read what a letter stands for; a list that starts with `...` adds to the version before."""
+        if isinstance(text, str):
+            return _tie(text)
+        words = [word for word in text if word != ELLIPSIS]
+        found = [element for word in words for element in expand(word)]
+        if len(words) < len(text):
+            if text[0] != ELLIPSIS or text.count(ELLIPSIS) > 1:
+                raise OpconformError("... comes first, and once")
+            old = self.old.get(name)
+            if not isinstance(old, tuple):
+                why = f"was {old}: write the list out" if old else "does not exist in the version before"
+                raise OpconformError(f"{name} {why}")
+            found = [*old, *found]
+        twice = sorted({element for element in found if found.count(element) > 1})
+        if twice:
+            raise OpconformError(f"{name} lists {', '.join(twice)} twice")
+        return tuple(found)
+
+
+def _tie(text: str) -> str:
+    wrapped = unwrap(text)
+    if not wrapped or not re.fullmatch(r"\w+", wrapped[1]) or is_type_word(text):
+        raise OpconformError(
+            f"{text!r}: write a list of types, [float32, float64], or tie the letter to another one: seq(T)"
+        )
+    return text
+
+
+def _signature(version: Version, sections: _Sections, written: VersionText, problems: Problems) -> Signature:
+    types: dict[str, tuple[str, ...]] = {}
+    ties: dict[str, str] = {}
+    for letter, listed in sections.types.items():
+        if isinstance(listed, tuple):
+            types[letter] = listed
+            continue
+        ties[letter] = listed
+        wrap, other = unwrap(listed) or ("", "")
+        base = sections.types.get(other)
+        if isinstance(base, tuple):
+            types[letter] = tuple(f"{wrap}({element})" for element in base)
+        else:
+            at = ("versions", version, "types", letter)
+            problems.add(at, f"{listed!r}: {other!r} is no letter with a list of types in version {version}")
+            types[letter] = ()
+    for section, ports in (("inputs", sections.inputs), ("outputs", sections.outputs)):
+        for port in ports.values():
+            _check_port(("versions", version, section, port.name), port, types, problems)
+    return Signature(
+        tuple(sections.attributes.values()),
+        tuple(sections.inputs.values()),
+        tuple(sections.outputs.values()),
+        types,
+        ties,
+        written.deprecated,
+    )
+
+
+def _check_port(path: Keys, port: Port, types: Mapping[str, tuple[str, ...]], problems: Problems) -> None:
+    inner = port.type
+    while wrapped := unwrap(inner):
+        inner = wrapped[1]
+    if inner not in types and not (is_type_word(port.type) and inner in ELEMENT_TYPES):
+        problems.unknown(path, f"type {inner!r} is neither an element type nor a letter of `types`", inner, types)
+
+
+def _scalar_kind(kind: str) -> type | None:
+    return ATTRIBUTE_KINDS.get(kind) or (ATTRIBUTE_KINDS.get(kind[:-1]) if kind.endswith("s") else None)
+
+
+def _default(kind: str, text: str) -> AttributeValue | bool:
+    if kind in OPAQUE_KINDS:
+        raise OpconformError(f"an attribute of kind {kind} has no default that can be written here")
+    scalar = _scalar_kind(kind)
+    if kind in ATTRIBUTE_KINDS:
+        return _default_scalar(scalar, text, kind)
+    inner = text.strip()
+    if not (inner.startswith("[") and inner.endswith("]")):
+        raise OpconformError(f"the default of kind {kind} is a list, as in '{kind} = [...]'; read {text!r}")
+    parts = [part.strip() for part in inner[1:-1].split(",")] if inner[1:-1].strip() else []
+    return tuple(_default_scalar(scalar, part, kind) for part in parts)  # type: ignore[return-value]
+
+
+def _default_scalar(scalar: type | None, text: str, kind: str) -> int | float | str | bool:
+    try:
+        if scalar is bool:
+            return {"true": True, "false": False}[text]
+        if scalar is str:
+            return str(json.loads(text)) if text.startswith('"') else text
+        return int(text) if scalar is int else float(text)
+    except (ValueError, KeyError):
+        raise OpconformError(f"{text!r} is no value of kind {kind}") from None

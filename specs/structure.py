@@ -1,0 +1,222 @@
+"""The shape of a spec file: which sections and keys there are, and what each takes, before any cross-reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, ValidationError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, ErrorDetails
+
+from ..cases.errors import did_you_mean
+from .model import Status, Version
+from .reading import Document, Key, SpecError
+
+STANDARDS = ("onnx", "openvino", "onednn")
+ID = r"[a-z0-9][a-z0-9_.^+-]*"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _OrText:
+    """Says in the JSON Schema that plain text will do for the mapping."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "string"}, handler(schema)]}
+
+
+class VersionText(_Section):
+    """Signature of a version; the first is complete, a later one names the sections that change."""
+
+    change: str | None = None
+    deprecated: bool = False
+    attributes: dict[str, str | None] | None = None
+    inputs: dict[str, str | None] | None = None
+    outputs: dict[str, str | None] | None = None
+    types: dict[str, list[str] | str | None] | None = None
+
+
+class Spanned(_Section):
+    """A part of a file that applies to some of the versions."""
+
+    since: Version | None = None
+    before: Version | None = None
+
+
+class ClauseText(Spanned):
+    """One rule of the standard, in our own words."""
+
+    text: str = Field(min_length=1)
+    when: dict[str, Any] | Literal["edges"] | None = None
+    source: str | None = None
+    status: Status = "required"
+    upstream: str | None = None
+
+
+class SilenceText(Spanned):
+    """A question that the standard leaves open."""
+
+    when: str = Field(min_length=1)
+    options: list[str] = Field(min_length=1)
+    source: str | None = None
+
+
+class EdgeText(Spanned):
+    """A single case that always runs."""
+
+    settings: dict[str, Any] = Field(alias="with")
+    mended: dict[str, Any] | None = Field(default=None, min_length=1)
+    tests: Annotated[list[str], BeforeValidator(lambda v: [v] if isinstance(v, str) else v), _OrText()] = Field(
+        min_length=1
+    )
+    expect: Literal["rejected"] | None = None
+    runs: int = Field(default=1, ge=1, le=1000)
+
+
+class ExpectText(_Section):
+    """How outputs are judged where not by value."""
+
+    when: dict[str, Any] = {}
+    values: str | None = None
+    check: list[str] = []
+    order: dict[str, str] = {}
+    alarm: float | None = Field(default=None, gt=0, lt=1)
+
+
+_Clause = Annotated[ClauseText, BeforeValidator(lambda v: {"text": v} if isinstance(v, str) else v), _OrText()]
+
+
+class SpecText(_Section):
+    """One file: all versions of one operator."""
+
+    operator: str = Field(pattern=rf"^({'|'.join(STANDARDS)})/[A-Za-z_]\w*$")
+    domain: str | None = Field(default=None, pattern=r"^[a-z]+(\.[a-z]+)+$")
+    family: str = Field(pattern=r"^[a-z]\w*\.[a-z]\w*$")
+    source: str = Field(min_length=1)
+    versions: dict[Version, VersionText] = Field(min_length=1)
+    shapes: dict[str, list[Any] | str] = {}
+    graphs: dict[str, str] = {}
+    tables: dict[str, Any] = {}
+    clauses: dict[str, _Clause] = Field(min_length=1)
+    silences: dict[str, SilenceText] = {}
+    parameters: dict[str, Any] = {}
+    exclude: list[dict[str, Any]] = []
+    expect: list[ExpectText] = []
+    edges: dict[str, EdgeText] = {}
+
+
+def structured(document: Document) -> tuple[SpecText | None, list[SpecError]]:
+    """Return what a file says if its structure is right, else None and every mistake in it."""
+    if not isinstance(document.value, dict):
+        return None, [document.error((), f"a spec file is a mapping of sections; read {_shown(document.value)}")]
+    try:
+        return SpecText.model_validate(document.value), []
+    except ValidationError as error:
+        found = [_located(document, detail) for detail in error.errors(include_url=False)]
+        return None, list({(e.position, e.message): e for e in found}.values())
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of spec files, for editors that complete and check YAML by it."""
+    schema = SpecText.model_json_schema(by_alias=True)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "opconform spec file",
+    }
+
+
+_EXPECTED: Mapping[str, str] = {
+    "string_type": "expected text",
+    "int_type": "expected a whole number",
+    "float_type": "expected a number",
+    "bool_type": "expected true or false",
+    "list_type": "expected a list",
+    "dict_type": "expected a mapping",
+    "model_type": "expected a mapping",
+    "model_attributes_type": "expected a mapping",
+    "too_short": "expected at least one entry",
+    "string_too_short": "expected some text",
+}
+_PATTERNS: Mapping[str, str] = {
+    "operator": f"expected a standard ({', '.join(STANDARDS)}), a slash and a name, as in onnx/ReduceMean",
+    "domain": "expected a domain, as in ai.onnx.ml; for ai.onnx leave it out",
+    "family": "expected module.function, as in reduction.mean",
+}
+_MODELS: Mapping[str, type[_Section]] = {
+    "versions": VersionText,
+    "clauses": ClauseText,
+    "silences": SilenceText,
+    "edges": EdgeText,
+    "expect": ExpectText,
+}
+
+
+def _located(document: Document, detail: ErrorDetails) -> SpecError:
+    path = _real_path(document, detail["loc"])
+    kind, read = detail["type"], detail["input"]
+    if kind == "extra_forbidden":
+        known = _keys_at(path[:-1])
+        hint = did_you_mean(str(path[-1]), known) or f"; known here: {', '.join(known)}"
+        return document.error(path, f"unknown key {path[-1]!r}{hint}", key=True)
+    if kind == "missing":
+        return document.error(path, f"key {detail['loc'][-1]!r} is missing{_missing_from(path)}", key=True)
+    return document.error(path, f"{_expected(detail, path)}; read {_shown(read)}")
+
+
+def _real_path(document: Document, steps: Iterable[Key]) -> tuple[Key, ...]:
+    """Drop the steps that name a member of a union or a validator, which the file does not have."""
+    path: tuple[Key, ...] = ()
+    for step in steps:
+        if document.has((*path, step)):
+            path = (*path, step)
+    return path
+
+
+def _missing_from(path: tuple[Key, ...]) -> str:
+    return f" in {'.'.join(map(str, path))}" if path else ""
+
+
+def _keys_at(path: tuple[Key, ...]) -> list[str]:
+    model = SpecText if not path else _MODELS.get(str(path[0]), SpecText)
+    return [found.alias or name for name, found in model.model_fields.items()]
+
+
+def _expected(detail: ErrorDetails, path: tuple[Key, ...]) -> str:
+    kind = detail["type"]
+    if special := _expected_here(detail, path):
+        return special
+    if kind == "string_pattern_mismatch":
+        return _PATTERNS[str(path[-1])]
+    if kind == "literal_error":
+        return "expected " + str(detail.get("ctx", {}).get("expected", "")).replace("'", "")
+    return _EXPECTED.get(kind) or detail["msg"][0].lower() + detail["msg"][1:]
+
+
+def _expected_here(detail: ErrorDetails, path: tuple[Key, ...]) -> str | None:
+    """Return what a place takes where pydantic sees a union, or a type of its own."""
+    match path:
+        case ("clauses", _):
+            return "expected the clause's text, or a mapping with text"
+        case ("clauses", _, "when"):
+            return "expected a mapping of settings, or edges"
+        case ("versions", _, "types", _):
+            return "expected a list of types, or seq(T) or optional(T) of another letter"
+        case (_, _, "since" | "before"):
+            return "expected a version: a number, or quoted text such as '3.10'"
+        case ("edges", _, "tests") if detail["type"] == "list_type":
+            return "expected the id of a clause or silence, or a list of them"
+    return None
+
+
+def _shown(read: object) -> str:
+    if isinstance(read, dict):
+        return "a mapping"
+    if isinstance(read, list):
+        return "a list" if read else "an empty list"
+    text = repr(read)
+    text = text if len(text) <= 60 else f"{text[:57]}..."
+    return {"None": "nothing", "True": "true", "False": "false"}.get(text, text)
