@@ -180,7 +180,8 @@ class _Branch:
         bounds = replace(bounds, spread=self._spread(arrays, bounds))
         flags = result.flags
         tiny = self.rules.type.float_format.tiny
-        small = (bounds.value != 0) & (np.abs(bounds.value) - result.error < tiny)
+        least = np.abs(bounds.value) - result.error  # where it is below zero, zero is within the bounds anyway
+        small = (least > 0) & (least < tiny)
         flushes = applies & _any_lane([small])
         flushing = np.where(small, np.uint8(Flag.ZERO), np.uint8(0))
         if flush_input:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..cases.elements import Array, ElementType
-from ..cases.errors import OpconformError
+from ..cases.errors import CaseIdError
 from ..cases.model import count
 from .random import Draw
 
@@ -47,7 +47,7 @@ def uniform(blank: Blank, draw: Draw) -> Array:
     """Floats with full significands in [-1, 1); integers up to 1,000 in magnitude whose sums fit the type."""
     if blank.type.format:
         p = blank.type.format.precision
-        return np.ldexp(draw.between(-(1 << p), (1 << p) - 1, blank.size).astype(np.float64), -p)
+        return np.asarray(np.ldexp(draw.between(-(1 << p), (1 << p) - 1, blank.size).astype(np.float64), -p))
     return _whole(blank, draw, min(1000, blank.type.largest // max(blank.terms, 1)))
 
 
@@ -136,7 +136,7 @@ def ones(blank: Blank, _draw: Draw) -> Array:
 
 
 def maximum(blank: Blank, _draw: Draw) -> Array:
-    """The largest value of an integer type throughout: the sum does not fit, the mean does."""
+    """Largest value of an integer type throughout: the sum does not fit, the mean does."""
     return np.full(blank.size, blank.type.largest, object)
 
 
@@ -200,12 +200,12 @@ def suits(name: str, element: ElementType) -> bool:
 
 
 def fill(name: str, blank: Blank, draw: Draw) -> Array:
-    """Return an array of the blank's type and shape. Raises OpconformError where the recipe doesn't suit the type."""
+    """Return an array of the blank's type and shape. Raises CaseIdError where the recipe doesn't suit the type."""
     recipe = RECIPES.get(name)
     if recipe is None:
-        raise OpconformError(f"no fill is called {name!r}; there are {', '.join(RECIPES)}")
+        raise CaseIdError(f"no fill is called {name!r}; there are {', '.join(RECIPES)}")
     if not suits(name, blank.type):
-        raise OpconformError(f"fill {name!r} makes no sense for {blank.type.name}")
+        raise CaseIdError(f"fill {name!r} makes no sense for {blank.type.name}")
     numbers = recipe(blank, draw)
     if blank.type.kind == "bool":
         numbers = np.asarray(numbers) % 2 == 1

@@ -76,15 +76,19 @@ class GeneratedCases:
     def _recent(self) -> Callable[[CaseId], _Prepared]:
         return functools.lru_cache(maxsize=256)(self._prepare)
 
-    def _prepare(self, case: CaseId) -> _Prepared:
+    def row(self, case: CaseId) -> Row:
+        """Return what a case id says, typed. Raises CaseIdError."""
         spec, number = self.library.operator_version(case.operator)
-        version = spec.version(number)
         family = family_of(spec)
-        if version.operator.standard == "onnx" and not case.types:
-            raise CaseIdError(f"{case}: no types")
+        version = spec.version(number)
         row = read_row(spec, version, case, family.defaults)
         if family.settle(version, case) != case:
             raise CaseIdError(f"{case}: is written {family.settle(version, case)}")
+        return row
+
+    def _prepare(self, case: CaseId) -> _Prepared:
+        row = self.row(case)
+        family = family_of(row.spec)
         mended = mended_row(row)
         build = family.build(row)
         if mended is not None:
@@ -93,7 +97,7 @@ class GeneratedCases:
             build = replace(
                 build, program=replace(build.program, outputs=tuple(replace(o, rank=m.rank) for o, m in types))
             )
-        return _Prepared(row, build, _clauses(row), None if mended is None else str(mended.id))
+        return _Prepared(row, build, clauses_of(row), None if mended is None else str(mended.id))
 
     def _filled(self, prepared: _Prepared, texts: Sequence[str]) -> Iterator[Case]:
         row, build = prepared.row, prepared.build
@@ -131,7 +135,7 @@ def _chunks(texts: list[str], size: int) -> Iterator[list[str]]:
         yield texts[start : start + size]
 
 
-def _clauses(row: Row) -> tuple[str, ...]:
+def clauses_of(row: Row) -> tuple[str, ...]:
     """Return the clauses that a case tests: those whose conditions hold, and those that its edge names."""
     edge = row.edge
     named = [i for i in edge.tests if i in row.version.clauses] if edge else []
@@ -171,12 +175,4 @@ def _matches(content: Value, wanted: Value) -> bool:
         return content is wanted
     if wanted is Word.SYMBOLIC:
         return content == wanted.value
-    return content == wanted or (isinstance(wanted, str) and isinstance(content, tuple) and wanted in content)
-
-
-def exercised(cases: Sequence[Case]) -> Mapping[str, frozenset[str]]:
-    """Return which clauses these cases test, by operator version."""
-    found: dict[str, set[str]] = {}
-    for case in cases:
-        found.setdefault(str(case.program.operator), set()).update(case.clauses)
-    return {operator: frozenset(clauses) for operator, clauses in found.items()}
+    return bool(content == wanted) or (isinstance(wanted, str) and isinstance(content, tuple) and wanted in content)

@@ -8,6 +8,7 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
@@ -76,7 +77,7 @@ class Worker:
                 cases = self.source.cases(keys[index + 1 :])
                 yield self._ours(key).to_json().encode()
                 continue
-            yield self._result(case, lambda phase, i=index: begin(i, phase)).to_json().encode()
+            yield self._result(case, partial(begin, index)).to_json().encode()
 
     def _about(self) -> bytes:
         facts = self.runner.describe() if isinstance(self.runner, Describes) else {}
@@ -130,7 +131,9 @@ class Worker:
         self._programs.pop(case.program.key, None)
         fresh, _ = self._verdict(case, begin)
         if fresh.outcome is Outcome.PASS:
-            return replace(verdict, detail=f"only on a program that ran before, state leaks between runs: {verdict.detail}")
+            return replace(
+                verdict, detail=f"only on a program that ran before, state leaks between runs: {verdict.detail}"
+            )
         return fresh
 
     def _mended_ran(self, case: Case, begin: Callable[[Literal["prepare", "run"]], None]) -> bool:
@@ -162,7 +165,7 @@ class Worker:
             return _Prepared(None, Refusal(words, unsupported=True, reason="other"))
         try:
             return _Prepared(self.runner.prepare(program))
-        except Exception as error:  # noqa: BLE001 - whatever a backend raises is its refusal
+        except Exception as error:
             return _Prepared(None, self._refusal(error))
 
     def _answer(self, prepared: _Prepared, case: Case) -> list[Array] | Refusal:
@@ -173,7 +176,7 @@ class Worker:
         prepared.runs += 1
         try:
             return [np.asarray(output) for output in prepared.executable.run(case.inputs)]
-        except Exception as error:  # noqa: BLE001 - whatever a backend raises is its refusal
+        except Exception as error:
             return self._refusal(error)
 
     def _refusal(self, error: Exception) -> Refusal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..cases.results import Outcome, Result, result_from_json
@@ -26,13 +26,16 @@ class About:
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
-def run_cases(assignment: Assignment, ids: Iterable[str], *, jobs: int, limits: Limits) -> Iterator[About | Result]:
-    """Yield what the backend says of itself, and one result for each id, in the order in which they arrive.
+def run_cases(
+    assignment: Assignment, batches: Iterable[Sequence[str]], *, jobs: int, limits: Limits
+) -> Generator[About | Result]:
+    """Yield what the backend says of itself, and one result for each case id, in the order in which they arrive.
 
-    Raises WorkerStartError if the backend cannot be opened. Closing the iterator ends the workers.
+    `batches` of ids go to a worker whole; an empty one means that there is nothing for now. Raises WorkerStartError if
+    the backend cannot be opened. Closing the iterator ends the workers.
     """
     pool = Pool(assignment, jobs=jobs, limits=limits)
-    for answer in pool.run(itertools.chain([[ABOUT]], _batches(ids))):
+    for answer in pool.run(itertools.chain([[ABOUT]], batches)):
         if isinstance(answer, Loss):
             yield _lost_about(answer) if answer.key == ABOUT else lost(answer, assignment.backend, assignment.source)
         elif answer[0] == ABOUT:
@@ -42,7 +45,8 @@ def run_cases(assignment: Assignment, ids: Iterable[str], *, jobs: int, limits: 
             yield result_from_json(answer[1])
 
 
-def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
+def batched(ids: Iterable[str]) -> Iterator[list[str]]:
+    """Yield ids in batches, large enough to share programs and small enough to share out."""
     remaining = iter(ids)
     while batch := list(itertools.islice(remaining, _BATCH)):
         yield batch

@@ -1,1 +1,1 @@
-"""Number types that references are evaluated over: the same formula gives values, bounds, spreads and exact fractions."""
+"""Number types that references run over: the same formula gives values, bounds, spreads and exact fractions."""

@@ -104,9 +104,9 @@ class Bounded:
         """Return which exact values the format represents."""
         return holds(form, self.floats()) & self.arithmetic.numbers.is_float(self.value)
 
-    def rounded(self, rule: str, roundings: Array | float, *, form: FloatFormat | None = None) -> Bounded:
-        """Charge `roundings` unit roundoffs of `form` (the storage format), underflow and overflow included."""
-        form = form or self.arithmetic.storage
+    def rounded(self, rule: str, roundings: Array | float, *, may_overflow: bool = True) -> Bounded:
+        """Charge `roundings` unit roundoffs of the storage format, underflow and overflow included."""
+        form = self.arithmetic.storage
         floats = self.floats()
         with np.errstate(all="ignore"):
             largest = np.abs(floats) + self.error
@@ -116,7 +116,7 @@ class Bounded:
             error = (self.error + charge) * _SLACK
             finite = np.isfinite(floats)
             error = np.where(finite, error, 0.0)
-            flags = self.flags | _overflows(form, floats, error, finite & (charge > 0))
+            flags = self.flags | _overflows(form, floats, error, finite & (charge > 0)) if may_overflow else self.flags
         if self.arithmetic.charges is not None:
             self.arithmetic.charges.append(Charge(rule, form.roundoff, np.where(finite, charge, 0.0)))
         return Bounded(self.arithmetic, self.value, error, flags)
@@ -153,7 +153,10 @@ class Bounded:
             exact = (carried == 0) & self._every_order_is_exact(floats, magnitude, lanes)
             charge = np.where(exact | ~np.isfinite(charge), 0.0, charge)
             error = (carried + charge) * _SLACK
-            flags = self._flags_of_sum(floats, positive + error, negative + error, lanes)
+            # without negative terms no partial sum is negative, however large its error
+            up = np.where((positive > 0) | (carried > 0), positive + error, 0.0)
+            down = np.where((negative > 0) | (carried > 0), negative + error, 0.0)
+            flags = self._flags_of_sum(floats, up, down, lanes)
             finite = np.isfinite(magnitude)
         if arithmetic.charges is not None:
             arithmetic.charges.append(Charge("sum in any order: (n-1)·u·Σ|x|", unit, charge, n, magnitude))
@@ -166,7 +169,7 @@ class Bounded:
         grid = np.ldexp(1.0, np.minimum(lowest, 1023))
         fits = (magnitude == 0) | (magnitude <= np.ldexp(1.0, np.clip(lowest + form.precision, -1074, 1023)))
         floor = form.tiny if self.arithmetic.flush else form.eta
-        return fits & (magnitude <= form.largest) & (grid >= floor)
+        return np.asarray(fits & (magnitude <= form.largest) & (grid >= floor))
 
     def _flags_of_sum(self, floats: Array, positive: Array, negative: Array, lanes: Axes) -> Array:
         form = self.arithmetic.accumulator
@@ -202,9 +205,9 @@ class Bounded:
         with np.errstate(all="ignore"):
             quotient = Bounded(self.arithmetic, self.value / divisor, self.error / abs(divisor), self.flags)
         if divisor & (divisor - 1):
-            return quotient.rounded(f"divide by {divisor}: 2·u·|y|", 2.0)
+            return quotient.rounded(f"divide by {divisor}: 2·u·|y|", 2.0, may_overflow=False)
         exact = (self.error == 0) & quotient.held_by(self.arithmetic.storage)
-        return quotient.rounded(f"divide by {divisor}: u·|y|", np.where(exact, 0.0, 1.0))
+        return quotient.rounded(f"divide by {divisor}: u·|y|", np.where(exact, 0.0, 1.0), may_overflow=False)
 
     def __neg__(self) -> Bounded:
         return Bounded(self.arithmetic, -self.value, self.error, _flip(self.flags, np.True_))
@@ -222,7 +225,7 @@ class Bounded:
             value = a.value * b.value
             x, y = np.abs(a.floats()), np.abs(b.floats())
             error = np.nan_to_num(x * b.error) + np.nan_to_num(y * a.error) + a.error * b.error
-            flags = _flip(a.flags, b.floats() < 0) | _flip(b.flags, a.floats() < 0)
+            flags: Array = _flip(a.flags, b.floats() < 0) | _flip(b.flags, a.floats() < 0)
             eta = self.arithmetic.storage.eta
             vague = ((a.flags & _INFINITE > 0) & (y <= b.error + eta)) | (
                 (b.flags & _INFINITE > 0) & (x <= a.error + eta)
@@ -299,4 +302,3 @@ def _overflows(form: FloatFormat, floats: Array, error: Array, where: Array) -> 
     up = where & _exceeds(form, floats + error)
     down = where & _exceeds(form, error - floats)
     return np.where(up, np.uint8(1), np.uint8(0)) | np.where(down, np.uint8(2), np.uint8(0))
-

@@ -1,6 +1,4 @@
-"""Integer arithmetic with the answers that standards leave open: how a quotient rounds, and what a sum that does not
-fit becomes.
-"""
+"""Integer arithmetic with what standards leave open: how a quotient rounds, what a sum that does not fit becomes."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from .tensors import Axes, extent, lane_axes, lane_stack
 
 def _truncate(total: Array, n: int) -> Array:
     floor = total // n
-    return floor + ((total < 0) & (floor * n != total))
+    return np.asarray(floor + ((total < 0) & (floor * n != total)))
 
 
 def _floor(total: Array, n: int) -> Array:
@@ -26,7 +24,7 @@ def _floor(total: Array, n: int) -> Array:
 def _nearest(total: Array, n: int, up_at_half: Callable[[Array], Array]) -> Array:
     floor = total // n
     twice = 2 * (total - floor * n)
-    return floor + ((twice > n) | ((twice == n) & up_at_half(floor)))
+    return np.asarray(floor + ((twice > n) | ((twice == n) & up_at_half(floor))))
 
 
 def _nearest_even(total: Array, n: int) -> Array:

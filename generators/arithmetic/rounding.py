@@ -20,7 +20,7 @@ def lowest_bit(values: Array) -> Array:
     mantissa, exponent = np.frexp(values)
     whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
     lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1
-    return np.where(whole == 0, _NO_BIT, exponent - 53 + lowest)
+    return np.asarray(np.where(whole == 0, _NO_BIT, exponent - 53 + lowest))
 
 
 def holds(form: FloatFormat, values: Array) -> Array:
@@ -31,7 +31,7 @@ def holds(form: FloatFormat, values: Array) -> Array:
     numbers = np.where(finite, values, 0.0)
     exponent = np.frexp(numbers)[1]
     grid = np.maximum(exponent - form.precision, form.emin - form.precision + 1)
-    return ~finite | ((lowest_bit(numbers) >= grid) & (np.abs(numbers) <= form.largest))
+    return np.asarray(~finite | ((lowest_bit(numbers) >= grid) & (np.abs(numbers) <= form.largest)))
 
 
 def nearest(form: FloatFormat, values: Array) -> Array:

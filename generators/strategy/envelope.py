@@ -19,7 +19,7 @@ def opset_range(spec: Spec, version: VersionSpec) -> tuple[int, int] | None:
 
 
 def kindest_opset(spec: Spec, version: VersionSpec) -> int | None:
-    """Return the opset that turns the fewest backends away: the last of a superseded version, the first of the current."""
+    """Return the opset that turns the fewest away: the last of a superseded version, the first of the current."""
     span = opset_range(spec, version)
     if span is None:
         return None

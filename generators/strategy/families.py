@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 from ...cases.elements import Array
 from ...cases.ids import CaseId
 from ...cases.model import Attribute, AttributeKind, Input, Output, Program
-from ...specs.model import Vocabulary, VersionSpec, Word
+from ...specs.model import VersionSpec, Vocabulary, Word
 from ..expect import Reading
 from ..fills import RECIPES, Blank
 from .envelope import kindest_opset
@@ -32,11 +32,13 @@ class Build:
 class Family(Protocol):
     """The strategy of one family, `generators/strategy/<family>.py`."""
 
-    defaults: Mapping[str, str]
-    """The family's own parameters, each with the level that an id leaves out."""
+    @property
+    def defaults(self) -> Mapping[str, str]:
+        """The family's own parameters, each with the level that an id leaves out."""
 
-    references: frozenset[str]
-    """The functions of `generators/reference/<family>.py` that a spec may name."""
+    @property
+    def references(self) -> frozenset[str]:
+        """The functions of `generators/reference/<family>.py` that a spec may name."""
 
     def settle(self, version: VersionSpec, case: CaseId) -> CaseId:
         """Return the id without settings that mean nothing beside the others."""

@@ -137,7 +137,7 @@ def _shapes(version: VersionSpec, given: Value, levels: Settings) -> tuple[Shape
     if not isinstance(count, int):
         raise OpconformError(f"{version.operator}: {port.name} is how many inputs there are; read {count!r}")
     cycle = many or [given]
-    return tuple(tuple(numbers(cycle[i % len(cycle)], {})) for i in range(count))
+    return tuple(_whole(cycle[i % len(cycle)], {}) for i in range(count))
 
 
 def _text(value: Value, symbols: Mapping[str, int]) -> str | None:
@@ -145,12 +145,18 @@ def _text(value: Value, symbols: Mapping[str, int]) -> str | None:
     if value is Word.ABSENT:
         return None
     if isinstance(value, Word):
-        return value.value
+        return str(value.value)
     if isinstance(value, tuple):
-        return ",".join(str(n) for n in numbers(value, symbols)) or "none"
+        return ",".join(map(str, _whole(value, symbols))) or "none"
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def _whole(parts: Value, symbols: Mapping[str, int]) -> tuple[int, ...]:
+    """Evaluate a list of whole numbers and expressions."""
+    written = [p for p in parts if isinstance(p, (int, float, str))] if isinstance(parts, tuple) else []
+    return tuple(int(n) for n in numbers(written, symbols))
 
 
 def _value(version: VersionSpec, name: str, text: str, case: CaseId, defaults: Mapping[str, str]) -> Value:

@@ -1,0 +1,204 @@
+"""The command line: words and options; what they do is in the packages below."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import click
+
+P = ParamSpec("P")
+
+_SELECT = click.option(
+    "--select",
+    "globs",
+    metavar="GLOB",
+    multiple=True,
+    help="Case ids or operator versions, as in 'onnx/ReduceMean-13' or 'onnx/Mean-*/float16/*'. Repeatable.",
+)
+_STRENGTH = click.option(
+    "--strength", metavar="T", default="2", show_default=True, help="Strength of the covering array, or full."
+)
+_DRAWS = click.option(
+    "--draws", metavar="N", type=click.IntRange(1), default=1, show_default=True, help="Draws of each drawn fill."
+)
+_SEED = click.option(
+    "--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Varies all drawn inputs."
+)
+_SPECS = click.option(
+    "--specs",
+    metavar="DIR",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Another folder of spec files than the package's.",
+)
+
+
+def _clear_errors(command: Callable[P, int | None]) -> Callable[P, None]:
+    """Print what a user can mend in one line and exit 2; exit with what the command returns."""
+
+    @wraps(command)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        from .cases.errors import OpconformError  # noqa: PLC0415 - imports are late, so that --help is fast
+        from .cases.runner import NotInstalled  # noqa: PLC0415
+
+        try:
+            code = command(*args, **kwargs)
+        except (OpconformError, NotInstalled) as error:
+            click.echo(f"opconform: {error}", err=True)
+            code = 2
+        except KeyboardInterrupt:
+            click.echo("opconform: interrupted", err=True)
+            code = 130
+        except BrokenPipeError:  # `| head` has seen enough
+            sys.stderr.close()
+            code = 0
+        sys.exit(code or 0)
+
+    return guarded
+
+
+class _Examples(click.Command):
+    """A command whose help ends with examples, one a line."""
+
+    def __init__(self, *args: Any, examples: str = "", **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._examples = examples
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples as they are."""
+        if self._examples:
+            with formatter.section("Examples"):
+                formatter.write("".join(f"  {line}\n" for line in self._examples.splitlines()))
+        super().format_epilog(ctx, formatter)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="opconform")
+def main() -> None:
+    """Check implementations of tensor operators against the standards, version by version."""
+
+
+@main.command(
+    cls=_Examples,
+    examples="opconform run onnxruntime\n"
+    "opconform run onnxruntime onnx-reference --select 'onnx/ReduceMean-*' --out results\n"
+    "opconform run python:my_backend:Backend --require accumulator=wide",
+)
+@click.argument("backends", metavar="BACKEND...", nargs=-1, required=True)
+@_SELECT
+@_STRENGTH
+@_DRAWS
+@_SEED
+@_SPECS
+@click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
+@click.option(
+    "--timeout",
+    metavar="S",
+    type=click.FloatRange(0.001),
+    default=10.0,
+    show_default=True,
+    help="Seconds that a case may run; preparing its program has six times as long.",
+)
+@click.option("--memory", metavar="MIB", type=click.IntRange(64), help="Memory limit of a worker process, in MiB.")
+@click.option("--waivers", metavar="FILE", type=click.Path(path_type=Path), help="Known failures (YAML).")
+@click.option("--errata", metavar="FILE", type=click.Path(path_type=Path), help="Other errata than the suite's.")
+@click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="What the product promises (YAML).")
+@click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
+@click.option(
+    "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail any other answer to a silence."
+)
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Results folder: new or empty.")
+@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML there too.")
+@click.option("--quiet", "-q", is_flag=True, help="No live progress.")
+@_clear_errors
+def run(**options: Any) -> int:
+    """Run the suite against backends, show what fails, and write a results folder.
+
+    Exits 0 if all backends conform, 1 if one does not or a waiver is stale, 2 for wrong usage or if nothing was judged,
+    3 if our own side failed, 130 if interrupted (what was judged is kept).
+    """
+    from .reports.session import RunOptions, run_session  # noqa: PLC0415
+
+    selection = _selection(options)
+    return run_session(RunOptions(selection=selection, **options), ["opconform", *sys.argv[1:]])
+
+
+def _selection(options: dict[str, Any]) -> Any:
+    """Take the options that select cases out of `options`."""
+    from .cases.errors import OpconformError  # noqa: PLC0415
+    from .generators.plan import Selection  # noqa: PLC0415
+
+    text = options.pop("strength")
+    if text != "full" and (not text.isdigit() or int(text) < 1):
+        raise OpconformError(f"--strength {text}: expected a whole number from 1, or full")
+    strength = None if text == "full" else int(text)
+    return Selection(tuple(options.pop("globs")), strength, options.pop("draws"), options.pop("seed"))
+
+
+@main.command(
+    "list",
+    cls=_Examples,
+    examples="opconform list operators\nopconform list cases --select 'onnx/Mean-13' --json\nopconform list backends",
+)
+@click.argument("what", type=click.Choice(["operators", "cases", "backends"]), default="operators")
+@_SELECT
+@_STRENGTH
+@_DRAWS
+@_SEED
+@_SPECS
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@_clear_errors
+def list_(what: str, specs: Path | None, as_json: bool, **options: Any) -> None:
+    """List operator versions, cases or backends."""
+    from .reports.listing import listed  # noqa: PLC0415
+
+    for line in listed(what, specs, _selection(options), as_json=as_json):
+        click.echo(line)
+
+
+@main.command(
+    cls=_Examples,
+    examples="opconform show onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53\n"
+    "opconform show --script onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53 | python",
+)
+@click.argument("case_id", metavar="CASE_ID")
+@click.option("--script", is_flag=True, help="A script that reproduces the case with onnxruntime and NumPy alone.")
+@click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
+@_SPECS
+@_clear_errors
+def show(case_id: str, script: bool, arithmetic: Path | None, specs: Path | None) -> None:
+    """Show one case in full: inputs, what is expected and why, clauses."""
+    from .reports.lookup import case_of  # noqa: PLC0415
+    from .reports.script import reproduction  # noqa: PLC0415
+    from .reports.show import case_text  # noqa: PLC0415
+
+    source, case = case_of(case_id, specs, arithmetic)
+    click.echo(reproduction(case) if script else case_text(source, case))
+
+
+@main.command(cls=_Examples, examples="opconform audit onnx\nopconform audit --json")
+@click.argument("standard", metavar="[STANDARD]", default="onnx")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@_SPECS
+@_clear_errors
+def audit(standard: str, as_json: bool, specs: Path | None) -> int:
+    """Hold the spec files against the standard's own schemas; a difference exits 1. Then coverage."""
+    from .reports.auditing import audited  # noqa: PLC0415
+
+    lines, code = audited(standard, specs, as_json=as_json)
+    for line in lines:
+        click.echo(line)
+    return code
+
+
+@main.command(cls=_Examples, examples="opconform scaffold onnx/Add > specs/onnx/Add.yaml")
+@click.argument("operator", metavar="OP")
+@_clear_errors
+def scaffold(operator: str) -> None:
+    """Write the signature part of a new spec file from the standard's schema."""
+    from .specs.scaffold import scaffold as scaffolded  # noqa: PLC0415
+
+    click.echo(scaffolded(operator), nl=False)

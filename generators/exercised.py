@@ -1,0 +1,38 @@
+"""What the default suite's cases touch of each operator version, for coverage."""
+
+from __future__ import annotations
+
+from ..cases.ids import parse_id
+from ..specs.exercise import Exercise
+from ..specs.loader import Library
+from ..specs.model import Word
+from .plan import Selection, planned
+from .source import GeneratedCases, clauses_of, is_invalid
+from .strategy.rows import Row
+
+
+def exercised(source: GeneratedCases) -> dict[str, Exercise]:
+    """Return what is touched, by operator version; an invalid case touches the clauses that it tests alone."""
+    found: dict[str, Exercise] = {}
+    for text in planned(source.library, Selection()):
+        row = source.row(parse_id(text))
+        name = str(row.version.operator)
+        found[name] = _with(found.get(name, Exercise()), row)
+    return found
+
+
+def _with(known: Exercise, row: Row) -> Exercise:
+    clauses = known.clauses | {clause.partition("#")[2] for clause in clauses_of(row)}
+    if is_invalid(row):
+        return Exercise(known.types, known.attributes, clauses)
+    types = zip(row.version.signature.types, row.id.types, strict=False)
+    return Exercise(known.types | set(types), known.attributes | _set(row), clauses)
+
+
+def _set(row: Row) -> set[str]:
+    """Return the attributes that a case sets to another value than their default."""
+    return {
+        attribute.name
+        for attribute in row.version.signature.attributes
+        if row.get(attribute.name) not in (Word.ABSENT, attribute.default)
+    }

@@ -1,0 +1,69 @@
+"""`opconform list`: operators, cases and backends."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..cases.errors import OpconformError
+from ..cases.ids import parse_id
+from ..generators.plan import Selection, planned
+from ..generators.source import GeneratedCases
+from ..runners.registry import known_backends
+
+
+def listed(what: str, specs: Path | None, selection: Selection, *, as_json: bool) -> Iterator[str]:
+    """Yield the lines of a list. Raises OpconformError if a glob selects nothing."""
+    if what == "backends":
+        return _backends(as_json)
+    source = GeneratedCases(specs)
+    lines = _cases(source, selection, as_json) if what == "cases" else _operators(source, selection, as_json)
+    return lines
+
+
+def _cases(source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:
+    empty = True
+    for text in planned(source.library, selection):
+        empty = False
+        yield json.dumps(_parts(text)) if as_json else text
+    if empty:
+        raise OpconformError(f"{', '.join(selection.globs) or 'the suite'} selects no case")
+
+
+def _parts(text: str) -> dict[str, object]:
+    case = parse_id(text)
+    shapes = [list(shape) for shape in case.shapes]
+    settings = dict(case.settings)
+    return {
+        "case": text,
+        "operator": case.operator,
+        "types": list(case.types),
+        "shapes": shapes,
+        "settings": settings,
+        "fill": case.fill,
+        "edge": case.edge,
+    }
+
+
+def _operators(source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:
+    counts = Counter(text.split("/", 2)[0] + "/" + text.split("/", 2)[1] for text in planned(source.library, selection))
+    if not counts:
+        raise OpconformError(f"{', '.join(selection.globs)} selects no case")
+    for operator in source.library.operators():
+        for version in source.library.spec(operator).versions.values():
+            name = str(version.operator)
+            if name in counts:
+                facts = {"operator": name, "cases": counts[name], "clauses": len(version.clauses)}
+                yield json.dumps(facts) if as_json else f"{name:<28} {counts[name]:>7} cases"
+
+
+def _backends(as_json: bool) -> Iterator[str]:
+    for one in known_backends():
+        if as_json:
+            facts = {"name": one.name, "standards": list(one.standards), "summary": one.summary}
+            yield json.dumps({**facts, "installed": one.installed, "install": one.install})
+        else:
+            state = "installed" if one.installed else f"not installed: {one.install or 'see its documentation'}"
+            yield f"{one.name:<22} {', '.join(one.standards):<16} {one.summary} ({state})"

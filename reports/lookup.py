@@ -1,0 +1,37 @@
+"""One case by its id, with a hint where there is none such."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from ..cases.declared import Declaration
+from ..cases.errors import CaseIdError
+from ..cases.ids import parse_id
+from ..cases.model import Case
+from ..generators.plan import Selection, planned
+from ..generators.source import GeneratedCases
+from ..runners.declaration import load_declaration
+from ..specs.loader import UnknownOperator
+
+
+def case_of(text: str, specs: Path | None = None, arithmetic: Path | None = None) -> tuple[GeneratedCases, Case]:
+    """Return a case and its source. Raises CaseIdError that names the nearest case of the suite."""
+    declaration = load_declaration(arithmetic) if arithmetic else Declaration()
+    source = GeneratedCases(specs, declaration)
+    try:
+        return source, source.case(text)
+    except (CaseIdError, UnknownOperator) as error:
+        raise CaseIdError(f"{error}{_nearest(source, text)}") from None
+
+
+def _nearest(source: GeneratedCases, text: str) -> str:
+    """Return the nearest id of the default suite, of the same operator version if there is one."""
+    try:
+        operator = parse_id(text).operator
+    except CaseIdError:
+        operator = "/".join(text.split("/")[:2])
+    of_same = list(planned(source.library, Selection((operator,))))
+    known = of_same or list(planned(source.library, Selection()))
+    near = difflib.get_close_matches(text, known, 1, cutoff=0.3)
+    return f"\n  the nearest case is {near[0]}" if near else ""

@@ -1,0 +1,48 @@
+"""`--require SILENCE=OPTION`: answers that the standard leaves open and the user does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from ..cases.errors import OpconformError, did_you_mean
+from ..specs.loader import Library
+
+_EVERYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "accumulator": ("wide", "stepwise", "narrow"),
+        "algorithm": ("sum-first", "divide-first"),
+        "flush": ("none", "output", "input-and-output"),
+        "invalid": ("rejected", "answered"),
+        "overflow": ("avoided", "infinite"),
+        "zero-sign": ("kept", "lost"),
+    }
+)
+
+
+def silences(library: Library) -> dict[str, tuple[str, ...]]:
+    """Return every silence with its options: those of all operators, and those of the spec files."""
+    found = dict(_EVERYWHERE)
+    for operator in library.operators():
+        for version in library.spec(operator).versions.values():
+            for silence in version.silences.values():
+                found[silence.id] = tuple(dict.fromkeys((*found.get(silence.id, ()), *silence.options)))
+    return found
+
+
+def requirements(texts: Iterable[str], library: Library) -> Mapping[str, str]:
+    """Return silence to option. Raises OpconformError for a silence or an option that there isn't."""
+    chosen: dict[str, str] = {}
+    known = silences(library) if texts else {}
+    for text in texts:
+        silence, equals, option = text.partition("=")
+        if not equals:
+            raise OpconformError(f"--require {text}: expected SILENCE=OPTION, as in accumulator=wide")
+        if silence not in known:
+            hint = did_you_mean(silence, known) or f"; there are {', '.join(sorted(known))}"
+            raise OpconformError(f"--require {text}: no silence is called {silence!r}{hint}")
+        if option not in known[silence]:
+            raise OpconformError(f"--require {text}: {silence} has the options {', '.join(known[silence])}")
+        if chosen.setdefault(silence, option) != option:
+            raise OpconformError(f"--require {text}: {silence}={chosen[silence]} is required already")
+    return MappingProxyType(chosen)

@@ -1,0 +1,217 @@
+"""Expectations admit every right implementation, hold the exact result, and are as narrow as the rule says."""
+
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+from fakes.implementations import BFLOAT16, means
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from opconform.cases.declared import DeclaredType
+from opconform.cases.elements import element_type
+from opconform.cases.results import Outcome
+from opconform.generators.arithmetic.exact import Exact
+from opconform.generators.expect import Reading, Rules, expectations
+from opconform.generators.reference import reduction
+from opconform.runners.judge import judge_answer
+
+WIDTHS = {"float16": np.uint16, "bfloat16": np.uint16, "float32": np.uint32, "float64": np.uint64}
+ROUNDINGS = ("truncate", "floor", "nearest-even", "nearest-away")
+
+
+def reading(n, **more):
+    formula = lambda xs: reduction.mean(xs[0], (0,), False)  # noqa: E731
+    other = lambda xs: reduction.mean_divided_first(xs[0], (0,), False)  # noqa: E731
+    return Reading(formula=formula, alternatives=(("divide-first", other),), terms=n, **more)
+
+
+def expected(x, name, **rules):
+    return expectations([reading(len(x))], [np.asarray(x)[np.newaxis]], Rules(element_type(name), **rules))[0]
+
+
+def vectors(name):
+    """Every bit pattern of a type, NaN, infinities and subnormals among them."""
+    bits = WIDTHS[name]
+    return hnp.arrays(bits, st.integers(1, 12)).map(lambda a: a.view(element_type(name).dtype))
+
+
+ARITHMETICS = [
+    ("float32", np.float32),
+    ("float64", np.float64),
+    ("float16", np.float32),
+    ("float16", np.float16),
+    ("bfloat16", np.float32),
+    ("bfloat16", BFLOAT16),
+]
+
+
+@pytest.mark.parametrize(("name", "accumulator"), ARITHMETICS)
+@settings(deadline=None, max_examples=150)
+@given(choice=st.data())
+def test_every_order_of_summation_on_any_bits_is_admitted(name, accumulator, choice):
+    x = choice.draw(vectors(name))
+    expectation = expected(x, name)
+    for answer in means(x, accumulator, element_type(name).dtype):
+        verdict = judge_answer(expectation, [np.asarray(answer)])
+        assert verdict.outcome is Outcome.PASS, (answer, verdict.detail)
+
+
+@pytest.mark.parametrize(("name", "accumulator"), ARITHMETICS)
+@settings(deadline=None, max_examples=60)
+@given(choice=st.data())
+def test_every_order_of_summation_on_close_numbers_is_admitted(name, accumulator, choice):
+    dtype = element_type(name).dtype
+    x = np.array(choice.draw(st.lists(st.floats(-2, 2), min_size=2, max_size=40))).astype(dtype)
+    expectation = expected(x, name)
+    for answer in means(x, accumulator, dtype):
+        assert judge_answer(expectation, [np.asarray(answer)]).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+@settings(deadline=None, max_examples=80)
+@given(choice=st.data())
+def test_the_exact_fraction_lies_within_every_option(name, choice):
+    dtype = element_type(name).dtype
+    x = np.array(choice.draw(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=20))).astype(dtype)
+    exact = sum(map(Fraction, x.astype(np.float64).tolist())) / len(x)
+    for option in expected(x, name).options:
+        bounds = option.outputs[0]
+        slack = Fraction(2) ** -50 * abs(exact) + Fraction(2) ** -1074
+        if dict(option.labels).get("flush", "none") != "input-and-output":
+            assert (
+                Fraction(bounds.lower.item()) - slack <= _nearest(name, exact) <= Fraction(bounds.upper.item()) + slack
+            )
+
+
+def _nearest(name, exact):
+    with np.errstate(all="ignore"):
+        return Fraction(np.asarray(float(exact)).astype(element_type(name).dtype).astype(np.float64).item())
+
+
+@settings(deadline=None)
+@given(x=hnp.arrays(np.int16, st.integers(1, 16)), shift=st.integers(0, 6))
+def test_a_lattice_admits_one_answer_alone(x, shift):
+    x = np.resize(x, 1 << max(len(x) - 1, 1).bit_length()).astype(np.float32) / np.float32(1 << shift)
+    (option,) = expected(x, "float32").options
+    (bounds,) = option.outputs
+    exact = Fraction(int((x * (1 << shift)).sum()), len(x) << shift)
+    assert bounds.lower == bounds.upper
+    assert Fraction(bounds.value.item()) == exact
+
+
+@pytest.mark.parametrize("name", ["int32", "int64", "uint32", "uint64"])
+@given(choice=st.data())
+def test_integers_round_as_exact_fractions_do(name, choice):
+    element = element_type(name)
+    values = st.integers(element.smallest // 20, element.largest // 20)
+    x = np.array(choice.draw(st.lists(values, min_size=1, max_size=20)), element.dtype)
+    expectation = expected(x, name, silences={"integer-rounding": ROUNDINGS})
+    exact = Fraction(sum(map(int, x)), len(x))
+    away = int(abs(exact) + Fraction(1, 2)) * (1 if exact >= 0 else -1)
+    want = {"truncate": int(exact), "floor": exact.__floor__(), "nearest-even": round(exact), "nearest-away": away}
+    if exact.denominator == 1:
+        assert [o.labels for o in expectation.options] == [()]
+    for option in expectation.options:
+        rounding = dict(option.labels).get("integer-rounding", "floor")
+        assert int(option.outputs[0].value) == want[rounding]
+
+
+def test_a_sum_that_does_not_fit_has_three_answers():
+    x = np.full(4, 2**31 - 1, np.int32)
+    rules = {"integer-overflow": ("exact", "wraps", "saturates"), "integer-rounding": ("truncate",)}
+    options = {o.labels[0][1]: int(o.outputs[0].value) for o in expected(x, "int32", silences=rules).options}
+    assert options == {"exact": 2147483647, "wraps": -1, "saturates": 536870911}
+
+
+def test_float16_ones_show_the_accumulator():
+    x = np.ones(70_000, np.float16)
+    judged = partial(judge_answer, expected(x, "float16"))
+    wide = judged([np.float16(1)])
+    narrow = judged([np.float16(np.inf)])
+    assert (wide.outcome, narrow.outcome) == (Outcome.PASS, Outcome.PASS)
+    assert "wide" in wide.behaviour["accumulator"]
+    assert "wide" not in narrow.behaviour["accumulator"]
+    assert narrow.behaviour["overflow"] == ["infinite"]
+    assert judged([np.float16(np.inf)], {"accumulator": "wide"}).outcome is Outcome.WRONG_VALUE
+    assert judged([np.float16(-np.inf)]).outcome is Outcome.WRONG_VALUE
+
+
+def test_a_float32_sum_that_overflows_is_a_silence_and_a_nan_is_not():
+    x = np.full(4, 2e38, np.float32)
+    judged = partial(judge_answer, expected(x, "float32"))
+    assert judged([np.float32(2e38)]).behaviour == {"overflow": ["avoided"]}
+    assert judged([np.float32(np.inf)]).behaviour == {"overflow": ["infinite"]}
+    assert judged([np.float32(np.nan)]).outcome is Outcome.WRONG_VALUE
+
+
+def test_subnormal_inputs_may_be_flushed_and_that_shows():
+    x = np.full(4, 2.0**-140, np.float32)
+    judged = partial(judge_answer, expected(x, "float32"))
+    assert "none" in judged([np.float32(2.0**-140)]).behaviour["flush"]
+    assert judged([np.float32(0)]).behaviour["flush"] == ["output", "input-and-output"]
+    assert judged([np.float32(2.0**-130)]).outcome is Outcome.WRONG_VALUE
+
+
+def test_the_mean_of_minus_zeros_may_lose_its_sign_but_a_copy_may_not():
+    x = np.full((1, 2), -0.0, np.float32)
+    summed = expectations([reading(2)], [x], Rules(element_type("float32")))[0]
+    assert judge_answer(summed, [np.float32(0.0)]).behaviour == {"zero-sign": ["lost"]}
+    assert judge_answer(summed, [np.float32(-0.0)]).behaviour == {"zero-sign": ["kept"]}
+    copy = Reading(formula=lambda xs: reduction.mean(xs[0], (), True), copies=True)
+    copied = expectations([copy], [x], Rules(element_type("float32")))[0]
+    assert judge_answer(copied, [x[0]]).outcome is Outcome.PASS
+    assert judge_answer(copied, [-x[0]]).outcome is Outcome.WRONG_VALUE
+
+
+def test_declared_flushing_inside_admits_what_no_silence_does():
+    x = np.full(4, 1.5 * 2.0**-126, np.float32)  # dividing first makes every share subnormal
+    flushing = DeclaredType(flush=frozenset({"input", "output"}))
+    zero = [np.float32(0)]
+    assert judge_answer(expected(x, "float32"), zero).outcome is Outcome.WRONG_VALUE
+    verdict = judge_answer(expected(x, "float32", declared=flushing), zero)
+    assert (verdict.outcome, verdict.level) == (Outcome.PASS, "declared")
+    exact = judge_answer(expected(x, "float32", declared=flushing), [np.float32(1.5 * 2.0**-126)])
+    assert (exact.outcome, exact.level) == (Outcome.PASS, "strict")
+
+
+def test_float64_declared_as_float32_passes_as_declared_alone():
+    x = np.array([0.1, 0.2, 0.4])
+    answer = [np.float64(np.float32(0.7 / 3))]
+    assert judge_answer(expected(x, "float64"), answer).outcome is Outcome.WRONG_VALUE
+    verdict = judge_answer(expected(x, "float64", declared=DeclaredType(compute="float32")), answer)
+    assert (verdict.outcome, verdict.level) == (Outcome.PASS, "declared")
+
+
+def test_where_a_bound_says_nothing_the_spread_of_errors_does():
+    """Tier T2: a narrow float16 mean over 2,048 random numbers, and the mean over the wrong axis."""
+    x = np.random.Generator(np.random.Philox(1)).uniform(-1, 1, (2048, 64)).astype(np.float16)
+    columns = Reading(formula=lambda xs: reduction.mean(xs[0], (0,), False), terms=2048)
+    rules = Rules(element_type("float16"), random=True)
+    (expectation,) = expectations([columns], [x[np.newaxis]], rules)
+    total = np.zeros(64, np.float16)
+    for row in x:
+        total = total + row
+    assert judge_answer(expectation, [total / np.float16(2048)]).outcome is Outcome.PASS
+    wrong = x.reshape(64, 2048).astype(np.float64).mean(axis=1).astype(np.float16)
+    assert judge_answer(expectation, [wrong]).outcome is Outcome.WRONG_VALUE
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    x=hnp.arrays(np.float64, hnp.array_shapes(min_dims=1, max_dims=4, max_side=4), elements=st.floats(-1e6, 1e6)),
+    choice=st.data(),
+)
+def test_lanes_do_not_mix_and_axes_are_those_of_a_lane(x, choice):
+    axes = tuple(sorted(choice.draw(st.sets(st.integers(0, x.ndim - 1)))))
+    keepdims = choice.draw(st.booleans())
+    lanes = np.stack([x, 2 * x, -x]).astype(np.float32)
+    one = Reading(formula=lambda xs: reduction.mean(xs[0], axes, keepdims), terms=1)
+    found = expectations([one], [lanes], Rules(element_type("float32")))
+    exact = reduction.mean(Exact.lift(lanes), axes, keepdims).value
+    for lane, expectation in enumerate(found):
+        bounds = expectation.options[0].outputs[0]
+        assert bounds.shape == np.shape(exact[lane])
+        np.testing.assert_allclose(bounds.value, np.asarray(exact[lane], object).astype(np.float64), rtol=1e-12, atol=1e-9)
