@@ -43,6 +43,7 @@ def build(document: Document, vocabulary: Mapping[str, Vocabulary] | None) -> Sp
     if text.domain and not text.operator.startswith("onnx/"):
         problems.add(("domain",), "only ONNX has domains", key=True)
     found = signatures(text, problems)
+    problems.raise_any()
     declared = parameters(text.parameters, problems)
     names = check(text, found, declared, vocabulary, problems)
     problems.raise_any()

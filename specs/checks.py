@@ -28,19 +28,24 @@ def check(
     vocabulary: Mapping[str, Vocabulary] | None,
     problems: Problems,
 ) -> Names:
-    """Check a file whose signatures are resolved; mistakes go to `problems`. Returns what its names stand for."""
+    """Check a file whose signatures are resolved, and return what its names stand for.
+
+    Raises SpecErrors early where parameters are wrong, since what names their levels would seem wrong too; other
+    mistakes go to `problems`.
+    """
     own = _family(text, vocabulary, problems)
     names = Names(found, None if own is None else own.parameters)
     context = Context(names, own, frozenset(text.graphs), problems)
     _check_source(text, problems)
     _check_ids(text, problems)
     _check_spans(text, parameters, problems)
-    _check_clauses(text, context)
     _check_silences(text, problems)
     _check_shapes(text, context)
     _check_graphs(text, problems)
     for parameter in parameters.values():
         _check_parameter(context, parameter)
+    problems.raise_any()
+    _check_clauses(text, context)
     for index, row in enumerate(text.exclude):
         _check_row(context, row, ("exclude", index), parameters)
     _check_expect(text, context, parameters)
@@ -179,8 +184,8 @@ def _check_graphs(text: SpecText, problems: Problems) -> None:
         try:
             onnx.parser.parse_graph(graph.replace("{V}", "float"))
         except onnx.parser.ParseError as error:
-            line = (str(error).strip().splitlines() or ["cannot be parsed"])[-1]
-            problems.add(("graphs", id_), f"not ONNX's text for a graph: {line[:100]}")
+            words = b" ".join(a for a in error.args if isinstance(a, bytes)).decode(errors="replace") or str(error)
+            problems.add(("graphs", id_), f"not ONNX's text for a graph: {' '.join(words.split())[:150]}")
 
 
 def _check_parameter(context: Context, parameter: Parameter) -> None:
@@ -197,7 +202,7 @@ def _check_parameter(context: Context, parameter: Parameter) -> None:
             whole &= _check_type_level(context, level)
         else:
             check_value(context, name, _raw(problems, level), level.path)
-    if whole:
+    if whole and not problems.found:
         _check_levels_reached(context, parameter)
 
 

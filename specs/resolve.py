@@ -57,10 +57,12 @@ def signatures(text: SpecText, problems: Problems) -> dict[Version, Signature]:
     found: dict[Version, Signature] = {}
     before: _Sections | None = None
     for version, written in text.versions.items():
+        if problems.found:  # what follows builds on it, and would be told again and again
+            break
         sections = _resolved(version, written, before, problems)
         signature = _signature(version, sections, written, problems)
         previous = next(reversed(found.values()), None)
-        if previous is not None and _same(signature, previous) and not written.change:
+        if previous is not None and _same(signature, previous) and not written.change and not problems.found:
             message = "nothing differs from the version before: say in `change` what does"
             problems.add(("versions", version), message, key=True)
         if written.change == "TODO":
@@ -175,6 +177,8 @@ class _Delta:
             value = read(name, text)
         except OpconformError as error:
             self.problems.add(path, str(error))
+            if path[2] == "types":  # declared all the same
+                found[name] = ()
             return
         if found.get(name) == value and name in self.old:
             self.problems.add(path, f"{name!r} is as in the version before: leave it out", key=True)
@@ -185,7 +189,7 @@ class _Delta:
         if isinstance(text, str):
             return _tie(text)
         words = [word for word in text if word != ELLIPSIS]
-        found = [element for word in words for element in expand(word)]
+        found = [element for index, word in enumerate(text) for element in self.elements(name, index, word)]
         if len(words) < len(text):
             if text[0] != ELLIPSIS or text.count(ELLIPSIS) > 1:
                 raise OpconformError("... comes first, and once")
@@ -198,6 +202,13 @@ class _Delta:
         if twice:
             raise OpconformError(f"{name} lists {', '.join(twice)} twice")
         return tuple(found)
+
+    def elements(self, letter: str, index: int, word: str) -> tuple[str, ...]:
+        """Return the types of one word in a letter's list; none, and a mistake told, if it is no type."""
+        if word == ELLIPSIS:
+            return ()
+        path = ("versions", self.version, "types", letter, index)
+        return expand(word) if self.problems.check(path, lambda: expand(word)) else ()
 
 
 def _tie(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
@@ -115,7 +116,10 @@ def structured(document: Document) -> tuple[SpecText | None, list[SpecError]]:
     try:
         return SpecText.model_validate(document.value), []
     except ValidationError as error:
-        found = [_located(document, detail) for detail in error.errors(include_url=False)]
+        details = error.errors(include_url=False)
+        misspelt = {(detail["loc"][:-1], _meant(detail)) for detail in details if detail["type"] == "extra_forbidden"}
+        told = [d for d in details if d["type"] != "missing" or (d["loc"][:-1], d["loc"][-1]) not in misspelt]
+        found = [_located(document, detail) for detail in told]
         return None, list({(e.position, e.message): e for e in found}.values())
 
 
@@ -153,6 +157,12 @@ _MODELS: Mapping[str, type[_Section]] = {
     "edges": EdgeText,
     "expect": ExpectText,
 }
+
+
+def _meant(detail: ErrorDetails) -> str | None:
+    """Return the key that an unknown one is nearest to."""
+    near = difflib.get_close_matches(str(detail["loc"][-1]), _keys_at(detail["loc"][:-1]), 1)
+    return near[0] if near else None
 
 
 def _located(document: Document, detail: ErrorDetails) -> SpecError:
