@@ -123,15 +123,11 @@ def _compare(spec: Spec, schemas: Mapping[str, _Schemas]) -> tuple[list[SpecErro
     ]
     told = _Told(spec)
     for version, one in spec.versions.items():
-        if version in newer:
-            continue
-        if not isinstance(version, int) or version not in schema:
-            listed = ", ".join(map(str, schema))
-            found.append(
-                spec.error(("versions", version), f"the schemas have no version {version}, but {listed}", key=True)
-            )
-        else:
+        if isinstance(version, int) and version in schema:
             told.compare(version, one.signature, schema[version])
+        elif version not in newer:
+            words = f"the schemas have no version {version}, but {', '.join(map(str, schema))}"
+            found.append(spec.error(("versions", version), words, key=True))
     return [*found, *told.errors()], unchecked
 
 

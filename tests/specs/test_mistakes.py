@@ -81,7 +81,7 @@ MISTAKES = {
         "keepdims: «optional int = 1}\n    inputs: {data: T}",
         "an attribute with a default is optional anyway",
     ),
-    "a question mark": ("axes: optional int64", "axes: «int64?", "write 'T', 'optional T', 'T+' (1 or more)"),
+    "a question mark": ("axes: optional int64", 'axes: «"int64?"', "write 'T', 'optional T', 'T+' (1 or more)"),
     "each without a star": ("axes: optional int64", "axes: «each int64", "write 'T', 'optional T'"),
     "an undeclared type letter": ("outputs: {reduced: T}", "outputs: {reduced: «U}", "nor a letter of `types`"),
     "an unknown type": ("[..., bfloat16]", "[..., «bfloat]", "no element type and no group"),
