@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from ..cases.model import OperatorVersion
-from .checks import check
+from .checks import Parts, check, vocabulary_of
 from .edges import Place, check_reach, resolve_edge
 from .groups import expand
 from .model import (
@@ -14,7 +14,6 @@ from .model import (
     Condition,
     Edge,
     Expect,
-    Signature,
     Silence,
     Spec,
     Value,
@@ -24,12 +23,12 @@ from .model import (
     Word,
 )
 from .names import Names
-from .parameters import Parameter, literal_of, parameters, settled, span_of, text_of
+from .parameters import levels_by_version, literal_of, parameters, settled, span_of, text_of
 from .problems import Problems
 from .reading import Document, SpecErrors
 from .resolve import signatures
 from .settings import conditions
-from .structure import Spanned, SpecText, structured
+from .structure import Spanned, structured
 
 _Levels: TypeAlias = Mapping[str, Mapping[str, Value]]
 
@@ -45,9 +44,12 @@ def build(document: Document, vocabulary: Mapping[str, Vocabulary] | None) -> Sp
     found = signatures(text, problems)
     problems.raise_any()
     declared = parameters(text.parameters, problems)
-    names = check(text, found, declared, vocabulary, problems)
+    words = vocabulary_of(text, vocabulary)
+    names = Names(found, words.parameters if words else None)
+    parts = Parts(text, declared, levels_by_version(declared, names), names)
+    check(parts, vocabulary, problems)
     problems.raise_any()
-    spec = _Builder(text, found, declared, names).spec(document)
+    spec = _Builder(parts).spec(document)
     check_reach(problems, text, {version: one.edges for version, one in spec.versions.items()})
     problems.raise_any()
     return spec
@@ -59,16 +61,11 @@ _WORDS: Mapping[str, Word] = {word.value: word for word in Word}
 class _Builder:
     """Puts together what a checked file says about each version."""
 
-    def __init__(
-        self,
-        text: SpecText,
-        signatures: Mapping[Version, Signature],
-        parameters: Mapping[str, Parameter],
-        names: Names,
-    ) -> None:
-        self.text, self.signatures, self.declared, self.names = text, signatures, parameters, names
-        self.standard, _, self.name = text.operator.partition("/")
-        self.domain = text.domain or ""
+    def __init__(self, parts: Parts) -> None:
+        self.parts, self.text, self.names = parts, parts.text, parts.names
+        self.signatures = parts.names.signatures
+        self.standard, _, self.name = self.text.operator.partition("/")
+        self.domain = self.text.domain or ""
 
     def spec(self, document: Document) -> Spec:
         family, _, function = self.text.family.partition(".")
@@ -141,13 +138,11 @@ class _Builder:
 
     def parameters(self, version: Version) -> dict[str, Mapping[str, Value]]:
         found: dict[str, Mapping[str, Value]] = {}
-        for name, parameter in self.declared.items():
-            levels = parameter.at(version, self.names)
+        for name, levels in self.parts.levels[version].items():
             key = self.names.canonical(name, version)
-            if key in found:  # two ports share a letter in this version: what both list
-                levels = {level: value for level, value in found[key].items() if level in levels}
-            if levels:
-                found[key] = levels
+            both = found.get(key, levels)  # two ports may share a letter in this version: what both list
+            if levels and (kept := {level: value for level, value in both.items() if level in levels}):
+                found[key] = kept
         return found
 
     def exclude(self, version: Version, levels: _Levels) -> tuple[Mapping[str, tuple[str, ...]], ...]:
@@ -184,6 +179,6 @@ class _Builder:
         return expand(value) if self.names.is_type(name) else (text_of(literal_of(value)[1]),)
 
     def edges(self, version: Version, known: frozenset[str]) -> dict[str, Edge]:
-        place = Place(version, self.names, self.declared, known)
+        place = Place(version, self.names, self.parts.parameters, self.parts.levels[version], known)
         resolved = {id_: resolve_edge(id_, text, place) for id_, text in self.text.edges.items()}
         return {id_: edge for id_, edge in resolved.items() if edge is not None}

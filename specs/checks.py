@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from . import expressions
 from .edges import check_edges
-from .groups import GROUPS, expand, is_type_word
-from .model import Signature, Version, Vocabulary, Word
+from .groups import GROUPS, expand
+from .model import Version, Vocabulary, Word
 from .names import Names
-from .parameters import Level, Parameter, literal_of, text_of
+from .parameters import Level, Levels, Parameter, literal_of, text_of
 from .problems import Problems
 from .reading import Keys
 from .settings import Context, check_name, check_types, check_value, condition_path, conditions
@@ -21,21 +22,25 @@ _FUNCTION = re.compile(r"[a-z][\w-]*(\(.*\))?")
 _WHEN_WORDS = frozenset(word.value for word in Word)
 
 
-def check(
-    text: SpecText,
-    found: Mapping[Version, Signature],
-    parameters: Mapping[str, Parameter],
-    vocabulary: Mapping[str, Vocabulary] | None,
-    problems: Problems,
-) -> Names:
-    """Check a file whose signatures are resolved, and return what its names stand for.
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a file's text was read to: parameters as declared, their levels in each version, and what names mean."""
 
-    Raises SpecErrors early where parameters are wrong, since what names their levels would seem wrong too; other
-    mistakes go to `problems`.
+    text: SpecText
+    parameters: Mapping[str, Parameter]
+    levels: Levels
+    names: Names
+
+
+def check(parts: Parts, vocabulary: Mapping[str, Vocabulary] | None, problems: Problems) -> None:
+    """Check a file whose signatures are resolved; mistakes go to `problems`.
+
+    Raises SpecErrors early where parameters are wrong, since what names their levels would seem wrong too.
     """
-    own = _family(text, vocabulary, problems)
-    names = Names(found, None if own is None else own.parameters)
-    context = Context(names, own, frozenset(text.graphs), problems)
+    text, parameters = parts.text, parts.parameters
+    own = vocabulary_of(text, vocabulary)
+    context = Context(parts.names, own, frozenset(text.graphs), problems)
+    _check_family(text, vocabulary, problems)
     _check_source(text, problems)
     _check_ids(text, problems)
     _check_spans(text, parameters, problems)
@@ -43,28 +48,28 @@ def check(
     _check_shapes(text, context)
     _check_graphs(text, problems)
     for parameter in parameters.values():
-        _check_parameter(context, parameter)
+        _check_parameter(context, parameter, parts.levels)
     problems.raise_any()
     _check_clauses(text, context)
     for index, row in enumerate(text.exclude):
-        _check_row(context, row, ("exclude", index), parameters)
-    _check_expect(text, context, parameters)
+        _check_row(context, row, ("exclude", index), parts)
+    _check_expect(parts, context)
     check_edges(context, text, parameters)
-    return names
 
 
-def _family(text: SpecText, vocabulary: Mapping[str, Vocabulary] | None, problems: Problems) -> Vocabulary | None:
-    if vocabulary is None:
-        return None
+def vocabulary_of(text: SpecText, vocabulary: Mapping[str, Vocabulary] | None) -> Vocabulary | None:
+    """Return the words of a file's family, None where they are not known."""
+    return vocabulary.get(text.family.partition(".")[0]) if vocabulary is not None else None
+
+
+def _check_family(text: SpecText, vocabulary: Mapping[str, Vocabulary] | None, problems: Problems) -> None:
     module, _, function = text.family.partition(".")
-    if module not in vocabulary:
-        problems.unknown(("family",), f"no family is called {module!r}", module, sorted(vocabulary))
-        return None
-    own = vocabulary[module]
-    if function not in own.references:
+    own = vocabulary_of(text, vocabulary)
+    if own is not None and function not in own.references:
         what = f"family {module} has no reference called {function!r}"
         problems.unknown(("family",), what, function, sorted(own.references))
-    return own
+    if own is None and vocabulary is not None:
+        problems.unknown(("family",), f"no family is called {module!r}", module, sorted(vocabulary))
 
 
 def _check_source(text: SpecText, problems: Problems) -> None:
@@ -188,7 +193,7 @@ def _check_graphs(text: SpecText, problems: Problems) -> None:
             problems.add(("graphs", id_), f"not ONNX's text for a graph: {' '.join(words.split())[:150]}")
 
 
-def _check_parameter(context: Context, parameter: Parameter) -> None:
+def _check_parameter(context: Context, parameter: Parameter, levels: Levels) -> None:
     name, problems = parameter.name, context.problems
     if not check_name(context, name, parameter.path):
         return
@@ -203,7 +208,7 @@ def _check_parameter(context: Context, parameter: Parameter) -> None:
         else:
             check_value(context, name, _raw(problems, level), level.path)
     if whole and not problems.found:
-        _check_levels_reached(context, parameter)
+        _check_levels_reached(context, parameter, levels)
 
 
 def _check_type_level(context: Context, level: Level) -> bool:
@@ -221,11 +226,9 @@ def _raw(problems: Problems, level: Level) -> Any:
     return {"value": value} if isinstance(value, str) and level.path[-1] == "value" else value
 
 
-def _check_levels_reached(context: Context, parameter: Parameter) -> None:
+def _check_levels_reached(context: Context, parameter: Parameter, levels: Levels) -> None:
     names = context.names
-    reached: set[str] = set()
-    for version in names.signatures:
-        reached |= parameter.at(version, names).keys()
+    reached = {level for by_name in levels.values() for level in by_name[parameter.name]}
     for level in parameter.levels:
         wanted = expand(level.name) if names.is_type(parameter.name) else (level.name,)
         if reached.isdisjoint(wanted):
@@ -233,45 +236,38 @@ def _check_levels_reached(context: Context, parameter: Parameter) -> None:
             context.problems.add(level.path, message)
 
 
-def _check_row(context: Context, row: Mapping[str, Any], path: Keys, parameters: Mapping[str, Parameter]) -> None:
+def _check_row(context: Context, row: Mapping[str, Any], path: Keys, parts: Parts) -> None:
     if not row:
         context.problems.add(path, "an empty row: name the levels that do not go together")
     for name, raw in row.items():
         at = (*path, name)
-        if name not in parameters:
-            context.problems.unknown(at, f"{name!r} is no parameter", name, parameters, key=True)
+        if name not in parts.parameters:
+            context.problems.unknown(at, f"{name!r} is no parameter", name, parts.parameters, key=True)
             continue
         _, values = conditions(raw)
         for index, value in enumerate(values):
-            _check_level(context, parameters[name], value, condition_path(at, raw, index))
+            _check_level(context, parts, name, value, condition_path(at, raw, index))
 
 
-def _check_level(context: Context, parameter: Parameter, value: Any, path: Keys) -> None:
-    if context.names.is_type(parameter.name):
-        if check_types(context, value, path) and value not in GROUPS and not _has_type(context, parameter, value):
-            context.problems.add(path, f"{value} is a type of {parameter.name} in no version")
+def _check_level(context: Context, parts: Parts, name: str, value: Any, path: Keys) -> None:
+    levels = [level.name for level in parts.parameters[name].levels]
+    if context.names.is_type(name):
+        if check_types(context, value, path) and value not in GROUPS:
+            found = {level for by_name in parts.levels.values() for level in by_name[name]}
+            if found.isdisjoint(expand(value)):
+                context.problems.add(path, f"{value} is a type of {name} in no version")
         return
-    levels = [level.name for level in parameter.levels]
     _, plain = literal_of(value)
     if isinstance(plain, (list, dict)) or text_of(plain) not in levels:
-        what = f"{plain!r} is no level of {parameter.name}"
-        context.problems.unknown(path, what, plain, levels)
+        context.problems.unknown(path, f"{plain!r} is no level of {name}", plain, levels)
 
 
-def _has_type(context: Context, parameter: Parameter, word: str) -> bool:
-    levels = [level.name for level in parameter.levels]
-    if not all(map(is_type_word, levels)):
-        return True  # told already
-    return any(
-        not parameter.at(version, context.names).keys().isdisjoint(expand(word)) for version in context.names.signatures
-    )
-
-
-def _check_expect(text: SpecText, context: Context, parameters: Mapping[str, Parameter]) -> None:
+def _check_expect(parts: Parts, context: Context) -> None:
+    text = parts.text
     for index, expect in enumerate(text.expect):
         path: Keys = ("expect", index)
         if expect.when:
-            _check_row(context, expect.when, (*path, "when"), parameters)
+            _check_row(context, expect.when, (*path, "when"), parts)
         if expect.values not in (None, "exact"):
             context.problems.add((*path, "values"), f"values is `exact` or left out; read {expect.values!r}")
         _check_functions(expect.check, (*path, "check"), context.problems)

@@ -18,11 +18,15 @@ from .structure import EdgeText, SpecText
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A version for which edges are resolved, with what they may name; `known` are its clauses and silences."""
+    """A version for which edges are resolved, with what they may name.
+
+    `levels` are those of the version, by the parameter's name as declared; `known` are its clauses and silences.
+    """
 
     version: Version
     names: Names
     parameters: Mapping[str, Parameter]
+    levels: Mapping[str, Mapping[str, Value]]
     known: frozenset[str]
 
 
@@ -91,9 +95,8 @@ def _settings(raw: Mapping[str, Any], place: Place) -> dict[str, Value] | None:
 def _setting(name: str, raw: Any, place: Place) -> Value | None:
     wrapped, value = literal_of(raw)
     if not wrapped and isinstance(value, str) and name in place.parameters:
-        parameter = place.parameters[name]
-        levels = parameter.at(place.version, place.names)
-        if value in levels or any(level.name == value for level in parameter.levels):
+        levels = place.levels[name]
+        if value in levels or _names_level(place.parameters[name], value):
             return levels.get(value)
     found = settled(value, words=not (wrapped and isinstance(value, str)), name=name)
     return found if bundle_applies(name, found, place.version, place.names) else None

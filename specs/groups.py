@@ -56,22 +56,31 @@ def unwrap(word: str) -> tuple[str, str] | None:
     return (found[1], found[2]) if found else None
 
 
-@functools.cache
 def expand(word: str) -> tuple[str, ...]:
     """Return the types that a type or a group means: `ieee`, `seq(ieee)`, `float32`, `map(string, float32)`.
 
     Raises OpconformError if it is none.
     """
+    found = _types(word)
+    if found:
+        return found
+    if "map(" in word:
+        raise OpconformError(f'{word!r} is no map: write "map(string, float32)", quoted since it holds a comma')
+    inner = word
+    while wrapped := unwrap(inner):
+        inner = wrapped[1]
+    raise OpconformError(f"{inner!r} is no element type and no group of them{did_you_mean(inner, known_words())}")
+
+
+@functools.lru_cache(maxsize=4096)
+def _types(word: str) -> tuple[str, ...]:
+    """Return the types that a word means, none if it is no type and no group."""
     if wrapped := unwrap(word):
-        return tuple(f"{wrapped[0]}({inner})" for inner in expand(wrapped[1]))
+        return tuple(f"{wrapped[0]}({inner})" for inner in _types(wrapped[1]))
     if word in GROUPS:
         return GROUPS[word]
     entries = _MAP.fullmatch(word)
-    if word in ELEMENT_TYPES or (entries and {entries[1], entries[2]} <= ELEMENT_TYPES):
-        return (word,)
-    if word.startswith(("map(", "seq(map(")):
-        raise OpconformError(f'{word!r} is no map: write "map(string, float32)", quoted since it holds a comma')
-    raise OpconformError(f"{word!r} is no element type and no group of them{did_you_mean(word, known_words())}")
+    return (word,) if word in ELEMENT_TYPES or (entries and {entries[1], entries[2]} <= ELEMENT_TYPES) else ()
 
 
 def known_words() -> tuple[str, ...]:
@@ -81,11 +90,7 @@ def known_words() -> tuple[str, ...]:
 
 def is_type_word(word: str) -> bool:
     """Whether `expand` knows the word."""
-    try:
-        expand(word)
-    except OpconformError:
-        return False
-    return True
+    return bool(_types(word))
 
 
 def compress(types: Iterable[str]) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ class Names:
         self.signatures = signatures
         self.own = own
         self._roles: dict[str, frozenset[Role]] = {}
+        self._applies: dict[tuple[str, Version], bool] = {}
 
     def roles(self, name: str) -> frozenset[Role]:
         """Return what `name` is, over all versions; empty if it is nothing."""
@@ -47,9 +48,10 @@ class Names:
 
     def applies(self, name: str, version: Version) -> bool:
         """Whether a version's signature has `name`; a family's parameters apply to every version."""
-        if not self.roles(name).isdisjoint(("common", "own")):
-            return True
-        return _role(name, self.signatures[version]) is not None
+        if (name, version) not in self._applies:
+            is_everywhere = not self.roles(name).isdisjoint(("common", "own"))
+            self._applies[name, version] = is_everywhere or _role(name, self.signatures[version]) is not None
+        return self._applies[name, version]
 
     def canonical(self, name: str, version: Version) -> str:
         """Return the letter for `type(port)`, else the name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from .groups import expand, is_type_word
 from .model import Value, Version, Word
@@ -13,6 +13,9 @@ from .names import Names
 from .problems import Problems
 from .reading import Key, Keys
 from .structure import Spanned
+
+Levels: TypeAlias = Mapping[Version, Mapping[str, Mapping[str, Value]]]
+"""Version to parameter to level to value."""
 
 SETTING_WORDS: Mapping[str, Word] = {w.value: w for w in (Word.ABSENT, Word.OMITTED, Word.GIVEN)}
 NOT_BUNDLES = frozenset({"shapes", "dims"})
@@ -30,6 +33,8 @@ class Span:
 
     def covers(self, version: Version, versions: Iterable[Version]) -> bool:
         """Whether `version`, one of `versions` in ascending order, is within."""
+        if self.since is None and self.before is None:
+            return True
         order = list(versions)
         at = order.index(version)
         return not (
@@ -73,13 +78,21 @@ class Parameter:
                 level.name: level.value for level in levels if bundle_applies(self.name, level.value, version, names)
             }
         allowed = names.signatures[version].types.get(names.canonical(self.name, version), ())
-        wanted = allowed if self.everything else [t for level in levels for t in expand(level.name)]
+        wanted = allowed if self.everything else [t for x in levels if is_type_word(x.name) for t in expand(x.name)]
         return {t: t for t in wanted if t in allowed}
 
 
 def parameters(declared: Mapping[str, Any], problems: Problems) -> dict[str, Parameter]:
     """Read the section `parameters`; mistakes go to `problems`."""
     return {name: _parameter(name, raw, problems) for name, raw in declared.items()}
+
+
+def levels_by_version(declared: Mapping[str, Parameter], names: Names) -> Levels:
+    """Return the levels of every parameter, by its name as declared, in every version."""
+    return {
+        version: {name: parameter.at(version, names) for name, parameter in declared.items()}
+        for version in names.signatures
+    }
 
 
 def bundle_applies(name: str, value: Value, version: Version, names: Names) -> bool:
