@@ -15,7 +15,7 @@ from .names import Names
 from .parameters import Level, Levels, Parameter, literal_of, text_of
 from .problems import Problems
 from .reading import Keys
-from .settings import Context, check_name, check_types, check_value, condition_path, conditions
+from .settings import Context, check_name, check_type, check_value, condition_path, conditions
 from .structure import ID, SpecText
 
 _FUNCTION = re.compile(r"[a-z][\w-]*(\(.*\))?")
@@ -146,7 +146,7 @@ def _check_when(context: Context, name: str, raw: object, path: Keys) -> None:
     for index, value in enumerate(values):
         at = condition_path(path, raw, index)
         if context.names.is_type(name):
-            check_types(context, value, at)
+            check_type(context, value, at)
         elif not (isinstance(value, str) and value in _WHEN_WORDS):
             check_value(context, name, value, at)
 
@@ -215,7 +215,7 @@ def _check_type_level(context: Context, level: Level) -> bool:
     if level.value != level.name:
         context.problems.add(level.path, f"the levels of a type are types, in a list; read {level.name}: {level.value}")
         return False
-    return check_types(context, level.name, level.path)
+    return check_type(context, level.name, level.path)
 
 
 def _raw(problems: Problems, level: Level) -> Any:
@@ -252,7 +252,7 @@ def _check_row(context: Context, row: Mapping[str, Any], path: Keys, parts: Part
 def _check_level(context: Context, parts: Parts, name: str, value: Any, path: Keys) -> None:
     levels = [level.name for level in parts.parameters[name].levels]
     if context.names.is_type(name):
-        if check_types(context, value, path) and value not in GROUPS:
+        if check_type(context, value, path) and value not in GROUPS:
             found = {level for by_name in parts.levels.values() for level in by_name[name]}
             if found.isdisjoint(expand(value)):
                 context.problems.add(path, f"{value} is a type of {name} in no version")

@@ -165,7 +165,7 @@ def _check_mended_types(context: Context, mended: Mapping[str, Any], path: Keys)
         if not context.names.is_type(name) or not check_types(context, value, (*path, name)):
             continue
         words = value if isinstance(value, list) else [value]
-        if len({t for word in words for t in expand(word)}) > 1:
+        if len({t for word in words for t in expand(word)}) != 1:
             context.problems.add((*path, name), f"a mended program has one type; read {value!r}")
 
 

@@ -45,17 +45,18 @@ def check_name(context: Context, name: str, path: Keys) -> bool:
 
 def check_types(context: Context, words: object, path: Keys) -> bool:
     """Note what is no type or list of types; return whether all is."""
-    problems = context.problems
-    listed = words if isinstance(words, list) else [words]
-    whole = True
-    for index, word in enumerate(listed):
-        at = (*path, index) if isinstance(words, list) else path
-        if not isinstance(word, str):
-            problems.add(at, f"expected an element type or a group of them; read {word!r}")
-            whole = False
-        else:
-            whole &= problems.check(at, lambda word=word: expand(word))  # type: ignore[misc]
-    return whole
+    if not isinstance(words, list):
+        return check_type(context, words, path)
+    right = [check_type(context, word, (*path, index)) for index, word in enumerate(words)]
+    return all(right)
+
+
+def check_type(context: Context, word: object, path: Keys) -> bool:
+    """Note what is no type and no group of them; return whether it is."""
+    if isinstance(word, str):
+        return context.problems.check(path, lambda: expand(word))
+    context.problems.add(path, f"expected an element type or a group of them; read {word!r}")
+    return False
 
 
 def check_value(context: Context, name: str, raw: Any, path: Keys) -> None:

@@ -164,6 +164,7 @@ MISTAKES = {
     "a condition on an unknown name": ("when: {keepdims:", "when: {«keepdim:", "did you mean 'keepdims'?"),
     "a condition of another kind": ("{keepdims: absent}}", "{keepdims: «0.5}}", "keepdims is int; read 0.5"),
     "a condition on an unknown type": ("T: [ieee]}", "T: [«iee]}", "did you mean 'ieee'?"),
+    "a list as a type in a condition": ("T: [ieee]}", "T: [«[ieee]]}", "expected an element type or a group of them"),
     "when that is a word": ("when: {keepdims: absent}", "when: «always", "expected a mapping of settings, or edges"),
     "a disputed clause without an issue": ("status: inferred", "status: «disputed", "needs `upstream`"),
     "a clause that no edge tests": (
