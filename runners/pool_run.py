@@ -1,0 +1,358 @@
+"""One run of the worker pool: a single thread that hands out work, waits, and never trusts what a worker writes."""
+
+from __future__ import annotations
+
+import pickle
+import selectors
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
+
+from ..cases.errors import OpconformError
+from .pool_process import WorkerProcess, exit_words
+from .pool_verdict import Batch, Loss, LossKind, Verdict, readable, settle
+from .pool_wire import (
+    BATCH,
+    CHANNEL_LOST,
+    FAILED,
+    RAISED,
+    RAISED_HEAD,
+    READY,
+    RECORDS,
+    Corrupt,
+    Frame,
+    Place,
+    phase_of,
+)
+
+Found: TypeAlias = tuple[str, bytes] | Loss
+
+_QUEUED: Final = 2  # batches a worker holds, so that it never waits for the parent
+_FALSE_STARTS: Final = 3
+_MEMORY_TICK: Final = 0.02  # seconds between two looks at a worker's memory; holds 1 GiB within about 6 %
+_CLOSED_GRACE: Final = 0.25  # seconds from the channel's end to the process's, where the process is just dying
+_AWAY: Final = 1.0  # seconds without a look at the workers, from which on they may have waited for us
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a key may use; times in seconds, sizes in bytes, `memory_bytes` None for no limit.
+
+    `run_seconds` and `prepare_seconds` are those of the task's phases (between keys the latter holds), `start_seconds`
+    that of making the task. `memory_bytes` is resident memory of the worker process, `output_bytes` what one key may
+    write to stdout and stderr, give or take what a pipe holds.
+    """
+
+    run_seconds: float = 10.0
+    prepare_seconds: float = 60.0
+    start_seconds: float = 120.0
+    memory_bytes: int | None = None
+    output_bytes: int = 64 << 20
+
+
+class WorkerStartError(OpconformError):
+    """No worker can be started.
+
+    `kind` is the class name of the exception that the factory raised and `message` its text; or `died` or `timeout` and
+    how. `tail` is the last that the process wrote.
+    """
+
+    def __init__(self, kind: str, message: str, tail: str = "") -> None:
+        super().__init__(f"a worker process could not be started: {kind}: {message}")
+        self.kind = kind
+        self.message = message
+        self.tail = tail
+
+
+class _Seen(NamedTuple):
+    """Where a worker was at a look, since when by our account, and how long we had been away until then."""
+
+    place: Place
+    since: float
+    away: float
+
+
+class _Seat:
+    """One worker at a time, the batches it holds, and those that wait for it."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Batch] = deque()
+        self.vacate()
+
+    def vacate(self) -> None:
+        """Forget the worker and what it held."""
+        self.worker: WorkerProcess | None = None
+        self.sent: deque[Batch] = deque()
+        self.ready = False
+        self.verdict: Verdict | None = None
+        self.first_batch = 0
+        self.head_since = 0.0  # when the first of `sent` became the first
+        self.closed: float | None = None  # when the channel ended
+        self.seen: _Seen | None = None
+
+    def takes(self, batch: Batch) -> bool:
+        """Whether the worker may have this batch now: two at most, and none beside one that runs alone."""
+        return not self.sent or (len(self.sent) < _QUEUED and not batch.alone and not self.sent[-1].alone)
+
+
+class Run:
+    """One run over `batches`, on at most `jobs` workers that `start_worker` starts."""
+
+    def __init__(
+        self, start_worker: Callable[[], WorkerProcess], jobs: int, limits: Limits, batches: Iterable[Sequence[str]]
+    ) -> None:
+        self._start_worker = start_worker
+        self._limits = limits
+        self._seats = [_Seat() for _ in range(jobs)]
+        self._source: Iterator[Sequence[str]] | None = iter(batches)
+        self._again: deque[Batch] = deque()
+        self._found: list[Found] = []
+        self._selector = selectors.DefaultSelector()
+        self._numbers = 0
+        self._false_starts = 0
+        shortest = min(limits.run_seconds, limits.prepare_seconds) / 10
+        self._tick = _MEMORY_TICK if limits.memory_bytes is not None else max(0.01, min(0.25, shortest))
+        self._looked = time.monotonic()
+        self._away = 0.0
+
+    def results(self) -> Iterator[Found]:
+        """Yield each key once. Closing the iterator, or an exception, kills the workers."""
+        try:
+            while self._hand_out():
+                for ready, mask in self._selector.select(self._tick):
+                    ready.data(mask)
+                self._look()
+                found, self._found = self._found, []
+                yield from found
+        finally:
+            for seat in self._seats:
+                if seat.worker is not None:
+                    self._dismiss(seat, seat.worker)
+            self._selector.close()
+
+    # Handing out work
+
+    def _hand_out(self) -> bool:
+        """Start workers for work and give them batches; False where nothing is left to do."""
+        for seat in self._seats:
+            while (batch := self._next_for(seat)) is not None:
+                if seat.worker is None:
+                    seat.waiting.appendleft(batch)
+                    self._employ(seat)
+                else:
+                    self._give(seat, seat.worker, batch)
+        left = any(seat.sent or seat.waiting for seat in self._seats)
+        return left or bool(self._again) or self._source is not None
+
+    def _next_for(self, seat: _Seat) -> Batch | None:
+        able = seat.worker is None or (seat.ready and seat.verdict is None and seat.closed is None)
+        if not able or len(seat.sent) >= _QUEUED:
+            return None
+        queue = seat.waiting or self._again
+        if not queue:
+            self._pull()
+        return queue.popleft() if queue and seat.takes(queue[0]) else None
+
+    def _pull(self) -> None:
+        """Take one more batch from the source, if it has one."""
+        for keys in self._source or ():
+            if keys:
+                self._again.append(Batch(keys))
+                return
+        self._source = None
+
+    def _give(self, seat: _Seat, worker: WorkerProcess, batch: Batch) -> None:
+        self._numbers += 1
+        batch.number = self._numbers
+        seat.first_batch = seat.first_batch or batch.number
+        if not seat.sent:
+            seat.head_since = time.monotonic()
+        seat.sent.append(batch)
+        worker.send(Frame(BATCH, batch.number, amount=len(batch.keys), payload=pickle.dumps(list(batch.keys))))
+        self._await_channel(worker)
+
+    # Workers coming and going
+
+    def _employ(self, seat: _Seat) -> None:
+        try:
+            worker = seat.worker = self._start_worker()
+        except OSError as error:
+            raise WorkerStartError(type(error).__name__, str(error)) from error
+        self._selector.register(worker.output, selectors.EVENT_READ, partial(self._on_output, seat, worker))
+        self._selector.register(worker.channel, selectors.EVENT_READ, partial(self._on_channel, seat, worker))
+        if worker.pidfd is not None:
+            self._selector.register(worker.pidfd, selectors.EVENT_READ, partial(self._on_death, seat, worker))
+        self._await_channel(worker)
+
+    def _await_channel(self, worker: WorkerProcess) -> None:
+        """Wait for messages, and where some of ours are unsent also for room to send them."""
+        key = self._selector.get_map().get(worker.channel)
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.unsent else 0)
+        if key is not None and key.events != events:
+            self._selector.modify(worker.channel, events, key.data)
+
+    def _forget(self, fd: int | None) -> None:
+        if fd is not None and fd in self._selector.get_map():
+            self._selector.unregister(fd)
+
+    def _dismiss(self, seat: _Seat, worker: WorkerProcess) -> int:
+        """End a worker, whatever it is doing; returns its exit code."""
+        for fd in (worker.output, worker.channel, worker.pidfd):
+            self._forget(fd)
+        seat.vacate()
+        return worker.reap()
+
+    def _condemn(self, seat: _Seat, worker: WorkerProcess, kind: LossKind, why: str) -> None:
+        """Kill a worker; what becomes of its keys is settled when it is dead."""
+        if seat.verdict is None:
+            seat.verdict = self._verdict(seat, worker, kind, f"killed {why}")
+            worker.kill()
+
+    def _verdict(self, seat: _Seat, worker: WorkerProcess, kind: LossKind, end: str) -> Verdict:
+        place = worker.board.read()
+        fresh = place.batch == seat.first_batch and place.position <= 0
+        return Verdict(kind, end, place, fresh, max(0.0, time.monotonic() - place.since))
+
+    # What workers do
+
+    def _on_channel(self, seat: _Seat, worker: WorkerProcess, mask: int) -> None:
+        if seat.worker is not worker:
+            return
+        if mask & selectors.EVENT_WRITE:
+            worker.flush()
+            self._await_channel(worker)
+        try:
+            for frame in worker.receive():
+                self._accept(seat, worker, frame)
+        except EOFError:
+            self._forget(worker.channel)
+            seat.closed = time.monotonic()
+        except Corrupt as error:
+            self._forget(worker.channel)
+            self._condemn(seat, worker, "corrupt", f"for {error} on its message channel")
+
+    def _on_output(self, seat: _Seat, worker: WorkerProcess, _mask: int) -> None:
+        if seat.worker is not worker:
+            return
+        if not worker.drain():
+            self._forget(worker.output)  # closed: a backend may do that
+        elif worker.flood > self._limits.output_bytes:
+            self._condemn(seat, worker, "flood", f"after {worker.flood} bytes of output")
+
+    def _accept(self, seat: _Seat, worker: WorkerProcess, frame: Frame) -> None:
+        """Act on a message; raises Corrupt where it cannot be one of this moment."""
+        head = seat.sent[0] if seat.sent and seat.sent[0].number == frame.batch else None
+        if frame.kind == READY and not seat.ready:
+            seat.ready = True
+        elif frame.kind == FAILED and not seat.ready:
+            kind, _, message = frame.payload.decode(errors="replace").partition("\n")
+            raise WorkerStartError(kind, message, worker.last_words())
+        elif frame.kind == RECORDS and head is not None and frame.first == head.received:
+            self._accept_records(head, frame)
+        elif frame.kind == RAISED and head is not None and head.received <= frame.first < len(head.keys):
+            self._accept_exception(head, frame)
+        else:
+            raise Corrupt("a message out of turn")
+        if head is not None and head.finished:
+            seat.sent.popleft()
+            seat.head_since = time.monotonic()
+            self._false_starts = 0
+
+    def _accept_records(self, batch: Batch, frame: Frame) -> None:
+        records = frame.payload.split(b"\n")
+        end = frame.first + frame.amount
+        if len(records) != frame.amount or end > len(batch.keys):
+            raise Corrupt("a message with a wrong count")
+        self._found += zip(batch.keys[frame.first : end], records, strict=True)
+        batch.received = end
+
+    def _accept_exception(self, batch: Batch, frame: Frame) -> None:
+        (seconds,) = RAISED_HEAD.unpack_from(frame.payload)
+        text = readable(frame.payload[RAISED_HEAD.size :])
+        self._found.append(Loss(batch.keys[frame.first], "raised", phase_of(frame.amount), "", text, seconds))
+        rest = batch.without(frame.first)
+        if rest.keys:
+            self._again.append(rest)
+        batch.received = len(batch.keys)
+
+    # What workers do not do
+
+    def _look(self) -> None:
+        """Look, once a tick, for what sends no event: time, memory."""
+        now = time.monotonic()
+        gap = now - self._looked
+        if gap < self._tick:
+            return
+        self._looked = now
+        returned = gap > _AWAY
+        self._away += gap if returned else 0.0
+        for seat in self._seats:
+            if seat.worker is not None:
+                self._look_at(seat, seat.worker, now, returned=returned)
+
+    def _look_at(self, seat: _Seat, worker: WorkerProcess, now: float, *, returned: bool) -> None:
+        if worker.pidfd is None and not worker.alive:
+            self._on_death(seat, worker, 0)
+        elif seat.verdict is not None:
+            pass
+        elif seat.closed is not None:
+            if now - seat.closed > _CLOSED_GRACE:
+                self._condemn(seat, worker, "corrupt", "for closing its message channel")
+        elif not seat.ready:
+            if now - worker.started > self._limits.start_seconds:
+                words = f"it was not ready after {self._limits.start_seconds:g} s"
+                raise WorkerStartError("timeout", words, worker.last_words())
+        elif seat.sent:
+            self._look_at_time(seat, worker, now, returned=returned)
+            self._look_at_memory(seat, worker)
+
+    def _look_at_time(self, seat: _Seat, worker: WorkerProcess, now: float, *, returned: bool) -> None:
+        """Kill a worker that is in one place too long; two looks must agree, for one may fall into a note."""
+        place = worker.board.read()
+        if seat.seen is None or seat.seen.place != place:
+            seat.seen = _Seen(place, now if returned else min(now, place.since), self._away)
+            return
+        limit = self._limits.run_seconds if place.phase == "run" else self._limits.prepare_seconds
+        if now - max(seat.seen.since, seat.head_since) - (self._away - seat.seen.away) > limit:
+            self._condemn(seat, worker, "timeout", f"after {limit:g} s")
+
+    def _look_at_memory(self, seat: _Seat, worker: WorkerProcess) -> None:
+        limit = self._limits.memory_bytes
+        if limit is not None and (resident := worker.resident()) > limit:
+            self._condemn(seat, worker, "memory", f"at {resident >> 20} MiB of memory")
+
+    # Death
+
+    def _on_death(self, seat: _Seat, worker: WorkerProcess, _mask: int) -> None:
+        if seat.worker is not worker:
+            return
+        worker.kill()  # what it started
+        try:
+            for frame in worker.rest():
+                self._accept(seat, worker, frame)
+        except Corrupt as error:
+            self._condemn(seat, worker, "corrupt", f"for {error} on its message channel")
+        last_words = worker.last_words()
+        verdict = seat.verdict or self._verdict(seat, worker, "crash", "")
+        tail = worker.tail(verdict.place.key)
+        sent = seat.sent
+        code = self._dismiss(seat, worker)
+        if not verdict.exit and code == CHANNEL_LOST:
+            verdict = replace(verdict, kind="corrupt", exit="ended for want of its message channel")
+        elif not verdict.exit:
+            verdict = replace(verdict, exit=exit_words(code))
+        if not verdict.place.batch:
+            self._count_false_start(verdict, last_words)
+        settled = settle(sent, verdict, tail)
+        self._found += settled.losses
+        self._again.extend(settled.again)
+        seat.waiting.extendleft(reversed(settled.one_by_one))
+
+    def _count_false_start(self, verdict: Verdict, last_words: str) -> None:
+        self._false_starts += 1
+        if self._false_starts == _FALSE_STARTS:
+            words = f"{_FALSE_STARTS} workers in a row ended before their first key, the last by {verdict.exit}"
+            raise WorkerStartError("died", words, last_words)

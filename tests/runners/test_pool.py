@@ -1,0 +1,432 @@
+"""The worker pool: every key comes back once, whatever happens in a worker, and nothing is left behind."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from fakes import pool_tasks
+from fakes.pool_tasks import Faulty
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opconform.cases.errors import OpconformError
+from opconform.runners.pool import Limits, Loss, Pool, WorkerStartError
+from opconform.runners.pool_wire import Corrupt, Frame, FrameReader, FrameWriter
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fakes look into /proc")
+
+TESTS = Path(__file__).parents[1]
+SOON = Limits(run_seconds=0.5, prepare_seconds=0.5)
+
+# What each fault is reported as, and how the process ended.
+ENDS = {
+    "segv": ("crash", "signal SIGSEGV"),
+    "abort": ("crash", "signal SIGABRT"),
+    "kill": ("crash", "signal SIGKILL"),
+    "exit0": ("crash", "exit code 0"),
+    "exit3": ("crash", "exit code 3"),
+    "sysexit": ("crash", "exit code 5"),
+    "orphan": ("crash", "signal SIGKILL"),
+    "sleep": ("timeout", "killed after 0.5 s"),
+    "hang": ("timeout", "killed after 0.5 s"),
+    "garbage": ("corrupt", "stray bytes"),
+    "fakemessage": ("corrupt", "a damaged message"),
+    "closeall": ("corrupt", "message channel"),
+    "closehang": ("corrupt", "message channel"),
+    "raise": ("raised", ""),
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_test_waits_for_ever() -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise TimeoutError("the pool does not come back")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def run(
+    keys: Sequence[str],
+    *,
+    batch: int = 10,
+    jobs: int = 1,
+    limits: Limits = SOON,
+    factory: Callable[[], pool_tasks.Faulty] = Faulty,
+) -> tuple[dict[str, bytes], dict[str, Loss]]:
+    """Return records and losses by key, having seen to it that each key came back exactly once."""
+    found = list(Pool(factory, jobs=jobs, limits=limits).run(split(keys, batch)))
+    records = {f[0]: f[1] for f in found if not isinstance(f, Loss)}
+    losses = {f.key: f for f in found if isinstance(f, Loss)}
+    assert len(found) == len(keys)
+    assert sorted([*records, *losses]) == sorted(keys)
+    return records, losses
+
+
+def split(keys: Sequence[str], batch: int) -> Iterator[Sequence[str]]:
+    return (keys[start : start + batch] for start in range(0, len(keys), batch))
+
+
+def around(key: str) -> list[str]:
+    return [*(f"ok-{i}" for i in range(14)), key, *(f"ok-{i}" for i in range(15, 30))]
+
+
+@pytest.mark.parametrize(("batch", "jobs"), [(1, 1), (7, 2), (100, 3)])
+def test_each_key_comes_back_once_with_its_own_record(batch: int, jobs: int) -> None:
+    keys = [f"ok-{i}" for i in range(50)]
+    records, losses = run(keys, batch=batch, jobs=jobs)
+    assert records == {key: key.encode() for key in keys}
+    assert not losses
+
+
+@pytest.mark.parametrize("fault", ENDS)
+def test_whatever_a_key_does_costs_that_key_only(fault: str) -> None:
+    kind, end = ENDS[fault]
+    _, losses = run(around(f"{fault}-14"))
+    assert list(losses) == [f"{fault}-14"]
+    assert losses[f"{fault}-14"].kind == kind
+    assert end in losses[f"{fault}-14"].exit
+
+
+def test_a_worker_that_closes_only_its_output_loses_nothing() -> None:
+    _, losses = run(around("closeoutput-14"))
+    assert not losses
+
+
+def test_a_flood_on_stdout_costs_its_key_only() -> None:
+    _, losses = run(around("flood-14"), limits=Limits(output_bytes=1 << 20))
+    assert [(loss.key, loss.kind, loss.phase) for loss in losses.values()] == [("flood-14", "flood", "run")]
+
+
+def test_output_of_many_keys_together_is_no_flood() -> None:
+    keys = [f"chat-{i}" for i in range(1000)]
+    _, losses = run(keys, batch=100, limits=Limits(output_bytes=200_000))
+    assert not losses
+
+
+def test_growing_over_the_memory_limit_costs_the_key_that_grows() -> None:
+    _, losses = run(around("leak-14"), limits=Limits(memory_bytes=300 << 20))
+    assert [(loss.key, loss.kind) for loss in losses.values()] == [("leak-14", "memory")]
+
+
+def test_what_many_keys_leave_behind_is_charged_to_none_of_them() -> None:
+    _, losses = run([f"leaksome-{i}" for i in range(12)], limits=Limits(memory_bytes=150 << 20))
+    assert not losses
+
+
+def test_a_loss_names_the_phase_and_each_phase_has_its_own_limit() -> None:
+    limits = Limits(run_seconds=30, prepare_seconds=0.3)
+    _, losses = run(["ok-0", "p:hang-1", "p:segv-2", "segv-3"], limits=limits)
+    assert {key: (loss.kind, loss.phase) for key, loss in losses.items()} == {
+        "p:hang-1": ("timeout", "prepare"),
+        "p:segv-2": ("crash", "prepare"),
+        "segv-3": ("crash", "run"),
+    }
+    assert losses["p:hang-1"].exit == "killed after 0.3 s"
+    assert losses["p:hang-1"].seconds >= 0.3
+
+
+def test_a_loss_carries_the_last_lines_that_the_process_wrote() -> None:
+    _, losses = run(["segv-0", "control-1"])
+    assert losses["segv-0"].tail == "about to fall"
+    assert losses["control-1"].tail == "\\x1b[31mred\\x07�"
+
+
+def test_a_loss_does_not_carry_what_was_written_long_before_its_key() -> None:
+    _, losses = run(["chat-0", *(f"slow-{i}" for i in range(8)), "abort-9"])
+    assert losses["abort-9"].tail == ""
+
+
+def test_an_exception_of_the_task_comes_with_its_traceback_and_the_worker_lives_on() -> None:
+    records, losses = run(["pid-0", "raise-1", "pid-2"], factory=pool_tasks.Witness)
+    assert losses["raise-1"].tail.endswith("LookupError: this is the task's own mistake")
+    assert losses["raise-1"].phase == "run"
+    assert records["pid-0"] == records["pid-2"]
+
+
+def test_a_death_between_keys_is_traced_by_running_the_keys_one_by_one() -> None:
+    keys = ["a", "b", "die-1", "c", "stick-2", "d"]
+    _, losses = run(keys, factory=pool_tasks.BetweenKeys)
+    assert {key: (loss.kind, loss.phase) for key, loss in losses.items()} == {
+        "die-1": ("crash", None),
+        "stick-2": ("timeout", None),
+    }
+
+
+@pytest.mark.parametrize(("count", "lost"), [(2, "n-3"), (0, "n-0"), (5, "y")])
+def test_a_task_that_miscounts_its_records_is_told_so(count: int, lost: str) -> None:
+    keys = [f"n-{count}", "x", "y"]
+    found = next(f for f in Pool(pool_tasks.Miscounts, jobs=1).run([keys]) if isinstance(f, Loss))
+    assert found.key == (keys[count] if count < 3 else "y")
+    assert found.kind == "raised"
+    assert f"{count} records for 3 keys" in found.tail or "more than 3 records for 3 keys" in found.tail
+
+
+def test_a_record_with_a_newline_is_refused() -> None:
+    _, losses = run(["a", "b\nb", "c"], factory=pool_tasks.Newlines)
+    assert [(loss.key, loss.kind) for loss in losses.values()] == [("b\nb", "raised")]
+
+
+def test_long_keys_and_large_batches_pass_whole() -> None:
+    keys = [f"ok-{i}-{'x' * 3000}é" for i in range(1000)]
+    records, _ = run(keys, batch=500)
+    assert all(records[key] == key.encode() for key in keys)
+
+
+def test_no_batches_start_no_worker() -> None:
+    assert list(Pool(pool_tasks.RaisesAtStart(), jobs=2).run([[], []])) == []
+
+
+def test_batches_are_taken_as_they_are_needed() -> None:
+    taken: list[int] = []
+
+    def batches() -> Iterator[list[str]]:
+        for i in range(100):
+            taken.append(i)
+            yield [f"slow-{i}"]
+
+    found = Pool(Faulty, jobs=2).run(batches())
+    next(found)
+    assert len(taken) < 12
+    found.close()  # type: ignore[attr-defined]
+
+
+def test_keys_that_fail_at_random_come_back_once_each_with_the_right_kind() -> None:
+    dice = random.Random(5)
+    faults = [f for f in ENDS if f not in ("sleep", "closehang")]
+    names = [dice.choice(faults) if dice.random() < 0.15 else "ok" for _ in range(200)]
+    keys = [f"{'p:' if dice.random() < 0.3 else ''}{name}-{i}" for i, name in enumerate(names)]
+    _, losses = run(keys, jobs=3, batch=8)
+    expected = {key: ENDS[name][0] for key, name in zip(keys, names, strict=True) if name != "ok"}
+    assert {key: loss.kind for key, loss in losses.items()} == expected
+
+
+def test_a_worker_killed_from_outside_costs_at_most_the_key_it_had() -> None:
+    keys = ["pid-0", *(f"slow-{i}" for i in range(20))]
+    found = Pool(pool_tasks.Witness, jobs=1).run([keys[:1], keys[1:11], keys[11:]])
+    came: list[str] = []
+    losses: list[Loss] = []
+    for one in found:
+        if isinstance(one, Loss):
+            losses.append(one)
+            came.append(one.key)
+        else:
+            came.append(one[0])
+            if one[0] == "pid-0":
+                os.kill(int(one[1]), signal.SIGKILL)
+    assert sorted(came) == sorted(keys)
+    assert [loss.exit for loss in losses] in ([], ["signal SIGKILL"])
+
+
+def test_a_caller_that_takes_its_time_makes_no_timeouts() -> None:
+    keys = [f"{'slow' if i % 2 else 'chat'}-{i}" for i in range(10)]
+    found = Pool(Faulty, jobs=1, limits=SOON).run(split(keys, 2))
+    came = [next(found)]
+    time.sleep(1.6)
+    came += found
+    assert not [one for one in came if isinstance(one, Loss)]
+    assert len(came) == len(keys)
+
+
+def test_it_works_without_the_newer_system_calls_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create")
+    monkeypatch.delattr(os, "pidfd_open")
+    _, losses = run(["ok-0", "segv-1", "ok-2", "hang-3", "garbage-4", "ok-5"])
+    assert {key: loss.kind for key, loss in losses.items()} == {
+        "segv-1": "crash",
+        "hang-3": "timeout",
+        "garbage-4": "corrupt",
+    }
+
+
+# Starting workers
+
+
+def test_a_factory_that_raises_says_why_in_the_parent() -> None:
+    with pytest.raises(WorkerStartError) as raised:
+        run(["ok-1"], jobs=2, factory=pool_tasks.RaisesAtStart())
+    assert raised.value.kind == "ModuleNotFoundError"
+    assert raised.value.message == "no library called 'nonesuch'\nand a second line"
+    assert "Traceback" in raised.value.tail
+    assert "nonesuch" in str(raised.value)
+    assert isinstance(raised.value, OpconformError)
+
+
+def test_workers_that_die_at_start_are_tried_three_times(tmp_path: Path) -> None:
+    with pytest.raises(WorkerStartError, match="exit code 7") as raised:
+        run(["ok-1"], factory=pool_tasks.DiesAtStart(tmp_path))
+    assert raised.value.kind == "died"
+    assert raised.value.tail == "no such device"
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_one_death_at_start_loses_nothing(tmp_path: Path) -> None:
+    _, losses = run(["ok-1", "ok-2"], factory=pool_tasks.DiesAtFirstStart(tmp_path / "died"))
+    assert not losses
+
+
+def test_a_worker_that_hangs_at_start_is_given_up() -> None:
+    with pytest.raises(WorkerStartError, match=r"not ready after 0\.3 s") as raised:
+        run(["ok-1"], factory=pool_tasks.HangsAtStart(), limits=Limits(start_seconds=0.3))
+    assert raised.value.kind == "timeout"
+
+
+def test_an_interpreter_that_is_not_there_is_named() -> None:
+    with pytest.raises(WorkerStartError, match="/no/such/python"):
+        list(Pool(Faulty, jobs=1, python="/no/such/python").run([["ok-1"]]))
+
+
+def test_another_interpreter_keeps_its_own_module_path() -> None:
+    with pytest.raises(WorkerStartError) as raised:  # the fakes are on this process's path alone
+        list(Pool(Faulty, jobs=1, python=sys.executable).run([["ok-1"]]))
+    assert raised.value.kind == "ModuleNotFoundError"
+    assert "fakes" in raised.value.message
+
+
+def test_no_jobs_are_refused() -> None:
+    with pytest.raises(OpconformError, match="jobs is 0"):
+        Pool(Faulty, jobs=0)
+
+
+# The worker as a process
+
+
+def test_a_worker_has_its_own_session_and_this_process_s_surroundings() -> None:
+    asked = ["pid", "session", "cwd", "path", "main", "core", "stdin", "sigint", "modules"]
+    records, _ = run(asked, factory=pool_tasks.Witness)
+    facts = {key: ast.literal_eval(record.decode()) for key, record in records.items()}
+    assert facts["session"] == facts["pid"] != os.getpid()
+    assert facts["cwd"] == str(Path.cwd())
+    assert facts["path"] == sys.path
+    assert facts["main"] is None
+    assert facts["core"] < resource.getpagesize()
+    assert facts["stdin"] == b""
+    assert facts["sigint"] == "SIG_IGN"
+    assert not {"numpy", "onnx", "pydantic", "multiprocessing", "asyncio"} & set(facts["modules"])
+
+
+@pytest.mark.parametrize("way", ["-c", "stdin", "script"])
+def test_it_works_from_any_kind_of_script_and_runs_none_twice(way: str, tmp_path: Path) -> None:
+    script = parent_script("print(sorted(Pool(Faulty, jobs=2).run([['ok-1'], ['ok-2']])))")
+    (tmp_path / "script.py").write_text(script)
+    arguments = {"-c": ["-c", script], "stdin": ["-"], "script": ["script.py"]}[way]
+    given = script if way == "stdin" else None
+    done = subprocess.run(
+        [sys.executable, *arguments], input=given, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout == "started\n[('ok-1', b'ok-1'), ('ok-2', b'ok-2')]\n"
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_no_worker_or_file_outlives_the_parent(signal_number: int, tmp_path: Path) -> None:
+    keys = [["pid-0", "ok-1"], ["pid-2", "ok-3"], ["hang-4"], ["hang-5"], ["ok-6"]]
+    script = parent_script(f"for found in Pool(Witness, jobs=2).run({keys}): print(found[1].decode(), flush=True)")
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as parent:
+        assert parent.stdout is not None
+        lines = [parent.stdout.readline() for _ in range(5)]
+        workers = {int(line) for line in lines if line.strip().isdigit()}
+        workers |= children(parent.pid)
+        parent.send_signal(signal_number)
+    assert workers
+    assert_gone(workers)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_closing_the_iterator_ends_workers_and_what_they_started() -> None:
+    found = Pool(pool_tasks.Witness, jobs=1).run([["pid-0", "child-1"], ["hang-2"]])
+    first, second = next(found), next(found)
+    assert not isinstance(first, Loss)
+    assert not isinstance(second, Loss)
+    found.close()  # type: ignore[attr-defined]
+    assert_gone({int(first[1]), int(second[1])})
+
+
+def test_a_run_with_faults_leaves_no_descriptor_and_no_child() -> None:
+    before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names are what is compared
+    run(["ok-0", "segv-1", "orphan-2", "hang-3", "garbage-4", "closeall-5"], jobs=2, batch=2)
+    assert len(os.listdir("/proc/self/fd")) == len(before)  # noqa: PTH208
+    assert not children(os.getpid())
+
+
+def parent_script(last: str) -> str:
+    return textwrap.dedent(f"""\
+        import sys
+        print("started", flush=True)
+        sys.path.append({str(TESTS)!r})
+        from fakes.pool_tasks import Faulty, Witness
+        from opconform.runners.pool import Pool
+        {last}
+        """)
+
+
+def children(parent: int) -> set[int]:
+    return {int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()}
+
+
+def assert_gone(pids: set[int]) -> None:
+    """Wait for processes to end; a zombie, which its new parent has not looked at, has ended."""
+    end = time.monotonic() + 20
+    while left := {pid for pid in pids if running(pid)}:
+        assert time.monotonic() < end, f"still running: {left}"
+        time.sleep(0.02)
+
+
+def running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+# Messages
+
+frames = st.builds(Frame, *(st.integers(0, 2**32 - 1) for _ in range(4)), st.binary(max_size=50))
+
+
+@given(st.lists(frames, max_size=5), st.integers(1, 60))
+def test_messages_arrive_whole_however_they_are_cut(sent: list[Frame], size: int) -> None:
+    reader, stream = FrameReader(), packed(sent)
+    pieces = [stream[start : start + size] for start in range(0, len(stream), size)]
+    assert [frame for piece in pieces for frame in reader.feed(piece)] == sent
+
+
+@given(st.lists(frames, min_size=1, max_size=5), st.integers(0, 10_000), st.integers(1, 255), st.booleans())
+def test_a_byte_changed_or_put_in_never_makes_another_message(
+    sent: list[Frame], at: int, change: int, put_in: bool
+) -> None:
+    stream = bytearray(packed(sent))
+    at %= len(stream)
+    stream[at : at + (not put_in)] = bytes([stream[at] ^ change])
+    came: list[Frame] = []
+    with contextlib.suppress(Corrupt):
+        came.extend(FrameReader().feed(bytes(stream)))
+    assert came == sent[: len(came)]
+    assert len(came) < len(sent)
+
+
+def packed(sent: list[Frame]) -> bytes:
+    writer = FrameWriter()
+    return b"".join(writer.pack(frame) for frame in sent)
