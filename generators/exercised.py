@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..cases.ids import parse_id
 from ..specs.exercise import Exercise
-from ..specs.loader import Library
 from ..specs.model import Word
 from .plan import Selection, planned
 from .source import GeneratedCases, clauses_of, is_invalid

@@ -20,6 +20,11 @@ from .arithmetic.rounding import formats, nearest
 
 Formula: TypeAlias = Callable[[Sequence[Any]], Any]
 
+# Plain numbers: arithmetic with an enumeration's members costs more than that with arrays.
+_EXCEPTIONAL = np.uint8(EXCEPTIONAL)
+_NAN, _ZERO, _FREE = np.uint8(Flag.NAN), np.uint8(Flag.ZERO), np.uint8(Flag.FREE)
+_NEGATIVE_ZERO, _POSITIVE_ZERO = np.uint8(Flag.NEGATIVE_ZERO), np.uint8(Flag.POSITIVE_ZERO)
+
 _VAGUE_FROM = 32  # outputs: a second moment over fewer says too little
 
 
@@ -28,7 +33,7 @@ class Reading:
     """One admissible understanding of a case, and the silences that it answers.
 
     `kind` is that of Option, or `any`: whatever value, in `shape`. `formula` maps the data inputs (number types with a
-    lane axis) to the output; `alternatives` are other formulas, by name, that are right where they differ in rounding.
+    lane axis) to the output.
     `copies`: the output is the input, sign of zero included. `terms`: how many elements are added up into one.
     """
 
@@ -36,7 +41,6 @@ class Reading:
     kind: Literal["values", "any", "rejected", "anything"] = "values"
     shape: tuple[int, ...] = ()
     formula: Formula | None = None
-    alternatives: tuple[tuple[str, Formula], ...] = ()
     copies: bool = False
     terms: int = 1
 
@@ -71,7 +75,7 @@ def expectations(readings: Sequence[Reading], arrays: Sequence[Array], rules: Ru
     """
     lanes = arrays[0].shape[0] if arrays else 1
     laned = [option for reading in readings for option in _options(reading, arrays, rules, lanes)]
-    return [_in_lane(laned, lane, rules.type.name) for lane in range(lanes)]
+    return _by_lane(laned, lanes, rules.type.name)
 
 
 def _options(reading: Reading, arrays: Sequence[Array], rules: Rules, lanes: int) -> Iterator[_Laned]:
@@ -79,7 +83,7 @@ def _options(reading: Reading, arrays: Sequence[Array], rules: Rules, lanes: int
     if reading.kind in ("rejected", "anything"):
         yield _Laned(Option(reading.labels, kind=reading.kind), everywhere)
     elif reading.kind == "any":
-        free = np.full((lanes, *reading.shape), Flag.FREE, np.uint8)
+        free = np.full((lanes, *reading.shape), _FREE, np.uint8)
         zeros = np.zeros(free.shape, np.float64 if rules.type.format else rules.type.dtype)
         yield _Laned(Option(reading.labels, (Bounds(rules.type.name, zeros, zeros, zeros, free),)), everywhere)
     elif rules.type.is_integer:
@@ -124,21 +128,12 @@ def _float_options(reading: Reading, arrays: Sequence[Array], rules: Rules) -> I
     form = rules.type.float_format
     small = _any_lane([_subnormal(a, form.tiny) for a in arrays])
     everywhere = np.ones(arrays[0].shape[0], bool)
-    named = (("sum-first", _formula(reading)), *reading.alternatives)
     for label, arithmetic in strict_arithmetics(rules.type):
-        for name, formula in named:
-            applies = everywhere if name == "sum-first" else _dividing_underflows(arrays, reading.terms, form.tiny)
-            if not applies.any():
-                continue
-            labels = (*reading.labels, ("accumulator", label), ("algorithm", name))
-            branch = _Branch(replace(reading, labels=labels, formula=formula), arithmetic, rules)
-            yield from branch.options(arrays, applies, flush_input=False)
-            if (applies & small).any():
-                flushed = [
-                    np.where(np.abs(a.astype(np.float64)) < form.tiny, np.copysign(a.dtype.type(0), a), a)
-                    for a in arrays
-                ]
-                yield from branch.options(flushed, applies & small, flush_input=True)
+        labelled = replace(reading, labels=(*reading.labels, ("accumulator", label)))
+        branch = _Branch(labelled, arithmetic, rules)
+        yield from branch.options(arrays, everywhere, flush_input=False)
+        if small.any():
+            yield from branch.options([_flushed(a, form.tiny) for a in arrays], small, flush_input=True)
     if rules.declared is not None:
         yield from _declared_options(reading, arrays, rules, rules.declared)
 
@@ -175,7 +170,7 @@ class _Branch:
 
     def options(self, arrays: Sequence[Array], applies: Array, *, flush_input: bool) -> Iterator[_Laned]:
         with self.arithmetic.context():
-            result: Bounded = _formula(self.reading)([self.arithmetic.lift(a) for a in arrays])
+            result: Bounded = _formula(self.reading)(self.arithmetic.lift_all(arrays))
             bounds = bounds_of(result, self.rules.type)
         bounds = replace(bounds, spread=self._spread(arrays, bounds))
         flags = result.flags
@@ -183,7 +178,7 @@ class _Branch:
         least = np.abs(bounds.value) - result.error  # where it is below zero, zero is within the bounds anyway
         small = (least > 0) & (least < tiny)
         flushes = applies & _any_lane([small])
-        flushing = np.where(small, np.uint8(Flag.ZERO), np.uint8(0))
+        flushing = small.astype(np.uint8) * _ZERO
         if flush_input:
             variants = [("input-and-output", flags | flushing, applies)]
         else:
@@ -193,8 +188,9 @@ class _Branch:
 
     def _by_overflow(self, bounds: Bounds, flags: Array, applies: Array, flush: str) -> Iterator[_Laned]:
         """Tell a sum that stays finite from one that overflows on the way, where that is possible."""
-        possible = _any_lane([((flags & EXCEPTIONAL) > 0) & ~np.isnan(bounds.value)]) & applies
-        quiet = flags & ~np.uint8(EXCEPTIONAL) | np.where(np.isnan(bounds.value), np.uint8(Flag.NAN), np.uint8(0))
+        unknown = np.isnan(bounds.value)
+        possible = _any_lane([((flags & _EXCEPTIONAL) > 0) & ~unknown]) & applies
+        quiet = flags & ~_EXCEPTIONAL | unknown.astype(np.uint8) * _NAN
         yield from self._by_zero(bounds, quiet, applies, (("flush", flush), ("overflow", "avoided")), exceptional=False)
         if possible.any():
             labels = (("flush", flush), ("overflow", "infinite"))
@@ -204,10 +200,10 @@ class _Branch:
         self, bounds: Bounds, flags: Array, applies: Array, labels: Labels, *, exceptional: bool
     ) -> Iterator[_Laned]:
         """Tell a mean of minus zeros that keeps the sign from one that starts from plus zero."""
-        negative = (flags & Flag.NEGATIVE_ZERO) > 0
+        negative = (flags & _NEGATIVE_ZERO) > 0
         signs = [("kept", flags, applies)]
         if not self.reading.copies:
-            lost = np.where(negative, flags ^ np.uint8(Flag.NEGATIVE_ZERO | Flag.POSITIVE_ZERO), flags)
+            lost = np.where(negative, flags ^ (_NEGATIVE_ZERO | _POSITIVE_ZERO), flags)
             signs.append(("lost", lost, applies & _any_lane([negative])))
         for sign, admitted, where in signs:
             if where.any():
@@ -237,9 +233,7 @@ def _declared_options(
     branch = _Branch(reading, arithmetic, rules, "declared")
     yield from branch.options(arrays, everywhere, flush_input=False)
     if "input" in declared.flush:
-        flushed = [
-            np.where(np.abs(a.astype(np.float64)) < own.tiny, np.copysign(a.dtype.type(0), a), a) for a in arrays
-        ]
+        flushed = [_flushed(a, own.tiny) for a in arrays]
         yield from branch.options(flushed, everywhere, flush_input=True)
 
 
@@ -268,17 +262,14 @@ def _formula(reading: Reading) -> Formula:
 
 
 def _subnormal(array: Array, tiny: float) -> Array:
-    magnitude = np.abs(array.astype(np.float64))
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        magnitude = np.abs(array.astype(np.float64))
     return (magnitude > 0) & (magnitude < tiny)
 
 
-def _dividing_underflows(arrays: Sequence[Array], terms: int, tiny: float) -> Array:
-    """Return in which lanes an input divided by the number of terms is subnormal."""
-    if terms <= 1:
-        return np.zeros(arrays[0].shape[0], bool)
-    magnitudes = [np.abs(a.astype(np.float64)) for a in arrays]
-    with np.errstate(all="ignore"):
-        return _any_lane([(m > 0) & (m / terms < tiny) for m in magnitudes])
+def _flushed(array: Array, tiny: float) -> Array:
+    """Return an array with its subnormal numbers read as zeros of their sign."""
+    return np.where(np.abs(array.astype(np.float64)) < tiny, np.copysign(array.dtype.type(0), array), array)
 
 
 def _any_lane(masks: Sequence[Array]) -> Array:
@@ -289,33 +280,54 @@ def _any_lane(masks: Sequence[Array]) -> Array:
     return whole
 
 
-def _in_lane(laned: Sequence[_Laned], lane: int, type_name: str) -> Expectation:
-    """Return one lane's expectation; a silence with a single option left does not apply there."""
-    options = [o.option for o in laned if o.applies[lane]]
+def _by_lane(laned: Sequence[_Laned], lanes: int, type_name: str) -> list[Expectation]:
+    """Return each lane's expectation: the options that apply there."""
+    applies = np.stack([one.applies for one in laned], axis=1)
+    sliced = [_slices(one.option, lanes) for one in laned]
+    labels: dict[bytes, list[Labels]] = {}  # by which options apply: lanes mostly agree
+    found = []
+    for lane in range(lanes):
+        here = applies[lane]
+        chosen = np.flatnonzero(here)
+        kept = labels.get(here.tobytes())
+        if kept is None:
+            kept = labels[here.tobytes()] = _open_labels([laned[i].option for i in chosen])
+        options = [_with(laned[i].option, kept[k], sliced[i][lane]) for k, i in enumerate(chosen)]
+        found.append(Expectation(tuple(options), (type_name,)))
+    return found
+
+
+def _with(option: Option, labels: Labels, outputs: tuple[Bounds, ...]) -> Option:
+    return Option(labels, outputs, option.kind, option.exceptional, option.level)
+
+
+def _open_labels(options: Sequence[Option]) -> list[Labels]:
+    """Return each option's labels; a silence with a single answer left does not apply."""
     answers: dict[str, set[str]] = {}
     for option in options:
         for silence, answer in option.labels:
             answers.setdefault(silence, set()).add(answer)
-    kept = {silence for silence, found in answers.items() if len(found) > 1}
-    sliced = [
-        replace(
-            option,
-            labels=tuple(label for label in option.labels if label[0] in kept),
-            outputs=tuple(_slice(bounds, lane) for bounds in option.outputs),
+    return [tuple(label for label in option.labels if len(answers[label[0]]) > 1) for option in options]
+
+
+def _slices(option: Option, lanes: int) -> list[tuple[Bounds, ...]]:
+    """Return an option's bounds lane by lane."""
+    each = [_lane_bounds(bounds, lanes) for bounds in option.outputs]
+    return list(zip(*each, strict=True)) if each else [()] * lanes
+
+
+def _lane_bounds(bounds: Bounds, lanes: int) -> list[Bounds]:
+    flags = bounds.flags
+    flagged = np.zeros(lanes, bool) if flags is None else flags.reshape(lanes, -1).any(axis=1)
+    spread_ = bounds.spread
+    return [
+        Bounds(
+            bounds.type,
+            bounds.value[lane],
+            bounds.lower[lane],
+            bounds.upper[lane],
+            flags[lane] if flags is not None and flagged[lane] else None,
+            None if spread_ is None else Spread(spread_.sigma[lane], spread_.limit),
         )
-        for option in options
+        for lane in range(lanes)
     ]
-    return Expectation(tuple(sliced), (type_name,))
-
-
-def _slice(bounds: Bounds, lane: int) -> Bounds:
-    flags = None if bounds.flags is None else bounds.flags[lane]
-    spread_ = None if bounds.spread is None else replace(bounds.spread, sigma=bounds.spread.sigma[lane])
-    return Bounds(
-        bounds.type,
-        bounds.value[lane],
-        bounds.lower[lane],
-        bounds.upper[lane],
-        flags if flags is not None and flags.any() else None,
-        spread_,
-    )

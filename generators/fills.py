@@ -5,7 +5,7 @@ All numbers are built from whole numbers and powers of two, so that the same id 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
@@ -14,25 +14,20 @@ import numpy as np
 
 from ..cases.elements import Array, ElementType
 from ..cases.errors import CaseIdError
-from ..cases.model import count
 from .random import Draw
 
 
 @dataclass(frozen=True)
 class Blank:
-    """The tensor to fill: its type, shape, and how many elements are added up into one of the result."""
+    """What to fill: elements of a type, and how many of them are added up into one of the result."""
 
     type: ElementType
-    shape: tuple[int, ...]
+    size: int
     terms: int
-
-    @property
-    def size(self) -> int:
-        """How many elements there are."""
-        return count(self.shape)
 
 
 Recipe: TypeAlias = Callable[[Blank, Draw], Array]
+"""Returns numbers of shape (lanes, size), or (size,) where all lanes are the same."""
 
 
 def ramp(blank: Blank, _draw: Draw) -> Array:
@@ -62,10 +57,11 @@ def cancelling(blank: Blank, draw: Draw) -> Array:
     """Pairs that cancel up to the last bits, in an order drawn at random."""
     form = blank.type.float_format
     significand = draw.between(1 << (form.precision - 1), (1 << form.precision) - 1, (blank.size + 1) // 2)
-    pairs = np.stack([significand, -significand + draw.between(-2, 2, significand.size)], axis=1).reshape(-1)
-    pairs = np.clip(pairs, -(1 << form.precision) + 1, (1 << form.precision) - 1)
-    order = np.argsort(draw.bits(pairs.size), kind="stable")
-    return np.ldexp(pairs[order][: blank.size].astype(np.float64), -form.precision)
+    almost = -significand + draw.between(-2, 2, significand.shape[1])
+    pairs = np.concatenate([significand, almost], axis=1).clip(-(1 << form.precision) + 1, (1 << form.precision) - 1)
+    order = np.argsort(draw.bits(pairs.shape[1]), axis=1, kind="stable")
+    shuffled = np.take_along_axis(pairs, order, axis=1)[:, : blank.size]
+    return np.asarray(np.ldexp(shuffled.astype(np.float64), -form.precision))
 
 
 def mixed(blank: Blank, draw: Draw) -> Array:
@@ -104,23 +100,22 @@ def subnormal(blank: Blank, draw: Draw) -> Array:
 
 def nan(blank: Blank, draw: Draw) -> Array:
     """One NaN among uniform numbers."""
-    return _placed(blank, draw, (np.nan,))
+    return _placed(blank, draw, np.array([[np.nan]]))
 
 
 def infinity(blank: Blank, draw: Draw) -> Array:
     """One infinity of either sign among uniform numbers."""
-    return _placed(blank, draw, (np.inf if draw.below(2, 1)[0] else -np.inf,))
+    return _placed(blank, draw, np.where(draw.below(2, 1) == 0, np.inf, -np.inf))
 
 
 def infinities(blank: Blank, draw: Draw) -> Array:
     """Both infinities among uniform numbers."""
-    return _placed(blank, draw, (np.inf, -np.inf))
+    return _placed(blank, draw, np.array([[np.inf, -np.inf]]))
 
 
 def special(blank: Blank, draw: Draw) -> Array:
-    """Half of the elements zeros of both signs, infinities, NaN, extremes; the rest uniform."""
-    form = blank.type.float_format
-    pool = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, form.tiny, -form.eta, form.eta])
+    """Half of the elements zeros of both signs, ones, infinities and NaN; the rest uniform."""
+    pool = np.array([0.0, -0.0, 1.0, np.inf, -np.inf, np.nan])
     rest = np.asarray(uniform(blank, draw), np.float64)
     return np.where(draw.below(2, blank.size) == 0, pool[draw.below(pool.size, blank.size)], rest)
 
@@ -154,7 +149,7 @@ def beyond_2_53(blank: Blank, draw: Draw) -> Array:
 
 def unsigned_high(blank: Blank, draw: Draw) -> Array:
     """Numbers beyond the signed range in turn with zeros: the sum fits the unsigned type, not the signed one."""
-    high = np.full(blank.size, blank.type.largest, object) - draw.below(min(1000, blank.type.largest // 4), blank.size)
+    high = blank.type.largest - draw.below(min(1000, blank.type.largest // 4), blank.size).astype(object)
     return np.where(np.arange(blank.size) % 2 == 0, high, 0)
 
 
@@ -199,33 +194,38 @@ def suits(name: str, element: ElementType) -> bool:
     return name not in _FLOAT_ONLY and (element.is_integer or name in ("ramp", "ones"))
 
 
-def fill(name: str, blank: Blank, draw: Draw) -> Array:
-    """Return an array of the blank's type and shape. Raises CaseIdError where the recipe doesn't suit the type."""
+def fill(name: str, blank: Blank, keys: Sequence[str]) -> Array:
+    """Return elements of the blank's type, shape (lanes, size): a lane for each key.
+
+    Raises CaseIdError where the recipe doesn't suit the type.
+    """
     recipe = RECIPES.get(name)
     if recipe is None:
         raise CaseIdError(f"no fill is called {name!r}; there are {', '.join(RECIPES)}")
     if not suits(name, blank.type):
         raise CaseIdError(f"fill {name!r} makes no sense for {blank.type.name}")
-    numbers = recipe(blank, draw)
+    numbers = recipe(blank, Draw(keys))
     if blank.type.kind == "bool":
         numbers = np.asarray(numbers) % 2 == 1
     with np.errstate(invalid="ignore"):
-        return np.asarray(numbers).astype(blank.type.dtype).reshape(blank.shape)
+        elements = np.asarray(numbers).astype(blank.type.dtype)
+    return elements if elements.ndim == 2 else np.repeat(elements[np.newaxis], len(keys), axis=0)
 
 
 def _whole(blank: Blank, draw: Draw, limit: int) -> Array:
     low = 0 if blank.type.kind == "unsigned" else -limit
     if limit < 1 << 62:
         return draw.between(low, limit, blank.size)
-    return np.array([low + int(word) % (limit - low + 1) for word in draw.bits(blank.size)], object)
+    return np.asarray(low + draw.bits(blank.size).astype(object) % (limit - low + 1), object)
 
 
 def _signed(magnitudes: Array, draw: Draw) -> Array:
-    return np.where(draw.below(2, magnitudes.size) == 0, magnitudes, -magnitudes)
+    return np.where(draw.below(2, magnitudes.shape[1]) == 0, magnitudes, -magnitudes)
 
 
-def _placed(blank: Blank, draw: Draw, values: tuple[float, ...]) -> Array:
+def _placed(blank: Blank, draw: Draw, values: Array) -> Array:
+    """Put values, (lanes or 1, k), in k places of uniform numbers, or in as many as there are."""
     numbers = np.asarray(uniform(blank, draw), np.float64)
-    places = np.argsort(draw.bits(blank.size), kind="stable")[: len(values)]
-    numbers[places] = values[: places.size]
+    places = np.argsort(draw.bits(blank.size), axis=1, kind="stable")[:, : values.shape[1]]
+    np.put_along_axis(numbers, places, values[:, : places.shape[1]], axis=1)
     return numbers

@@ -1,8 +1,9 @@
-"""Random bits that are the same on every machine: a counter-based generator keyed by what they are for."""
+"""Random bits that are the same on every machine: those of an extendable-output function of what they are for."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,28 +11,32 @@ import numpy as np
 from ..cases.elements import Array
 
 
-@dataclass(frozen=True)
+@dataclass
 class Draw:
-    """A stream of bits keyed by a text, such as a case id (Philox 4x64-10: Salmon et al., SC 2011)."""
+    """Streams of bits, one a lane, each keyed by a text such as a case id (SHAKE128, FIPS 202).
 
-    key: str
-    _stream: np.random.Philox = field(init=False, repr=False, compare=False)
+    A hash, and not a random number generator: its output is a standard, it needs no state beyond a counter, and
+    starting a stream costs a microsecond.
+    """
 
-    def __post_init__(self) -> None:
-        digest = hashlib.blake2b(self.key.encode(), digest_size=16).digest()
-        object.__setattr__(self, "_stream", np.random.Philox(key=int.from_bytes(digest, "little")))
+    keys: Sequence[str]
+    _used: int = field(default=0, init=False)
 
     def bits(self, size: int) -> Array:
-        """Return `size` words of 64 random bits, uint64."""
-        return np.asarray(self._stream.random_raw(size), np.uint64)
+        """Return words of 64 random bits, uint64 of shape (lanes, size)."""
+        self._used += 1
+        suffix = f"#{self._used}"
+        streams = [hashlib.shake_128((key + suffix).encode()).digest(8 * size) for key in self.keys]
+        words = np.frombuffer(b"".join(streams), "<u8").reshape(len(self.keys), size)
+        return words.astype(np.uint64, copy=False)
 
     def below(self, limit: int, size: int) -> Array:
-        """Return `size` whole numbers in [0, limit), int64; limit at most 2**63.
+        """Return whole numbers in [0, limit), int64 of shape (lanes, size); limit at most 2**63.
 
         By remainder: the bias, at most limit/2**64, does not matter to inputs of tests.
         """
         return (self.bits(size) % np.uint64(limit)).astype(np.int64)
 
     def between(self, low: int, high: int, size: int) -> Array:
-        """Return `size` whole numbers in [low, high], int64."""
+        """Return whole numbers in [low, high], int64 of shape (lanes, size)."""
         return low + self.below(high - low + 1, size)

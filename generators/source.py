@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-import numpy as np
 
 from ..cases.declared import Declaration
 from ..cases.elements import Array, element_type
 from ..cases.errors import CaseIdError
 from ..cases.expectation import Expectation
 from ..cases.ids import CaseId, parse_id
-from ..cases.model import Case
+from ..cases.model import Case, count
 from ..specs.loader import Library
 from ..specs.model import Clause, Condition, Value, Word
 from .expect import Reading, Rules, expectations
 from .fills import Blank, fill
-from .random import Draw
 from .strategy.families import Build
 from .strategy.registry import family_of, vocabularies
-from .strategy.rows import Row, mended_row, read_row, without_settings
+from .strategy.rows import Row, mended_row, read_row
 
 _LANE_ELEMENTS = 1 << 18  # elements evaluated at once: bounds memory, and still amortises NumPy's overhead
+_COUNT = re.compile(r"[1-9]\d{0,17}")
+_DRAW = re.compile(rf"draw={_COUNT.pattern}")
 _RANDOM = frozenset({"uniform"})
 
 
@@ -60,34 +60,37 @@ class GeneratedCases:
 
     def cases(self, texts: Sequence[str]) -> Iterator[Case]:
         """Yield the cases with these ids, in this order; neighbours that differ in their draw alone cost little."""
-        for case, members in itertools.groupby(texts, key=lambda t: without_settings(parse_id(t), "draw")):
-            prepared = self._recent(case)
-            together = max(1, _LANE_ELEMENTS // max(1, sum(b.size for b in prepared.build.blanks)))
+        for text, members in itertools.groupby(texts, key=_without_draw):
+            prepared = self._recent(text)
+            together = max(1, _LANE_ELEMENTS // max(1, sum(count(t.shape) for t in prepared.build.tensors)))
             for lanes in _chunks(list(members), together):
-                yield from self._filled(prepared, lanes)
+                yield from self._built(prepared, lanes)
 
     def readings(self, case: Case) -> tuple[tuple[Reading, ...], tuple[Array, ...]]:
         """Return a case's admissible readings, and the data tensors that their formulas take."""
-        prepared = self._recent(without_settings(parse_id(case.id), "draw"))
-        blanks = prepared.build.blanks
-        return prepared.build.readings, tuple(_tensor(prepared.row, b, i, case.id) for i, b in enumerate(blanks))
+        prepared = self._recent(_without_draw(case.id))
+        tensors = _filled(prepared.row.id.fill, prepared.build, [case.id])
+        return prepared.build.readings, tuple(t[0] for t in tensors)
 
     @functools.cached_property
-    def _recent(self) -> Callable[[CaseId], _Prepared]:
+    def _recent(self) -> Callable[[str], _Prepared]:
         return functools.lru_cache(maxsize=256)(self._prepare)
 
     def row(self, case: CaseId) -> Row:
         """Return what a case id says, typed. Raises CaseIdError."""
-        spec, number = self.library.operator_version(case.operator)
+        spec, key = self.library.operator_version(case.operator)
         family = family_of(spec)
-        version = spec.version(number)
+        version = spec.version(key)
         row = read_row(spec, version, case, family.defaults)
+        for name, number in case.settings:
+            if name == "draw" or (name == "seed" and not _COUNT.fullmatch(number)):
+                raise CaseIdError(f"{case}: {name} is a whole number from 1, left out where it is 0; read {number!r}")
         if family.settle(version, case) != case:
             raise CaseIdError(f"{case}: is written {family.settle(version, case)}")
         return row
 
-    def _prepare(self, case: CaseId) -> _Prepared:
-        row = self.row(case)
+    def _prepare(self, text: str) -> _Prepared:
+        row = self.row(parse_id(text))
         family = family_of(row.spec)
         mended = mended_row(row)
         build = family.build(row)
@@ -99,15 +102,15 @@ class GeneratedCases:
             )
         return _Prepared(row, build, clauses_of(row), None if mended is None else str(mended.id))
 
-    def _filled(self, prepared: _Prepared, texts: Sequence[str]) -> Iterator[Case]:
+    def _built(self, prepared: _Prepared, texts: Sequence[str]) -> Iterator[Case]:
         row, build = prepared.row, prepared.build
-        tensors = [[_tensor(row, blank, i, text) for text in texts] for i, blank in enumerate(build.blanks)]
+        tensors = _filled(row.id.fill, build, texts)
         expected = self._expected(row, build, tensors, len(texts))
         for lane, text in enumerate(texts):
             inputs = tuple(tensors[f][lane] if isinstance(f, int) else f for f in build.feeds)
             yield Case(text, build.program, inputs, expected[lane], prepared.clauses, prepared.mended)
 
-    def _expected(self, row: Row, build: Build, tensors: list[list[Array]], lanes: int) -> list[Expectation]:
+    def _expected(self, row: Row, build: Build, tensors: Sequence[Array], lanes: int) -> list[Expectation]:
         types = tuple(output.type for output in build.program.outputs)
         if is_invalid(row):
             return [Expectation((), types)] * lanes
@@ -117,7 +120,16 @@ class GeneratedCases:
             row.id.fill in _RANDOM,
             self.declaration.types.get(types[0]),
         )
-        return expectations(build.readings, [np.stack(lane) for lane in tensors], rules)
+        return expectations(build.readings, tensors, rules)
+
+
+def _without_draw(text: str) -> str:
+    """Return a case id without its draw, the part that neighbours share; as text, since parsing costs more."""
+    parts = text.split("/")
+    if len(parts) < 5 or "draw=" not in parts[4]:
+        return text
+    parts[4] = ";".join(s for s in parts[4].split(";") if not _DRAW.fullmatch(s)) or "-"
+    return "/".join(parts)
 
 
 def is_invalid(row: Row) -> bool:
@@ -125,9 +137,18 @@ def is_invalid(row: Row) -> bool:
     return row.edge is not None and row.edge.rejected
 
 
-def _tensor(row: Row, blank: Blank, index: int, text: str) -> Array:
-    """Fill one input; keyed by the id, so that every case has data of its own, and by the input's place."""
-    return fill(row.id.fill, blank, Draw(f"{text}#{index}"))
+def _filled(name: str, build: Build, texts: Sequence[str]) -> list[Array]:
+    """Return the data tensors, lanes first: all of one type are one run of elements, so that a NaN stands in one."""
+    filled: dict[str, Array] = {}
+    for element in {t.type: None for t in build.tensors}:
+        size = sum(count(t.shape) for t in build.tensors if t.type == element)
+        filled[element] = fill(name, Blank(element_type(element), size, build.terms), texts)
+    tensors, used = [], dict.fromkeys(filled, 0)
+    for tensor in build.tensors:
+        start, size = used[tensor.type], count(tensor.shape)
+        used[tensor.type] += size
+        tensors.append(filled[tensor.type][:, start : start + size].reshape(len(texts), *tensor.shape))
+    return tensors
 
 
 def _chunks(texts: list[str], size: int) -> Iterator[list[str]]:

@@ -17,6 +17,11 @@ from ..cases.runner import Reason
 Requirements = Mapping[str, str]
 """Silences that the user has answered: only that option passes."""
 
+# Plain numbers: arithmetic with an enumeration's members costs more than that with arrays.
+_FREE, _ZERO, _NAN = np.uint8(Flag.FREE), np.uint8(Flag.ZERO), np.uint8(Flag.NAN)
+_POSITIVE_INFINITY, _NEGATIVE_INFINITY = np.uint8(Flag.POSITIVE_INFINITY), np.uint8(Flag.NEGATIVE_INFINITY)
+_POSITIVE_ZERO, _NEGATIVE_ZERO = np.uint8(Flag.POSITIVE_ZERO), np.uint8(Flag.NEGATIVE_ZERO)
+
 _NONE_REQUIRED: Requirements = MappingProxyType({})
 
 
@@ -163,15 +168,15 @@ def _admitted(bounds: Bounds, output: Array, within: Array) -> Array:
     flags = bounds.flags
     if flags is None:
         return within
-    admitted = within | ((flags & Flag.FREE) > 0)
+    admitted = within | ((flags & _FREE) > 0)
     if output.dtype.kind != "f":
         return admitted
-    admitted |= ((flags & Flag.POSITIVE_INFINITY) > 0) & (output == np.inf)
-    admitted |= ((flags & Flag.NEGATIVE_INFINITY) > 0) & (output == -np.inf)
-    admitted |= ((flags & Flag.NAN) > 0) & np.isnan(output)
-    admitted |= ((flags & Flag.ZERO) > 0) & (output == 0)
+    admitted |= ((flags & _POSITIVE_INFINITY) > 0) & (output == np.inf)
+    admitted |= ((flags & _NEGATIVE_INFINITY) > 0) & (output == -np.inf)
+    admitted |= ((flags & _NAN) > 0) & np.isnan(output)
+    admitted |= ((flags & _ZERO) > 0) & (output == 0)
     minus = np.signbit(output)
-    admitted &= ~(((flags & Flag.NEGATIVE_ZERO) > 0) & ~minus) & ~(((flags & Flag.POSITIVE_ZERO) > 0) & minus)
+    admitted &= ~(((flags & _NEGATIVE_ZERO) > 0) & ~minus) & ~(((flags & _POSITIVE_ZERO) > 0) & minus)
     return np.asarray(admitted)
 
 

@@ -11,7 +11,6 @@ from ..specs.loader import Library
 _EVERYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "accumulator": ("wide", "stepwise", "narrow"),
-        "algorithm": ("sum-first", "divide-first"),
         "flush": ("none", "output", "input-and-output"),
         "invalid": ("rejected", "answered"),
         "overflow": ("avoided", "infinite"),
@@ -45,4 +44,4 @@ def requirements(texts: Iterable[str], library: Library) -> Mapping[str, str]:
             raise OpconformError(f"--require {text}: {silence} has the options {', '.join(known[silence])}")
         if chosen.setdefault(silence, option) != option:
             raise OpconformError(f"--require {text}: {silence}={chosen[silence]} is required already")
-    return MappingProxyType(chosen)
+    return chosen

@@ -11,19 +11,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...cases.elements import Array, FloatFormat
+from ...cases.elements import Array, FloatFormat, element_type, type_of
 from ...cases.expectation import EXCEPTIONAL, Flag
 from .numbers import Float64, Numbers
-from .rounding import holds, lowest_bit
+from .rounding import contains, holds, lowest_bit
 from .tensors import Axes, extent, lane_axes, lane_stack
 
 _SLACK = 1 + 2.0**-20  # covers evaluating the errors in float64, and the carrier's own error
-_INFINITE = Flag.POSITIVE_INFINITY | Flag.NEGATIVE_INFINITY
-_SIGNED_ZERO = Flag.NEGATIVE_ZERO | Flag.POSITIVE_ZERO
+# Plain numbers: arithmetic with an enumeration's members costs more than that with arrays.
+_INFINITE = np.uint8(Flag.POSITIVE_INFINITY | Flag.NEGATIVE_INFINITY)
+_NEGATIVE_ZERO = np.uint8(Flag.NEGATIVE_ZERO)
+_SIGNED_ZERO = np.uint8(Flag.NEGATIVE_ZERO | Flag.POSITIVE_ZERO)
+_NAN = np.uint8(Flag.NAN)
+_ZERO = np.uint8(Flag.ZERO)
+_EXCEPTIONAL = np.uint8(EXCEPTIONAL)
 
 # Units in the last place, from OpenCL C 3.0, tables of relative error: full profile for 32 and 64 bits, and for half.
 Budget: TypeAlias = tuple[tuple[str, float], ...]
@@ -44,6 +49,14 @@ class Charge:
     error: Array
     terms: int | None = None
     magnitude: Array | None = None
+
+
+class Addends(NamedTuple):
+    """What a sum remembers of what it added up: how many, Σ|x|, and the exponent of their lowest set bit."""
+
+    count: int
+    magnitude: Array
+    lowest: Array
 
 
 @dataclass(frozen=True)
@@ -67,12 +80,22 @@ class Arithmetic:
 
     def lift(self, array: Array) -> Bounded:
         """Take inputs of shape (lanes, ...); what the storage format can't hold is rounded to it."""
-        values = self.numbers.lift(array)
-        zero = (array == 0) & np.signbit(array)
-        flags = np.where(zero, Flag.NEGATIVE_ZERO, 0).astype(np.uint8)
-        exact = Bounded(self, values, np.zeros(array.shape), flags)
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            values = self.numbers.lift(array)
+            zero = (array == 0) & np.signbit(array)
+        exact = Bounded(self, values, np.zeros(array.shape), zero.astype(np.uint8) * _NEGATIVE_ZERO)
+        if contains(self.storage, element_type(type_of(array)).float_format):
+            return exact
         held = exact.held_by(self.storage)
         return exact if held.all() else exact.rounded("convert", np.where(held, 0.0, 1.0))
+
+    def lift_all(self, arrays: Sequence[Array]) -> list[Bounded]:
+        """Take several inputs; those of one shape in one go."""
+        if len(arrays) < 3 or any(a.shape != arrays[0].shape for a in arrays):
+            return [self.lift(a) for a in arrays]
+        whole = self.lift(np.stack(arrays))
+        parts = zip(whole.value, whole.error, whole.flags, strict=True)
+        return [Bounded(self, np.asarray(value), error, flags) for value, error, flags in parts]
 
     def underflow(self, form: FloatFormat) -> float:
         """Return the absolute error of one rounding in the subnormal range."""
@@ -85,11 +108,23 @@ class Bounded:
     `value` is float64 or multiprecision, `error` float64 and finite where the value is, `flags` uint8 bits of Flag.
     """
 
-    __slots__ = ("arithmetic", "error", "flags", "value")
+    __slots__ = ("addends", "arithmetic", "error", "flags", "value")
     __array_ufunc__ = None
 
-    def __init__(self, arithmetic: Arithmetic, value: Array, error: Array, flags: Array) -> None:
+    def __init__(
+        self, arithmetic: Arithmetic, value: Array, error: Array, flags: Array, addends: Addends | None = None
+    ) -> None:
         self.arithmetic, self.value, self.error, self.flags = arithmetic, value, error, flags
+        self.addends = addends
+
+    def reshaped(self, shape: tuple[int, ...]) -> Bounded:
+        """Return the same elements in another shape of a lane."""
+        lanes = (len(self.value), *shape)
+        addends = self.addends and Addends(
+            self.addends.count, self.addends.magnitude.reshape(lanes), self.addends.lowest.reshape(lanes)
+        )
+        parts = (self.value.reshape(lanes), self.error.reshape(lanes), self.flags.reshape(lanes))
+        return Bounded(self.arithmetic, *parts, addends)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -121,18 +156,25 @@ class Bounded:
             self.arithmetic.charges.append(Charge(rule, form.roundoff, np.where(finite, charge, 0.0)))
         return Bounded(self.arithmetic, self.value, error, flags)
 
+    def charged(self, rule: str, charge: Array) -> Bounded:
+        """Add an absolute error that no rounding rule gives; it does not overflow."""
+        finite = np.isfinite(self.floats())
+        charge = np.where(finite, charge, 0.0)
+        if self.arithmetic.charges is not None:
+            self.arithmetic.charges.append(Charge(rule, self.arithmetic.storage.roundoff, charge))
+        return Bounded(self.arithmetic, self.value, (self.error + charge) * _SLACK, self.flags)
+
     def sum(self, axes: Axes, keepdims: bool) -> Bounded:
         """Add up along `axes` in the accumulator's format, in any order, then round to storage."""
         total = self._accumulated(axes)
         if not keepdims:
-            shape = total.value.shape[:1] + tuple(d for i, d in enumerate(self.shape) if i not in axes)
-            total = Bounded(
-                self.arithmetic, total.value.reshape(shape), total.error.reshape(shape), total.flags.reshape(shape)
-            )
+            total = total.reshaped(tuple(d for i, d in enumerate(self.shape) if i not in axes))
         if self.arithmetic.accumulator == self.arithmetic.storage:
             return total
         exact = (total.error == 0) & total.held_by(self.arithmetic.storage)
-        return total.rounded("round the sum to storage", np.where(exact, 0.0, 1.0))
+        stored = total.rounded("round the sum to storage", np.where(exact, 0.0, 1.0))
+        stored.addends = total.addends
+        return stored
 
     def _accumulated(self, axes: Axes) -> Bounded:
         n, lanes = extent(self, axes), lane_axes(axes)
@@ -150,7 +192,8 @@ class Bounded:
             charge = (n - 1) * unit * (magnitude + carried)
             if arithmetic.flush:
                 charge = charge + n * arithmetic.accumulator.tiny
-            exact = (carried == 0) & self._every_order_is_exact(floats, magnitude, lanes)
+            lowest = lowest_bit(np.where(np.isfinite(floats), floats, 0.0)).min(axis=lanes, keepdims=True)
+            exact = (carried == 0) & self._every_order_is_exact(magnitude, lowest)
             charge = np.where(exact | ~np.isfinite(charge), 0.0, charge)
             error = (carried + charge) * _SLACK
             # without negative terms no partial sum is negative, however large its error
@@ -160,12 +203,11 @@ class Bounded:
             finite = np.isfinite(magnitude)
         if arithmetic.charges is not None:
             arithmetic.charges.append(Charge("sum in any order: (n-1)·u·Σ|x|", unit, charge, n, magnitude))
-        return Bounded(arithmetic, value, np.where(finite, error, 0.0), flags)
+        return Bounded(arithmetic, value, np.where(finite, error, 0.0), flags, Addends(n, magnitude, lowest))
 
-    def _every_order_is_exact(self, floats: Array, magnitude: Array, lanes: Axes) -> Array:
+    def _every_order_is_exact(self, magnitude: Array, lowest: Array) -> Array:
         """Return where all partial sums are multiples of the lowest bit that fit the accumulator."""
         form = self.arithmetic.accumulator
-        lowest = lowest_bit(np.where(np.isfinite(floats), floats, 0.0)).min(axis=lanes, keepdims=True)
         grid = np.ldexp(1.0, np.minimum(lowest, 1023))
         fits = (magnitude == 0) | (magnitude <= np.ldexp(1.0, np.clip(lowest + form.precision, -1074, 1023)))
         floor = form.tiny if self.arithmetic.flush else form.eta
@@ -175,18 +217,18 @@ class Bounded:
         form = self.arithmetic.accumulator
         union: Array = np.bitwise_or.reduce(self.flags, axis=lanes, keepdims=True)
         every: Array = np.bitwise_and.reduce(self.flags, axis=lanes, keepdims=True)
-        flags = (union & ~np.uint8(_SIGNED_ZERO)) | (every & np.uint8(_SIGNED_ZERO))
+        flags = (union & ~_SIGNED_ZERO) | (every & _SIGNED_ZERO)
         finite = np.isfinite(floats).all(axis=lanes, keepdims=True)
         up, down = _exceeds(form, positive), _exceeds(form, negative)
         opposed = (up & (floats == -np.inf).any(axis=lanes, keepdims=True)) | (
             down & (floats == np.inf).any(axis=lanes, keepdims=True)
         )
-        flags = flags | np.where(finite & up, Flag.POSITIVE_INFINITY, 0) | np.where(finite & down, 2, 0)
+        flags = flags | (finite & up).astype(np.uint8) | ((finite & down).astype(np.uint8) << 1)
         both = (flags & _INFINITE) == _INFINITE
-        return np.where(both | opposed, flags | Flag.NAN, flags).astype(np.uint8)
+        return np.where(both | opposed, flags | _NAN, flags).astype(np.uint8)
 
     def __truediv__(self, divisor: Bounded | int) -> Bounded:
-        """Divide; a whole number is exact, and by a power of two so is the division, but for underflow."""
+        """Divide; a positive whole number is exact, and by a power of two so is the division, but for underflow."""
         if isinstance(divisor, int):
             return self._divided(divisor)
         with np.errstate(all="ignore"):
@@ -194,20 +236,41 @@ class Bounded:
             below = np.abs(divisor.floats()) - divisor.error
             error = (self.error + np.abs(self.arithmetic.numbers.floats(value)) * divisor.error) / below
             singular = (below <= 0) & (divisor.error > 0)
-            flags = _flip(self.flags, divisor.floats() < 0) | np.where(singular, EXCEPTIONAL, 0)
-            flags = np.where(divisor.flags & EXCEPTIONAL, flags | EXCEPTIONAL | Flag.ZERO, flags)
+            flags = _flip(self.flags, divisor.floats() < 0) | np.where(singular, _EXCEPTIONAL, 0)
+            flags = np.where(divisor.flags & _EXCEPTIONAL, flags | _EXCEPTIONAL | _ZERO, flags)
         error = np.where(singular, np.inf, np.nan_to_num(error, nan=0.0, posinf=np.inf))
         return Bounded(self.arithmetic, value, error, flags.astype(np.uint8)).rounded("divide", 2.0)
 
     def _divided(self, divisor: int) -> Bounded:
+        """Divide by a whole number; of a sum, in either order: the sum, or each of its addends before adding up."""
         if divisor == 1:
             return self
+        storage, power = self.arithmetic.storage, divisor & (divisor - 1) == 0
         with np.errstate(all="ignore"):
-            quotient = Bounded(self.arithmetic, self.value / divisor, self.error / abs(divisor), self.flags)
-        if divisor & (divisor - 1):
-            return quotient.rounded(f"divide by {divisor}: 2·u·|y|", 2.0, may_overflow=False)
-        exact = (self.error == 0) & quotient.held_by(self.arithmetic.storage)
-        return quotient.rounded(f"divide by {divisor}: u·|y|", np.where(exact, 0.0, 1.0), may_overflow=False)
+            quotient = Bounded(self.arithmetic, self.value / divisor, self.error / divisor, self.flags)
+        if self.addends is None:
+            exact = power & (self.error == 0) & quotient.held_by(storage)
+            rule = f"divide by {divisor}: {1 if power else 2}·u·|y|"
+            return quotient.rounded(rule, np.where(exact, 0.0, 1.0 if power else 2.0), may_overflow=False)
+        return quotient.charged(
+            f"divide by {divisor}, before or after adding up: 2·u·Σ|x|/{divisor}",
+            self._division_of_addends(self.addends, divisor, quotient.held_by(storage)),
+        )
+
+    def _division_of_addends(self, addends: Addends, divisor: int, held: Array) -> Array:
+        """Return what dividing a sum, or its addends first, may add: nothing where both are exact."""
+        storage, unit = self.arithmetic.storage, self.arithmetic.accumulator.roundoff
+        with np.errstate(all="ignore"):
+            smallest = np.ldexp(1.0 / divisor, np.clip(addends.lowest, -1074, 1023))
+            relative = 2 * storage.roundoff * (addends.magnitude / divisor + self.error / divisor)
+            underflow = 2 * addends.count * self.arithmetic.underflow(storage)
+        if divisor & (divisor - 1):  # an exact sum is no longer one if inexact shares are added up
+            adding = np.maximum((addends.count - 1) * unit * addends.magnitude - self.error, 0.0) / divisor
+            return adding + relative + np.where(smallest >= storage.tiny, self.arithmetic.underflow(storage), underflow)
+        shares_exact = smallest >= (storage.tiny if self.arithmetic.flush else storage.eta)
+        inexact = np.where(shares_exact, 0.0, underflow)
+        exact = (self.error == 0) & held
+        return np.where(exact, inexact, inexact + relative / 2 + self.arithmetic.underflow(storage))
 
     def __neg__(self) -> Bounded:
         return Bounded(self.arithmetic, -self.value, self.error, _flip(self.flags, np.True_))
@@ -230,7 +293,7 @@ class Bounded:
             vague = ((a.flags & _INFINITE > 0) & (y <= b.error + eta)) | (
                 (b.flags & _INFINITE > 0) & (x <= a.error + eta)
             )
-            flags = np.where(vague, flags | EXCEPTIONAL, flags) & ~np.uint8(_SIGNED_ZERO)
+            flags = np.where(vague, flags | _EXCEPTIONAL, flags) & ~_SIGNED_ZERO
         product = Bounded(self.arithmetic, value, error, flags.astype(np.uint8))
         exact = (error == 0) & product.held_by(self.arithmetic.storage)
         return product.rounded("multiply", np.where(exact, 0.0, 1.0))
@@ -267,7 +330,7 @@ class Bounded:
 
     def _function(self, name: str, value: Array, error: Array, flags: Array) -> Bounded:
         budget = dict(_HALF_BUDGET if self.arithmetic.storage.precision < 24 else _WIDE_BUDGET)
-        flags = (flags & ~np.uint8(_SIGNED_ZERO)).astype(np.uint8)
+        flags = (flags & ~_SIGNED_ZERO).astype(np.uint8)
         # an ulp is at most two unit roundoffs of the value
         return Bounded(self.arithmetic, value, error, flags).rounded(name, 2 * budget[name])
 
@@ -288,7 +351,7 @@ def _half(pair: Bounded, index: int) -> Bounded:
 
 def _flip(flags: Array, negative: Array | np.bool_) -> Array:
     """Exchange what the flags say of plus and minus where `negative`."""
-    kept = flags & ~np.uint8(_INFINITE | _SIGNED_ZERO)
+    kept = flags & ~(_INFINITE | _SIGNED_ZERO)
     swapped = kept | ((flags & 1) << 1) | ((flags & 2) >> 1) | ((flags & 32) << 1) | ((flags & 64) >> 1)
     return np.where(negative, swapped, flags).astype(np.uint8)
 

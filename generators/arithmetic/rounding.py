@@ -15,6 +15,15 @@ def formats() -> dict[str, FloatFormat]:
     return {**named, "tf32": FloatFormat(11, -126, 127)}
 
 
+def contains(form: FloatFormat, other: FloatFormat) -> bool:
+    """Return whether a format holds every number of another."""
+    return form.precision >= other.precision and form.emax >= other.emax and _lowest(form) <= _lowest(other)
+
+
+def _lowest(form: FloatFormat) -> int:
+    return form.emin - form.precision + 1
+
+
 def lowest_bit(values: Array) -> Array:
     """Return the exponent of the lowest set bit of each finite float64; a large number for zeros."""
     mantissa, exponent = np.frexp(values)
@@ -30,7 +39,7 @@ def holds(form: FloatFormat, values: Array) -> Array:
     finite = np.isfinite(values)
     numbers = np.where(finite, values, 0.0)
     exponent = np.frexp(numbers)[1]
-    grid = np.maximum(exponent - form.precision, form.emin - form.precision + 1)
+    grid = np.maximum(exponent - form.precision, _lowest(form))
     return np.asarray(~finite | ((lowest_bit(numbers) >= grid) & (np.abs(numbers) <= form.largest)))
 
 
@@ -44,7 +53,7 @@ def nearest(form: FloatFormat, values: Array) -> Array:
     finite = np.isfinite(values)
     numbers = np.where(finite, values, 0.0)
     exponent = np.frexp(numbers)[1]
-    grid = np.maximum(exponent - form.precision, form.emin - form.precision + 1)
+    grid = np.maximum(exponent - form.precision, _lowest(form))
     rounded = np.copysign(np.ldexp(np.rint(np.ldexp(numbers, -grid)), grid), values)
     rounded = np.where(np.abs(rounded) > form.largest, np.copysign(np.inf, values), rounded)
     return np.where(finite, rounded, values)

@@ -6,6 +6,7 @@ of them; axes and shapes in a reference are those of one lane.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Protocol, Self, TypeAlias
 
@@ -46,13 +47,15 @@ def lane_axes(axes: Axes) -> Axes:
 
 def lane_stack(arrays: Sequence[Array]) -> Array:
     """Broadcast arrays lane by lane, NumPy's rule for the rest of the shape, and stack them along axis 1."""
-    rank = max(a.ndim for a in arrays)
-    padded = [a.reshape(a.shape[:1] + (1,) * (rank - a.ndim) + a.shape[1:]) for a in arrays]
-    whole = broadcast_shape([a.shape for a in padded])
-    return np.stack([np.broadcast_to(a, whole) for a in padded], axis=1)
+    shape = broadcast_shape(tuple(a.shape[1:] for a in arrays))
+    stacked = np.empty((len(arrays[0]), len(arrays), *shape), arrays[0].dtype)
+    for i, array in enumerate(arrays):
+        stacked[:, i] = array.reshape(array.shape[:1] + (1,) * (len(shape) + 1 - array.ndim) + array.shape[1:])
+    return stacked
 
 
-def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+@functools.lru_cache(maxsize=1024)
+def broadcast_shape(shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     """Broadcast any number of shapes; NumPy takes a limited number at a time. Raises ValueError."""
     whole: tuple[int, ...] = ()
     for shape in dict.fromkeys(shapes):

@@ -17,9 +17,3 @@ def mean(xs: Sequence[T]) -> T:
     Source: ONNX Mean-1 to -13.
     """
     return xs[0].stack(xs[1:]).sum((0,), keepdims=False) / len(xs)
-
-
-def mean_divided_first(xs: Sequence[T]) -> T:
-    """Arithmetic mean by dividing each tensor before adding up, which no standard forbids."""
-    shares = [x / len(xs) for x in xs]
-    return shares[0].stack(shares[1:]).sum((0,), keepdims=False)

@@ -16,8 +16,3 @@ def mean(x: T, axes: Axes, keepdims: bool) -> T:
     Source: ONNX ReduceMean-1 to -18, OpenVINO ReduceMean-1, oneDNN Graph ReduceMean.
     """
     return x.sum(axes, keepdims) / extent(x, axes)
-
-
-def mean_divided_first(x: T, axes: Axes, keepdims: bool) -> T:
-    """Arithmetic mean over `axes` by dividing each element before adding up, which no standard forbids."""
-    return (x / extent(x, axes)).sum(axes, keepdims)

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
-from ...cases.elements import element_type
 from ...cases.errors import CaseIdError
 from ...cases.ids import CaseId
 from ...cases.model import Program
 from ...specs.model import VersionSpec
 from ..arithmetic.tensors import broadcast_shape
 from ..expect import Reading
-from ..fills import Blank
 from ..reference import elementwise as reference
-from .families import Build, data_input, node_attributes, opset, output
+from .families import Build, DataTensor, data_input, node_attributes, opset, output
 from .rows import Row
-
-_ALTERNATIVES: Mapping[str, tuple[tuple[str, Callable[..., Any]], ...]] = MappingProxyType(
-    {"mean": (("divide-first", reference.mean_divided_first),)}
-)
 
 
 @dataclass(frozen=True)
@@ -47,10 +40,8 @@ class Elementwise:
         )
         outputs = (output(row, types[0], readings),)
         program = Program(row.version.operator, node_attributes(row), inputs, outputs, opset(row))
-        blanks = tuple(
-            Blank(element_type(element), shape, len(shapes)) for element, shape in zip(elements, shapes, strict=True)
-        )
-        return Build(program, blanks, tuple(range(len(blanks))), readings)
+        tensors = tuple(map(DataTensor, elements, shapes))
+        return Build(program, tensors, tuple(range(len(tensors))), readings, len(shapes))
 
 
 def _reading(row: Row) -> Reading:
@@ -63,5 +54,4 @@ def _reading(row: Row) -> Reading:
         shape = broadcast_shape(shapes)
     except ValueError:
         raise CaseIdError(f"{row.id}: the shapes do not broadcast, and it is no edge") from None
-    others = tuple((name, other) for name, other in _ALTERNATIVES[function])
-    return Reading((), "values", shape, getattr(reference, function), others, copies=False, terms=len(shapes))
+    return Reading((), "values", shape, getattr(reference, function), terms=len(shapes))

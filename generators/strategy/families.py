@@ -4,29 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from ...cases.elements import Array
 from ...cases.ids import CaseId
 from ...cases.model import Attribute, AttributeKind, Input, Output, Program
 from ...specs.model import VersionSpec, Vocabulary, Word
 from ..expect import Reading
-from ..fills import RECIPES, Blank
+from ..fills import RECIPES
 from .envelope import kindest_opset
 from .rows import Row
 
 Fed: TypeAlias = int | Array
-"""Where the tensor of a feed comes from: the index of a blank, or the tensor itself."""
+"""Where the tensor of a feed comes from: the index of a data tensor, or the tensor itself."""
+
+
+class DataTensor(NamedTuple):
+    """A tensor that a recipe fills."""
+
+    type: str
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Build:
-    """A case but for its data: the program, the tensors to fill, where each feed comes from, and the readings."""
+    """A case but for its data: the program, the tensors to fill, where each feed comes from, and the readings.
+
+    `terms`: how many elements are added up into one of the result, at most.
+    """
 
     program: Program
-    blanks: tuple[Blank, ...]
+    tensors: tuple[DataTensor, ...]
     feeds: tuple[Fed, ...]
     readings: tuple[Reading, ...]
+    terms: int
 
 
 class Family(Protocol):

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...cases.elements import Array, element_type
+from ...cases.elements import Array
 from ...cases.errors import CaseIdError
 from ...cases.expectation import Labels
 from ...cases.ids import CaseId
@@ -17,18 +17,14 @@ from ...cases.model import Input, Program, count
 from ...specs.model import VersionSpec, Word
 from ..arithmetic.tensors import Axes
 from ..expect import Reading
-from ..fills import Blank
 from ..reference import reduction as reference
-from .families import Build, Fed, data_input, node_attributes, opset, output
+from .families import Build, DataTensor, Fed, data_input, node_attributes, opset, output
 from .rows import Row, without_settings
 
 Answer: TypeAlias = tuple[Labels, Any]
 """The options that a silence's answer stands for, and its meaning: a value, `rejected` or `anything`."""
 
 _NO_ANSWER = ("rejected", "anything")
-_ALTERNATIVES: Mapping[str, tuple[tuple[str, Callable[..., Any]], ...]] = MappingProxyType(
-    {"mean": (("divide-first", reference.mean_divided_first),)}
-)
 
 
 @dataclass(frozen=True)
@@ -63,7 +59,7 @@ class Reduction:
         outputs = (output(row, element, readings),)
         program = Program(row.version.operator, node_attributes(row), inputs, outputs, opset(row))
         terms = max((reading.terms for reading in readings), default=count(shape))
-        return Build(program, (Blank(element_type(element), shape, terms),), feeds, readings)
+        return Build(program, (DataTensor(element, shape),), feeds, readings, terms)
 
 
 def _axes_tensor(row: Row) -> Array:
@@ -102,8 +98,7 @@ def _reduced(row: Row, labels: Labels, shape: tuple[int, ...], axes: Axes, keepd
         return
     function = row.spec.function
     formula = _over(getattr(reference, function), axes, keepdims)
-    others = () if not axes else tuple((n, _over(f, axes, keepdims)) for n, f in _ALTERNATIVES[function])
-    yield Reading(labels, "values", reduced, formula, others, copies=not axes, terms=terms)
+    yield Reading(labels, "values", reduced, formula, copies=not axes, terms=terms)
 
 
 def _over(function: Callable[..., Any], axes: Axes, keepdims: bool) -> Callable[[Any], Any]:

@@ -54,7 +54,11 @@ def means(x, accumulator, output):
             for division in DIVISIONS:
                 yield np.dtype(output).type(division(order(wide, one), len(x), one))
         shares = [one(v / one(len(x))) for v in wide]
-        yield np.dtype(output).type(pairwise(shares, one))
+        inverse = one(one(1.0) / one(len(x)))
+        rescaled = [one(v * inverse) for v in wide]
+        for order in (forward, pairwise):
+            yield np.dtype(output).type(order(shares, one))
+            yield np.dtype(output).type(order(rescaled, one))
 
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
