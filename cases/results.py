@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 Level: TypeAlias = Literal["strict", "declared"]
@@ -51,12 +51,16 @@ class Result:
 
     def to_json(self) -> str:
         """Return the result as one line of strict JSON, without the line's end."""
-        return json.dumps(asdict(self), allow_nan=False, separators=(",", ":"))
+        shown = {name: getattr(self, name) for name in _KEYS}
+        return json.dumps({**shown, "behaviour": dict(self.behaviour)}, allow_nan=False, separators=(",", ":"))
+
+
+_KEYS = tuple(f.name for f in fields(Result))
 
 
 def result_from_json(line: str | bytes) -> Result:
     """Read one line of `results.jsonl`; ValueError if it is none."""
     read: Any = json.loads(line)
-    if not isinstance(read, dict) or read.keys() != {f.name for f in fields(Result)}:
+    if not isinstance(read, dict) or read.keys() != set(_KEYS):
         raise ValueError("not a result: its keys are not those of results.jsonl")
     return Result(**{**read, "outcome": Outcome(read["outcome"]), "clauses": tuple(read["clauses"])})

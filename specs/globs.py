@@ -14,6 +14,12 @@ def operator_version_of(case_id: str) -> str:
     return "/".join(case_id.split("/", 2)[:2])
 
 
+def split_version(operator_version: str) -> tuple[str, str]:
+    """Return operator and version, `onnx/ReduceMean` and `13`; the version is empty where the name carries none."""
+    operator, dash, version = operator_version.rpartition("-")
+    return (operator, version) if dash else (operator_version, "")
+
+
 @dataclass(frozen=True)
 class Glob:
     """A glob as it was written."""

@@ -1,0 +1,204 @@
+"""Waivers: known failures that do not fail a run until a date; an entry that no longer tells the truth does."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from ..cases.errors import did_you_mean
+from ..cases.results import Outcome, Result
+from ..specs.fields import Fields, entries, shown
+from ..specs.globs import Glob, operator_version_of
+from ..specs.problems import Problems
+from ..specs.reading import Keys, read_file
+from .demands import ALWAYS_FAILING, FAILING_ON_DEMAND, Demands
+
+_REQUIRED = ("case", "outcome", "reason", "link", "owner", "expires")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_ORDER = (*Outcome,)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """A known failure: which cases of which backends fail how, why that is accepted, who answers for it, until when.
+
+    `place` is `file:line`. It holds on the day `expires` and not after. `detail` is text that the result's detail
+    must contain.
+    """
+
+    place: str
+    case: Glob
+    backend: str
+    outcome: Outcome
+    reason: str
+    link: str
+    owner: str
+    expires: dt.date
+    detail: str | None = None
+
+    def names(self, result: Result) -> bool:
+        """Whether it is about this case on this backend."""
+        return self.case.matches(result.case) and fnmatchcase(result.backend, self.backend)
+
+    def describes(self, result: Result) -> bool:
+        """Whether a result is the failure that it describes."""
+        return result.outcome is self.outcome and (self.detail is None or self.detail in (result.detail or ""))
+
+    def waive(self, result: Result) -> Result:
+        """Return the result as a waived one, whose detail says by what and what it was."""
+        told = f"{result.outcome}, waived by {self.place} until {self.expires} ({self.link}): {self.reason}"
+        detail = f"{told}\n{result.detail}" if result.detail else told
+        return replace(result, outcome=Outcome.WAIVED, detail=detail)
+
+
+@dataclass(frozen=True)
+class Waivers:
+    """The waivers of one file."""
+
+    entries: tuple[Waiver, ...] = ()
+    digest: str | None = None
+
+    def for_run(self, today: dt.date, demands: Demands | None = None) -> WaiverRun:
+        """Return what applies them to one run and remembers which of them held."""
+        return WaiverRun(today, demands or Demands(), tuple(_Record(w, w.expires < today) for w in self.entries))
+
+
+@dataclass
+class WaiverRun:
+    """Waivers at work in one run."""
+
+    today: dt.date
+    demands: Demands
+    _records: tuple[_Record, ...]
+    _backends: set[str] = field(default_factory=set)
+    _operator_versions: set[str] = field(default_factory=set)
+
+    def apply(self, result: Result, *, suspended: bool = False) -> Result:
+        """Return the result, `waived` if it is a failure that an unexpired waiver describes.
+
+        `suspended`: the case does not count, so that its failure, a crash apart, needs no waiver.
+        """
+        self._backends.add(result.backend)
+        self._operator_versions.add(operator_version_of(result.case))
+        named = [record for record in self._records if record.waiver.names(result)]
+        described = [record for record in named if record.waiver.describes(result)]
+        fails = self.demands.fails(result, suspended=suspended)
+        for record in named:
+            record.outcomes[result.outcome] += 1
+            record.described += record in described
+            if fails and not described:
+                record.differing = record.differing or result
+        valid = next((record for record in described if fails and not record.expired), None)
+        return valid.waiver.waive(result) if valid else result
+
+    def problems(self, *, partial: bool = False) -> list[str]:
+        """Return what is wrong with the waivers by this run, each as `file:line: message`; any fails the run.
+
+        `partial` says that the run left out cases of the operator versions that it put (a selection, a shard, an
+        interruption): then a glob is not called stale for what may have been left out.
+        """
+        return [problem for record in self._records for problem in self._of(record, partial)]
+
+    def _of(self, record: _Record, partial: bool) -> Iterator[str]:
+        waiver = record.waiver
+        here = any(fnmatchcase(backend, waiver.backend) for backend in self._backends)
+        if not here or not any(waiver.case.concerns(o) for o in self._operator_versions):
+            return
+        if record.expired:
+            yield f"{waiver.place}: expired on {waiver.expires} ({record.told()}): {_mend(waiver)}"
+            return
+        if record.differing:
+            yield f"{waiver.place}: {_difference(waiver, record.differing)}"
+        elif stale := record.stale(partial):
+            yield f"{waiver.place}: stale: {stale}: remove it"
+
+
+@dataclass(eq=False)
+class _Record:
+    """What one waiver met in a run: results by outcome, how many it describes, and the first that failed otherwise."""
+
+    waiver: Waiver
+    expired: bool
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    described: int = 0
+    differing: Result | None = None
+
+    def told(self) -> str:
+        found = [f"{self.outcomes[o]} {o}" for o in _ORDER if self.outcomes[o]]
+        return f"its cases here: {', '.join(found)}" if found else "no case here is one of its"
+
+    def stale(self, partial: bool) -> str | None:
+        if self.described or self.outcomes[Outcome.RUNNER_ERROR] or (partial and not self.waiver.case.is_case):
+            return None
+        if self.outcomes:
+            return f"nothing that it names failed ({self.told()})"
+        return None if partial else f"{self.waiver.case} names no case of this run"
+
+
+def load_waivers(path: Path | str, operator_versions: Collection[str] = ()) -> Waivers:
+    """Read a file of waivers.
+
+    With `operator_versions`, those of the suite, a waiver for one that there is not is a mistake. Raises SpecError or
+    SpecErrors for what is wrong in the file, OpconformError if it cannot be read.
+    """
+    document = read_file(path)
+    problems = Problems(document)
+    found = [_waiver(problems, entry, operator_versions) for entry in entries(document, problems, "waivers")]
+    problems.raise_any()
+    return Waivers(tuple(found), document.digest)
+
+
+def _waiver(problems: Problems, entry: Keys, operator_versions: Collection[str]) -> Waiver:
+    fields = Fields(problems, entry, required=_REQUIRED, optional=("backend", "detail"))
+    return Waiver(
+        f"{problems.document.file}:{problems.document.position(entry).line}",
+        _glob(fields, operator_versions),
+        fields.text("backend", "*"),
+        _outcome(fields),
+        fields.text("reason"),
+        fields.text("link"),
+        fields.text("owner"),
+        _date(fields),
+        fields.text("detail") or None,
+    )
+
+
+def _glob(fields: Fields, operator_versions: Collection[str]) -> Glob:
+    glob = Glob(fields.text("case"))
+    named = glob.operator_version
+    if named and operator_versions and named not in operator_versions:
+        fields.fail("case", f"no operator version is called {named!r}{did_you_mean(named, operator_versions)}")
+    return glob
+
+
+def _outcome(fields: Fields) -> Outcome:
+    failing = [str(o) for o in Outcome if o in ALWAYS_FAILING | FAILING_ON_DEMAND]
+    return Outcome(fields.word("outcome", failing, Outcome.ERROR))
+
+
+def _date(fields: Fields) -> dt.date:
+    text = fields.text("expires", str(dt.date.max))
+    try:
+        if _DATE.fullmatch(text):
+            return dt.date.fromisoformat(text)
+        reason = "expected a date, YYYY-MM-DD"
+    except ValueError as error:
+        reason = str(error)
+    fields.fail("expires", f"{reason}; read {shown(text)}")
+    return dt.date.max
+
+
+def _mend(waiver: Waiver) -> str:
+    return f"{waiver.owner} renews it with a reason, or removes it"
+
+
+def _difference(waiver: Waiver, result: Result) -> str:
+    first = f"{result.case} on {result.backend}"
+    if result.outcome is not waiver.outcome:
+        return f"waives {waiver.outcome}, but {first} failed with {result.outcome}"
+    return f"waives {waiver.outcome} whose detail has {waiver.detail!r}, but that of {first} is {shown(result.detail)}"
