@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 Flushed: TypeAlias = Literal["input", "output"]
@@ -27,7 +26,7 @@ class DeclaredType:
 class Declaration:
     """A whole declaration: by element type, and what else it states; `digest` identifies it in `run.json`."""
 
-    types: Mapping[str, DeclaredType] = field(default_factory=lambda: MappingProxyType({}))
+    types: Mapping[str, DeclaredType] = field(default_factory=dict)
     threads: int | None = None
     deterministic: bool | None = None
     digest: str | None = None

@@ -323,11 +323,11 @@ def _lane_bounds(bounds: Bounds, lanes: int) -> list[Bounds]:
     return [
         Bounds(
             bounds.type,
-            bounds.value[lane],
-            bounds.lower[lane],
-            bounds.upper[lane],
-            flags[lane] if flags is not None and flagged[lane] else None,
-            None if spread_ is None else Spread(spread_.sigma[lane], spread_.limit),
+            bounds.value[lane, ...],
+            bounds.lower[lane, ...],
+            bounds.upper[lane, ...],
+            flags[lane, ...] if flags is not None and flagged[lane] else None,
+            None if spread_ is None else Spread(spread_.sigma[lane, ...], spread_.limit),
         )
         for lane in range(lanes)
     ]

@@ -70,7 +70,7 @@ class GeneratedCases:
         """Return a case's admissible readings, and the data tensors that their formulas take."""
         prepared = self._recent(_without_draw(case.id))
         tensors = _filled(prepared.row.id.fill, prepared.build, [case.id])
-        return prepared.build.readings, tuple(t[0] for t in tensors)
+        return prepared.build.readings, tuple(t[0, ...] for t in tensors)
 
     @functools.cached_property
     def _recent(self) -> Callable[[str], _Prepared]:
@@ -107,7 +107,7 @@ class GeneratedCases:
         tensors = _filled(row.id.fill, build, texts)
         expected = self._expected(row, build, tensors, len(texts))
         for lane, text in enumerate(texts):
-            inputs = tuple(tensors[f][lane] if isinstance(f, int) else f for f in build.feeds)
+            inputs = tuple(tensors[f][lane, ...] if isinstance(f, int) else f for f in build.feeds)
             yield Case(text, build.program, inputs, expected[lane], prepared.clauses, prepared.mended)
 
     def _expected(self, row: Row, build: Build, tensors: Sequence[Array], lanes: int) -> list[Expectation]:

@@ -1,0 +1,228 @@
+"""One run from options to verdict: plan, workers, results folder, progress, summary and exit code."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import importlib.metadata
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from ..cases.declared import Declaration
+from ..cases.errors import OpconformError
+from ..cases.results import Result
+from ..generators.plan import Selection, planned
+from ..generators.source import GeneratedCases
+from ..runners.declaration import load_declaration
+from ..runners.demands import Demands
+from ..runners.execute import Assignment
+from ..runners.pool import Limits
+from ..runners.profile import load_profile
+from ..runners.registry import BackendSpec, backend_spec
+from ..runners.requirements import requirements
+from ..runners.running import About, batched, run_cases
+from ..runners.waivers import WaiverRun, Waivers, load_waivers
+from ..specs.errata import Suspensions, disputed_clauses, load_errata
+from ..specs.loader import Library
+from .behaviour import Behaviours
+from .description import BackendDescription, RunDescription
+from .failures import Failures
+from .figures import Tally
+from .folder import ResultsFolder
+from .junit import write_junit
+from .progress import RunProgress
+from .terminal import Summary, print_summary
+
+INTERRUPTED = 130
+_PREPARE_FACTOR = 6
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of `opconform run`; see its help."""
+
+    backends: Sequence[str]
+    selection: Selection = field(default_factory=Selection)
+    specs: Path | None = None
+    jobs: int | None = None
+    timeout: float = 10.0
+    memory: int | None = None
+    waivers: Path | None = None
+    errata: Path | None = None
+    profile: Path | None = None
+    arithmetic: Path | None = None
+    requires: Sequence[str] = ()
+    out: Path | None = None
+    junit: Path | None = None
+    quiet: bool = False
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of a case."""
+        memory = None if self.memory is None else self.memory << 20
+        return Limits(run_seconds=self.timeout, prepare_seconds=_PREPARE_FACTOR * self.timeout, memory_bytes=memory)
+
+
+@dataclass(frozen=True)
+class _Session:
+    """What the options name, read and checked: nothing has been run or written yet."""
+
+    options: RunOptions
+    backends: tuple[BackendSpec, ...]
+    source: GeneratedCases
+    demands: Demands
+    suspensions: Suspensions
+    waivers: Waivers
+    total: int
+    started: dt.datetime
+
+
+@dataclass
+class _Tables:
+    """What is gathered from the results as they arrive."""
+
+    tally: Tally
+    failures: Failures
+    waivers: WaiverRun
+    behaviours: Behaviours = field(default_factory=Behaviours)
+    abouts: dict[str, About] = field(default_factory=dict)
+
+    def add(self, result: Result, suspended: str | None) -> None:
+        self.tally.add(result, suspended)
+        self.failures.add(result, suspended)
+        self.behaviours.add(result)
+
+
+def run_session(options: RunOptions, command: Sequence[str], console: Console | None = None) -> int:
+    """Run, report and return the exit code. Raises OpconformError before anything is touched if an option is wrong."""
+    console = console or Console()
+    session = _opened(options)
+    out = options.out or Path("opconform-results") / session.started.strftime("%Y-%m-%dT%H-%M-%S")
+    demands = session.demands
+    tables = _Tables(
+        Tally(demands, [b.name for b in session.backends]),
+        Failures(demands),
+        session.waivers.for_run(session.started.date(), demands),
+    )
+    with ResultsFolder.create(out) as folder:
+        folder.start(_description(session, tables, command))
+        interrupted = _run_all(session, tables, folder, console)
+        problems = tables.waivers.problems(partial=interrupted or bool(options.selection.globs))
+        code = max(tables.tally.exit_code(len(problems)), INTERRUPTED if interrupted else 0)
+        figures = {"figures": tables.tally.to_dict(), "waiver_problems": problems}
+        folder.finish(
+            "interrupted" if interrupted else "finished", code, {**_description(session, tables, command), **figures}
+        )
+    _write_reports(session, tables, out)
+    seconds = (dt.datetime.now(tz=dt.UTC) - session.started).total_seconds()
+    print_summary(
+        console,
+        Summary(
+            tables.tally,
+            tables.behaviours,
+            tables.failures,
+            code,
+            {name: about.version for name, about in tables.abouts.items()},
+            _clause_text(session.source.library),
+            options.arithmetic is not None,
+            problems,
+            seconds,
+            str(out),
+        ),
+    )
+    return code
+
+
+def _opened(options: RunOptions) -> _Session:
+    backends = tuple(backend_spec(name) for name in dict.fromkeys(options.backends))
+    declaration = load_declaration(options.arithmetic) if options.arithmetic else Declaration()
+    source = GeneratedCases(options.specs, declaration)
+    library = source.library
+    demands = Demands(
+        requirements(options.requires, library), load_profile(options.profile) if options.profile else None
+    )
+    specs = [library.spec(operator) for operator in library.operators()]
+    versions = [str(version.operator) for spec in specs for version in spec.versions.values()]
+    waivers = load_waivers(options.waivers, versions) if options.waivers else Waivers()
+    suspensions = Suspensions(load_errata(options.errata), disputed_clauses(specs))
+    total = sum(1 for _ in planned(library, options.selection))
+    if not total:
+        raise OpconformError(f"{', '.join(options.selection.globs) or 'the suite'} selects no case")
+    started = dt.datetime.now(tz=dt.UTC)
+    return _Session(options, backends, source, demands, suspensions, waivers, total, started)
+
+
+def _run_all(session: _Session, tables: _Tables, folder: ResultsFolder, console: Console) -> bool:
+    """Run every backend; returns whether the user interrupted, which keeps what was judged."""
+    quiet = Console(quiet=True) if session.options.quiet else console
+    try:
+        with RunProgress(quiet, session.total * len(session.backends)) as progress:
+            for backend in session.backends:
+                for result in _results(session, backend, tables):
+                    judged = tables.waivers.apply(result)
+                    folder.add(judged)
+                    tables.add(judged, session.suspensions.reason(judged.case, judged.clauses))
+                    progress.add(judged)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _results(session: _Session, backend: BackendSpec, tables: _Tables) -> Iterator[Result]:
+    assignment = Assignment(backend, session.source, session.demands.required)
+    ids = planned(session.source.library, session.options.selection)
+    jobs = session.options.jobs or len(os.sched_getaffinity(0))
+    for found in run_cases(assignment, batched(ids), jobs=min(jobs, session.total), limits=session.options.limits):
+        if isinstance(found, About):
+            tables.abouts[backend.name] = found
+        else:
+            yield found
+
+
+def _description(session: _Session, tables: _Tables, command: Sequence[str]) -> Mapping[str, object]:
+    options, selection = session.options, session.options.selection
+    told = [(b.name, tables.abouts.get(b.name, About("unknown", ()))) for b in session.backends]
+    return RunDescription(
+        command,
+        importlib.metadata.version("opconform"),
+        suite_digest(session.source.library),
+        [BackendDescription(name, about.version, about.facts) for name, about in told],
+        session.started,
+        selection.globs,
+        selection.strength,
+        selection.draws,
+        selection.seed,
+        session.demands.required,
+        session.demands.profile,
+        session.source.declaration if options.arithmetic else None,
+        session.waivers.digest,
+        session.suspensions,
+    ).to_dict()
+
+
+def suite_digest(library: Library) -> str:
+    """Return the sha256 over the suite's version and the digests of all its spec files."""
+    whole = hashlib.sha256(importlib.metadata.version("opconform").encode())
+    for operator in library.operators():
+        whole.update(f"{operator} {library.spec(operator).digest}\n".encode())
+    return whole.hexdigest()
+
+
+def _write_reports(session: _Session, tables: _Tables, out: Path) -> None:
+    versions = {name: about.version for name, about in tables.abouts.items()}
+    for target in (out / "junit.xml", session.options.junit):
+        if target is not None:
+            write_junit(out, target, demands=session.demands, suspensions=session.suspensions, versions=versions)
+
+
+def _clause_text(library: Library) -> Callable[[str, str], str | None]:
+    def text(operator_version: str, clause: str) -> str | None:
+        spec, version = library.operator_version(operator_version)
+        found = spec.version(version).clauses.get(clause.partition("#")[2])
+        return found.text if found else None
+
+    return text
