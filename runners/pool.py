@@ -49,6 +49,8 @@ class Pool:
     def run(self, batches: Iterable[Sequence[str]]) -> Iterator[Found]:
         """Yield each key once, with its record or as a Loss; in any order.
 
-        Takes batches as workers need them. Raises WorkerStartError. Closing the iterator kills the workers.
+        Takes batches as workers need them. An empty batch says that there is nothing for now: it is asked for again
+        soon, and at the latest when the caller comes back for the next key; only the end of `batches` ends the run.
+        Raises WorkerStartError. Closing the iterator kills the workers.
         """
         return Run(self._start, self._jobs, self._limits, batches).results()

@@ -35,6 +35,7 @@ _FALSE_STARTS: Final = 3
 _MEMORY_TICK: Final = 0.02  # seconds between two looks at a worker's memory; holds 1 GiB within about 6 %
 _CLOSED_GRACE: Final = 0.25  # seconds from the channel's end to the process's, where the process is just dying
 _AWAY: Final = 1.0  # seconds without a look at the workers, from which on they may have waited for us
+_ASK_AGAIN: Final = 0.01  # seconds until a source that had nothing is asked again, if nothing happens before
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ class Run:
         self._limits = limits
         self._seats = [_Seat() for _ in range(jobs)]
         self._source: Iterator[Sequence[str]] | None = iter(batches)
+        self._dry = False  # the source has nothing for now
         self._again: deque[Batch] = deque()
         self._found: list[Found] = []
         self._selector = selectors.DefaultSelector()
@@ -122,7 +124,7 @@ class Run:
         """Yield each key once. Closing the iterator, or an exception, kills the workers."""
         try:
             while self._hand_out():
-                for ready, mask in self._selector.select(self._tick):
+                for ready, mask in self._selector.select(_ASK_AGAIN if self._dry else self._tick):
                     ready.data(mask)
                 self._look()
                 found, self._found = self._found, []
@@ -137,6 +139,7 @@ class Run:
 
     def _hand_out(self) -> bool:
         """Start workers for work and give them batches; False where nothing is left to do."""
+        self._dry = False
         for seat in self._seats:
             while (batch := self._next_for(seat)) is not None:
                 if seat.worker is None:
@@ -157,12 +160,16 @@ class Run:
         return queue.popleft() if queue and seat.takes(queue[0]) else None
 
     def _pull(self) -> None:
-        """Take one more batch from the source, if it has one."""
-        for keys in self._source or ():
-            if keys:
-                self._again.append(Batch(keys))
-                return
-        self._source = None
+        """Take one more batch from the source, if it has one; ask it once a round where it has none for now."""
+        if self._source is None or self._dry:
+            return
+        keys = next(self._source, None)
+        if keys is None:
+            self._source = None
+        elif keys:
+            self._again.append(Batch(keys))
+        else:
+            self._dry = True
 
     def _give(self, seat: _Seat, worker: WorkerProcess, batch: Batch) -> None:
         self._numbers += 1

@@ -14,6 +14,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 from fakes import pool_tasks
@@ -204,6 +205,46 @@ def test_batches_are_taken_as_they_are_needed() -> None:
     next(found)
     assert len(taken) < 12
     found.close()  # type: ignore[attr-defined]
+
+
+def test_an_empty_batch_says_that_there_is_nothing_for_now_and_ends_nothing() -> None:
+    keys = [f"ok-{i}" for i in range(6)]
+    found = list(Pool(Faulty, jobs=2).run([[], keys[:2], [], [], keys[2:5], [], keys[5:], []]))
+    assert sorted(found) == [(key, key.encode()) for key in keys]  # type: ignore[type-var]
+
+
+def test_keys_can_be_asked_for_one_at_a_time_after_the_answer_to_the_last() -> None:
+    asked = ["pid-0"]
+
+    def batches() -> Iterator[list[str]]:
+        while True:
+            yield [asked.pop()] if asked else []
+
+    found = Pool(pool_tasks.Witness, jobs=1).run(batches())
+    answers = []
+    for number in range(1, 6):
+        key, record = cast("tuple[str, bytes]", next(found))
+        answers.append((key, record))
+        asked.append(f"pid-{number}")
+    found.close()  # type: ignore[attr-defined]
+    assert [key for key, _ in answers] == [f"pid-{i}" for i in range(5)]
+    assert len({record for _, record in answers}) == 1, "one worker answers them all"
+
+
+def test_a_source_with_nothing_for_a_while_is_asked_again_now_and_then() -> None:
+    begun = time.monotonic()
+    asks = 0
+
+    def batches() -> Iterator[list[str]]:
+        nonlocal asks
+        yield ["ok-0"]
+        while time.monotonic() < begun + 1.5:
+            asks += 1
+            yield []
+        yield ["ok-1"]
+
+    assert len(list(Pool(Faulty, jobs=2).run(batches()))) == 2
+    assert 1 < asks < 1000, "neither never nor without a pause"
 
 
 def test_keys_that_fail_at_random_come_back_once_each_with_the_right_kind() -> None:
