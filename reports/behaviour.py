@@ -1,0 +1,83 @@
+"""What backends do where the standard is silent: the evidence of single cases, joined by operator version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..cases.results import Result
+from ..specs.globs import operator_version_of
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """That a backend takes an option: how many cases admit nothing else, and the first of them."""
+
+    option: str
+    cases: int
+    first: str
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a backend does about one silence of one operator version.
+
+    `established` has the options that some case shows on its own; `undecided` counts the cases that admit several. It
+    is `consistent` if one option would do for every case.
+    """
+
+    backend: str
+    operator_version: str
+    silence: str
+    established: tuple[Evidence, ...]
+    undecided: int
+    consistent: bool
+
+
+@dataclass
+class _Joined:
+    cases: dict[str, int] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
+    common: frozenset[str] | None = None
+    undecided: int = 0
+
+    def add(self, case: str, options: list[str]) -> None:
+        self.common = frozenset(options) if self.common is None else self.common & frozenset(options)
+        if len(options) > 1:
+            self.undecided += 1
+            return
+        self.cases[options[0]] = self.cases.get(options[0], 0) + 1
+        self.first.setdefault(options[0], case)
+
+
+class Behaviours:
+    """Joins the behaviour of results as they arrive."""
+
+    def __init__(self) -> None:
+        self._joined: dict[tuple[str, str, str], _Joined] = {}
+
+    def add(self, result: Result) -> None:
+        """Take in what a result shows; an empty list of options shows nothing."""
+        for silence, options in result.behaviour.items():
+            if options:
+                key = (result.backend, operator_version_of(result.case), silence)
+                self._joined.setdefault(key, _Joined()).add(result.case, options)
+
+    def taken(self, backend: str | None = None) -> Iterator[Taken]:
+        """Yield what is known of each silence, of one backend or all, in the order in which they came."""
+        for key, joined in self._joined.items():
+            if backend in (None, key[0]):
+                established = tuple(Evidence(o, joined.cases[o], joined.first[o]) for o in joined.cases)
+                yield Taken(*key, established, joined.undecided, bool(joined.common))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it for JSON, by backend, operator version and silence."""
+        found: dict[str, dict[str, dict[str, Any]]] = {}
+        for taken in self.taken():
+            found.setdefault(taken.backend, {}).setdefault(taken.operator_version, {})[taken.silence] = {
+                "options": {e.option: {"cases": e.cases, "first": e.first} for e in taken.established},
+                "undecided": taken.undecided,
+                "consistent": taken.consistent,
+            }
+        return found

@@ -1,0 +1,174 @@
+"""JUnit XML of a run: a suite for each backend and operator version, a test case for each case."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Literal, TypeAlias
+from xml.sax.saxutils import XMLGenerator
+from xml.sax.xmlreader import AttributesImpl
+
+from ..cases.errors import OpconformError
+from ..cases.results import Outcome, Result, result_from_json
+from ..runners.demands import Demands
+from ..specs.errata import Suspensions
+from ..specs.globs import operator_version_of
+from .folder import RESULTS, read_places
+from .text import xml_text
+
+Verdict: TypeAlias = Literal["passed", "failures", "errors", "skipped"]
+
+_BROKEN = frozenset({Outcome.CRASH, Outcome.TIMEOUT, Outcome.RUNNER_ERROR})
+_TAGS: Mapping[Verdict, str] = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+
+
+@dataclass
+class _Suite:
+    """Where the results of a suite are in the file, and what its head says."""
+
+    backend: str
+    operator_version: str
+    offsets: array[int] = field(default_factory=lambda: array("Q"))
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+
+def write_junit(
+    folder: Path,
+    target: Path,
+    *,
+    demands: Demands | None = None,
+    suspensions: Suspensions | None = None,
+    versions: Mapping[str, str] | None = None,
+) -> None:
+    """Write the results of a folder as JUnit XML to the file `target`.
+
+    `demands` says what fails, `suspensions` what does not count, `versions` the version of each backend. Holds eight
+    bytes a case. Raises OpconformError if the results cannot be read or the file cannot be written.
+    """
+    judge = _judge(demands or Demands(), suspensions or Suspensions())
+    check_target(target)
+    suites = _suites(folder, judge)
+    aside = target.with_name(f".{target.name}.part")
+    try:
+        with (folder / RESULTS).open("rb") as results, aside.open("wb") as file:
+            _write(file, suites, results, judge, versions or {})
+        os.replace(aside, target)  # noqa: PTH105 - as in the results folder
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise OpconformError(f"{target}: cannot be written: {error.strerror}") from None
+
+
+def check_target(target: Path) -> None:
+    """Raise OpconformError if a file cannot be written there; to be asked before a long run."""
+    if target.is_dir():
+        raise OpconformError(f"{target}: cannot be written: it is a folder; name a file")
+    if not target.parent.is_dir():
+        raise OpconformError(f"{target}: cannot be written: there is no folder {target.parent}")
+    if not os.access(target.parent, os.W_OK):
+        raise OpconformError(f"{target}: cannot be written: no permission in {target.parent}")
+
+
+_Judge: TypeAlias = Callable[[Result], tuple[Verdict, str]]
+
+
+def _judge(demands: Demands, suspensions: Suspensions) -> _Judge:
+    """Return what tells a result's verdict in JUnit's terms and, unless it is `passed`, the message."""
+
+    def judge(result: Result) -> tuple[Verdict, str]:
+        suspended = suspensions.reason(result.case, result.clauses)
+        fails = demands.fails(result, suspended=suspended is not None)
+        if result.outcome is Outcome.RUNNER_ERROR or (fails and result.outcome in _BROKEN):
+            return "errors", str(result.outcome)
+        if fails:
+            return "failures", str(result.outcome)
+        if suspended is not None:
+            return "skipped", f"suspended ({suspended}): {result.outcome}"
+        if result.outcome is Outcome.PASS:
+            return "passed", ""
+        first = (result.detail or "").partition("\n")[0]
+        return "skipped", f"{result.outcome}: {first}" if first else str(result.outcome)
+
+    return judge
+
+
+def _suites(folder: Path, judge: _Judge) -> list[_Suite]:
+    found: dict[tuple[str, str], _Suite] = {}
+    for offset, result in read_places(folder):
+        key = (result.backend, operator_version_of(result.case))
+        suite = found.setdefault(key, _Suite(*key))
+        suite.offsets.append(offset)
+        suite.verdicts[judge(result)[0]] += 1
+        suite.seconds += result.seconds or 0.0
+    return list(found.values())
+
+
+def _write(file: BinaryIO, suites: list[_Suite], results: BinaryIO, judge: _Judge, versions: Mapping[str, str]) -> None:
+    out = _Xml(file)
+    out.open("testsuites", {"name": "opconform", **_head(suites)})
+    for suite in suites:
+        out.open("testsuite", {"name": f"{suite.backend} {suite.operator_version}", **_head([suite])})
+        if suite.backend in versions:
+            out.open("properties")
+            out.whole("property", {"name": "backend-version", "value": versions[suite.backend]})
+            out.close("properties")
+        for result in _results(suite, results):
+            _write_case(out, result, suite.operator_version, *judge(result))
+        out.close("testsuite")
+    out.close("testsuites")
+
+
+def _write_case(out: _Xml, result: Result, operator_version: str, verdict: Verdict, message: str) -> None:
+    attributes = {"classname": operator_version, "name": result.case, "time": f"{result.seconds or 0:.6f}"}
+    if verdict == "passed":
+        out.whole("testcase", attributes)
+        return
+    told = {"message": message}
+    if verdict != "skipped":
+        told["type"] = str(result.outcome)
+    out.open("testcase", attributes)
+    out.whole(_TAGS[verdict], told, result.detail or "")
+    out.close("testcase")
+
+
+def _results(suite: _Suite, results: BinaryIO) -> Iterator[Result]:
+    for offset in suite.offsets:
+        results.seek(offset)
+        yield result_from_json(results.readline())
+
+
+def _head(suites: Iterable[_Suite]) -> dict[str, str]:
+    verdicts: Counter[Verdict] = Counter()
+    for suite in suites:
+        verdicts.update(suite.verdicts)
+    counts = {str(name): str(verdicts[name]) for name in _TAGS}
+    return {"tests": str(verdicts.total()), **counts, "time": f"{sum(s.seconds for s in suites):.6f}"}
+
+
+class _Xml:
+    """XML written as it comes; whatever text is given, the file is well-formed."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._generator = XMLGenerator(file, "utf-8", short_empty_elements=True)
+        self._generator.startDocument()
+
+    def open(self, tag: str, attributes: Mapping[str, str] | None = None) -> None:
+        self._start(tag, attributes or {})
+        self._generator.characters("\n")
+
+    def close(self, tag: str) -> None:
+        self._generator.endElement(tag)
+        self._generator.characters("\n")
+
+    def whole(self, tag: str, attributes: Mapping[str, str], text: str = "") -> None:
+        self._start(tag, attributes)
+        if text:
+            self._generator.characters(xml_text(text))
+        self.close(tag)
+
+    def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self._generator.startElement(tag, AttributesImpl({name: xml_text(v) for name, v in attributes.items()}))

@@ -1,0 +1,283 @@
+"""The summary of a run in a terminal: figures, silences taken, and the first failures with what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ..cases.results import Result
+from ..specs.globs import operator_version_of, split_version
+from .behaviour import Behaviours, Taken
+from .failures import Alike, Failures
+from .figures import NOTHING_JUDGED, Figures, Tally
+from .text import NOTHING, counted, percent, printable, shell_quoted
+
+ClauseText = Callable[[str, str], str | None]
+"""Operator version and clause id to the clause's text."""
+
+_DETAIL_LINES = 8
+_DETAIL_LENGTH = 1000
+_ENDINGS: Mapping[int, tuple[str, str]] = {
+    0: ("conformant", "green"),
+    1: ("non-conformant", "red"),
+    2: ("nothing was judged{of}, which is no success", "red"),
+    3: ("our side failed: see runner-error, and report it", "red"),
+    130: ("interrupted; what was judged is kept", "yellow"),
+}
+
+
+@dataclass
+class Summary:
+    """What there is to tell of a run.
+
+    `versions` has the version of each backend. `declared` says whether arithmetic was declared, which adds its figure.
+    `problems` are those of waivers. `seconds` is the run's duration, `folder` where the results are.
+    """
+
+    tally: Tally
+    behaviours: Behaviours
+    failures: Failures
+    exit_code: int
+    versions: Mapping[str, str] = field(default_factory=dict)
+    clause_text: ClauseText = lambda _operator_version, _clause: None
+    declared: bool = False
+    problems: Sequence[str] = ()
+    seconds: float | None = None
+    folder: str | None = None
+    failures_shown: int = 10
+
+    def backend(self, name: str) -> str:
+        """Return a backend's name with its version."""
+        return printable(f"{name} {self.versions[name]}" if self.versions.get(name) else name)
+
+
+def print_summary(console: Console, summary: Summary) -> None:
+    """Print failures first and figures last, since a terminal shows the end."""
+    print_failures(console, summary)
+    for backend in summary.tally.backends:
+        print_silences(console, summary, backend)
+    for backend in summary.tally.backends:
+        print_figures(console, summary, backend)
+    _print_ending(console, summary)
+
+
+def print_failures(console: Console, summary: Summary) -> None:
+    """Print the first failures, one of each kind."""
+    shown = summary.failures.first(summary.failures_shown)
+    for alike in shown:
+        _print_failure(console, summary, alike)
+        console.print()
+    if hidden := summary.failures.kinds - len(shown):
+        told = f"{counted(hidden, 'more kind')} of failures; results.jsonl has every one"
+        console.print(Text(told, "dim"), soft_wrap=True)
+        console.print()
+
+
+def print_silences(console: Console, summary: Summary, backend: str) -> None:
+    """Print what a backend does where the standard is silent, versions that do the same together."""
+    found = [t for t in summary.behaviours.taken(backend) if t.silence != "invalid"]  # that one is a figure: refusal
+    if not found:
+        return
+    _heading(console, f"{summary.backend(backend)}, where the standard is silent")
+    rows = _silence_rows(t for t in found if t.established or not t.consistent)
+    if rows:
+        table = _table("operator", "silence", "taken")
+        for (operator, silence, told), taken in rows.items():
+            versions = ", ".join(split_version(t.operator_version)[1] for t in taken)
+            table.add_row(_cell(f"{operator} {versions}"), _cell(silence), _taken(taken[0], told))
+        console.print(table)
+    for taken in rows.values():
+        _print_difference(console, taken[0])
+    unknown = dict.fromkeys(printable(t.silence) for t in found if not t.established and t.consistent)
+    if unknown:
+        _line(console, Text(f"not told apart by these cases: {', '.join(unknown)}", "dim"))
+    console.print()
+
+
+def print_figures(console: Console, summary: Summary, backend: str) -> None:
+    """Print a backend's three figures, and a table of them by operator version and types."""
+    figures = summary.tally.figures(backend)
+    _heading(console, f"{summary.backend(backend)}: {counted(figures.cases, 'result')}")
+    if figures.cases:
+        console.print(_overall(figures, summary.declared))
+        console.print()
+        console.print(_by_operator(summary, backend))
+    console.print()
+
+
+def _print_failure(console: Console, summary: Summary, alike: Alike) -> None:
+    result = alike.first
+    title = Text().append(str(result.outcome), "bold red").append(f"  {printable(result.case)}", "bold")
+    _line(console, title.append(f"  on {summary.backend(result.backend)}"), copied=True)
+    if clause := _clause_line(result, summary.clause_text):
+        _line(console, clause, indent=2)
+    for line in _detail_lines(result.detail or ""):
+        _line(console, Text(line), indent=2)
+    reproduce = f"  reproduce: opconform show --script {shell_quoted(printable(result.case))} | python"
+    _line(console, Text(reproduce), copied=True)
+    if alike.count > 1:
+        _line(console, Text(_more(alike), "dim"), indent=2)
+
+
+def _more(alike: Alike) -> str:
+    """Return how many failures are alike, and in which versions of the operator."""
+    versions = [printable(split_version(o)[1]) for o in alike.operator_versions]
+    return f"and {alike.count - 1:,} more like it" + (f", in versions {', '.join(versions)}" if versions[1:] else "")
+
+
+def _line(console: Console, text: Text, *, indent: int = 0, copied: bool = False) -> None:
+    """Print a line, wrapped in a terminal with its indent; one that is copied or goes to a file is never broken."""
+    if copied or not console.is_terminal:
+        console.print(Text(" " * indent).append_text(text), soft_wrap=True)
+    else:
+        console.print(Padding(text, (0, 0, 0, indent), expand=False))
+
+
+def _clause_line(result: Result, clause_text: ClauseText) -> Text | None:
+    """Return the first clause that a case tests, which for an edge is what the edge is about, and the others' names."""
+    if not result.clauses:
+        return None
+    names = [printable(clause.rpartition("#")[2]) for clause in result.clauses]
+    text = clause_text(operator_version_of(result.case), result.clauses[0])
+    line = Text(f"clause {names[0]}{f': {printable(text)}' if text else ''}")
+    return line.append(f" (also {', '.join(names[1:])})", "dim") if names[1:] else line
+
+
+def _detail_lines(detail: str) -> list[str]:
+    """Return the beginning of a detail, each line fit to show."""
+    cut = f"{detail[:_DETAIL_LENGTH]}…" if len(detail) > _DETAIL_LENGTH else detail
+    lines = printable(cut).splitlines()
+    if len(lines) > _DETAIL_LINES:
+        return [*lines[:_DETAIL_LINES], f"… {counted(len(lines) - _DETAIL_LINES, 'more line')} in results.jsonl"]
+    return lines
+
+
+def _overall(figures: Figures, declared: bool) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    judged = counted(figures.judged, "valid case") + " judged"
+    asked = counted(figures.judged + figures.unsupported, "valid case")
+    table.add_row("  correctness", _share(figures.correctness), f"{figures.strict:,} of {judged}")
+    if declared:
+        told = f"{figures.passed:,} of {judged}, by the declared arithmetic"
+        table.add_row("    as declared", _share(figures.declared_correctness), told)
+    table.add_row("  support", _share(figures.support), f"{figures.judged:,} of {asked}")
+    put = counted(figures.put, "invalid input")
+    table.add_row("  refusal", _share(figures.refusal), f"{figures.refused:,} of {put} refused")
+    table.add_row("  outcomes", "", _outcomes(figures))
+    return table
+
+
+def _outcomes(figures: Figures) -> str:
+    found = [f"{count:,} {outcome}" for outcome, count in figures.outcomes.items()]
+    return ", ".join([*found, f"{figures.suspended:,} of them suspended"] if figures.suspended else found)
+
+
+def _by_operator(summary: Summary, backend: str) -> Table:
+    declared = ["declared"] if summary.declared else []
+    table = _table("operator version", "types", "passed", "correct", *declared, "support", "refusal", right_from=2)
+    last = None
+    for operator_version, types, figures in _type_rows(summary.tally, backend):
+        shares = [figures.correctness, *([figures.declared_correctness] if declared else [])]
+        cells = [_share(share) for share in (*shares, figures.support, figures.refusal)]
+        name = _cell(operator_version if operator_version != last else "")
+        passed = f"{figures.strict:,}/{figures.judged:,}" if figures.judged else NOTHING
+        table.add_row(name, _cell(" ".join(types)), passed, *cells)
+        last = operator_version
+    return table
+
+
+def _type_rows(tally: Tally, backend: str) -> list[tuple[str, list[str], Figures]]:
+    """Return a row for each operator version and the types of it that have the same figures."""
+    alike: dict[tuple[object, ...], list[str]] = {}
+    found: dict[tuple[object, ...], Figures] = {}
+    for group, figures in tally.groups(backend):
+        shares = (figures.correctness, figures.declared_correctness, figures.support, figures.refusal)
+        key = (group.operator_version, *map(percent, shares))
+        alike.setdefault(key, []).append(group.types)
+        found[key] = found[key] + figures if key in found else figures
+    order = list(tally.operator_versions(backend))
+    rows = [(str(key[0]), types, found[key]) for key, types in alike.items()]
+    return sorted(rows, key=lambda row: order.index(row[0]))
+
+
+def _silence_rows(found: Iterable[Taken]) -> dict[tuple[str, str, str], list[Taken]]:
+    """Return operator, silence and what is taken, with the operator versions of which that is so."""
+    rows: dict[tuple[str, str, str], list[Taken]] = {}
+    for taken in found:
+        told = " or ".join(printable(e.option) for e in taken.established)
+        rows.setdefault((split_version(taken.operator_version)[0], taken.silence, told), []).append(taken)
+    return rows
+
+
+def _taken(taken: Taken, told: str) -> Text:
+    return Text(told) if taken.consistent else Text(f"{told}: differs by case", "yellow")
+
+
+def _print_difference(console: Console, taken: Taken) -> None:
+    """Print a case for each option that is taken, where several are."""
+    if taken.consistent:
+        return
+    _line(
+        console, Text(f"{printable(taken.operator_version)} {printable(taken.silence)} differs by case:"), copied=True
+    )
+    for found in taken.established:
+        told = f"  {printable(found.option)} ({counted(found.cases, 'case')}), first {printable(found.first)}"
+        _line(console, Text(told), copied=True)
+
+
+def _print_ending(console: Console, summary: Summary) -> None:
+    for problem in summary.problems:
+        console.print(Text(printable(problem), "red"), soft_wrap=True)
+    for reason, count in summary.tally.suspensions.items():
+        console.print(Text(f"suspended: {counted(count, 'result')}, {printable(reason)}"), soft_wrap=True)
+    words, style = _ending(summary)
+    failures = f"{counted(summary.failures.count, 'failure')} of {counted(summary.failures.kinds, 'kind')} in "
+    told = (failures if summary.failures.count else "") + counted(summary.tally.figures().cases, "result")
+    took = f" in {summary.seconds:,.1f} s" if summary.seconds is not None else ""
+    console.print(Text().append(words, f"bold {style}").append(f": {told}{took}"), soft_wrap=True)
+    if summary.folder:
+        console.print(Text(f"results: {printable(summary.folder)}"), soft_wrap=True)
+
+
+def _ending(summary: Summary) -> tuple[str, str]:
+    """Return what the exit code means, and its style."""
+    words, style = _ENDINGS.get(summary.exit_code, (f"exit code {summary.exit_code}", "red"))
+    idle = [b for b in summary.tally.backends if summary.tally.figures(b).exit_code == summary.exit_code]
+    of = f" of {' and '.join(map(summary.backend, idle))}" if summary.exit_code == NOTHING_JUDGED and idle else ""
+    return words.format(of=of), style
+
+
+def _heading(console: Console, text: str) -> None:
+    console.print(Text(text, "bold"))
+
+
+def _table(*columns: str, right_from: int | None = None) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for index, column in enumerate(columns):
+        right = right_from is not None and index >= right_from
+        wraps = not right and index > 0
+        table.add_column(
+            Text(column),
+            justify="right" if right else "left",
+            overflow="fold" if wraps else "ellipsis",
+            no_wrap=not wraps,
+        )
+    return table
+
+
+def _cell(text: str) -> Text:
+    return Text(printable(text))
+
+
+def _share(share: Fraction | None) -> Text:
+    style = "dim" if share is None else "green" if share == 1 else "yellow"
+    return Text(percent(share), style)

@@ -1,0 +1,41 @@
+"""Text from elsewhere made fit to show, and numbers as a reader wants them."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+NOTHING = "\N{EN DASH}"
+"""Stands where there is no figure."""
+
+_FORBIDDEN_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def printable(text: str) -> str:
+    """Return text whose control and other unprintable characters, lines' ends apart, are escaped visibly."""
+    return "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def xml_text(text: str) -> str:
+    """Return text whose characters that XML 1.0 cannot hold are escaped visibly."""
+    return _FORBIDDEN_IN_XML.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def shell_quoted(text: str) -> str:
+    """Return text as one word of a POSIX shell, always in quotes."""
+    return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def percent(share: Fraction | None) -> str:
+    """Return a share as a percentage that is rounded down, so that 100% means all; NOTHING for none."""
+    if share is None:
+        return NOTHING
+    tenths = int(share * 1000)
+    if share and not tenths:
+        return "<0.1%"
+    return f"{tenths // 10}%" if tenths % 10 == 0 else f"{tenths // 10}.{tenths % 10}%"
+
+
+def counted(number: int, what: str, plural: str | None = None) -> str:
+    """Return a number with its noun: `1 case`, `1,234 cases`."""
+    return f"{number:,} {what if number == 1 else plural or what + 's'}"

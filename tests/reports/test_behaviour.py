@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from fakes.results import case, result
+
+from opconform.reports.behaviour import Behaviours, Evidence, Taken
+
+ROUNDING = "integer-rounding"
+
+
+def joined(*options: list[str]) -> Taken:
+    found = Behaviours()
+    for index, option in enumerate(options):
+        found.add(result(case=case(fill=f"f{index}"), behaviour={ROUNDING: option}))
+    (taken,) = found.taken()
+    return taken
+
+
+def test_one_option_alone_establishes_it_and_the_first_case_shows_it() -> None:
+    taken = joined(["truncate", "floor"], ["floor"], ["floor"])
+    assert taken == Taken("alpha", "onnx/ReduceMean-13", ROUNDING, (Evidence("floor", 2, case(fill="f1")),), 1, True)
+
+
+def test_several_options_establish_none() -> None:
+    taken = joined(["truncate", "floor"], ["truncate", "floor"])
+    assert (taken.established, taken.undecided, taken.consistent) == ((), 2, True)
+
+
+def test_two_options_established_are_inconsistent() -> None:
+    taken = joined(["truncate"], ["floor"], ["truncate"])
+    assert [(e.option, e.cases, e.first) for e in taken.established] == [
+        ("truncate", 2, case(fill="f0")),
+        ("floor", 1, case(fill="f1")),
+    ]
+    assert not taken.consistent
+
+
+def test_no_option_that_does_for_every_case_is_inconsistent_even_if_none_is_established() -> None:
+    assert not joined(["a", "b"], ["c", "d"]).consistent
+    assert not joined(["a"], ["b", "c"]).consistent
+
+
+def test_evidence_is_kept_by_backend_operator_version_and_silence() -> None:
+    found = Behaviours()
+    found.add(result(behaviour={ROUNDING: ["floor"], "flush": ["none"], "invalid": []}))
+    found.add(result(behaviour={ROUNDING: ["truncate"]}, backend="beta"))
+    found.add(result(case=case("onnx/Mean-13"), behaviour={"flush": ["output"]}))
+    assert [(t.backend, t.operator_version, t.silence) for t in found.taken()] == [
+        ("alpha", "onnx/ReduceMean-13", ROUNDING),
+        ("alpha", "onnx/ReduceMean-13", "flush"),
+        ("beta", "onnx/ReduceMean-13", ROUNDING),
+        ("alpha", "onnx/Mean-13", "flush"),
+    ]
+    assert found.to_dict()["alpha"]["onnx/Mean-13"]["flush"] == {
+        "options": {"output": {"cases": 1, "first": case("onnx/Mean-13")}},
+        "undecided": 0,
+        "consistent": True,
+    }

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import datetime as dt
+import json
+import platform
+from pathlib import Path
+
+import pytest
+from fakes.results import case, invalid, result
+
+from opconform.cases.declared import Declaration
+from opconform.cases.errors import OpconformError
+from opconform.reports.description import BackendDescription, RunDescription
+from opconform.reports.folder import ResultsFolder, read_places, read_results, read_run
+from opconform.runners.profile import Profile
+from opconform.specs.errata import Errata, Erratum, Suspensions
+
+RESULTS = [
+    result(clauses=("onnx/ReduceMean#mean",), behaviour={"flush": ["none", "output"]}, bound_ratio=0.25, seconds=0.001),
+    result("crash", case=case(fill="nan"), detail="it said \x1b[31m\x00 \ud800 ü \u2028 \n\r<&>"),
+    invalid("accepted-invalid"),
+]
+
+
+def written(path: Path) -> Path:
+    folder = path / "results"
+    with ResultsFolder.create(folder) as out:
+        for one in RESULTS:
+            out.add(one)
+    return folder
+
+
+def test_what_was_written_is_read_back(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    assert list(read_results(folder)) == RESULTS
+    assert list(read_results(folder / "results.jsonl")) == RESULTS
+
+
+def test_a_result_is_on_disk_as_soon_as_it_was_added(tmp_path: Path) -> None:
+    with ResultsFolder.create(tmp_path / "new" / "deep") as out:
+        for count, one in enumerate(RESULTS, 1):
+            out.add(one)
+            assert len((tmp_path / "new/deep/results.jsonl").read_text().splitlines()) == count
+
+
+def test_each_line_is_strict_ascii_json_with_the_fixed_keys(tmp_path: Path) -> None:
+    lines = (written(tmp_path) / "results.jsonl").read_text(encoding="ascii").splitlines()
+    keys = (
+        "case backend outcome behaviour reason detail bound_ratio level clauses case_digest expectation_digest seconds"
+    )
+    assert [list(json.loads(line)) for line in lines] == [keys.split()] * 3
+
+
+def test_an_offset_leads_to_its_line(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    content = (folder / "results.jsonl").read_bytes()
+    for offset, one in read_places(folder):
+        assert json.loads(content[offset:].splitlines()[0])["case"] == one.case
+
+
+def test_a_torn_last_line_is_dropped_and_any_other_is_told(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    file = folder / "results.jsonl"
+    whole = file.read_bytes()
+    for length in (1, 10, len(RESULTS[2].to_json())):
+        file.write_bytes(whole[: -length - 1])
+        assert list(read_results(folder)) == RESULTS[:2]
+    file.write_bytes(whole[:-1])
+    assert list(read_results(folder)) == RESULTS
+    file.write_bytes(whole.replace(b'"crash"', b'"crush"'))
+    with pytest.raises(OpconformError, match=r"results\.jsonl:2: no result: 'crush'"):
+        list(read_results(folder))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{}",
+        b"[]",
+        b"null",
+        b"\xff",
+        b"[" * 5000,
+        RESULTS[0].to_json().replace('{"flush":["none","output"]}', "[]").encode(),
+        RESULTS[0].to_json().replace('["none","output"]', "1").encode(),
+        RESULTS[0].to_json().replace('"alpha"', "1").encode(),
+        RESULTS[0].to_json().replace("0.001", '"0.001"').encode(),
+        RESULTS[0].to_json().replace('["onnx/ReduceMean#mean"]', "3").encode(),
+    ],
+    ids=range(10),
+)
+def test_a_line_that_is_no_result_is_told_with_its_number(tmp_path: Path, line: bytes) -> None:
+    file = tmp_path / "results.jsonl"
+    file.write_bytes(RESULTS[0].to_json().encode() + b"\n" + line + b"\n")
+    with pytest.raises(OpconformError, match=r"results\.jsonl:2: no result"):
+        list(read_results(tmp_path))
+
+
+def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
+    ResultsFolder.create(tmp_path).close()
+    assert list(read_results(tmp_path)) == []
+
+
+def test_a_folder_that_is_not_empty_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("dear")
+    with pytest.raises(OpconformError, match="is not empty; choose a new or an empty one"):
+        ResultsFolder.create(tmp_path)
+    assert [f.name for f in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_file_in_the_way_is_refused_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("dear")
+    with pytest.raises(OpconformError, match="is a file"):
+        ResultsFolder.create(file)
+    with pytest.raises(OpconformError, match="cannot write results there: "):
+        ResultsFolder.create(file / "below")
+    assert file.read_text() == "dear"
+
+
+@pytest.mark.parametrize("path", ["/proc/opconform-results", "a\0b", "x" * 5000])
+def test_a_place_that_cannot_be_written_to_is_told(path: str) -> None:
+    with pytest.raises(OpconformError, match="cannot write results there: "):
+        ResultsFolder.create(path)
+
+
+def test_results_that_are_not_there_are_told(tmp_path: Path) -> None:
+    with pytest.raises(OpconformError, match="expected a results folder"):
+        list(read_results(tmp_path))
+    with pytest.raises(OpconformError, match="expected a results folder"):
+        read_run(tmp_path)
+
+
+def test_run_json_says_running_and_then_how_it_ended(tmp_path: Path) -> None:
+    with ResultsFolder.create(tmp_path) as out:
+        out.start({"seed": 3})
+        assert read_run(tmp_path) == {"seed": 3, "status": "running"}
+        out.finish("finished", 1, {"figures": {}})
+        assert read_run(tmp_path) == {"seed": 3, "status": "finished", "exit_code": 1, "figures": {}}
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["results.jsonl", "run.json"]
+
+
+def test_an_interruption_keeps_what_was_judged_and_says_so(tmp_path: Path) -> None:
+    def interrupted() -> None:
+        with ResultsFolder.create(tmp_path) as out:
+            out.start({})
+            out.add(RESULTS[0])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert list(read_results(tmp_path)) == RESULTS[:1]
+    assert read_run(tmp_path) == {"status": "interrupted", "exit_code": 130}
+
+
+def test_a_run_that_breaks_says_so(tmp_path: Path) -> None:
+    def broken() -> None:
+        with ResultsFolder.create(tmp_path) as out:
+            out.start({})
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        broken()
+    assert read_run(tmp_path) == {"status": "failed"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_told() -> None:
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        out = ResultsFolder(Path("place"), full)
+        with pytest.raises(OpconformError, match=r"place/results\.jsonl: cannot be written: No space left"):
+            out.add(RESULTS[0])
+
+
+def described() -> RunDescription:
+    return RunDescription(
+        command=["opconform", "run", "alpha"],
+        suite_version="0.1.0",
+        suite_digest="d" * 64,
+        backends=[BackendDescription("alpha", "1.2", {"device": "cpu"})],
+        started=dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC),
+        selection=["onnx/*"],
+        strength=None,
+        required={"flush": "none"},
+        profile=Profile("edge", "2", {}, digest="p"),
+        declaration=Declaration(digest="a"),
+        suspensions=Suspensions(Errata((Erratum("E1", "x/y#z", "d", "l", "0"),), "e"), {"onnx/A#b": ""}),
+    )
+
+
+def test_a_description_tells_all_that_decides_the_results() -> None:
+    told = json.loads(json.dumps(described().to_dict(), allow_nan=False))
+    assert told["suite"] == {"version": "0.1.0", "digest": "d" * 64}
+    assert told["backends"] == {"alpha": {"version": "1.2", "facts": {"device": "cpu"}}}
+    assert told["started"] == "2026-01-02T03:04:05+00:00"
+    assert told["strength"] == "full"
+    assert told["profile"] == {"name": "edge", "version": "2", "digest": "p"}
+    assert told["arithmetic"] == {"digest": "a"}
+    assert told["waivers"] is None
+    assert told["errata"] == {"digest": "e", "ids": ["E1"]}
+    assert told["disputed"] == {"onnx/A#b": None}
+    assert told["machine"]["libraries"].keys() >= {"numpy", "onnx"}
+
+
+def test_a_description_names_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = platform.uname()._replace(node="secret-host")
+    monkeypatch.setattr(platform, "uname", lambda: named)
+    monkeypatch.setattr(platform, "node", lambda: "secret-host")
+    assert "secret-host" not in json.dumps(described().to_dict())

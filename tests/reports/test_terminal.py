@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from fakes.results import MEAN, case, invalid, result
+from rich.console import Console
+
+from opconform.cases.results import Result
+from opconform.reports.behaviour import Behaviours
+from opconform.reports.failures import Failures
+from opconform.reports.figures import Tally
+from opconform.reports.progress import RunProgress
+from opconform.reports.terminal import Summary, print_summary
+from opconform.runners.demands import Demands
+
+BEYOND = "onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53"
+HOSTILE = "[bold]x[/bold] [/] \x1b[2J\x1b]0;t\x07 :smile: \u202e \r\b\x9b31m"
+HOSTILE_SHOWN = "[bold]x[/bold] [/] \\x1b[2J\\x1b]0;t\\x07 :smile: \\u202e \\r\\x08\\x9b31m"
+
+
+def summary(*results: Result, suspended: str | None = None, demands: Demands | None = None) -> Summary:
+    tally, behaviours, failures = Tally(demands), Behaviours(), Failures(demands)
+    for one in results:
+        tally.add(one, suspended)
+        behaviours.add(one)
+        failures.add(one, suspended)
+    return Summary(tally, behaviours, failures, tally.exit_code(), {"alpha": "1.31.1"})
+
+
+def printed(told: Summary, width: int = 80, terminal: bool = False) -> str:
+    out = io.StringIO()
+    print_summary(
+        Console(file=out, width=width, force_terminal=terminal, color_system=None, legacy_windows=False), told
+    )
+    return out.getvalue()
+
+
+def test_a_failure_says_what_to_do_next() -> None:
+    told = summary(
+        result(
+            "wrong-value",
+            case=BEYOND,
+            detail="element [0]: got 9007199254740992, want 9007199254740993 exactly (1 of 1 wrong)",
+            clauses=("onnx/ReduceMean#mean", "onnx/ReduceMean#output-type"),
+        )
+    )
+    told.clause_text = lambda operator_version, clause: f"{operator_version} {clause}: the mean"
+    assert printed(told).startswith(
+        f"wrong-value  {BEYOND}  on alpha 1.31.1\n"
+        "  clause mean: onnx/ReduceMean-18 onnx/ReduceMean#mean: the mean (also output-type)\n"
+        "  element [0]: got 9007199254740992, want 9007199254740993 exactly (1 of 1 wrong)\n"
+        f"  reproduce: opconform show --script '{BEYOND}' | python\n\n"
+    )
+
+
+def test_the_line_to_copy_is_never_broken() -> None:
+    long = case(fill="f" * 200)
+    for terminal in (False, True):
+        assert f"show --script '{long}' | python\n" in printed(summary(result("error", case=long)), 40, terminal)
+
+
+def test_the_three_figures_stand_apart() -> None:
+    results = [result(), result("wrong-value"), result("unsupported"), invalid("pass"), invalid("accepted-invalid")]
+    text = printed(summary(*results))
+    assert "  correctness    50%  1 of 2 valid cases judged" in text
+    assert "  support      66.6%  2 of 3 valid cases" in text
+    assert "  refusal        50%  1 of 2 invalid inputs refused" in text
+    assert "declared" not in text
+
+
+def test_declared_passes_are_a_figure_beside_the_strict_ones() -> None:
+    told = summary(result(), result(level="declared"))
+    told.declared = True
+    text = printed(told)
+    assert "  correctness     50%  1 of 2 valid cases judged" in text
+    assert "    as declared  100%  2 of 2 valid cases judged, by the declared arithmetic" in text
+    assert "onnx/ReduceMean-13  float32     1/2      50%      100%     100%        \N{EN DASH}" in text
+
+
+def test_types_with_the_same_figures_share_a_row() -> None:
+    good = [result(case=case(types=t)) for t in ("float16", "float32", "float64")]
+    bad = [result("wrong-value", case=case(types="int64"))]
+    text = printed(summary(*good, *bad, result(case=case("onnx/Mean-13"))), width=100)
+    rows = [line.split() for line in text.splitlines() if "float" in line or "int64" in line][-3:]
+    assert rows == [
+        ["onnx/ReduceMean-13", "float16", "float32", "float64", "3/3", "100%", "100%", "\N{EN DASH}"],
+        ["int64", "0/1", "0%", "100%", "\N{EN DASH}"],
+        ["onnx/Mean-13", "float32", "1/1", "100%", "100%", "\N{EN DASH}"],
+    ]
+
+
+def test_a_silence_is_told_once_for_the_versions_that_do_the_same() -> None:
+    results = [
+        result(
+            case=case(f"onnx/ReduceMean-{version}"), behaviour={"flush": ["none"], "accumulator": ["wide", "narrow"]}
+        )
+        for version in (11, 13)
+    ]
+    text = printed(summary(*results, invalid("pass")))
+    assert "onnx/ReduceMean 11, 13  flush    none" in text
+    assert "not told apart by these cases: accumulator" in text
+    assert "rejected" not in text  # a figure of its own
+
+
+def test_an_inconsistent_silence_names_a_case_for_each_option() -> None:
+    results = [
+        result(case=case(fill="nan"), behaviour={"flush": ["none"]}),
+        result(case=case(fill="ramp"), behaviour={"flush": ["output"]}),
+    ]
+    text = printed(summary(*results))
+    assert "none or output: differs by case" in text
+    assert f"  none (1 case), first {case(fill='nan')}\n  output (1 case), first {case(fill='ramp')}\n" in text
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_hostile_text_shows_as_text(terminal: bool) -> None:
+    hostile = f"onnx/Op-1/{HOSTILE}/1/-/ramp"
+    told = summary(
+        result(
+            "error",
+            case=hostile,
+            backend=HOSTILE,
+            detail=f"{HOSTILE}\n{HOSTILE}",
+            clauses=(f"x#{HOSTILE}",),
+            behaviour={HOSTILE: [HOSTILE], "flush": ["none"]},
+        ),
+        suspended=None,
+    )
+    told.versions = {HOSTILE: HOSTILE}
+    told.problems = [HOSTILE]
+    told.folder = HOSTILE
+    told.clause_text = lambda *_: HOSTILE
+    text = printed(told, 400, terminal)
+    assert text.count(HOSTILE_SHOWN) >= 10
+    assert not [c for c in text if not c.isprintable() and c not in "\n" + "\x1b" * terminal]
+    assert "\x1b[2J" not in text
+    assert "\x1b]" not in text
+
+
+def test_a_long_detail_is_cut_and_says_so() -> None:
+    text = printed(summary(result("crash", detail="\n".join(f"frame {n}" for n in range(20)))))
+    assert "  frame 7\n  … 12 more lines in results.jsonl\n" in text
+    assert "frame 8" not in text
+    assert "x…\n" in printed(summary(result("crash", detail="x" * 5000)))
+
+
+def test_tables_fit_the_width() -> None:
+    results = [result(case=case(types=f"float{n}")) for n in range(40)] + [
+        result("wrong-value", case=case(types="int8"))
+    ]
+    told = summary(*results, *[result(o) for o in ("unsupported", "timeout", "crash")])
+    told.declared = True
+    for width in (80, 120):
+        tables = printed(told, width).partition("alpha 1.31.1: ")[2].rpartition("non-conformant")[0]
+        assert max(map(len, tables.splitlines())) <= width
+        assert all(f"float{n}" in tables for n in range(40))
+
+
+@pytest.mark.parametrize(
+    ("results", "ending"),
+    [
+        ([result()], "conformant: 1 result"),
+        ([result(), result("error")], "non-conformant: 1 failure of 1 kind in 2 results"),
+        ([result("unsupported")], "nothing was judged of alpha 1.31.1, which is no success: 1 result"),
+        ([result("runner-error")], "our side failed: see runner-error, and report it: 1 failure of 1 kind in 1 result"),
+    ],
+    ids=lambda value: "+".join(r.outcome for r in value) if isinstance(value, list) else "",
+)
+def test_the_last_line_is_the_verdict(results: list[Result], ending: str) -> None:
+    assert printed(summary(*results)).splitlines()[-1] == ending
+
+
+def test_problems_suspensions_and_the_folder_are_told_at_the_end() -> None:
+    told = summary(result("wrong-value"), suspended="erratum E1")
+    told.problems, told.folder, told.exit_code, told.seconds = ["waivers.yaml:12: stale"], "out", 1, 61.24
+    assert printed(told).splitlines()[-4:] == [
+        "waivers.yaml:12: stale",
+        "suspended: 1 result, erratum E1",
+        "non-conformant: 1 result in 61.2 s",
+        "results: out",
+    ]
+
+
+def test_a_backend_without_results_is_told() -> None:
+    told = summary(result())
+    told.tally = Tally(backends=["alpha", "beta"])
+    assert "beta: 0 results\n" in printed(told)
+
+
+def test_failures_beyond_the_first_are_counted() -> None:
+    told = summary(*(result("error", case=case(types=f"t{n}", fill=f)) for n in range(4) for f in "abcd"))
+    told.failures_shown = 10
+    text = printed(told)
+    assert text.count("reproduce: ") == 10
+    assert "6 more kinds of failures; results.jsonl has every one" in text
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_progress_without_a_terminal_is_a_few_plain_lines() -> None:
+    out, clock = io.StringIO(), Clock()
+    with RunProgress(Console(file=out, width=40), 1000, clock) as progress:
+        for n in range(1000):
+            clock.now += 0.001
+            progress.add(result() if n % 10 else result("wrong-value"))
+    assert out.getvalue().splitlines() == [
+        "250 of 1,000 cases, 1,000/s: 225 pass, 25 wrong-value",
+        "500 of 1,000 cases, 1,000/s: 450 pass, 50 wrong-value",
+        "750 of 1,000 cases, 1,000/s: 675 pass, 75 wrong-value",
+        "1,000 of 1,000 cases, 1,000/s: 900 pass, 100 wrong-value",
+    ]
+
+
+def test_progress_of_an_unknown_number_of_slow_cases_speaks_every_half_minute() -> None:
+    out, clock = io.StringIO(), Clock()
+    with RunProgress(Console(file=out), None, clock) as progress:
+        for _ in range(100):
+            clock.now += 1
+            progress.add(result())
+    assert [line.split(" cases")[0] for line in out.getvalue().splitlines()] == ["30", "60", "90"]
+
+
+def test_progress_in_a_terminal_shows_the_counts_and_leaves_the_screen_as_it_was() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=80, force_terminal=True, color_system=None)
+    with RunProgress(console, 2) as progress:
+        progress.add(result())
+        progress.add(result("crash", case=MEAN))
+    text = out.getvalue()
+    assert "2 of 2 cases" in text
+    assert "1 pass, 1 crash" in text
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1  # the cursor comes back
+
+
+def test_progress_gives_the_screen_back_when_interrupted() -> None:
+    out = io.StringIO()
+
+    def interrupted() -> None:
+        with RunProgress(Console(file=out, force_terminal=True), 2):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert out.getvalue().count("\x1b[?25h") == 1
