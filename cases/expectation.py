@@ -104,14 +104,11 @@ class Expectation:
     @property
     def digest(self) -> str:
         """sha256 over all that decides a verdict, NaN and signs of zeros included."""
-        whole = hashlib.sha256(repr(self.types).encode())
-        for option in self.options:
-            whole.update(repr((option.labels, option.kind, option.exceptional, option.level)).encode())
-            for bounds in option.outputs:
-                whole.update(repr((bounds.type, bounds.shape)).encode())
-                for array in _decisive(bounds):
-                    whole.update(_content(array))
-        return whole.hexdigest()
+        heads = [
+            (o.labels, o.kind, o.exceptional, o.level, [(b.type, b.shape) for b in o.outputs]) for o in self.options
+        ]
+        arrays = [_content(a) for option in self.options for bounds in option.outputs for a in _decisive(bounds)]
+        return hashlib.sha256(b"".join([repr((self.types, heads)).encode(), *arrays])).hexdigest()
 
 
 def _decisive(bounds: Bounds) -> list[Array]:
@@ -124,6 +121,8 @@ def _decisive(bounds: Bounds) -> list[Array]:
 
 
 def _content(array: Array) -> bytes:
-    if array.dtype.kind == "f" and np.isnan(array).any():
-        array = np.where(np.isnan(array), np.nan, array)  # one NaN for all, whatever its payload
+    if array.dtype.kind == "f":
+        unknown = array != array  # noqa: PLR0124 - NaN
+        if unknown.any():
+            array = np.where(unknown, np.nan, array)  # one NaN for all, whatever its payload
     return array.tobytes()

@@ -78,7 +78,7 @@ class Output:
     rank: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
     """What a backend compiles: one operator version with attributes, input types and shapes. Cases share programs.
 
@@ -97,15 +97,10 @@ class Program:
         """The inputs that are given at each run: all but constants and omitted ones."""
         return tuple(i for i in self.inputs if i is not None and i.constant is None)
 
-    @property
+    @functools.cached_property
     def key(self) -> str:
         """A digest of the content: programs with equal keys are equal."""
-        return _program_key(self)
-
-
-@functools.lru_cache(maxsize=1024)
-def _program_key(program: Program) -> str:
-    return hashlib.sha256(repr(program).encode()).hexdigest()
+        return hashlib.sha256(repr(self).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +121,9 @@ class Case:
     @property
     def digest(self) -> str:
         """sha256 over the program and the bytes of the inputs."""
-        whole = hashlib.sha256(self.program.key.encode())
-        for array in self.inputs:
-            whole.update(repr((array.dtype.name, array.shape)).encode())
-            whole.update(array.tobytes())
-        return whole.hexdigest()
+        shapes = repr([array.shape for array in self.inputs])  # the types are the program's
+        parts = [self.program.key.encode(), shapes.encode(), *(array.tobytes() for array in self.inputs)]
+        return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def count(shape: tuple[int, ...]) -> int:

@@ -288,7 +288,7 @@ def _by_lane(laned: Sequence[_Laned], lanes: int, type_name: str) -> list[Expect
     found = []
     for lane in range(lanes):
         here = applies[lane]
-        chosen = np.flatnonzero(here)
+        chosen = np.flatnonzero(here).tolist()
         kept = labels.get(here.tobytes())
         if kept is None:
             kept = labels[here.tobytes()] = _open_labels([laned[i].option for i in chosen])
@@ -318,7 +318,7 @@ def _slices(option: Option, lanes: int) -> list[tuple[Bounds, ...]]:
 
 def _lane_bounds(bounds: Bounds, lanes: int) -> list[Bounds]:
     flags = bounds.flags
-    flagged = np.zeros(lanes, bool) if flags is None else flags.reshape(lanes, -1).any(axis=1)
+    flagged = [False] * lanes if flags is None else flags.reshape(lanes, -1).any(axis=1).tolist()
     spread_ = bounds.spread
     return [
         Bounds(

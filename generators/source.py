@@ -195,5 +195,5 @@ def _matches(content: Value, wanted: Value) -> bool:
     if isinstance(wanted, Word) and wanted is not Word.SYMBOLIC:
         return content is wanted
     if wanted is Word.SYMBOLIC:
-        return content == wanted.value
+        return bool(content == wanted.value)
     return bool(content == wanted) or (isinstance(wanted, str) and isinstance(content, tuple) and wanted in content)

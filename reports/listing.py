@@ -19,8 +19,7 @@ def listed(what: str, specs: Path | None, selection: Selection, *, as_json: bool
     if what == "backends":
         return _backends(as_json)
     source = GeneratedCases(specs)
-    lines = _cases(source, selection, as_json) if what == "cases" else _operators(source, selection, as_json)
-    return lines
+    return _cases(source, selection, as_json) if what == "cases" else _operators(source, selection, as_json)
 
 
 def _cases(source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:

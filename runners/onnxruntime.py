@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -115,13 +116,17 @@ class OnnxRuntime:
         """Tell by the provider's kernels what is absent; onnxruntime before 1.16 cannot be asked."""
         if not hasattr(self._native, "get_all_opkernel_def"):
             return "other"
-        of_version = (
-            kernel.op_name == operator
-            and kernel.provider == _PROVIDER
-            and kernel.version_range[0] <= since <= kernel.version_range[1]
-            for kernel in self._native.get_all_opkernel_def()
-        )
+        of_version = (low <= since <= high for low, high in self._kernels.get(operator, ()))
         return "type" if any(of_version) else "operator-version"
+
+    @functools.cached_property
+    def _kernels(self) -> dict[str, list[tuple[int, int]]]:
+        """The provider's kernels: by operator, the first and last version that each is for."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for kernel in self._native.get_all_opkernel_def():
+            if kernel.provider == _PROVIDER:
+                found.setdefault(kernel.op_name, []).append(tuple(kernel.version_range))
+        return found
 
 
 class OnnxRuntimeNoOpt(OnnxRuntime):

@@ -54,7 +54,7 @@ class Charge:
 class Addends(NamedTuple):
     """What a sum remembers of what it added up: how many, Σ|x|, and the exponent of their lowest set bit."""
 
-    count: int
+    terms: int
     magnitude: Array
     lowest: Array
 
@@ -121,7 +121,7 @@ class Bounded:
         """Return the same elements in another shape of a lane."""
         lanes = (len(self.value), *shape)
         addends = self.addends and Addends(
-            self.addends.count, self.addends.magnitude.reshape(lanes), self.addends.lowest.reshape(lanes)
+            self.addends.terms, self.addends.magnitude.reshape(lanes), self.addends.lowest.reshape(lanes)
         )
         parts = (self.value.reshape(lanes), self.error.reshape(lanes), self.flags.reshape(lanes))
         return Bounded(self.arithmetic, *parts, addends)
@@ -263,9 +263,9 @@ class Bounded:
         with np.errstate(all="ignore"):
             smallest = np.ldexp(1.0 / divisor, np.clip(addends.lowest, -1074, 1023))
             relative = 2 * storage.roundoff * (addends.magnitude / divisor + self.error / divisor)
-            underflow = 2 * addends.count * self.arithmetic.underflow(storage)
+            underflow = 2 * addends.terms * self.arithmetic.underflow(storage)
         if divisor & (divisor - 1):  # an exact sum is no longer one if inexact shares are added up
-            adding = np.maximum((addends.count - 1) * unit * addends.magnitude - self.error, 0.0) / divisor
+            adding = np.maximum((addends.terms - 1) * unit * addends.magnitude - self.error, 0.0) / divisor
             return adding + relative + np.where(smallest >= storage.tiny, self.arithmetic.underflow(storage), underflow)
         shares_exact = smallest >= (storage.tiny if self.arithmetic.flush else storage.eta)
         inexact = np.where(shares_exact, 0.0, underflow)

@@ -1,0 +1,178 @@
+"""`python -m benchmarks` from a checkout: generation, end-to-end speed against a bare loop, memory, and start-up.
+
+Everything is measured in one run, what is compared in turns, and printed as ratios; see docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from opconform.cases.model import Case
+from opconform.cases.onnx_model import onnx_bytes
+from opconform.generators.plan import Selection, planned
+from opconform.generators.source import GeneratedCases
+from opconform.runners.execute import Assignment
+from opconform.runners.judge import judge_answer
+from opconform.runners.pool import Limits
+from opconform.runners.registry import backend_spec
+from opconform.runners.running import batched, run_cases
+
+NARROW = tuple(f"*/{name}/*" for name in ("float16", "bfloat16", "float32", "int32", "uint32"))
+ROUNDS = 3
+
+
+def main() -> None:
+    """Print the whole table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--cases", type=int, default=20_000, help="how many cases, about (default 20000)")
+    parser.add_argument("--only", choices=["generation", "end-to-end", "memory", "start-up"], action="append")
+    chosen = parser.parse_args()
+    parts: dict[str, Callable[[int], None]] = {
+        "generation": generation,
+        "end-to-end": end_to_end,
+        "memory": memory,
+        "start-up": start_up,
+    }
+    for name, part in parts.items():
+        if not chosen.only or name in chosen.only:
+            part(chosen.cases)
+
+
+def ids_of(source: GeneratedCases, cases: int, globs: tuple[str, ...] = ()) -> tuple[list[str], int]:
+    """Return ids of about as many cases as wanted, and the draws that gave them."""
+    once = len(list(planned(source.library, Selection(globs))))
+    twice = len(list(planned(source.library, Selection(globs, draws=2))))
+    draws = max(1, 1 + round((cases - once) / (twice - once)))
+    return list(planned(source.library, Selection(globs, draws=draws))), draws
+
+
+def generation(cases: int) -> None:
+    """Time the making of cases with expectations, one process, processor time."""
+    source = GeneratedCases()
+    ids, draws = ids_of(source, cases, NARROW)
+    batches = list(batched(ids))
+    spent = []
+    for _ in range(ROUNDS):
+        started = time.process_time()
+        for batch in batches:
+            for _case in source.cases(batch):
+                pass
+        spent.append(time.process_time() - started)
+    rate = len(ids) / statistics.median(spent)
+    print(f"generation      {len(ids)} cases of 32 bits and less, --draws {draws}: {rate:,.0f} cases/s and core")
+
+
+def end_to_end(cases: int) -> None:
+    """Time the suite with two workers against a bare loop with a session a case, in turns."""
+    source = GeneratedCases()
+    ids, draws = ids_of(source, cases)
+    ours, bare = [], []
+    for _ in range(ROUNDS):
+        ours.append(timed_run(source, ids))
+        bare.append(sum(bare_loop(source, batch) for batch in batched(ids)))
+    ratio = statistics.median(b / o for b, o in zip(bare, ours, strict=True))
+    a, b = statistics.median(ours), statistics.median(bare)
+    print(f"end to end      {len(ids)} cases, --draws {draws}, onnxruntime")
+    print(f"  two workers   {len(ids) / a:,.0f} cases/s (start-up, generation, isolation, judging included)")
+    print(f"  bare loop     {len(ids) / b:,.0f} cases/s (one process, a session a case, cases made beforehand)")
+    print(f"  ratio         {ratio:.2f}")
+
+
+def timed_run(source: GeneratedCases, ids: list[str]) -> float:
+    """Return the seconds of a whole run with two workers."""
+    started = time.perf_counter()
+    assignment = Assignment(backend_spec("onnxruntime"), source)
+    results = sum(1 for _ in run_cases(assignment, batched(ids), jobs=2, limits=Limits())) - 1
+    if results != len(ids):
+        raise RuntimeError(f"{results} results of {len(ids)} cases")
+    return time.perf_counter() - started
+
+
+def bare_loop(source: GeneratedCases, ids: list[str]) -> float:
+    """Return the seconds of session, run and compare for each case; the cases are made outside the clock."""
+    made = [(case, onnx_bytes(case.program)) for case in source.cases(ids)]
+    started = time.perf_counter()
+    for case, model in made:
+        _bare(case, model)
+    return time.perf_counter() - started
+
+
+def _bare(case: Case, model: bytes) -> None:
+    import onnxruntime as ort  # noqa: PLC0415 - only this part needs it
+
+    ort.set_default_logger_severity(4)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        feeds = dict(zip([i.name for i in case.program.feeds], case.inputs, strict=True))
+        outputs = session.run(None, feeds)
+    except Exception:  # a refusal is an answer too
+        return
+    judge_answer(case.expectation, outputs)
+
+
+def memory(cases: int) -> None:
+    """Print the peak memory of the parent and of its largest worker, at 1,000 cases and at many."""
+    for wanted in (1_000, cases):
+        peaks = dict(_peaks(wanted))
+        print(f"memory          {wanted:>6} cases: parent {peaks['parent']:.0f} MiB, worker {peaks['worker']:.0f} MiB")
+
+
+def _peaks(cases: int) -> Iterator[tuple[str, float]]:
+    """Yield the peak resident memory of an `opconform run` and of its workers, in MiB."""
+    globs = ("onnx/*/float32/*",)
+    _, draws = ids_of(GeneratedCases(), cases, globs)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "opconform", "run", "onnxruntime", "-q", "--jobs", "2"]
+        command += ["--select", globs[0], "--draws", str(draws), "--out", str(Path(folder) / "out")]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=folder)
+        parent = worker = 0.0
+        while process.poll() is None:
+            parent = max(parent, _peak(process.pid))
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            worker = max([worker, *(_peak(int(pid)) for pid in _read(children).split())])
+            time.sleep(0.02)
+    yield "parent", parent
+    yield "worker", worker
+
+
+def _peak(pid: int) -> float:
+    lines = [line for line in _read(Path(f"/proc/{pid}/status")).splitlines() if line.startswith("VmHWM")]
+    return int(lines[0].split()[1]) / 1024 if lines else 0.0
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:  # it has ended
+        return ""
+
+
+def start_up(_cases: int) -> None:
+    """Time `opconform --help` against a Python that does nothing, in turns."""
+    ours, bare = [], []
+    for _ in range(7):
+        bare.append(_seconds([sys.executable, "-c", "pass"]))
+        ours.append(_seconds([sys.executable, "-m", "opconform", "--help"]))
+    a, b = statistics.median(ours), statistics.median(bare)
+    print(f"start-up        opconform --help {a:.3f} s, {a / b:.1f} times a Python that does nothing")
+
+
+def _seconds(command: list[str]) -> float:
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()
