@@ -20,11 +20,19 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Break:
+    """The first case after which no one option did for all, and the options that it admits."""
+
+    case: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Taken:
     """What a backend does about one silence of one operator version.
 
-    `established` has the options that some case shows on its own; `undecided` counts the cases that admit several. It
-    is `consistent` if one option would do for every case.
+    `established` has the options that some case shows on its own; `undecided` counts the cases that admit several.
+    `broken` is None if one option would do for every case.
     """
 
     backend: str
@@ -32,7 +40,12 @@ class Taken:
     silence: str
     established: tuple[Evidence, ...]
     undecided: int
-    consistent: bool
+    broken: Break | None = None
+
+    @property
+    def consistent(self) -> bool:
+        """Whether one option would do for every case."""
+        return self.broken is None
 
 
 @dataclass
@@ -41,9 +54,12 @@ class _Joined:
     first: dict[str, str] = field(default_factory=dict)
     common: frozenset[str] | None = None
     undecided: int = 0
+    broken: Break | None = None
 
     def add(self, case: str, options: list[str]) -> None:
         self.common = frozenset(options) if self.common is None else self.common & frozenset(options)
+        if not self.common and self.broken is None:
+            self.broken = Break(case, tuple(options))
         if len(options) > 1:
             self.undecided += 1
             return
@@ -69,7 +85,7 @@ class Behaviours:
         for key, joined in self._joined.items():
             if backend in (None, key[0]):
                 established = tuple(Evidence(o, joined.cases[o], joined.first[o]) for o in joined.cases)
-                yield Taken(*key, established, joined.undecided, bool(joined.common))
+                yield Taken(*key, established, joined.undecided, joined.broken)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON, by backend, operator version and silence."""
@@ -79,5 +95,6 @@ class Behaviours:
                 "options": {e.option: {"cases": e.cases, "first": e.first} for e in taken.established},
                 "undecided": taken.undecided,
                 "consistent": taken.consistent,
+                "broken": taken.broken and {"case": taken.broken.case, "options": list(taken.broken.options)},
             }
         return found

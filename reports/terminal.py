@@ -219,18 +219,23 @@ def _silence_rows(found: Iterable[Taken]) -> dict[tuple[str, str, str], list[Tak
 
 
 def _taken(taken: Taken, told: str) -> Text:
-    return Text(told) if taken.consistent else Text(f"{told}: differs by case", "yellow")
+    if taken.consistent:
+        return Text(told)
+    return Text(f"{told}: differs by case" if told else "differs by case", "yellow")
 
 
 def _print_difference(console: Console, taken: Taken) -> None:
-    """Print a case for each option that is taken, where several are."""
-    if taken.consistent:
+    """Print a case for each option that is taken where several are, or the one that contradicts the others."""
+    if taken.broken is None:
         return
     _line(
         console, Text(f"{printable(taken.operator_version)} {printable(taken.silence)} differs by case:"), copied=True
     )
     for found in taken.established:
         told = f"  {printable(found.option)} ({counted(found.cases, 'case')}), first {printable(found.first)}"
+        _line(console, Text(told), copied=True)
+    if len(taken.established) < 2:
+        told = f"  {printable(' or '.join(taken.broken.options))} in {printable(taken.broken.case)}"
         _line(console, Text(told), copied=True)
 
 

@@ -113,6 +113,16 @@ def test_an_inconsistent_silence_names_a_case_for_each_option() -> None:
     assert f"  none (1 case), first {case(fill='nan')}\n  output (1 case), first {case(fill='ramp')}\n" in text
 
 
+def test_a_silence_that_a_case_contradicts_names_it_though_it_establishes_no_option() -> None:
+    results = [
+        result(case=case(fill="nan"), behaviour={"flush": ["none"]}),
+        result(case=case(fill="ramp"), behaviour={"flush": ["output", "input-and-output"]}),
+    ]
+    text = printed(summary(*results))
+    assert "none: differs by case" in text
+    assert f"  none (1 case), first {case(fill='nan')}\n  output or input-and-output in {case(fill='ramp')}\n" in text
+
+
 @pytest.mark.parametrize("terminal", [False, True])
 def test_hostile_text_shows_as_text(terminal: bool) -> None:
     hostile = f"onnx/Op-1/{HOSTILE}/1/-/ramp"
