@@ -33,7 +33,7 @@ from .description import BackendDescription, RunDescription
 from .failures import Failures
 from .figures import Tally
 from .folder import ResultsFolder
-from .junit import write_junit
+from .junit import check_target, write_junit
 from .progress import RunProgress
 from .terminal import Summary, print_summary
 
@@ -101,6 +101,8 @@ def run_session(options: RunOptions, command: Sequence[str], console: Console | 
     """Run, report and return the exit code. Raises OpconformError before anything is touched if an option is wrong."""
     console = console or Console()
     session = _opened(options)
+    if options.junit is not None:
+        check_target(options.junit)
     out = options.out or Path("opconform-results") / session.started.strftime("%Y-%m-%dT%H-%M-%S")
     demands = session.demands
     tables = _Tables(
@@ -163,9 +165,10 @@ def _run_all(session: _Session, tables: _Tables, folder: ResultsFolder, console:
         with RunProgress(quiet, session.total * len(session.backends)) as progress:
             for backend in session.backends:
                 for result in _results(session, backend, tables):
-                    judged = tables.waivers.apply(result)
+                    suspended = session.suspensions.reason(result.case, result.clauses)
+                    judged = tables.waivers.apply(result, suspended=suspended is not None)
                     folder.add(judged)
-                    tables.add(judged, session.suspensions.reason(judged.case, judged.clauses))
+                    tables.add(judged, suspended)
                     progress.add(judged)
     except KeyboardInterrupt:
         return True
