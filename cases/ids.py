@@ -59,7 +59,10 @@ def parse_id(text: str) -> CaseId:
             raise CaseIdError(f"{text!r} is no case id: {word!r} is no name, expected {_FORM}")
     settings = _parse_settings(parts[4], text)
     edge = parts[6] if len(parts) == 7 else None
-    return CaseId("/".join(parts[:2]), types, _parse_shapes(parts[3], text), settings, parts[5], edge)
+    found = CaseId("/".join(parts[:2]), types, _parse_shapes(parts[3], text), settings, parts[5], edge)
+    if str(found) != text:  # one id for one content
+        raise CaseIdError(f"{text!r} is no case id: it is written {str(found)!r}")
+    return found
 
 
 def print_shapes(shapes: Iterable[Shape]) -> str:

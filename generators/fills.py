@@ -176,6 +176,8 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
     }
 )
 
+FIRST = "ramp"
+"""The recipe where none is named, or where there is nothing to fill."""
 UNDRAWN = frozenset({"ramp", "negative-zero", "ones", "maximum", "halves"})  # the same at every draw
 _FLOAT_ONLY = frozenset(
     {"cancelling", "mixed", "overflow", "subnormal", "nan", "infinity", "infinities", "special", "negative-zero"}

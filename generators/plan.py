@@ -14,7 +14,7 @@ from ..specs.loader import Library
 from ..specs.model import Edge, Spec, Value, VersionSpec
 from .covering import rows
 from .fills import UNDRAWN, suits
-from .strategy.registry import family_of
+from .strategy.registry import family_of, settle
 from .strategy.rows import free_letters, identify
 
 
@@ -92,7 +92,7 @@ def grid(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[Cas
     levels = {name: list(values) for name, values in version.parameters.items()}
     for row in rows(levels, version.exclude, strength):
         values = {name: version.parameters[name][level] for name, level in row.items()}
-        case = family.settle(version, identify(spec, version, values, family.defaults))
+        case = settle(spec, version, identify(spec, version, values, family.own))
         _check_fill(spec, version, case)
         yield case
 
@@ -115,7 +115,7 @@ def edge_cases(spec: Spec, version: VersionSpec, edge: Edge) -> Iterator[CaseId]
     ]
     for types in itertools.product(*choices):
         levels = {**edge.settings, **dict(zip(free_letters(version), types, strict=True))}
-        case = family.settle(version, identify(spec, version, levels, family.defaults))
+        case = settle(spec, version, identify(spec, version, levels, family.own))
         yield replace(case, edge=edge.id)
 
 

@@ -16,16 +16,17 @@ from ..cases.expectation import Expectation
 from ..cases.ids import CaseId, parse_id
 from ..cases.model import Case, count
 from ..specs.loader import Library
-from ..specs.model import Clause, Condition, Value, Word
+from ..specs.model import Clause, Condition, Edge, Value, Word
 from .expect import Reading, Rules, expectations
-from .fills import Blank, fill
+from .fills import UNDRAWN, Blank, fill
+from .plan import edge_cases
 from .strategy.families import Build
-from .strategy.registry import family_of, vocabularies
-from .strategy.rows import Row, mended_row, read_row
+from .strategy.reading import LARGEST, mended_row, read_row
+from .strategy.registry import family_of, settle, vocabularies
+from .strategy.rows import Row, without_settings
 
 _LANE_ELEMENTS = 1 << 18  # elements evaluated at once: bounds memory, and still amortises NumPy's overhead
-_COUNT = re.compile(r"[1-9]\d{0,17}")
-_DRAW = re.compile(rf"draw={_COUNT.pattern}")
+_DRAW = re.compile(r"draw=[1-9][0-9]{0,17}")
 _RANDOM = frozenset({"uniform"})
 
 
@@ -63,7 +64,7 @@ class GeneratedCases:
         for text, members in itertools.groupby(texts, key=_without_draw):
             prepared = self._recent(text)
             together = max(1, _LANE_ELEMENTS // max(1, sum(count(t.shape) for t in prepared.build.tensors)))
-            for lanes in _chunks(list(members), together):
+            for lanes in _chunks(_drawn(prepared, text, list(members)), together):
                 yield from self._built(prepared, lanes)
 
     def readings(self, case: Case) -> tuple[tuple[Reading, ...], tuple[Array, ...]]:
@@ -79,14 +80,12 @@ class GeneratedCases:
     def row(self, case: CaseId) -> Row:
         """Return what a case id says, typed. Raises CaseIdError."""
         spec, key = self.library.operator_version(case.operator)
-        family = family_of(spec)
         version = spec.version(key)
-        row = read_row(spec, version, case, family.defaults)
-        for name, number in case.settings:
-            if name == "draw" or (name == "seed" and not _COUNT.fullmatch(number)):
-                raise CaseIdError(f"{case}: {name} is a whole number from 1, left out where it is 0; read {number!r}")
-        if family.settle(version, case) != case:
-            raise CaseIdError(f"{case}: is written {family.settle(version, case)}")
+        row = read_row(spec, version, case, family_of(spec).own)
+        if (settled := settle(spec, version, case)) != case:
+            raise CaseIdError(f"{case}: is written {settled}")
+        if row.edge is not None:
+            _check_edge(row, row.edge)
         return row
 
     def _prepare(self, text: str) -> _Prepared:
@@ -94,6 +93,8 @@ class GeneratedCases:
         family = family_of(row.spec)
         mended = mended_row(row)
         build = family.build(row)
+        if any(count(reading.shape) > LARGEST for reading in build.readings):
+            raise CaseIdError(f"{text}: the result has more than {LARGEST:,} elements")
         if mended is not None:
             outputs = family.build(mended).program.outputs
             types = zip(build.program.outputs, outputs, strict=True)
@@ -123,13 +124,32 @@ class GeneratedCases:
         return expectations(build.readings, tensors, rules)
 
 
+def _check_edge(row: Row, edge: Edge) -> None:
+    """Raise CaseIdError for an id that names an edge and has another content, since the edge says what is expected."""
+    wanted = list(edge_cases(row.spec, row.version, edge))
+    if without_settings(row.id, "draw", "seed") not in wanted:
+        near = next((case for case in wanted if case.types == row.id.types), wanted[0])
+        raise CaseIdError(f"{row.id}: edge {edge.id!r} has another content: {near}")
+
+
 def _without_draw(text: str) -> str:
     """Return a case id without its draw, the part that neighbours share; as text, since parsing costs more."""
     parts = text.split("/")
     if len(parts) < 5 or "draw=" not in parts[4]:
         return text
-    parts[4] = ";".join(s for s in parts[4].split(";") if not _DRAW.fullmatch(s)) or "-"
+    settings = parts[4].split(";")
+    names = [setting.partition("=")[0] for setting in settings]
+    if names != sorted(set(names)):  # for the parser to complain about
+        return text
+    parts[4] = ";".join(s for s in settings if not _DRAW.fullmatch(s)) or "-"
     return "/".join(parts)
+
+
+def _drawn(prepared: _Prepared, text: str, members: list[str]) -> list[str]:
+    """Return the ids of one case's draws; CaseIdError where its recipe draws nothing."""
+    if prepared.row.id.fill in UNDRAWN and (draw := next((m for m in members if m != text), None)):
+        raise CaseIdError(f"{draw}: fill {prepared.row.id.fill!r} draws nothing: leave draw out")
+    return members
 
 
 def is_invalid(row: Row) -> bool:

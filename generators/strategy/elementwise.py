@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -14,14 +13,14 @@ from ..arithmetic.tensors import broadcast_shape
 from ..expect import Reading
 from ..reference import elementwise as reference
 from .families import Build, DataTensor, data_input, node_attributes, opset, output
-from .rows import Row
+from .rows import Own, Row
 
 
 @dataclass(frozen=True)
 class Elementwise:
     """The family `elementwise`."""
 
-    defaults: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({"dims": "static"}))
+    own: Own = field(default_factory=lambda: MappingProxyType({"dims": ("static", "symbolic")}))
     references: frozenset[str] = frozenset({"mean"})
 
     def settle(self, version: VersionSpec, case: CaseId) -> CaseId:  # noqa: ARG002 - the family's protocol

@@ -13,7 +13,7 @@ from ...specs.model import VersionSpec, Vocabulary, Word
 from ..expect import Reading
 from ..fills import RECIPES
 from .envelope import kindest_opset
-from .rows import Row
+from .rows import Own, Row
 
 Fed: TypeAlias = int | Array
 """Where the tensor of a feed comes from: the index of a data tensor, or the tensor itself."""
@@ -44,8 +44,8 @@ class Family(Protocol):
     """The strategy of one family, `generators/strategy/<family>.py`."""
 
     @property
-    def defaults(self) -> Mapping[str, str]:
-        """The family's own parameters, each with the level that an id leaves out."""
+    def own(self) -> Own:
+        """The family's own parameters: the words that each may hold, the one first that an id leaves out."""
 
     @property
     def references(self) -> frozenset[str]:
@@ -60,7 +60,7 @@ class Family(Protocol):
 
 def vocabulary(family: Family) -> Vocabulary:
     """Return the words that a family gives to spec files."""
-    return Vocabulary(frozenset(family.defaults), frozenset(RECIPES), family.references)
+    return Vocabulary(frozenset(family.own), frozenset(RECIPES), family.references)
 
 
 def node_attributes(row: Row) -> tuple[Attribute, ...]:

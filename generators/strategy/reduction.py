@@ -19,7 +19,7 @@ from ..arithmetic.tensors import Axes
 from ..expect import Reading
 from ..reference import reduction as reference
 from .families import Build, DataTensor, Fed, data_input, node_attributes, opset, output
-from .rows import Row, without_settings
+from .rows import Own, Row, without_settings
 
 Answer: TypeAlias = tuple[Labels, Any]
 """The options that a silence's answer stands for, and its meaning: a value, `rejected` or `anything`."""
@@ -31,8 +31,14 @@ _NO_ANSWER = ("rejected", "anything")
 class Reduction:
     """The family `reduction`."""
 
-    defaults: Mapping[str, str] = field(
-        default_factory=lambda: MappingProxyType({"dims": "static", "axes-from": "initializer", "axes-rank": "1"})
+    own: Own = field(
+        default_factory=lambda: MappingProxyType(
+            {
+                "dims": ("static", "symbolic"),
+                "axes-from": ("initializer", "graph-input"),
+                "axes-rank": ("1", "0"),
+            }
+        )
     )
     references: frozenset[str] = frozenset({"mean"})
 
@@ -152,5 +158,7 @@ def _answered(row: Row, silence: str, meaning: Mapping[str, Any]) -> Iterator[An
 def _options(row: Row, silence: str) -> tuple[str, ...]:
     """Return a silence's options; CaseIdError where the version has no such silence, so that the case is invalid."""
     if silence not in row.version.silences:
-        raise CaseIdError(f"{row.id}: invalid in {row.version.operator} ({silence}), and no edge")
+        elsewhere = [v.silences[silence].when for v in row.spec.versions.values() if silence in v.silences]
+        why = elsewhere[0] if elsewhere else silence
+        raise CaseIdError(f"{row.id}: invalid in {row.version.operator}, and no edge: {why}")
     return row.version.silences[silence].options

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from ...cases.errors import OpconformError
-from ...specs.model import Spec, Vocabulary
+from ...cases.ids import CaseId
+from ...cases.model import count
+from ...specs.model import Spec, VersionSpec, Vocabulary
+from ..fills import FIRST
 from .elementwise import Elementwise
 from .families import Family, vocabulary
 from .reduction import Reduction
+from .rows import without_settings
 
 
 @functools.cache
@@ -25,6 +30,19 @@ def family_of(spec: Spec) -> Family:
     if found is None:
         raise OpconformError(f"{spec.file}: no family is called {spec.family!r}; there are {', '.join(families())}")
     return found
+
+
+def settle(spec: Spec, version: VersionSpec, case: CaseId) -> CaseId:
+    """Return the id without what means nothing, so that equal content has one id.
+
+    That is what the family says, a recipe that fills nothing, and symbolic dimensions where there are no dimensions.
+    """
+    settled = family_of(spec).settle(version, case)
+    if not any(settled.shapes):
+        settled = without_settings(settled, "dims")
+    if not any(map(count, settled.shapes)):
+        settled = replace(without_settings(settled, "draw", "seed"), fill=FIRST)
+    return settled
 
 
 def vocabularies() -> dict[str, Vocabulary]:

@@ -1,4 +1,4 @@
-"""Rows of parameters: from levels to a case id, and from a case id back to settings with their types."""
+"""Rows of parameters: what a case is, and how levels become a case id."""
 
 from __future__ import annotations
 
@@ -12,27 +12,30 @@ from ...cases.errors import CaseIdError, OpconformError
 from ...cases.ids import CaseId, Shape
 from ...specs.expressions import numbers
 from ...specs.model import Edge, Port, Spec, Value, VersionSpec, Word
+from ..fills import FIRST
 from .envelope import kindest_opset, opset_named
 
 Settings: TypeAlias = Mapping[str, Value]
+Own: TypeAlias = Mapping[str, tuple[str, ...]]
+"""A family's own parameters: the words that each may hold, the one first that an id leaves out."""
 
-_TYPE_OF_PORT = re.compile(r"type\((\w+)\)")
+TYPE_OF_PORT = re.compile(r"type\((\w+)\)")
 _OWN_FIELDS = frozenset({"shapes", "fill", "draw", "seed"})  # have places of their own in an id, or are no parameter
-_WORDS = {word.value: word for word in (Word.OMITTED, Word.GIVEN)}
 
 
 @dataclass(frozen=True)
 class Row:
     """A case's content, typed: what the id says, beside the spec that it is about.
 
-    `settings` holds what the id carries, by parameter; what it does not carry is absent, or at its family's default.
+    `settings` holds what the id carries, by parameter; what it does not carry is absent, or the first word of the
+    family's own parameter.
     """
 
     spec: Spec
     version: VersionSpec
     id: CaseId
     settings: Settings
-    defaults: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    own: Own = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def edge(self) -> Edge | None:
@@ -41,7 +44,7 @@ class Row:
 
     def get(self, name: str) -> Value:
         """Return a setting, its default, or Word.ABSENT."""
-        return self.settings.get(name, self.defaults.get(name, Word.ABSENT))
+        return self.settings.get(name, self.own[name][0] if name in self.own else Word.ABSENT)
 
     def number(self, name: str) -> int:
         """Return an attribute's whole number: what is set, else the signature's default."""
@@ -64,13 +67,13 @@ def free_letters(version: VersionSpec) -> tuple[str, ...]:
     return tuple(letter for letter in version.signature.types if letter not in version.signature.ties)
 
 
-def identify(spec: Spec, version: VersionSpec, levels: Settings, defaults: Mapping[str, str]) -> CaseId:
+def identify(spec: Spec, version: VersionSpec, levels: Settings, own: Own) -> CaseId:
     """Return the id of the case that `levels` (parameter to value) describe, expressions evaluated."""
     shapes = _shapes(version, levels.get("shapes", ()), levels)
     symbols = {"r": len(shapes[0]) if shapes else 0, "n": len(shapes)}
     settings = {}
     for name, value in levels.items():
-        if name in _OWN_FIELDS or name in version.signature.types or _TYPE_OF_PORT.fullmatch(name):
+        if name in _OWN_FIELDS or name in version.signature.types or TYPE_OF_PORT.fullmatch(name):
             continue
         if name == data_port(version).name and data_port(version).is_variadic:
             continue
@@ -78,49 +81,22 @@ def identify(spec: Spec, version: VersionSpec, levels: Settings, defaults: Mappi
             value = opset_named(spec, version, str(value)) if isinstance(value, str) else value  # noqa: PLW2901
             if value == kindest_opset(spec, version):
                 continue
-        text = _text(value, symbols)
-        if text is not None and defaults.get(name) != text:
+        text = text_of(value, symbols)
+        if text is not None and text != own.get(name, ("",))[0]:
             settings[name] = text
-    fill = levels.get("fill", "ramp")
+    fill = levels.get("fill", FIRST)
     return CaseId(str(version.operator), _types(version, levels), shapes, tuple(sorted(settings.items())), str(fill))
-
-
-def read_row(spec: Spec, version: VersionSpec, case: CaseId, defaults: Mapping[str, str]) -> Row:
-    """Return what an id says, typed by the signature. Raises CaseIdError for what the version doesn't have."""
-    if case.edge is not None and case.edge not in version.edges:
-        raise CaseIdError(f"{case}: {version.operator} has no edge {case.edge!r}; it has {', '.join(version.edges)}")
-    settings = {name: _value(version, name, text, case, defaults) for name, text in case.settings}
-    return Row(spec, version, case, settings, defaults)
-
-
-def mended_row(row: Row) -> Row | None:
-    """Return the row of the valid case that an invalid edge is a damaged copy of."""
-    edge = row.edge
-    if edge is None or edge.mended is None:
-        return None
-    levels = {**_levels(row), **edge.mended}
-    case = identify(row.spec, row.version, levels, row.defaults)
-    return read_row(row.spec, row.version, case, row.defaults)
-
-
-def _levels(row: Row) -> dict[str, Value]:
-    """Return a row as levels again, for an override to be laid over."""
-    edge = row.edge
-    levels: dict[str, Value] = dict(edge.settings) if edge else {}
-    levels |= dict(zip(free_letters(row.version), row.id.types, strict=False))
-    levels |= {"fill": row.id.fill}
-    return levels
 
 
 def _types(version: VersionSpec, levels: Settings) -> tuple[str, ...]:
     for name, value in levels.items():
-        if _TYPE_OF_PORT.fullmatch(name) and isinstance(value, tuple) and len(set(value)) > 1:
+        if TYPE_OF_PORT.fullmatch(name) and isinstance(value, tuple) and len(set(value)) > 1:
             return tuple(str(t) for t in value)
     types = []
     for letter in free_letters(version):
         value = levels.get(letter, version.signature.types[letter][0])
         for name, of_port in levels.items():
-            match = _TYPE_OF_PORT.fullmatch(name)
+            match = TYPE_OF_PORT.fullmatch(name)
             if match and version.signature.letter(match[1]) == letter and isinstance(of_port, tuple):
                 value = of_port
         types.append(str(value[0] if isinstance(value, tuple) else value))
@@ -140,7 +116,7 @@ def _shapes(version: VersionSpec, given: Value, levels: Settings) -> tuple[Shape
     return tuple(_whole(cycle[i % len(cycle)], {}) for i in range(count))
 
 
-def _text(value: Value, symbols: Mapping[str, int]) -> str | None:
+def text_of(value: Value, symbols: Mapping[str, int] = MappingProxyType({})) -> str | None:
     """Return a setting's value as an id has it; None for an absent one."""
     if value is Word.ABSENT:
         return None
@@ -157,29 +133,6 @@ def _whole(parts: Value, symbols: Mapping[str, int]) -> tuple[int, ...]:
     """Evaluate a list of whole numbers and expressions."""
     written = [p for p in parts if isinstance(p, (int, float, str))] if isinstance(parts, tuple) else []
     return tuple(int(n) for n in numbers(written, symbols))
-
-
-def _value(version: VersionSpec, name: str, text: str, case: CaseId, defaults: Mapping[str, str]) -> Value:
-    """Return a setting's value by what the signature says of its name."""
-    if text in _WORDS:
-        return _WORDS[text]
-    attribute = version.signature.attribute(name)
-    listed = attribute.kind in ("ints", "s64s") if attribute else version.signature.input(name) is not None
-    whole = attribute.kind in ("int", "s64") if attribute else name in ("draw", "seed", "opset")
-    try:
-        if listed:
-            return () if text == "none" else tuple(int(t) for t in text.split(","))
-        if whole:
-            return int(text)
-    except ValueError:
-        raise CaseIdError(
-            f"{case}: {name} holds {'whole numbers' if listed else 'a whole number'}; read {text!r}"
-        ) from None
-    if attribute is not None and attribute.kind in ("boolean", "bool"):
-        return text == "true"
-    if attribute is None and name not in (*defaults, "unknown"):
-        raise CaseIdError(f"{case}: {version.operator} has no parameter {name!r}")
-    return text
 
 
 def without_settings(case: CaseId, *names: str) -> CaseId:
