@@ -87,6 +87,6 @@ def _steps(reading: Reading, lanes: list[Array], element: ElementType) -> tuple[
 def _step(label: str, charge: Charge) -> Step:
     place = int(np.argmax(charge.error))
     magnitude = None
-    if charge.magnitude is not None and charge.terms:
-        magnitude = float(charge.magnitude.reshape(-1)[place]) / charge.terms
+    if charge.magnitude is not None:
+        magnitude = float(charge.magnitude.reshape(-1)[place])
     return Step(label, charge.rule, charge.unit, float(charge.error.reshape(-1)[place]), charge.terms, magnitude)

@@ -128,12 +128,15 @@ def _float_options(reading: Reading, arrays: Sequence[Array], rules: Rules) -> I
     form = rules.type.float_format
     small = _any_lane([_subnormal(a, form.tiny) for a in arrays])
     everywhere = np.ones(arrays[0].shape[0], bool)
-    for label, arithmetic in strict_arithmetics(rules.type):
+    arithmetics = strict_arithmetics(rules.type)
+    inputs = arithmetics[0][1].lift_all(arrays)
+    for label, arithmetic in arithmetics:
         labelled = replace(reading, labels=(*reading.labels, ("accumulator", label)))
         branch = _Branch(labelled, arithmetic, rules)
-        yield from branch.options(arrays, everywhere, flush_input=False)
+        yield from branch.options(arrays, [x.under(arithmetic) for x in inputs], everywhere, flush_input=False)
         if small.any():
-            yield from branch.options([_flushed(a, form.tiny) for a in arrays], small, flush_input=True)
+            flushed = [_flushed(a, form.tiny) for a in arrays]
+            yield from branch.options(flushed, arithmetic.lift_all(flushed), small, flush_input=True)
     if rules.declared is not None:
         yield from _declared_options(reading, arrays, rules, rules.declared)
 
@@ -168,9 +171,11 @@ class _Branch:
     rules: Rules
     level: Literal["strict", "declared"] = "strict"
 
-    def options(self, arrays: Sequence[Array], applies: Array, *, flush_input: bool) -> Iterator[_Laned]:
+    def options(
+        self, arrays: Sequence[Array], inputs: Sequence[Bounded], applies: Array, *, flush_input: bool
+    ) -> Iterator[_Laned]:
         with self.arithmetic.context():
-            result: Bounded = _formula(self.reading)(self.arithmetic.lift_all(arrays))
+            result: Bounded = _formula(self.reading)(inputs)
             bounds = bounds_of(result, self.rules.type)
         bounds = replace(bounds, spread=self._spread(arrays, bounds))
         flags = result.flags
@@ -231,10 +236,10 @@ def _declared_options(
     arithmetic = Arithmetic(accumulator, storage, own, carrier(rules.type), flush="output" in declared.flush)
     everywhere = np.ones(arrays[0].shape[0], bool)
     branch = _Branch(reading, arithmetic, rules, "declared")
-    yield from branch.options(arrays, everywhere, flush_input=False)
+    yield from branch.options(arrays, arithmetic.lift_all(arrays), everywhere, flush_input=False)
     if "input" in declared.flush:
         flushed = [_flushed(a, own.tiny) for a in arrays]
-        yield from branch.options(flushed, everywhere, flush_input=True)
+        yield from branch.options(flushed, arithmetic.lift_all(flushed), everywhere, flush_input=True)
 
 
 def bounds_of(result: Bounded, element: ElementType) -> Bounds:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...cases.elements import Array, FloatFormat, element_type, type_of
 from ...cases.expectation import EXCEPTIONAL, Flag
+from ...cases.model import count
 from .numbers import Float64, Numbers
 from .rounding import contains, holds, lowest_bit
 from .tensors import Axes, extent, lane_axes, lane_stack
@@ -41,7 +42,7 @@ class Charge:
     """One primitive's line of a certificate: its rule, the unit roundoff it is in, and the error it added.
 
     `error` has the shape of the primitive's result, lanes first. Of a sum, `terms` is how many elements were added up
-    and `magnitude` the sum of their magnitudes.
+    and `magnitude` the mean of their magnitudes.
     """
 
     rule: str
@@ -52,11 +53,27 @@ class Charge:
 
 
 class Addends(NamedTuple):
-    """What a sum remembers of what it added up: how many, Σ|x|, and the exponent of their lowest set bit."""
+    """What a sum remembers of what it added up: how many, Σ|x|/n, and the exponent of their lowest set bit."""
 
     terms: int
-    magnitude: Array
+    mean: Array
     lowest: Array
+
+
+class _Parts(NamedTuple):
+    """What a sum needs to know of its addends whatever the arithmetic.
+
+    `carried` is the sum of their errors; `mean` that of their magnitudes, which stays finite where the sum does not.
+    """
+
+    total: Array
+    carried: Array
+    positive: Array
+    negative: Array
+    mean: Array
+    lowest: Array
+    flags: Array
+    finite: Array
 
 
 @dataclass(frozen=True)
@@ -108,7 +125,7 @@ class Bounded:
     `value` is float64 or multiprecision, `error` float64 and finite where the value is, `flags` uint8 bits of Flag.
     """
 
-    __slots__ = ("addends", "arithmetic", "error", "flags", "value")
+    __slots__ = ("_known", "addends", "arithmetic", "error", "flags", "value")
     __array_ufunc__ = None
 
     def __init__(
@@ -116,12 +133,19 @@ class Bounded:
     ) -> None:
         self.arithmetic, self.value, self.error, self.flags = arithmetic, value, error, flags
         self.addends = addends
+        self._known: dict[object, _Parts | Bounded] = {}
+
+    def under(self, arithmetic: Arithmetic) -> Bounded:
+        """Return the same inputs under another arithmetic that holds them; what is known of them is shared."""
+        same = Bounded(arithmetic, self.value, self.error, self.flags)
+        same._known = self._known
+        return same
 
     def reshaped(self, shape: tuple[int, ...]) -> Bounded:
         """Return the same elements in another shape of a lane."""
         lanes = (len(self.value), *shape)
         addends = self.addends and Addends(
-            self.addends.terms, self.addends.magnitude.reshape(lanes), self.addends.lowest.reshape(lanes)
+            self.addends.terms, self.addends.mean.reshape(lanes), self.addends.lowest.reshape(lanes)
         )
         parts = (self.value.reshape(lanes), self.error.reshape(lanes), self.flags.reshape(lanes))
         return Bounded(self.arithmetic, *parts, addends)
@@ -180,30 +204,44 @@ class Bounded:
         n, lanes = extent(self, axes), lane_axes(axes)
         if n == 1:
             return self
-        arithmetic = self.arithmetic
-        floats = self.floats()
+        arithmetic, parts = self.arithmetic, self._parts(lanes)
+        carried, unit = parts.carried, arithmetic.accumulator.roundoff
         with np.errstate(all="ignore"):
-            value = arithmetic.numbers.sum(self.value, lanes)
-            carried = self.error.sum(axis=lanes, keepdims=True)
-            positive = np.where(floats > 0, floats, 0.0).sum(axis=lanes, keepdims=True)
-            negative = np.where(floats < 0, -floats, 0.0).sum(axis=lanes, keepdims=True)
-            magnitude = positive + negative
-            unit = arithmetic.accumulator.roundoff
-            charge = (n - 1) * unit * (magnitude + carried)
+            charge = (n - 1) * n * unit * (parts.mean + carried / n)
             if arithmetic.flush:
                 charge = charge + n * arithmetic.accumulator.tiny
-            lowest = lowest_bit(np.where(np.isfinite(floats), floats, 0.0)).min(axis=lanes, keepdims=True)
-            exact = (carried == 0) & self._every_order_is_exact(magnitude, lowest)
-            charge = np.where(exact | ~np.isfinite(charge), 0.0, charge)
-            error = (carried + charge) * _SLACK
-            # without negative terms no partial sum is negative, however large its error
-            up = np.where((positive > 0) | (carried > 0), positive + error, 0.0)
-            down = np.where((negative > 0) | (carried > 0), negative + error, 0.0)
-            flags = self._flags_of_sum(floats, up, down, lanes)
-            finite = np.isfinite(magnitude)
+            exact = (carried == 0) & self._every_order_is_exact(parts.positive + parts.negative, parts.lowest)
+            charge = np.where(exact | ~parts.finite, 0.0, charge)
+            error = np.where(parts.finite, (carried + charge) * _SLACK, 0.0)
+            flags = self._flags_of_sum(parts, error)
         if arithmetic.charges is not None:
-            arithmetic.charges.append(Charge("sum in any order: (n-1)·u·Σ|x|", unit, charge, n, magnitude))
-        return Bounded(arithmetic, value, np.where(finite, error, 0.0), flags, Addends(n, magnitude, lowest))
+            arithmetic.charges.append(Charge("sum in any order: (n-1)·u·Σ|x|", unit, charge, n, parts.mean))
+        return Bounded(arithmetic, parts.total, error, flags, Addends(n, parts.mean, parts.lowest))
+
+    def _parts(self, lanes: Axes) -> _Parts:
+        """Return what a sum needs to know whatever the arithmetic."""
+        known = self._known.get(lanes)
+        if isinstance(known, _Parts):
+            return known
+        floats = self.floats()
+        with np.errstate(all="ignore"):
+            positive = np.where(floats > 0, floats, 0.0).sum(axis=lanes, keepdims=True)
+            negative = np.where(floats < 0, -floats, 0.0).sum(axis=lanes, keepdims=True)
+            finite = np.isfinite(floats)
+            union: Array = np.bitwise_or.reduce(self.flags, axis=lanes, keepdims=True)
+            every: Array = np.bitwise_and.reduce(self.flags, axis=lanes, keepdims=True)
+            parts = _Parts(
+                self.arithmetic.numbers.sum(self.value, lanes),
+                self.error.sum(axis=lanes, keepdims=True),
+                positive,
+                negative,
+                (np.abs(floats) / count(tuple(floats.shape[i] for i in lanes))).sum(axis=lanes, keepdims=True),
+                lowest_bit(np.where(finite, floats, 0.0)).min(axis=lanes, keepdims=True),
+                (union & ~_SIGNED_ZERO) | (every & _SIGNED_ZERO),
+                finite.all(axis=lanes, keepdims=True),
+            )
+        self._known[lanes] = parts
+        return parts
 
     def _every_order_is_exact(self, magnitude: Array, lowest: Array) -> Array:
         """Return where all partial sums are multiples of the lowest bit that fit the accumulator."""
@@ -213,18 +251,15 @@ class Bounded:
         floor = form.tiny if self.arithmetic.flush else form.eta
         return np.asarray(fits & (magnitude <= form.largest) & (grid >= floor))
 
-    def _flags_of_sum(self, floats: Array, positive: Array, negative: Array, lanes: Axes) -> Array:
+    def _flags_of_sum(self, parts: _Parts, error: Array) -> Array:
         form = self.arithmetic.accumulator
-        union: Array = np.bitwise_or.reduce(self.flags, axis=lanes, keepdims=True)
-        every: Array = np.bitwise_and.reduce(self.flags, axis=lanes, keepdims=True)
-        flags = (union & ~_SIGNED_ZERO) | (every & _SIGNED_ZERO)
-        finite = np.isfinite(floats).all(axis=lanes, keepdims=True)
-        up, down = _exceeds(form, positive), _exceeds(form, negative)
-        opposed = (up & (floats == -np.inf).any(axis=lanes, keepdims=True)) | (
-            down & (floats == np.inf).any(axis=lanes, keepdims=True)
-        )
-        flags = flags | (finite & up).astype(np.uint8) | ((finite & down).astype(np.uint8) << 1)
+        # without negative terms no partial sum is negative, however large its error
+        up = ((parts.positive > 0) | (parts.carried > 0)) & _exceeds(form, parts.positive + error)
+        down = ((parts.negative > 0) | (parts.carried > 0)) & _exceeds(form, parts.negative + error)
+        flags = parts.flags | (parts.finite & up).astype(np.uint8) | ((parts.finite & down).astype(np.uint8) << 1)
         both = (flags & _INFINITE) == _INFINITE
+        # beside an infinity, an overflow to the other side would make NaN
+        opposed = ~parts.finite & ((up & (parts.negative == np.inf)) | (down & (parts.positive == np.inf)))
         return np.where(both | opposed, flags | _NAN, flags).astype(np.uint8)
 
     def __truediv__(self, divisor: Bounded | int) -> Bounded:
@@ -262,10 +297,11 @@ class Bounded:
         storage, unit = self.arithmetic.storage, self.arithmetic.accumulator.roundoff
         with np.errstate(all="ignore"):
             smallest = np.ldexp(1.0 / divisor, np.clip(addends.lowest, -1074, 1023))
-            relative = 2 * storage.roundoff * (addends.magnitude / divisor + self.error / divisor)
+            share = addends.mean * (addends.terms / divisor)
+            relative = 2 * storage.roundoff * (share + self.error / divisor)
             underflow = 2 * addends.terms * self.arithmetic.underflow(storage)
         if divisor & (divisor - 1):  # an exact sum is no longer one if inexact shares are added up
-            adding = np.maximum((addends.terms - 1) * unit * addends.magnitude - self.error, 0.0) / divisor
+            adding = np.maximum((addends.terms - 1) * unit * share - self.error / divisor, 0.0)
             return adding + relative + np.where(smallest >= storage.tiny, self.arithmetic.underflow(storage), underflow)
         shares_exact = smallest >= (storage.tiny if self.arithmetic.flush else storage.eta)
         inexact = np.where(shares_exact, 0.0, underflow)
@@ -337,12 +373,16 @@ class Bounded:
     def stack(self, others: Sequence[Bounded]) -> Bounded:
         """Broadcast this tensor and `others` to one shape and stack them along a new first axis."""
         every = [self, *others]
-        return Bounded(
-            self.arithmetic,
-            lane_stack([t.value for t in every]),
-            lane_stack([t.error for t in every]),
-            lane_stack([t.flags for t in every]),
+        key = tuple(id(t.value) for t in every)
+        known = self._known.get(key)
+        if isinstance(known, Bounded):
+            return known.under(self.arithmetic)
+        value = lane_stack([t.value for t in every])
+        stacked = Bounded(
+            self.arithmetic, value, lane_stack([t.error for t in every]), lane_stack([t.flags for t in every])
         )
+        self._known[key] = stacked
+        return stacked
 
 
 def _half(pair: Bounded, index: int) -> Bounded:

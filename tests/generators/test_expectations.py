@@ -155,6 +155,16 @@ def test_a_float32_sum_that_overflows_is_a_silence_and_a_nan_is_not():
     assert judged([np.float32(np.nan)]).outcome is Outcome.WRONG_VALUE
 
 
+def test_a_float64_sum_that_overflows_leaves_the_bound_as_narrow_as_elsewhere():
+    x = np.array([1.5e308, 1.25e308, 1.75e308, 1.125e308])
+    judged = partial(judge_answer, expected(x, "float64"))
+    mean = float(sum(map(Fraction, x)) / 4)
+    assert judged([np.float64(mean)]).behaviour == {"overflow": ["avoided"]}
+    assert judged([(x / 4).sum()]).behaviour == {"overflow": ["avoided"]}
+    assert judged([np.float64(np.inf)]).behaviour == {"overflow": ["infinite"]}
+    assert judged([np.float64(mean * (1 + 2**-48))]).outcome is Outcome.WRONG_VALUE
+
+
 def test_subnormal_inputs_may_be_flushed_and_that_shows():
     x = np.full(4, 2.0**-140, np.float32)
     judged = partial(judge_answer, expected(x, "float32"))
