@@ -178,7 +178,7 @@ class _Branch:
             result: Bounded = _formula(self.reading)(inputs)
             bounds = bounds_of(result, self.rules.type)
         bounds = replace(bounds, spread=self._spread(arrays, bounds))
-        flags = result.flags
+        flags = result.flags & ~_NEGATIVE_ZERO if flush_input else result.flags  # a flushed zero has either sign
         tiny = self.rules.type.float_format.tiny
         least = np.abs(bounds.value) - result.error  # where it is below zero, zero is within the bounds anyway
         small = (least > 0) & (least < tiny)

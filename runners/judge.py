@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -21,6 +21,14 @@ Requirements = Mapping[str, str]
 _FREE, _ZERO, _NAN = np.uint8(Flag.FREE), np.uint8(Flag.ZERO), np.uint8(Flag.NAN)
 _POSITIVE_INFINITY, _NEGATIVE_INFINITY = np.uint8(Flag.POSITIVE_INFINITY), np.uint8(Flag.NEGATIVE_INFINITY)
 _POSITIVE_ZERO, _NEGATIVE_ZERO = np.uint8(Flag.POSITIVE_ZERO), np.uint8(Flag.NEGATIVE_ZERO)
+
+_ADMITS: tuple[tuple[np.uint8, Callable[[Array], Array]], ...] = (
+    (_FREE, lambda output: np.ones(output.shape, bool)),
+    (_POSITIVE_INFINITY, lambda output: output == np.inf),
+    (_NEGATIVE_INFINITY, lambda output: output == -np.inf),
+    (_NAN, np.isnan),
+    (_ZERO, lambda output: output == 0),
+)
 
 _NONE_REQUIRED: Requirements = MappingProxyType({})
 
@@ -73,8 +81,9 @@ def judge_answer(
         if type_of(got) != want:
             return Verdict(Outcome.WRONG_DTYPE, detail=f"got {type_of(got)}, want {want}")
     comparable = [_comparable(output) for output in outputs]
-    matches = [_match(option, comparable) for option in expectation.options]
-    return _verdict(expectation, matches, comparable, required)
+    with np.errstate(all="ignore"):  # NaN and infinities are compared on purpose
+        matches = [_match(option, comparable) for option in expectation.options]
+        return _verdict(matches, comparable, required)
 
 
 def judge_refusal(
@@ -93,22 +102,20 @@ def judge_refusal(
     admitted = [o for o in expectation.options if o.kind in ("rejected", "anything")]
     if not admitted:
         return Verdict(Outcome.ERROR, detail=refusal.words, reason=refusal.reason)
-    behaviour = _behaviour(expectation, admitted)
+    behaviour = _behaviour(admitted)
     if not [o for o in admitted if _meets(o, required)]:
         detail = f"refused ({refusal.words}), {_required_text(required, behaviour)}"
         return Verdict(Outcome.WRONG_VALUE, behaviour, detail, reason=refusal.reason)
     return Verdict(Outcome.PASS, behaviour, refusal.words, level="strict", reason=refusal.reason)
 
 
-def _verdict(
-    expectation: Expectation, matches: Sequence[_Match], outputs: Sequence[Array], required: Requirements
-) -> Verdict:
+def _verdict(matches: Sequence[_Match], outputs: Sequence[Array], required: Requirements) -> Verdict:
     admitting = [m for m in matches if m.admits]
     strict = [m for m in admitting if m.option.level == "strict"]
     passing = [m for m in strict if _meets(m.option, required)] or [
         m for m in admitting if m.option.level == "declared"
     ]
-    behaviour = _behaviour(expectation, [m.option for m in strict])
+    behaviour = _behaviour([m.option for m in strict])
     if passing:
         ratio = _ratio(passing[0].option, outputs)
         return Verdict(Outcome.PASS, behaviour, bound_ratio=ratio, level=passing[0].option.level)
@@ -127,12 +134,14 @@ def _meets(option: Option, required: Requirements) -> bool:
     return all(required.get(silence, answer) == answer for silence, answer in option.labels)
 
 
-def _behaviour(expectation: Expectation, admitting: Sequence[Option]) -> dict[str, list[str]]:
+def _behaviour(admitting: Sequence[Option]) -> dict[str, list[str]]:
+    """Return the options taken of each silence, in the order of the expectation's options."""
     taken: dict[str, list[str]] = {}
-    for silence, answers in expectation.silences.items():
-        found = [a for a in answers if any((silence, a) in option.labels for option in admitting)]
-        if found:
-            taken[silence] = found
+    for option in admitting:
+        for silence, answer in option.labels:
+            answers = taken.setdefault(silence, [])
+            if answer not in answers:
+                answers.append(answer)
     return taken
 
 
@@ -159,8 +168,7 @@ def _match(option: Option, outputs: Sequence[Array]) -> _Match:
 
 
 def _within(bounds: Bounds, output: Array) -> Array:
-    with np.errstate(invalid="ignore"):
-        return np.asarray((output >= bounds.lower) & (output <= bounds.upper))
+    return np.asarray((output >= bounds.lower) & (output <= bounds.upper))
 
 
 def _admitted(bounds: Bounds, output: Array, within: Array) -> Array:
@@ -168,16 +176,15 @@ def _admitted(bounds: Bounds, output: Array, within: Array) -> Array:
     flags = bounds.flags
     if flags is None:
         return within
-    admitted = within | ((flags & _FREE) > 0)
-    if output.dtype.kind != "f":
-        return admitted
-    admitted |= ((flags & _POSITIVE_INFINITY) > 0) & (output == np.inf)
-    admitted |= ((flags & _NEGATIVE_INFINITY) > 0) & (output == -np.inf)
-    admitted |= ((flags & _NAN) > 0) & np.isnan(output)
-    admitted |= ((flags & _ZERO) > 0) & (output == 0)
-    minus = np.signbit(output)
-    admitted &= ~(((flags & _NEGATIVE_ZERO) > 0) & ~minus) & ~(((flags & _POSITIVE_ZERO) > 0) & minus)
-    return np.asarray(admitted)
+    present = int(np.bitwise_or.reduce(flags, axis=None))
+    admitted = within.copy()
+    for bit, shows in _ADMITS:
+        if present & bit:
+            admitted |= ((flags & bit) > 0) & shows(output)
+    for bit, minus in ((_NEGATIVE_ZERO, True), (_POSITIVE_ZERO, False)):
+        if present & bit:
+            admitted &= ((flags & bit) == 0) | (np.signbit(output) == minus)
+    return admitted
 
 
 def _spread_holds(bounds: Bounds, output: Array) -> bool:
@@ -193,11 +200,12 @@ def _ratio(option: Option, outputs: Sequence[Array]) -> float | None:
     for bounds, output in zip(option.outputs, outputs, strict=False):
         if output.dtype.kind != "f" or output.shape != bounds.shape or not output.size:
             continue
-        with np.errstate(all="ignore"):
-            error = np.abs(output - bounds.value)
+        error = np.abs(output - bounds.value)
+        ratio = 0.0
+        if error.any():
             bound = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower)
             ratios = np.where(error == 0, 0.0, error / bound)
-        ratio = float(np.max(np.where(np.isfinite(ratios), ratios, 0.0)))
+            ratio = float(np.max(np.where(np.isfinite(ratios), ratios, 0.0)))
         largest = max(ratio, largest or 0.0)
     return largest
 
