@@ -1,0 +1,295 @@
+"""The plan: every allowed combination, every edge, each case once, whatever is selected."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opconform.cases.ids import CaseId, parse_id
+from opconform.generators.covering import rows
+from opconform.generators.fills import UNDRAWN
+from opconform.generators.plan import Selection, planned
+from opconform.generators.source import GeneratedCases
+from opconform.specs.model import VersionSpec
+
+LIBRARY = GeneratedCases().library
+VERSIONS = {
+    str(version.operator): version
+    for operator in LIBRARY.operators()
+    for version in LIBRARY.spec(operator).versions.values()
+}
+each_version = pytest.mark.parametrize("name", VERSIONS)
+
+
+@cache
+def plan(*globs: str, strength: int | None = 2, draws: int = 1, seed: int = 0) -> tuple[str, ...]:
+    return tuple(planned(LIBRARY, Selection(globs, strength, draws, seed)))
+
+
+def of(name: str, **more: int) -> list[CaseId]:
+    return [parse_id(text) for text in plan(name, **more)]
+
+
+# The suite
+
+
+def test_the_eight_versions_are_there() -> None:
+    assert set(VERSIONS) == {f"onnx/ReduceMean-{v}" for v in (1, 11, 13, 18)} | {
+        f"onnx/Mean-{v}" for v in (1, 6, 8, 13)
+    }
+
+
+@pytest.mark.parametrize("more", [{}, {"draws": 3}, {"seed": 9}, {"strength": 1}])
+def test_no_id_comes_twice(more: dict[str, int]) -> None:
+    ids = plan(**more)
+    assert len(set(ids)) == len(ids) > 500
+
+
+@each_version
+def test_every_version_has_valid_cases_of_every_type_of_its_constraint(name: str) -> None:
+    version = VERSIONS[name]
+    ((letter, types),) = version.signature.types.items()
+    valid = Counter(c.types for c in of(name) if c.edge is None or not version.edges[c.edge].rejected)
+    assert set(valid) == {(t,) for t in types}, letter
+    assert min(valid.values()) >= 10
+
+
+@each_version
+def test_every_edge_is_there_once_for_each_of_its_types(name: str) -> None:
+    version = VERSIONS[name]
+    planned_edges = Counter(c.edge for c in of(name) if c.edge)
+    (all_types,) = version.signature.types.values()
+    for edge in version.edges.values():
+        named = edge.settings.get("T", all_types)
+        assert isinstance(named, tuple)
+        assert planned_edges.pop(edge.id) == (1 if "type(data_0)" in edge.settings else len(named)), edge.id
+    assert not planned_edges
+
+
+def test_mean_has_the_numbers_of_inputs_and_the_shapes_that_trip_backends() -> None:
+    shapes = {c.shapes for name in ("onnx/Mean-8", "onnx/Mean-13") for c in of(name)}
+    assert {len(s) for s in shapes} >= {0, 1, 2, 3, 9, 40}
+    assert ((), (2, 3)) in shapes, "the first input is not the largest"
+    assert ((),) in shapes
+
+
+def test_reduce_mean_has_axes_in_every_form() -> None:
+    cases = of("onnx/ReduceMean-18")
+    forms = {(c.setting("axes"), c.setting("axes-from"), c.setting("dims")) for c in cases}
+    assert {axes for axes, _, _ in forms} >= {None, "none", "omitted", "0", "-1"}
+    given_axes = {(source, dims) for axes, source, dims in forms if axes not in (None, "omitted")}
+    assert given_axes == set(itertools.product((None, "graph-input"), (None, "symbolic")))
+
+
+# Covering arrays
+
+
+def combinations(version: VersionSpec, strength: int) -> Iterator[dict[str, str]]:
+    """Yield every combination of levels of so many parameters that some allowed row has."""
+    levels = {name: list(values) for name, values in version.parameters.items()}
+    for names in itertools.combinations(levels, strength):
+        for values in itertools.product(*(levels[name] for name in names)):
+            part = dict(zip(names, values, strict=True))
+            if can_be_completed(part, levels, version.exclude):
+                yield part
+
+
+def can_be_completed(
+    part: dict[str, str], levels: Mapping[str, Sequence[str]], excluded: Sequence[Mapping[str, Sequence[str]]]
+) -> bool:
+    if any(all(part.get(name) in banned for name, banned in out.items()) for out in excluded):
+        return False
+    free = next((name for name in levels if name not in part), None)
+    return free is None or any(can_be_completed({**part, free: v}, levels, excluded) for v in levels[free])
+
+
+def uncovered(version: VersionSpec, found: list[dict[str, str]], strength: int) -> tuple[list[dict[str, str]], int]:
+    covered = {
+        tuple((name, row[name]) for name in names)
+        for row in found
+        for names in itertools.combinations(version.parameters, strength)
+    }
+    wanted = [tuple(part.items()) for part in combinations(version, strength)]
+    return [dict(part) for part in wanted if part not in covered], len(wanted)
+
+
+def covering_rows(version: VersionSpec, strength: int | None) -> list[dict[str, str]]:
+    return list(rows({name: list(v) for name, v in version.parameters.items()}, version.exclude, strength))
+
+
+@each_version
+def test_every_allowed_pair_of_levels_is_covered_and_nothing_excluded_occurs(name: str) -> None:
+    version = VERSIONS[name]
+    found = covering_rows(version, 2)
+    missing, wanted = uncovered(version, found, 2)
+    assert missing == []
+    assert wanted > 150
+    for row in found:
+        assert not any(all(row[n] in banned for n, banned in out.items()) for out in version.exclude)
+
+
+@pytest.mark.parametrize("name", ["onnx/Mean-6", "onnx/ReduceMean-1"])
+def test_strength_three_covers_every_allowed_triple_with_more_rows(name: str) -> None:
+    version = VERSIONS[name]
+    missing, wanted = uncovered(version, covering_rows(version, 3), 3)
+    assert missing == []
+    assert wanted > 1000
+    assert len(plan(name, strength=3)) > len(plan(name)) > len(plan(name, strength=1))
+
+
+def test_full_strength_has_every_combination() -> None:
+    version = VERSIONS["onnx/Mean-6"]
+    sizes = [len(levels) for levels in version.parameters.values()]
+    assert len(covering_rows(version, None)) == len(set(map(str, covering_rows(version, None)))) == 3 * 5 * 4 * 2 * 12
+    assert sorted(sizes) == [2, 3, 4, 5, 12]
+    assert set(plan("onnx/Mean-6")) <= set(plan("onnx/Mean-6", strength=None))
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=5),
+    st.lists(
+        st.dictionaries(st.integers(0, 4), st.sets(st.integers(0, 3), min_size=1), min_size=1, max_size=3), max_size=4
+    ),
+    st.integers(1, 3),
+)
+def test_any_parameter_space_is_covered(sizes: list[int], bans: list[dict[int, set[int]]], strength: int) -> None:
+    levels = {f"p{i}": [f"v{j}" for j in range(size)] for i, size in enumerate(sizes)}
+    excluded = [
+        {f"p{i}": [f"v{j}" for j in sorted(banned)] for i, banned in out.items()}
+        for out in bans
+        if all(f"p{i}" in levels for i in out)
+    ]
+    found = list(rows(levels, excluded, strength))
+    for names in itertools.combinations(levels, min(strength, len(levels))):
+        for values in itertools.product(*(levels[name] for name in names)):
+            part = dict(zip(names, values, strict=True))
+            there = any(part.items() <= row.items() for row in found)
+            assert there == can_be_completed(part, levels, excluded)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[1]", b'[{"T": "no such parameter"}]', b"\xff"])
+def test_a_damaged_cache_of_rows_does_not_matter(
+    damage: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    fresh = covering_rows(VERSIONS["onnx/Mean-6"], 2)
+    (file,) = tmp_path.rglob("*.json")
+    assert json.loads(file.read_text()) == fresh
+    assert covering_rows(VERSIONS["onnx/Mean-6"], 2) == fresh
+    file.write_bytes(damage)
+    assert covering_rows(VERSIONS["onnx/Mean-6"], 2) == fresh
+
+
+def test_a_cache_that_cannot_be_written_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert covering_rows(VERSIONS["onnx/Mean-6"], 2)
+
+
+# Draws and seeds
+
+
+def test_draws_repeat_what_is_drawn_and_nothing_else() -> None:
+    once, thrice = plan("onnx/Mean-13"), set(plan("onnx/Mean-13", draws=3))
+    assert set(once) <= thrice
+    more = Counter(_without_draw(text) for text in thrice)
+    assert set(more) == set(once)
+    for text, count in more.items():
+        case = parse_id(text)
+        assert count == (1 if case.edge or case.fill in UNDRAWN else 3), text
+
+
+def _without_draw(text: str) -> str:
+    for draw in ("draw=1;", "draw=2;"):
+        text = text.replace(f"/{draw}", "/").replace(f";{draw}", ";")
+    for draw in ("draw=1", "draw=2"):
+        text = text.replace(f"/{draw}/", "/-/").replace(f";{draw}/", "/")
+    return text
+
+
+def test_a_seed_is_in_the_id_of_what_is_drawn_alone() -> None:
+    for text in plan("onnx/Mean-13", seed=4):
+        case = parse_id(text)
+        assert (case.setting("seed") == "4") == (case.fill not in UNDRAWN)
+
+
+def test_memory_does_not_grow_with_draws() -> None:
+    def peak(draws: int) -> int:
+        tracemalloc.start()
+        count = sum(1 for _ in planned(LIBRARY, Selection(("onnx/Mean-*",), draws=draws)))
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert count > 400 * draws * 0.6
+        return most
+
+    peak(1)
+    assert peak(40) < peak(1) + 500_000
+
+
+# Selections
+
+
+def globs() -> st.SearchStrategy[str]:
+    """Globs made of ids: parts replaced by wildcards, ends cut."""
+
+    def made(text: str, cuts: list[tuple[int, int, str]]) -> str:
+        for at, length, wild in cuts:
+            start = at % (len(text) + 1)
+            text = text[:start] + wild + text[start + length :]
+        return text
+
+    cut = st.tuples(st.integers(0, 80), st.integers(0, 50), st.sampled_from(["*", "?", "[a-z]", "[!x]", "[", ""]))
+    names = st.sampled_from([*plan()[::25], *VERSIONS, "onnx/*", "*"])
+    return st.builds(made, names, st.lists(cut, max_size=3))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(globs(), min_size=1, max_size=2))
+def test_a_glob_selects_what_fnmatchcase_matches(patterns: list[str]) -> None:
+    wanted = [
+        text
+        for text in plan()
+        if any(fnmatchcase(text, p) or fnmatchcase("/".join(text.split("/")[:2]), p) for p in patterns)
+    ]
+    assert list(planned(LIBRARY, Selection(tuple(patterns)))) == wanted
+
+
+def test_a_version_selects_its_cases_and_no_other_version_s() -> None:
+    assert {c.operator for c in of("onnx/ReduceMean-1")} == {"onnx/ReduceMean-1"}
+    assert {c.operator for c in of("onnx/ReduceMean-1*")} == {f"onnx/ReduceMean-{v}" for v in (1, 11, 13, 18)}
+    assert {c.operator for c in of("onnx/Reduce*")} == {f"onnx/ReduceMean-{v}" for v in (1, 11, 13, 18)}
+    assert plan("onnx/Mean-2*") == ()
+
+
+# Another process
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_the_plan_is_the_same_in_every_process(hash_seed: str) -> None:
+    script = (
+        "from opconform.generators.plan import *\n"
+        "from opconform.generators.source import GeneratedCases\n"
+        "print(*planned(GeneratedCases().library, Selection(draws=2)), sep='\\n')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert tuple(done.stdout.split()) == plan(draws=2)
