@@ -1,0 +1,226 @@
+"""The pages say what is so: their files are written, their commands run, and the output is what is printed."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from opconform.cases.results import Outcome
+from opconform.cli import main
+from opconform.generators.source import GeneratedCases
+from opconform.runners.requirements import silences
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+JUDGING = (ROOT / "docs" / "judging.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PACKAGE = ("cases", "specs", "generators", "runners", "reports", "__init__.py", "__main__.py", "cli.py")
+
+
+class Shown(NamedTuple):
+    """A command of a page and the output under it."""
+
+    command: str
+    output: str
+
+
+Act = Callable[[Path], None]
+Shell = Callable[[str], tuple[int, str]]
+
+
+def steps(page: str) -> Iterator[Shown | Act]:
+    """Yield what a reader of the page does, in order: files written, lines changed, commands run."""
+    for match in re.finditer(r"```(\w+)\n(.*?)```", page, re.DOTALL):
+        language, block = match[1], match[2]
+        if language == "console":
+            for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, _, output = part.partition("\n")
+                yield Shown(command, output)
+        elif language == "diff":
+            yield _changing(re.findall(r"`([\w/]+\.py)`", page[: match.start()])[-1], block)
+        elif named := re.match(r"# (append to )?([\w/]+\.(?:py|yaml))\n", block):
+            yield _writing(named[2], block[named.end() :], append=bool(named[1]))
+
+
+def _writing(name: str, text: str, *, append: bool) -> Act:
+    def act(folder: Path) -> None:
+        before = (folder / name).read_text(encoding="utf-8") + "\n\n" if append else ""
+        (folder / name).write_text(before + text, encoding="utf-8")
+
+    return act
+
+
+def _changing(name: str, diff: str) -> Act:
+    def act(folder: Path) -> None:
+        old, new = (re.findall(rf"^\{sign}(.*\n)", diff, re.MULTILINE) for sign in "-+")
+        text = (folder / name).read_text(encoding="utf-8")
+        assert text.count("".join(old)) == 1, f"{name} has not the lines that the page changes"
+        (folder / name).write_text(text.replace("".join(old), "".join(new)), encoding="utf-8")
+
+    return act
+
+
+def prints(shown: str, output: str) -> bool:
+    """Whether output is as shown; `…` stands for any lines where it is alone, else for any part of a line."""
+    lines = [r"(?:.*\n)*?" if s == "…" else re.escape(s).replace("…", ".*") + r"\n" for s in _lines(shown)]
+    return re.fullmatch("".join(lines), "".join(f"{line}\n" for line in _lines(output))) is not None
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.rstrip().splitlines()]
+
+
+def follow(page: str, folder: Path, shell: Shell) -> int:
+    """Do what the page says in `folder`; returns how many commands ran."""
+    ran = 0
+    for step in steps(page):
+        if not isinstance(step, Shown):
+            step(folder)
+            continue
+        code, output = shell(step.command)
+        assert prints(step.output, output), f"{step.command} printed\n{output}\nand the page shows\n{step.output}"
+        assert (code == 2) if step.output.startswith("opconform:") else code in (0, 1), f"{step.command} exits {code}"
+        ran += 1
+    return ran
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """An empty current folder, from which modules can be imported, and a terminal of 80 columns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return tmp_path
+
+
+def in_process(command: str) -> tuple[int, str]:
+    """Run `opconform` here, and Python in a process of its own."""
+    program, *arguments = shlex.split(command)
+    if program == "opconform":
+        done = CliRunner().invoke(main, arguments)
+        return done.exit_code, done.output
+    assert program == "python"
+    ran = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+def test_the_commands_and_snippets_of_the_page_on_judging_print_what_it_shows(folder) -> None:
+    assert follow(JUDGING, folder, in_process) == 7
+
+
+def test_a_required_option_fails_the_run(folder) -> None:
+    for step in steps(JUDGING):
+        if not isinstance(step, Shown):
+            step(folder)
+        elif "--require" in step.command:
+            assert in_process(step.command)[0] == 1
+            return
+    pytest.fail("the page shows no --require")
+
+
+def checkout_shell(checkout: Path, commands: Path) -> Shell:
+    """Return a shell in a copy of the checkout, with an `opconform` that is the copy's."""
+    commands.mkdir()
+    (commands / "opconform").write_text(
+        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -c "from opconform.cli import main; main()" "$@"\n'
+    )
+    (commands / "opconform").chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(checkout.parent),
+        "PYTHONUTF8": "1",
+    }
+
+    def shell(command: str) -> tuple[int, str]:
+        ran = subprocess.run(
+            command,
+            shell=True,
+            cwd=checkout,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            check=False,
+        )
+        return ran.returncode, ran.stdout
+
+    return shell
+
+
+def test_an_operator_is_added_as_contributing_says(folder) -> None:
+    checkout = folder / "opconform"
+    checkout.mkdir()
+    for name in PACKAGE:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        copy(ROOT / name, checkout / name)
+    (checkout / "specs" / "onnx" / "ReduceSum.yaml").unlink(missing_ok=True)
+    assert follow(CONTRIBUTING, checkout, checkout_shell(checkout, folder / "bin")) == 7
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """Return the cells of the tables under a heading, without their heads."""
+    section = page.split(f"\n{heading}\n", 1)[1].split("\n## ", 1)[0]
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in section.splitlines()
+        if line.startswith("| ") and not line.startswith("| ---")
+    ]
+
+
+def test_the_page_on_judging_names_every_silence_with_its_options() -> None:
+    section = JUDGING.split("\n### A narrow accumulator", 1)[0]
+    told = {
+        cells[0].strip("`"): set(re.findall(r"`([\w-]+)`", cells[1]))
+        for cells in rows(section, "## Silences")
+        if cells[0].startswith("`")
+    }
+    known = {silence: set(options) for silence, options in silences(GeneratedCases().library).items()}
+    assert told == known
+
+
+def test_the_page_on_judging_names_every_outcome() -> None:
+    told = {cells[0].strip("`") for cells in rows(JUDGING, "## Outcomes") if cells[0].startswith("`")}
+    assert told == {str(outcome) for outcome in Outcome}
+
+
+def test_every_dependency_has_its_line() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"].values()
+    listed = [
+        *project["project"]["dependencies"],
+        *project["build-system"]["requires"],
+        *(d for e in extras for d in e),
+    ]
+    names = {re.match(r"[\w.-]+", requirement)[0] for requirement in listed} - {"opconform"}
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([\w.-]+)` \|", page, re.MULTILINE)) == names
+
+
+def links() -> Iterator[tuple[Path, str]]:
+    for page in PAGES:
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if not re.match(r"[a-z]+:", target):
+                yield page, target
+
+
+@pytest.mark.parametrize(
+    ("page", "target"), list(links()), ids=lambda part: part.name if isinstance(part, Path) else part
+)
+def test_every_link_within_the_repository_leads_somewhere(page: Path, target: str) -> None:
+    name, _, anchor = target.partition("#")
+    file = page.parent / name if name else page
+    assert file.exists()
+    if anchor:
+        headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+        assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
