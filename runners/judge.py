@@ -56,11 +56,12 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """An option held against the answer: which elements it admits, and the largest error as a share of the bound."""
+    """An option held against the answer: which elements lie within its bounds, and which it does not admit."""
 
     option: Option
     shape_fits: bool
     wrong: tuple[Array, ...] = ()
+    within: tuple[Array, ...] = ()
     admits: bool = False
 
     @property
@@ -91,12 +92,7 @@ def judge_refusal(
 ) -> Verdict:
     """Return the verdict on a refusal; `mended_ran` says whether the valid sibling of an invalid case was answered."""
     if expectation.invalid:
-        if mended_ran:
-            return Verdict(
-                Outcome.PASS, {"invalid": ["rejected"]}, refusal.words, level="strict", reason=refusal.reason
-            )
-        detail = f"refused, and so was the valid case it is a damaged copy of: {refusal.words}"
-        return Verdict(Outcome.UNSUPPORTED, {"invalid": []}, detail, reason=refusal.reason)
+        return _refusal_of_invalid(refusal, mended_ran, required)
     if refusal.unsupported:
         return Verdict(Outcome.UNSUPPORTED, detail=refusal.words, reason=refusal.reason)
     admitted = [o for o in expectation.options if o.kind in ("rejected", "anything")]
@@ -109,25 +105,32 @@ def judge_refusal(
     return Verdict(Outcome.PASS, behaviour, refusal.words, level="strict", reason=refusal.reason)
 
 
+def _refusal_of_invalid(refusal: Refusal, mended_ran: bool, required: Requirements) -> Verdict:
+    if not mended_ran:
+        detail = f"refused, and so was the valid case it is a damaged copy of: {refusal.words}"
+        return Verdict(Outcome.UNSUPPORTED, {"invalid": []}, detail, reason=refusal.reason)
+    behaviour = {"invalid": ["rejected"]}
+    if required.get("invalid", "rejected") != "rejected":
+        detail = f"refused ({refusal.words}), {_required_text(required, behaviour)}"
+        return Verdict(Outcome.WRONG_VALUE, behaviour, detail, reason=refusal.reason)
+    return Verdict(Outcome.PASS, behaviour, refusal.words, level="strict", reason=refusal.reason)
+
+
 def _verdict(matches: Sequence[_Match], outputs: Sequence[Array], required: Requirements) -> Verdict:
     admitting = [m for m in matches if m.admits]
     strict = [m for m in admitting if m.option.level == "strict"]
-    passing = [m for m in strict if _meets(m.option, required)] or [
-        m for m in admitting if m.option.level == "declared"
-    ]
     behaviour = _behaviour([m.option for m in strict])
-    if passing:
-        ratio = _ratio(passing[0].option, outputs)
-        return Verdict(Outcome.PASS, behaviour, bound_ratio=ratio, level=passing[0].option.level)
+    # Strict options first: what they admit needs no declaration.
+    for match in (*strict, *(m for m in admitting if m.option.level == "declared")):
+        if _meets(match.option, required):
+            return Verdict(Outcome.PASS, behaviour, bound_ratio=_ratio(match, outputs), level=match.option.level)
     if admitting:
-        ratio = _ratio(admitting[0].option, outputs)
-        return Verdict(Outcome.WRONG_VALUE, behaviour, _required_text(required, behaviour), ratio)
+        taken = behaviour or _behaviour([m.option for m in admitting])
+        return Verdict(Outcome.WRONG_VALUE, behaviour, _required_text(required, taken), _ratio(admitting[0], outputs))
     nearest = min(matches, key=lambda m: m.wrong_count)
     if not nearest.shape_fits:
         return Verdict(Outcome.WRONG_SHAPE, detail=_shape_text(matches, outputs))
-    return Verdict(
-        Outcome.WRONG_VALUE, detail=_value_text(nearest, outputs), bound_ratio=_ratio(nearest.option, outputs)
-    )
+    return Verdict(Outcome.WRONG_VALUE, detail=_value_text(nearest, outputs), bound_ratio=_ratio(nearest, outputs))
 
 
 def _meets(option: Option, required: Requirements) -> bool:
@@ -164,7 +167,7 @@ def _match(option: Option, outputs: Sequence[Array]) -> _Match:
         admits = any(bool((a & ~w).any()) for a, w in zip(admitted, within, strict=True))
     if admits:
         admits = all(_spread_holds(*pair) for pair in pairs)
-    return _Match(option, shape_fits=True, wrong=tuple(~a for a in admitted), admits=admits)
+    return _Match(option, True, tuple(~a for a in admitted), tuple(within), admits)
 
 
 def _within(bounds: Bounds, output: Array) -> Array:
@@ -194,25 +197,34 @@ def _spread_holds(bounds: Bounds, output: Array) -> bool:
     return float(np.mean(scaled**2)) <= bounds.spread.limit
 
 
-def _ratio(option: Option, outputs: Sequence[Array]) -> float | None:
-    """Return the largest error as a share of its bound, over finite elements; None where there is none to speak of."""
+def _ratio(match: _Match, outputs: Sequence[Array]) -> float | None:
+    """Return the largest error as a share of its bound, over the finite elements that are judged by their bounds.
+
+    None where there is no such element, and where an error meets a bound of zero.
+    """
     largest = None
-    for bounds, output in zip(option.outputs, outputs, strict=False):
-        if output.dtype.kind != "f" or output.shape != bounds.shape or not output.size:
+    for bounds, output, within, wrong in zip(match.option.outputs, outputs, match.within, match.wrong, strict=False):
+        if output.dtype.kind != "f" or not output.size:
             continue
         error = np.abs(output - bounds.value)
-        ratio = 0.0
         if error.any():
+            judged = (within | wrong) & np.isfinite(error)
+            if not judged.any():
+                continue
             bound = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower)
-            ratios = np.where(error == 0, 0.0, error / bound)
-            ratio = float(np.max(np.where(np.isfinite(ratios), ratios, 0.0)))
-        largest = max(ratio, largest or 0.0)
-    return largest
+            ratios = np.where(judged & (error > 0), error / bound, 0.0)
+            largest = max(float(np.max(ratios)), largest or 0.0)
+        else:
+            largest = largest or 0.0
+    return largest if largest is not None and math.isfinite(largest) else None
 
 
 def _required_text(required: Requirements, behaviour: Mapping[str, Sequence[str]]) -> str:
     wanted = [f"{s}={a}" for s, a in required.items() if s in behaviour and a not in behaviour[s]]
     taken = [f"{s}={'|'.join(a)}" for s, a in behaviour.items() if s in required and required[s] not in a]
+    if not wanted:  # each on its own would do
+        together = ", ".join(f"{s}={a}" for s, a in required.items() if s in behaviour)
+        return f"required: {together}; the answer is admitted as each of these, but not as all at once"
     return f"required: {', '.join(wanted)}; the answer is admitted as {', '.join(taken)}"
 
 
