@@ -178,7 +178,7 @@ class _Branch:
             result: Bounded = _formula(self.reading)(inputs)
             bounds = bounds_of(result, self.rules.type)
         bounds = replace(bounds, spread=self._spread(arrays, bounds))
-        flags = result.flags & ~_NEGATIVE_ZERO if flush_input else result.flags  # a flushed zero has either sign
+        flags = self._flags(result, flush_input)
         tiny = self.rules.type.float_format.tiny
         least = np.abs(bounds.value) - result.error  # where it is below zero, zero is within the bounds anyway
         small = (least > 0) & (least < tiny)
@@ -190,6 +190,14 @@ class _Branch:
             variants = [("none", flags, applies), ("output", flags | flushing, flushes)]
         for flush, admitted, where in variants:
             yield from self._by_overflow(bounds, admitted, where, flush)
+
+    def _flags(self, result: Bounded, flush_input: bool) -> Array:
+        if flush_input:  # a flushed zero has either sign
+            return result.flags & ~_NEGATIVE_ZERO
+        if not self.reading.copies:
+            return result.flags
+        plus = (result.floats() == 0) & ((result.flags & _NEGATIVE_ZERO) == 0)
+        return result.flags | plus.astype(np.uint8) * _POSITIVE_ZERO
 
     def _by_overflow(self, bounds: Bounds, flags: Array, applies: Array, flush: str) -> Iterator[_Laned]:
         """Tell a sum that stays finite from one that overflows on the way, where that is possible."""
@@ -323,7 +331,7 @@ def _slices(option: Option, lanes: int) -> list[tuple[Bounds, ...]]:
 
 def _lane_bounds(bounds: Bounds, lanes: int) -> list[Bounds]:
     flags = bounds.flags
-    flagged = [False] * lanes if flags is None else flags.reshape(lanes, -1).any(axis=1).tolist()
+    flagged: list[bool] = [False] * lanes if flags is None else flags.reshape(lanes, -1).any(axis=1).tolist()
     spread_ = bounds.spread
     return [
         Bounds(

@@ -178,12 +178,18 @@ def _run_all(session: _Session, tables: _Tables, folder: ResultsFolder, console:
 def _results(session: _Session, backend: BackendSpec, tables: _Tables) -> Iterator[Result]:
     assignment = Assignment(backend, session.source, session.demands.required)
     ids = planned(session.source.library, session.options.selection)
-    jobs = session.options.jobs or len(os.sched_getaffinity(0))
+    jobs = session.options.jobs or _cores()
     for found in run_cases(assignment, batched(ids), jobs=min(jobs, session.total), limits=session.options.limits):
         if isinstance(found, About):
             tables.abouts[backend.name] = found
         else:
             yield found
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux alone tells
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _description(session: _Session, tables: _Tables, command: Sequence[str]) -> Mapping[str, object]:

@@ -106,7 +106,8 @@ def _element(bounds: Bounds, index: tuple[int, ...]) -> str:
     value, lower, upper = (a[index].item() for a in (bounds.value, bounds.lower, bounds.upper))
     if lower != lower:  # noqa: PLR0124 - NaN
         return "NaN"
-    text = f"{value}" if lower == upper else f"{value} in [{lower}, {upper}]"
+    # the exact value may be no number of the type; where the ends round to one, that one is meant
+    text = f"{lower} exactly" if lower == upper else f"{value} in [{lower}, {upper}]"
     names = [f.name.lower().replace("_", " ") for f in Flag if f in flags and f.name]
     extra = [n for n in names if n not in ("negative zero", "positive zero")]
     signed = [n for n in names if n in ("negative zero", "positive zero")]

@@ -19,7 +19,7 @@ from ...cases.elements import Array, FloatFormat, element_type, type_of
 from ...cases.expectation import EXCEPTIONAL, Flag
 from ...cases.model import count
 from .numbers import Float64, Numbers
-from .rounding import contains, holds, lowest_bit
+from .rounding import NO_BIT, contains, holds, lowest_bit
 from .tensors import Axes, extent, lane_axes, lane_stack
 
 _SLACK = 1 + 2.0**-20  # covers evaluating the errors in float64, and the carrier's own error
@@ -76,6 +76,15 @@ class _Parts(NamedTuple):
     finite: Array
 
 
+@dataclass
+class _Known:
+    """What has been worked out of a tensor, for every arithmetic that it is put under."""
+
+    floats: Array | None = None
+    parts: dict[Axes, _Parts] = field(default_factory=dict)
+    stacked: dict[tuple[int, ...], tuple[tuple[Array, ...], Bounded]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Arithmetic:
     """How an implementation computes: the format inside sums, that of every primitive's result, and of the output.
@@ -101,6 +110,7 @@ class Arithmetic:
             values = self.numbers.lift(array)
             zero = (array == 0) & np.signbit(array)
         exact = Bounded(self, values, np.zeros(array.shape), zero.astype(np.uint8) * _NEGATIVE_ZERO)
+        exact.remember_floats(array.astype(np.float64))
         if contains(self.storage, element_type(type_of(array)).float_format):
             return exact
         held = exact.held_by(self.storage)
@@ -133,7 +143,7 @@ class Bounded:
     ) -> None:
         self.arithmetic, self.value, self.error, self.flags = arithmetic, value, error, flags
         self.addends = addends
-        self._known: dict[object, _Parts | Bounded] = {}
+        self._known = _Known()
 
     def under(self, arithmetic: Arithmetic) -> Bounded:
         """Return the same inputs under another arithmetic that holds them; what is known of them is shared."""
@@ -157,7 +167,13 @@ class Bounded:
 
     def floats(self) -> Array:
         """Return the exact values rounded to float64."""
-        return self.arithmetic.numbers.floats(self.value)
+        if self._known.floats is None:
+            self._known.floats = self.arithmetic.numbers.floats(self.value)
+        return self._known.floats
+
+    def remember_floats(self, floats: Array) -> None:
+        """Take the float64 values that this tensor is known to have, which saves rounding them again."""
+        self._known.floats = floats
 
     def held_by(self, form: FloatFormat) -> Array:
         """Return which exact values the format represents."""
@@ -220,8 +236,8 @@ class Bounded:
 
     def _parts(self, lanes: Axes) -> _Parts:
         """Return what a sum needs to know whatever the arithmetic."""
-        known = self._known.get(lanes)
-        if isinstance(known, _Parts):
+        known = self._known.parts.get(lanes)
+        if known is not None:
             return known
         floats = self.floats()
         with np.errstate(all="ignore"):
@@ -235,12 +251,12 @@ class Bounded:
                 self.error.sum(axis=lanes, keepdims=True),
                 positive,
                 negative,
-                (np.abs(floats) / count(tuple(floats.shape[i] for i in lanes))).sum(axis=lanes, keepdims=True),
-                lowest_bit(np.where(finite, floats, 0.0)).min(axis=lanes, keepdims=True),
+                (np.abs(floats) / max(1, count(tuple(floats.shape[i] for i in lanes)))).sum(axis=lanes, keepdims=True),
+                lowest_bit(np.where(finite, floats, 0.0)).min(axis=lanes, keepdims=True, initial=NO_BIT),
                 (union & ~_SIGNED_ZERO) | (every & _SIGNED_ZERO),
                 finite.all(axis=lanes, keepdims=True),
             )
-        self._known[lanes] = parts
+        self._known.parts[lanes] = parts
         return parts
 
     def _every_order_is_exact(self, magnitude: Array, lowest: Array) -> Array:
@@ -287,10 +303,9 @@ class Bounded:
             exact = power & (self.error == 0) & quotient.held_by(storage)
             rule = f"divide by {divisor}: {1 if power else 2}·u·|y|"
             return quotient.rounded(rule, np.where(exact, 0.0, 1.0 if power else 2.0), may_overflow=False)
-        return quotient.charged(
-            f"divide by {divisor}, before or after adding up: 2·u·Σ|x|/{divisor}",
-            self._division_of_addends(self.addends, divisor, quotient.held_by(storage)),
-        )
+        shares = "u·Σ|x|/n where inexact" if power else "2·u·Σ|x|/n, and (n-1)·u·Σ|x|/n for a sum that was exact"
+        charge = self._division_of_addends(self.addends, divisor, quotient.held_by(storage))
+        return quotient.charged(f"divide by n={divisor}, before or after adding up: {shares}", charge)
 
     def _division_of_addends(self, addends: Addends, divisor: int, held: Array) -> Array:
         """Return what dividing a sum, or its addends first, may add: nothing where both are exact."""
@@ -301,6 +316,8 @@ class Bounded:
             relative = 2 * storage.roundoff * (share + self.error / divisor)
             underflow = 2 * addends.terms * self.arithmetic.underflow(storage)
         if divisor & (divisor - 1):  # an exact sum is no longer one if inexact shares are added up
+            if storage != self.arithmetic.accumulator:
+                relative = relative + storage.roundoff * share  # their sum is rounded, where an exact one was not
             adding = np.maximum((addends.terms - 1) * unit * share - self.error / divisor, 0.0)
             return adding + relative + np.where(smallest >= storage.tiny, self.arithmetic.underflow(storage), underflow)
         shares_exact = smallest >= (storage.tiny if self.arithmetic.flush else storage.eta)
@@ -374,14 +391,14 @@ class Bounded:
         """Broadcast this tensor and `others` to one shape and stack them along a new first axis."""
         every = [self, *others]
         key = tuple(id(t.value) for t in every)
-        known = self._known.get(key)
-        if isinstance(known, Bounded):
+        values, known = self._known.stacked.get(key, ((), None))
+        if known is not None and all(t.value is v for t, v in zip(every, values, strict=True)):
             return known.under(self.arithmetic)
         value = lane_stack([t.value for t in every])
         stacked = Bounded(
             self.arithmetic, value, lane_stack([t.error for t in every]), lane_stack([t.flags for t in every])
         )
-        self._known[key] = stacked
+        self._known.stacked[key] = tuple(t.value for t in every), stacked  # kept, so that their ids stay theirs
         return stacked
 
 

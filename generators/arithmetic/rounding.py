@@ -6,7 +6,8 @@ import numpy as np
 
 from ...cases.elements import Array, FloatFormat, element_type
 
-_NO_BIT = 5000  # a lowest set bit above every real one, for zeros
+NO_BIT = 5000
+"""A lowest set bit above every real one, for zeros."""
 
 
 def formats() -> dict[str, FloatFormat]:
@@ -29,7 +30,7 @@ def lowest_bit(values: Array) -> Array:
     mantissa, exponent = np.frexp(values)
     whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
     lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1
-    return np.asarray(np.where(whole == 0, _NO_BIT, exponent - 53 + lowest))
+    return np.asarray(np.where(whole == 0, NO_BIT, exponent - 53 + lowest))
 
 
 def holds(form: FloatFormat, values: Array) -> Array:
