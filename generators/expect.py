@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -99,13 +100,12 @@ def _integer_options(reading: Reading, arrays: Sequence[Array], rules: Rules) ->
     formula = _formula(reading)
     roundings = rules.silences.get("integer-rounding", ("truncate",))
     overflows = rules.silences.get("integer-overflow", OVERFLOWS[:1])
-    found = {
-        (overflow, rounding): np.asarray(
-            formula([IntegerArithmetic(rules.type, rounding, overflow).lift(a) for a in arrays]).value
-        ).astype(rules.type.dtype)
-        for overflow in overflows
-        for rounding in roundings
-    }
+    inputs = [IntegerArithmetic(rules.type).lift(a) for a in arrays]
+    found = {}
+    for overflow, rounding in itertools.product(overflows, roundings):
+        arithmetic = IntegerArithmetic(rules.type, rounding, overflow)
+        result = formula([x.under(arithmetic) for x in inputs]).value
+        found[overflow, rounding] = np.asarray(result).astype(rules.type.dtype)
     rounds = _differ([[found[o, r] for r in roundings] for o in overflows])
     leaves = _differ([[found[o, r] for o in overflows] for r in roundings])
     for (overflow, rounding), value in found.items():
@@ -193,11 +193,11 @@ class _Branch:
 
     def _flags(self, result: Bounded, flush_input: bool) -> Array:
         if flush_input:  # a flushed zero has either sign
-            return result.flags & ~_NEGATIVE_ZERO
+            return np.asarray(result.flags & ~_NEGATIVE_ZERO)
         if not self.reading.copies:
             return result.flags
         plus = (result.floats() == 0) & ((result.flags & _NEGATIVE_ZERO) == 0)
-        return result.flags | plus.astype(np.uint8) * _POSITIVE_ZERO
+        return np.asarray(result.flags | plus.astype(np.uint8) * _POSITIVE_ZERO)
 
     def _by_overflow(self, bounds: Bounds, flags: Array, applies: Array, flush: str) -> Iterator[_Laned]:
         """Tell a sum that stays finite from one that overflows on the way, where that is possible."""
@@ -265,6 +265,9 @@ def bounds_of(result: Bounded, element: ElementType) -> Bounds:
             lower, upper = numbers.floats(result.value - error), numbers.floats(result.value + error)
         if result.arithmetic.storage != form:
             lower, upper = nearest(form, lower), nearest(form, upper)
+        unknown = np.isnan(value)
+        if unknown.any():  # one NaN for all, whatever its payload: digests depend on the bytes
+            value, lower, upper = (np.where(unknown, np.nan, a) for a in (value, lower, upper))
     return Bounds(element.name, value, lower, upper, result.flags)
 
 
@@ -331,7 +334,7 @@ def _slices(option: Option, lanes: int) -> list[tuple[Bounds, ...]]:
 
 def _lane_bounds(bounds: Bounds, lanes: int) -> list[Bounds]:
     flags = bounds.flags
-    flagged: list[bool] = [False] * lanes if flags is None else flags.reshape(lanes, -1).any(axis=1).tolist()
+    flagged = np.zeros(lanes, bool) if flags is None else np.asarray(flags.reshape(lanes, -1).any(axis=1))
     spread_ = bounds.spread
     return [
         Bounds(

@@ -254,7 +254,7 @@ class Bounded:
                 (np.abs(floats) / max(1, count(tuple(floats.shape[i] for i in lanes)))).sum(axis=lanes, keepdims=True),
                 lowest_bit(np.where(finite, floats, 0.0)).min(axis=lanes, keepdims=True, initial=NO_BIT),
                 (union & ~_SIGNED_ZERO) | (every & _SIGNED_ZERO),
-                finite.all(axis=lanes, keepdims=True),
+                np.asarray(finite.all(axis=lanes, keepdims=True)),
             )
         self._known.parts[lanes] = parts
         return parts

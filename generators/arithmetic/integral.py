@@ -51,16 +51,24 @@ class IntegerArithmetic:
 
     def lift(self, array: Array) -> Integral:
         """Take inputs of shape (lanes, ...), into 64 bits where sums fit and Python's integers where not."""
-        return Integral(self, array.astype(np.int64 if self.type.bits <= 32 else object))
+        largest = max(abs(int(array.max(initial=0))), abs(int(array.min(initial=0))))
+        return Integral(self, array.astype(np.int64 if largest * array.size < 1 << 62 else object))
 
 
 class Integral:
     """A tensor of whole numbers, lanes first, int64 or Python's integers."""
 
-    __slots__ = ("arithmetic", "value")
+    __slots__ = ("_sums", "arithmetic", "value")
 
     def __init__(self, arithmetic: IntegerArithmetic, value: Array) -> None:
         self.arithmetic, self.value = arithmetic, value
+        self._sums: dict[tuple[Axes, bool], Array] = {}
+
+    def under(self, arithmetic: IntegerArithmetic) -> Integral:
+        """Return the same inputs under another arithmetic; the sums that are known of them are shared."""
+        same = Integral(arithmetic, self.value)
+        same._sums = self._sums
+        return same
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -71,8 +79,12 @@ class Integral:
         """Add up along `axes`; a sum that does not fit the type is kept, wraps or saturates."""
         if extent(self, axes) == 1 and keepdims:
             return self
-        total = np.asarray(self.value.sum(axis=lane_axes(axes), keepdims=keepdims))
+        total = self._sums.get((axes, keepdims))
+        if total is None:
+            total = self._sums[axes, keepdims] = np.asarray(self.value.sum(axis=lane_axes(axes), keepdims=keepdims))
         low, high = self.arithmetic.type.smallest, self.arithmetic.type.largest
+        if low <= int(total.min(initial=0)) and int(total.max(initial=0)) <= high:
+            return Integral(self.arithmetic, total)
         if self.arithmetic.overflow == "wraps":
             total = (total - low) % (high - low + 1) + low
         elif self.arithmetic.overflow == "saturates":
