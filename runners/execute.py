@@ -93,8 +93,8 @@ class Worker:
             verdict, shared = self._verdict(case, begin)
             if shared and verdict.outcome in _CONFIRMED:
                 verdict = self._confirmed(case, verdict, begin)
-        except NotInstalled:
-            raise
+        except NotInstalled as error:  # nothing was put to the backend
+            return Result(case.id, self.name, Outcome.RUNNER_ERROR, detail=str(error))
         except Exception:  # the judge or the source failed, not the backend
             return self._ours(case.id)
         seconds = time.perf_counter() - started
@@ -165,6 +165,8 @@ class Worker:
             return _Prepared(None, Refusal(words, unsupported=True, reason="other"))
         try:
             return _Prepared(self.runner.prepare(program))
+        except NotInstalled:
+            raise
         except Exception as error:
             return _Prepared(None, self._refusal(error))
 
@@ -176,6 +178,8 @@ class Worker:
         prepared.runs += 1
         try:
             return [np.asarray(output) for output in prepared.executable.run(case.inputs)]
+        except NotInstalled:
+            raise
         except Exception as error:
             return self._refusal(error)
 

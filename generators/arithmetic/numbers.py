@@ -84,8 +84,9 @@ class Multiprecision:
         return local
 
     def lift(self, array: Array) -> Array:
-        """Widen, which is exact."""
-        return self._map(gmpy2.mpfr, array.astype(np.float64).astype(object))
+        """Widen, which is exact; equal numbers are made once, since making one costs microseconds."""
+        numbers, places = np.unique(array.astype(np.float64), return_inverse=True)
+        return np.asarray(self._map(gmpy2.mpfr, numbers.astype(object))[places]).reshape(array.shape)
 
     def floats(self, values: Array) -> Array:
         """Round to nearest float64."""
