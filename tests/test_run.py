@@ -1,0 +1,541 @@
+"""`opconform run` from the command line to the results folder, with backends that go wrong in every way."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+from opconform.cases.results import Result
+from opconform.cli import main
+from opconform.specs.loader import default_root
+
+TESTS = Path(__file__).parent
+V13 = "onnx/ReduceMean-13"
+INT32 = ("--select", f"{V13}/int32/*")
+FRACTION = f"{V13}/int32/2x2/axes=1/halves/fraction"
+"""What the fakes stumble over."""
+KEYS = (
+    *("case", "backend", "outcome", "behaviour", "reason", "detail", "bound_ratio", "level", "clauses"),
+    *("case_digest", "expectation_digest", "seconds"),
+)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run left behind."""
+
+    code: int
+    output: str
+    folder: Path
+
+    @property
+    def results(self) -> dict[str, dict[str, Any]]:
+        return {r["case"]: r for r in self.lines}
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        text = (self.folder / "results.jsonl").read_text()
+        return [json.loads(line, parse_constant=_no_constant) for line in text.splitlines()]
+
+    @property
+    def about(self) -> Any:
+        return json.loads((self.folder / "run.json").read_text(), parse_constant=_no_constant)
+
+    @property
+    def figures(self) -> Any:
+        return self.about["figures"]["overall"]
+
+    def outcomes(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for case, result in self.results.items():
+            found.setdefault(result["outcome"], set()).add(case)
+        return found
+
+    def junit(self) -> ET.Element:
+        return ET.parse(self.folder / "junit.xml").getroot()
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Any:
+    """Run the command line in this process; workers are processes all the same."""
+
+    def started(*arguments: object, out: str = "out") -> Ran:
+        folder = tmp_path / out
+        words = ["run", *(f"python:fakes.backends:{a[1:]}" if str(a).startswith("@") else str(a) for a in arguments)]
+        done = CliRunner().invoke(main, [*words, "--out", str(folder)], catch_exceptions=False)
+        assert "Traceback" not in done.output
+        return Ran(done.exit_code, done.output, folder)
+
+    return started
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    file = folder / name
+    file.write_text(text)
+    return file
+
+
+# A run that conforms
+
+
+def test_a_right_backend_conforms_and_leaves_a_whole_results_folder(run: Any) -> None:
+    ran = run("@Right", *INT32, "--seed", 3, "--require", "invalid=rejected", "--jobs", 2)
+    assert ran.code == 0, ran.output
+    assert sorted(p.name for p in ran.folder.iterdir()) == ["junit.xml", "results.jsonl", "run.json"]
+    assert set(ran.outcomes()) == {"pass"}
+    assert tuple(f.name for f in fields(Result)) == KEYS
+    for line in ran.lines:
+        assert tuple(line) == KEYS
+        assert line["backend"] == "python:fakes.backends:Right"
+        assert (line["outcome"], line["level"]) == ("pass", "strict")
+        assert line["clauses"]
+        assert re.fullmatch("[0-9a-f]{64}", line["case_digest"])
+        assert re.fullmatch("[0-9a-f]{64}", line["expectation_digest"])
+        assert line["seconds"] >= 0
+    assert ran.results[FRACTION]["behaviour"] == {"integer-rounding": ["truncate"]}
+    assert all(r["behaviour"] == {"invalid": ["rejected"]} for c, r in ran.results.items() if "/axis-too-" in c)
+
+
+def test_run_json_says_all_that_decides_the_results(run: Any) -> None:
+    ran = run("@Right", *INT32, "--seed", 3, "--draws", 2, "--strength", 1, "--require", "invalid=rejected")
+    about = ran.about
+    assert (about["seed"], about["draws"], about["strength"]) == (3, 2, 1)
+    assert about["selection"] == [f"{V13}/int32/*"]
+    assert about["required"] == {"invalid": "rejected"}
+    assert about["command"][0] == "opconform"
+    assert about["backends"]["python:fakes.backends:Right"]["version"] == "1.0"
+    assert re.fullmatch("[0-9a-f]{64}", about["suite"]["digest"])
+    assert about["suite"]["version"]
+    assert about["machine"]["python"]
+    assert about["machine"]["libraries"]["numpy"]
+    assert (about["status"], about["exit_code"]) == ("finished", 0)
+    assert (about["profile"], about["arithmetic"], about["waivers"]) == (None, None, None)
+    figures = ran.figures
+    assert figures["cases"] == len(ran.lines)
+    assert figures["judged"] + figures["put"] == figures["cases"]
+    assert (figures["correctness"], figures["support"], figures["refusal"]) == (1, 1, 1)
+
+
+def test_junit_has_every_case_and_is_also_written_where_asked(run: Any, tmp_path: Path) -> None:
+    ran = run("@WrongOnUint32", "--select", f"{V13}/*int32/*/axes-*", "--junit", tmp_path / "j.xml")
+    assert (tmp_path / "j.xml").read_bytes() == (ran.folder / "junit.xml").read_bytes()
+    cases = {c.get("name"): c for c in ran.junit().iter("testcase")}
+    assert set(cases) == set(ran.results)
+    failed = {name for name, case in cases.items() if case.find("failure") is not None}
+    assert failed == {c for c in cases if c and "/uint32/" in c} != set(cases)
+
+
+def test_jobs_change_nothing_but_the_order(run: Any) -> None:
+    def told(ran: Ran) -> list[str]:
+        return sorted(json.dumps({**r, "seconds": None}) for r in ran.lines)
+
+    select = ("--select", "onnx/Mean-8/*", "--seed", 1)
+    assert told(run("@Right", *select, "--jobs", 1, out="one")) == told(run("@Right", *select, "--jobs", 2, out="two"))
+
+
+def test_several_backends_are_run_one_after_the_other(run: Any) -> None:
+    ran = run("@Right", "@WrongOnUint32", "@Right", "--select", f"{V13}/uint32/*/axes-*")
+    counts = {name: ran.about["figures"]["backends"][name]["outcomes"] for name in ran.about["figures"]["backends"]}
+    number = len(ran.lines) // 2
+    assert counts == {
+        "python:fakes.backends:Right": {"pass": number},
+        "python:fakes.backends:WrongOnUint32": {"wrong-value": number},
+    }
+    assert ran.code == 1
+
+
+# What a backend does wrong
+
+
+def test_a_crash_and_a_hang_cost_one_case_each(run: Any) -> None:
+    crashed = run("@Crashes", *INT32, out="crashes")
+    assert crashed.outcomes()["crash"] == {FRACTION}
+    assert set(crashed.outcomes()) == {"crash", "pass"}
+    assert crashed.code == 1
+    detail = crashed.results[FRACTION]["detail"]
+    assert "signal SIGSEGV" in detail
+    assert "while running" in detail
+    assert "about to fall" in detail
+    assert crashed.results[FRACTION]["clauses"]
+    assert crashed.results[FRACTION]["case_digest"]
+
+    hung = run("@Hangs", *INT32, "--timeout", "0.7", out="hangs")
+    assert hung.outcomes()["timeout"] == {FRACTION}
+    assert set(hung.outcomes()) == {"timeout", "pass"}
+    assert hung.code == 1
+    assert len(hung.results) == len(crashed.results)
+
+
+def test_a_crash_while_preparing_is_told_as_such(run: Any) -> None:
+    ran = run("@CrashesInPrepare", "--select", FRACTION, "--select", f"{V13}/int32/*/axes-*")
+    assert ran.outcomes()["crash"] == {FRACTION}
+    assert "signal SIGABRT" in ran.results[FRACTION]["detail"]
+    assert "while preparing" in ran.results[FRACTION]["detail"]
+
+
+def test_wrong_answers_are_told_apart(run: Any) -> None:
+    select = ("--select", f"{V13}/float32/*/axes-*", "--select", f"{V13}/uint32/*/axes-*")
+    ran = run("@WrongShape", "@WrongType", "@WrongOnUint32", "@ReturnsNothing", *select)
+    found: dict[str, set[str]] = {}
+    for line in ran.lines:
+        name = line["backend"].rpartition(":")[2]
+        found.setdefault(f"{name} {line['case'].split('/')[2]}", set()).add(line["outcome"])
+    assert found == {
+        "WrongShape float32": {"wrong-shape"},
+        "WrongShape uint32": {"wrong-shape"},
+        "WrongType float32": {"wrong-dtype"},
+        "WrongType uint32": {"wrong-dtype"},
+        "WrongOnUint32 float32": {"pass"},
+        "WrongOnUint32 uint32": {"wrong-value"},
+        "ReturnsNothing float32": {"error"},
+        "ReturnsNothing uint32": {"error"},
+    }
+    assert ran.code == 1
+    wrong = next(r for r in ran.lines if r["outcome"] == "wrong-value")
+    assert re.search(r"element \[0, 0, 0\]: got \d+, want \d+ exactly", wrong["detail"])
+    assert f"opconform show --script '{wrong['case']}'" in ran.output
+    assert wrong["detail"] in ran.output
+
+
+def test_errors_of_valid_programs_fail_and_memory_is_told(run: Any) -> None:
+    ran = run("@Raises", *INT32)
+    assert ran.results[FRACTION]["outcome"] == "error"
+    assert ran.results[FRACTION]["detail"] == "RuntimeError: kernel launch failed"
+    out_of_memory = [r for c, r in ran.results.items() if c.split("/")[3] == "7"]
+    assert {(r["outcome"], r["reason"]) for r in out_of_memory} == {("error", "memory")}
+    assert ran.code == 1
+
+
+def test_answers_to_invalid_inputs_fail_only_on_demand(run: Any) -> None:
+    free = run("@AnswersInvalid", *INT32, out="free")
+    assert free.code == 0
+    accepted = free.outcomes()["accepted-invalid"]
+    assert {case.split("/")[-1] for case in accepted} == {
+        "unknown-attribute",
+        "axis-too-large",
+        "axis-too-small",
+        "rank-0-axis",
+    }
+    demanded = run("@AnswersInvalid", *INT32, "--require", "invalid=rejected", out="demanded")
+    assert demanded.code == 1
+    assert demanded.outcomes()["accepted-invalid"] == accepted
+    assert demanded.figures["correctness"] == 1, "it stays outside correctness"
+
+
+def test_what_only_a_used_program_does_wrong_is_told_as_leaking_state(run: Any) -> None:
+    ran = run(
+        "@LeaksState",
+        "--select",
+        "onnx/Mean-13/float32/*/sevenths",
+        "--select",
+        "onnx/Mean-13/float32/*/uniform",
+        "--draws",
+        3,
+    )
+    assert ran.code == 1
+    wrong = ran.outcomes()["wrong-value"]
+    assert wrong
+    assert all("state leaks between runs" in ran.results[case]["detail"] for case in wrong)
+    assert all("draw=" in case or "dims=symbolic" in case for case in wrong), "the first run of each program is right"
+
+
+def test_control_characters_of_a_backend_reach_no_terminal_and_no_file(run: Any) -> None:
+    ran = run("@PrintsControlCharacters", *INT32)
+    assert ran.outcomes()["error"] == {FRACTION}
+    assert not set(ran.output) & {"\x1b", "\x00", "\x07", "\u2028"}
+    assert "red" in ran.output
+    (case,) = [c for c in ran.junit().iter("testcase") if c.get("name") == FRACTION]
+    assert case.find("failure") is not None
+    assert len((ran.folder / "results.jsonl").read_bytes().split(b"\n")) == len(ran.lines) + 1
+
+
+# What a backend does not implement
+
+
+def test_unsupported_is_outside_correctness(run: Any) -> None:
+    ran = run("@RefusesTypes", "--select", "onnx/Mean-6/float*/*")
+    assert ran.code == 0
+    assert all("/float16/" in case for case in ran.outcomes()["unsupported"])
+    valid = [r for r in ran.lines if r["outcome"] == "unsupported" and "invalid" not in r["behaviour"]]
+    assert {(r["reason"], r["detail"]) for r in valid} == {("type", "no kernel for float16")}
+    assert ran.figures["correctness"] == 1
+    assert 0.2 < ran.figures["support"] < 0.8
+
+
+@pytest.mark.parametrize(
+    ("backend", "words"), [("RefusesEverything", "not implemented"), ("OtherStandard", "openvino")]
+)
+def test_a_run_that_judged_nothing_is_no_success(run: Any, backend: str, words: str) -> None:
+    ran = run(f"@{backend}", *INT32)
+    assert ran.code == 2
+    assert set(ran.outcomes()) == {"unsupported"}
+    assert all(words in r["detail"] for r in ran.lines)
+    assert "nothing" in ran.output
+
+
+def test_a_failure_of_our_side_exits_3_whatever_else_fails(run: Any) -> None:
+    ran = run(
+        "@LosesItsLibrary",
+        "@WrongOnUint32",
+        "--select",
+        f"{V13}/*int32/*/fraction*",
+        "--select",
+        f"{V13}/*int32/*/axes-*",
+    )
+    assert ran.code == 3
+    ours = [r for r in ran.lines if r["outcome"] == "runner-error"]
+    assert {r["backend"] for r in ours} == {"python:fakes.backends:LosesItsLibrary"}
+    assert {"/fraction" in r["case"] for r in ours} == {True}
+
+
+NO_RUNNERS = {
+    "FailsToStart": r"calling fakes.backends:FailsToStart\(\) failed: .*backends.py:\d+: OSError: no device found",
+    "NoVersion": "NoVersion is no runner: no method 'version'",
+    "Rigth": "fakes.backends has no 'Rigth'; did you mean 'Right'",
+    "ONE": "expected a class or a function",
+}
+
+
+@pytest.mark.parametrize("name", NO_RUNNERS)
+def test_a_class_that_is_no_runner_is_refused_with_the_reason(run: Any, name: str) -> None:
+    ran = run(f"@{name}", *INT32)
+    assert ran.code == 2
+    assert re.search(NO_RUNNERS[name], ran.output.replace("\n", " "))
+
+
+def test_a_module_that_fails_to_import_is_named_with_the_line(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "broken_backend.py", "import math\n\nraise RuntimeError('no licence')\n")
+    for name, words in (
+        ("broken_backend", r"broken_backend\.py:3: RuntimeError: no licence"),
+        ("nowhere_at_all", "no module is called 'nowhere_at_all'"),
+    ):
+        ran = run(f"python:{name}:Backend", *INT32, out=f"out-{name}")
+        assert ran.code == 2
+        assert re.search(words, ran.output.replace("\n", " "))
+
+
+# Silences, declarations, profiles
+
+
+def test_a_narrow_accumulator_is_shown_and_fails_only_where_a_wide_one_is_required(run: Any) -> None:
+    select = ("--select", f"{V13}/float16/*/longer-than-16-bits")
+    shown = run("@Narrow", *select, out="shown")
+    assert shown.code == 0
+    (result,) = shown.lines
+    assert "wide" not in result["behaviour"]["accumulator"]
+    required = run("@Narrow", *select, "--require", "accumulator=wide", out="required")
+    assert required.code == 1
+    (result,) = required.lines
+    assert result["outcome"] == "wrong-value"
+    assert "required: accumulator=wide" in result["detail"]
+    assert run("@Right", *select, "--require", "accumulator=wide", out="right").code == 0
+
+
+def test_a_flush_to_zero_declaration_makes_a_second_column(run: Any, tmp_path: Path) -> None:
+    file = written(tmp_path, "ftz.yaml", "float16: {flush: [input, output]}\n")
+    select = ("--select", "onnx/Mean-6/float16/*/mixed", "--draws", 20)
+    strict = run("@Flushes", *select, out="strict")
+    assert strict.code == 1
+    failing = strict.outcomes()["wrong-value"]
+    declared = run("@Flushes", *select, "--arithmetic", file, out="declared")
+    assert declared.code == 0, declared.output
+    assert {c for c, r in declared.results.items() if r["level"] == "declared"} == failing
+    assert declared.figures["correctness"] == strict.figures["correctness"] < 1
+    assert declared.figures["declared_correctness"] == 1
+    assert re.fullmatch("[0-9a-f]{64}", declared.about["arithmetic"]["digest"])
+    right = run("@Right", *select, "--arithmetic", file, out="right")
+    assert {r["level"] for r in right.lines} == {"strict"}
+
+
+def test_float64_computed_in_float32_passes_only_as_declared(run: Any, tmp_path: Path) -> None:
+    file = written(tmp_path, "narrow.yaml", "float64: {compute: float32}\n")
+    select = ("--select", "onnx/Mean-6/float64/*/mixed", "--select", "onnx/Mean-6/float64/*/ramp")
+    assert run("@DoubleAsFloat", *select, out="strict").code == 1
+    ran = run("@DoubleAsFloat", *select, "--arithmetic", file, out="declared")
+    assert ran.code == 0
+    assert {r["level"] for r in ran.lines} == {"strict", "declared"}
+
+
+def test_a_profile_makes_missing_support_a_failure_inside_it(run: Any, tmp_path: Path) -> None:
+    def with_types(types: str) -> Ran:
+        text = f"name: edge\nversion: '2'\noperators:\n  onnx/Mean: {{versions: [6], types: [{types}]}}\n"
+        file = written(tmp_path, f"{len(types)}.yaml", text)
+        return run("@RefusesTypes", "--select", "onnx/Mean-6/float*/*", "--profile", file, out=f"out{len(types)}")
+
+    inside = with_types("float16, float32")
+    assert inside.code == 1
+    assert inside.about["profile"]["name"] == "edge"
+    assert re.fullmatch("[0-9a-f]{64}", inside.about["profile"]["digest"])
+    assert inside.figures["correctness"] == 1, "what is missing is not incorrect"
+    outside = with_types("float32")
+    assert outside.code == 0
+    assert outside.outcomes() == inside.outcomes()
+
+
+# Disputes
+
+
+def specs_with(folder: Path, old: str, new: str) -> Path:
+    """Return a copy of the spec files in which ReduceMean's has one text for another."""
+    root = folder / "specs"
+    shutil.copytree(default_root() / "onnx", root / "onnx")
+    file = root / "onnx" / "ReduceMean.yaml"
+    text = file.read_text()
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
+    return root
+
+
+UNSORTED = ("--select", f"{V13}/uint32/*/axes-unsorted", "--select", FRACTION)
+
+
+def test_a_disputed_clause_is_suspended_from_correctness_and_shown(run: Any, tmp_path: Path) -> None:
+    assert run("@WrongOnUint32", *UNSORTED, out="settled").code == 1
+    specs = specs_with(
+        tmp_path,
+        "status: inferred                  # the text speaks of the axes along which to reduce, as a set",
+        "status: disputed\n    upstream: https://example.org/issues/7",
+    )
+    ran = run("@WrongOnUint32", *UNSORTED, "--specs", specs, out="disputed")
+    assert ran.code == 0, ran.output
+    assert ran.about["disputed"] == {"onnx/ReduceMean#axes-order": "https://example.org/issues/7"}
+    assert (ran.figures["suspended"], ran.figures["judged"], ran.figures["correctness"]) == (1, 1, 1)
+    assert "https://example.org/issues/7" in ran.output
+    assert set(ran.outcomes()) == {"wrong-value", "pass"}, "the outcome itself is kept"
+    assert ran.about["suite"]["digest"] != run("@Right", *UNSORTED, out="right").about["suite"]["digest"]
+
+
+def test_an_erratum_suspends_what_it_affects(run: Any, tmp_path: Path) -> None:
+    text = (
+        "- id: E1\n  affects: onnx/ReduceMean-13/uint32/*\n  decision: two readings\n"
+        "  link: https://example.org/issues/8\n  since: '0.1.0'\n"
+    )
+    ran = run("@WrongOnUint32", *UNSORTED, "--errata", written(tmp_path, "errata.yaml", text))
+    assert ran.code == 0, ran.output
+    assert ran.about["errata"]["ids"] == ["E1"]
+    assert ran.about["figures"]["suspended"] == {"erratum E1": 1}
+    skipped = [c for c in ran.junit().iter("testcase") if c.find("skipped") is not None]
+    assert [c.get("name") for c in skipped] == [c for c in ran.results if "/uint32/" in c]
+
+
+# Waivers
+
+
+def waiver(case: str, outcome: str = "wrong-value", expires: str = "2999-01-01", **more: str) -> str:
+    lines = {"case": f"'{case}'", "outcome": outcome, "reason": "known", "link": "https://example.org/9"}
+    return (
+        "- " + "\n  ".join(f"{k}: {v}" for k, v in {**lines, "owner": "me", "expires": expires, **more}.items()) + "\n"
+    )
+
+
+WRONG = f"{V13}/uint32/3x2x2/axes=2,0/ramp/axes-unsorted"
+
+
+def test_a_true_waiver_makes_a_run_pass_and_keeps_what_failed(run: Any, tmp_path: Path) -> None:
+    file = written(tmp_path, "waivers.yaml", waiver(f"{V13}/uint32/*"))
+    ran = run("@WrongOnUint32", *UNSORTED, "--waivers", file)
+    assert ran.code == 0, ran.output
+    assert ran.about["waiver_problems"] == []
+    assert re.fullmatch("[0-9a-f]{64}", ran.about["waivers"]["digest"])
+    assert ran.outcomes()["waived"] == {WRONG}
+    assert ran.results[WRONG]["detail"].startswith("wrong-value, waived by")
+    assert ran.figures["correctness"] == 0.5, "a waived case is judged, and has not passed"
+
+
+UNTRUE = {
+    "expired on 2020-01-01": waiver(f"{V13}/uint32/*/axes-unsorted", expires="2020-01-01"),
+    "stale: nothing that it names failed": waiver(FRACTION),
+    "waives crash, but .* failed with wrong-value": waiver(f"{V13}/uint32/*/axes-mixed", "crash"),
+    "waives wrong-value whose detail has 'got -1'": waiver(f"{V13}/uint32/*/axis-twice", detail="got -1"),
+}
+
+
+def test_waivers_that_no_longer_tell_the_truth_fail_a_run_each_with_its_reason(run: Any, tmp_path: Path) -> None:
+    file = written(tmp_path, "waivers.yaml", "".join(UNTRUE.values()))
+    more = [word for name in ("axes-mixed", "axis-twice") for word in ("--select", f"{V13}/uint32/*/{name}")]
+    ran = run("@WrongOnUint32", *UNSORTED, *more, "--waivers", file)
+    assert ran.code == 1
+    assert "waived" not in ran.outcomes()
+    problems = ran.about["waiver_problems"]
+    assert len(problems) == len(UNTRUE)
+    for words, problem, line in zip(UNTRUE, problems, (1, 7, 13, 19), strict=True):
+        assert re.search(rf"waivers.yaml:{line}: {words}", problem)
+    assert ran.output.count("waivers.yaml:") == len(UNTRUE)
+
+
+def test_a_stale_waiver_fails_a_run_in_which_all_is_right(run: Any, tmp_path: Path) -> None:
+    ran = run("@Right", "--select", FRACTION, "--waivers", written(tmp_path, "waivers.yaml", waiver(FRACTION)))
+    assert ran.code == 1
+    assert set(ran.outcomes()) == {"pass"}
+
+
+# Interruption
+
+
+def test_an_interrupt_keeps_and_reports_what_was_judged(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ["run", "python:fakes.backends:Slow", "--select", f"{V13}/int32/*", "--out", str(out), "--jobs", "2"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "opconform", *arguments],
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        wait_until(lambda: lines_of(out / "results.jsonl") >= 2)
+        workers = children(process.pid)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == ""
+    assert workers
+    wait_until(lambda: not any(Path(f"/proc/{pid}/cmdline").exists() and alive(pid) for pid in workers))
+    ran = Ran(130, output, out)
+    assert (ran.about["status"], ran.about["exit_code"]) == ("interrupted", 130)
+    assert 2 <= len(ran.lines) < 20
+    assert ran.figures["cases"] == len(ran.lines) == len(list(ran.junit().iter("testcase")))
+    assert f"{len(ran.lines)} results" in output
+    assert "interrupted" in output
+
+
+def lines_of(file: Path) -> int:
+    return file.read_bytes().count(b"\n") if file.exists() else 0
+
+
+def wait_until(holds: Any) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def children(parent: int) -> set[int]:
+    return {int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()}
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
