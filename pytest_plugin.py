@@ -60,7 +60,8 @@ class _Suite:
         """Add one item a case."""
         from .cases.errors import OpconformError  # noqa: PLC0415 - only where the option is given
         from .cases.runner import NotInstalled  # noqa: PLC0415
-        from .generators.plan import Selection, planned  # noqa: PLC0415
+        from .generators.plan import Selection  # noqa: PLC0415
+        from .generators.select import selected  # noqa: PLC0415
 
         option = self._config.getoption
         selection = Selection(
@@ -68,7 +69,7 @@ class _Suite:
         )
         try:
             self._prepare()
-            ids = list(planned(self._source.library, selection))
+            ids = list(selected(self._source, selection))
         except (OpconformError, NotInstalled) as error:
             raise pytest.UsageError(f"opconform: {error}") from None
         if not ids:
@@ -187,9 +188,11 @@ class _Failure(Exception):  # noqa: N818 - pytest shows its text, not its name
     """A case that failed."""
 
     def __init__(self, result: Result) -> None:
+        from .reports.text import reproduce_line  # noqa: PLC0415
+
         lines = [f"{result.outcome}  {result.case}  on {result.backend}", f"  {result.detail or ''}"]
         lines += [f"  clause {clause}" for clause in result.clauses]
-        lines.append(f"  reproduce: opconform show --script '{result.case}' | python")
+        lines.append(f"  reproduce: {reproduce_line(result)}")
         super().__init__("\n".join(lines))
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ..cases.errors import OpconformError
 from ..cases.ids import parse_id
-from ..generators.plan import Selection, planned
+from ..generators.plan import Selection
+from ..generators.select import selected
 from ..generators.source import GeneratedCases
 from ..runners.registry import known_backends
 
@@ -24,7 +25,7 @@ def listed(what: str, specs: Path | None, selection: Selection, *, as_json: bool
 
 def _cases(source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:
     empty = True
-    for text in planned(source.library, selection):
+    for text in selected(source, selection):
         empty = False
         yield json.dumps(_parts(text)) if as_json else text
     if empty:
@@ -47,7 +48,7 @@ def _parts(text: str) -> dict[str, object]:
 
 
 def _operators(source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:
-    counts = Counter(text.split("/", 2)[0] + "/" + text.split("/", 2)[1] for text in planned(source.library, selection))
+    counts = Counter(text.split("/", 2)[0] + "/" + text.split("/", 2)[1] for text in selected(source, selection))
     if not counts:
         raise OpconformError(f"{', '.join(selection.globs)} selects no case")
     for operator in source.library.operators():

@@ -15,7 +15,8 @@ from rich.console import Console
 from ..cases.declared import Declaration
 from ..cases.errors import OpconformError
 from ..cases.results import Result
-from ..generators.plan import Selection, planned
+from ..generators.plan import Selection
+from ..generators.select import selected
 from ..generators.source import GeneratedCases
 from ..runners.declaration import load_declaration
 from ..runners.demands import Demands
@@ -151,7 +152,7 @@ def _opened(options: RunOptions) -> _Session:
     versions = [str(version.operator) for spec in specs for version in spec.versions.values()]
     waivers = load_waivers(options.waivers, versions) if options.waivers else Waivers()
     suspensions = Suspensions(load_errata(options.errata), disputed_clauses(specs))
-    total = sum(1 for _ in planned(library, options.selection))
+    total = sum(1 for _ in selected(source, options.selection))
     if not total:
         raise OpconformError(f"{', '.join(options.selection.globs) or 'the suite'} selects no case")
     started = dt.datetime.now(tz=dt.UTC)
@@ -177,7 +178,7 @@ def _run_all(session: _Session, tables: _Tables, folder: ResultsFolder, console:
 
 def _results(session: _Session, backend: BackendSpec, tables: _Tables) -> Iterator[Result]:
     assignment = Assignment(backend, session.source, session.demands.required)
-    ids = planned(session.source.library, session.options.selection)
+    ids = selected(session.source, session.options.selection)
     jobs = session.options.jobs or _cores()
     for found in run_cases(assignment, batched(ids), jobs=min(jobs, session.total), limits=session.options.limits):
         if isinstance(found, About):

@@ -16,7 +16,7 @@ from ..specs.globs import operator_version_of, split_version
 from .behaviour import Behaviours, Taken
 from .failures import Alike, Failures
 from .figures import NOTHING_JUDGED, Figures, Tally
-from .text import NOTHING, counted, percent, printable, shell_quoted
+from .text import NOTHING, counted, percent, printable, reproduce_line
 
 ClauseText = Callable[[str, str], str | None]
 """Operator version and clause id to the clause's text."""
@@ -119,8 +119,7 @@ def _print_failure(console: Console, summary: Summary, alike: Alike) -> None:
         _line(console, clause, indent=2)
     for line in _detail_lines(result.detail or ""):
         _line(console, Text(line), indent=2)
-    reproduce = f"  reproduce: opconform show --script {shell_quoted(printable(result.case))} | python"
-    _line(console, Text(reproduce), copied=True)
+    _line(console, Text(f"  reproduce: {reproduce_line(result)}"), copied=True)
     if alike.count > 1:
         _line(console, Text(_more(alike), "dim"), indent=2)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from ..cases.results import Result
+
 NOTHING = "\N{EN DASH}"
 """Stands where there is no figure."""
 
@@ -39,3 +41,11 @@ def percent(share: Fraction | None) -> str:
 def counted(number: int, what: str, plural: str | None = None) -> str:
     """Return a number with its noun: `1 case`, `1,234 cases`."""
     return f"{number:,} {what if number == 1 else plural or what + 's'}"
+
+
+def reproduce_line(result: Result) -> str:
+    """Return a command that puts the case to the backend again: with onnxruntime's own library alone where it can."""
+    case = shell_quoted(printable(result.case))
+    if result.backend in ("onnxruntime", "onnxruntime-noopt"):
+        return f"opconform show --script {case} | python"
+    return f"opconform run {shell_quoted(printable(result.backend))} --select {case}"
