@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from fractions import Fraction
 
 from ..cases.results import Result
@@ -48,4 +49,4 @@ def reproduce_line(result: Result) -> str:
     case = shell_quoted(printable(result.case))
     if result.backend in ("onnxruntime", "onnxruntime-noopt"):
         return f"opconform show --script {case} | python"
-    return f"opconform run {shell_quoted(printable(result.backend))} --select {case}"
+    return f"opconform run {shlex.quote(printable(result.backend))} --select {case}"

@@ -50,14 +50,20 @@ def test_a_failure_says_what_to_do_next() -> None:
         f"wrong-value  {BEYOND}  on alpha 1.31.1\n"
         "  clause mean: onnx/ReduceMean-18 onnx/ReduceMean#mean: the mean (also output-type)\n"
         "  element [0]: got 9007199254740992, want 9007199254740993 exactly (1 of 1 wrong)\n"
-        f"  reproduce: opconform show --script '{BEYOND}' | python\n\n"
+        f"  reproduce: opconform run alpha --select '{BEYOND}'\n\n"
     )
+
+
+def test_a_failure_of_onnxruntime_is_reproduced_by_its_own_library_alone() -> None:
+    for backend in ("onnxruntime", "onnxruntime-noopt"):
+        text = printed(summary(result("wrong-value", case=BEYOND, backend=backend)))
+        assert f"  reproduce: opconform show --script '{BEYOND}' | python\n" in text
 
 
 def test_the_line_to_copy_is_never_broken() -> None:
     long = case(fill="f" * 200)
     for terminal in (False, True):
-        assert f"show --script '{long}' | python\n" in printed(summary(result("error", case=long)), 40, terminal)
+        assert f"--select '{long}'\n" in printed(summary(result("error", case=long)), 40, terminal)
 
 
 def test_the_three_figures_stand_apart() -> None:
