@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -34,6 +35,13 @@ _SPECS = click.option(
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Another folder of spec files than the package's.",
 )
+
+
+def _finite(_context: click.Context, _option: click.Parameter, value: float) -> float:
+    """Return a number that is one: a range lets NaN and infinity pass."""
+    if not math.isfinite(value):
+        raise click.BadParameter(f"{value} is no number of seconds.")
+    return value
 
 
 def _clear_errors(command: Callable[P, int | None]) -> Callable[P, None]:
@@ -100,6 +108,7 @@ def main() -> None:
     type=click.FloatRange(0.001),
     default=10.0,
     show_default=True,
+    callback=_finite,
     help="Seconds that a case may run; preparing its program has six times as long.",
 )
 @click.option("--memory", metavar="MIB", type=click.IntRange(64), help="Memory limit of a worker process, in MiB.")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..cases.declared import Declaration
 from ..cases.elements import Array, element_type
-from ..cases.errors import CaseIdError
+from ..cases.errors import CaseIdError, OpconformError
 from ..cases.expectation import Expectation
 from ..cases.ids import CaseId, parse_id
 from ..cases.model import Case, count
@@ -49,11 +49,15 @@ class GeneratedCases:
 
     @functools.cached_property
     def library(self) -> Library:
-        """The spec files."""
-        return Library(self.root, vocabularies())
+        """The spec files. Raises OpconformError where there is none."""
+        found = Library(self.root, vocabularies())
+        if not found.operators():
+            raise OpconformError(f"{found.root}: no spec file there; expected <standard>/<Operator>.yaml")
+        return found
 
     def __getstate__(self) -> dict[str, object]:
-        return {"root": self.root, "declaration": self.declaration}
+        # with the specs that are read already: reading them again costs a worker a quarter of a second
+        return {"root": self.root, "declaration": self.declaration, "library": self.library}
 
     def case(self, text: str) -> Case:
         """Return one case by its id. Raises CaseIdError."""

@@ -50,7 +50,7 @@ def _parts(text: str) -> dict[str, object]:
 def _operators(source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:
     counts = Counter(text.split("/", 2)[0] + "/" + text.split("/", 2)[1] for text in selected(source, selection))
     if not counts:
-        raise OpconformError(f"{', '.join(selection.globs)} selects no case")
+        raise OpconformError(f"{', '.join(selection.globs) or 'the suite'} selects no case")
     for operator in source.library.operators():
         for version in source.library.spec(operator).versions.values():
             name = str(version.operator)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from ..cases.declared import Declaration
 from ..cases.errors import CaseIdError
-from ..cases.ids import parse_id
 from ..cases.model import Case
 from ..generators.plan import Selection, planned
 from ..generators.source import GeneratedCases
 from ..runners.declaration import load_declaration
 from ..specs.loader import UnknownOperator
+
+_LONGEST = 500  # characters of an id that are compared with those there are
 
 
 def case_of(text: str, specs: Path | None = None, arithmetic: Path | None = None) -> tuple[GeneratedCases, Case]:
@@ -26,12 +27,10 @@ def case_of(text: str, specs: Path | None = None, arithmetic: Path | None = None
 
 
 def _nearest(source: GeneratedCases, text: str) -> str:
-    """Return the nearest id of the default suite, of the same operator version if there is one."""
-    try:
-        operator = parse_id(text).operator
-    except CaseIdError:
-        operator = "/".join(text.split("/")[:2])
-    of_same = list(planned(source.library, Selection((operator,))))
-    known = of_same or list(planned(source.library, Selection()))
-    near = difflib.get_close_matches(text, known, 1, cutoff=0.3)
-    return f"\n  the nearest case is {near[0]}" if near else ""
+    """Return the nearest id of the default suite, of the same operator version and types if there is one."""
+    parts = text[:_LONGEST].split("/")
+    known = list(planned(source.library, Selection())) if parts[1:] else []
+    for length in (2, 3):
+        known = [case for case in known if case.split("/")[:length] == parts[:length]] or known
+    near = difflib.get_close_matches(text[:_LONGEST], known, 1, cutoff=0.3)
+    return f"\n  the nearest case is {near[0]}" if near else "\n  `opconform list cases` shows all cases"

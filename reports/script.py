@@ -21,7 +21,7 @@ _SCRIPT = Template('''\
 
 Reproduces a case of opconform with onnxruntime and NumPy alone. Exits 0 if the answer is admitted, 1 if not.
 """
-import base64, json, sys, zlib
+import base64, ctypes, json, sys, zlib
 import numpy as np
 import onnxruntime as ort
 
@@ -41,20 +41,24 @@ def feed(kind, shape, text):
     return ort.OrtValue.ortvalue_from_numpy(unpack(text, kind, shape).copy())
 
 
-def answer(value):
-    kind = value.data_type()[7:-1]  # tensor(float) -> float
-    array = value.numpy() if kind != "bfloat16" else None
-    if array is None:
-        raise SystemExit("onnxruntime's Python interface hands out no bfloat16 result: compare it by other means")
-    return array
+def answer(value):  # element type, array
+    if value.data_type() != "tensor(bfloat16)":
+        array = value.numpy()
+        return str(array.dtype), array
+    shape = tuple(value.shape())
+    size = int(np.prod(shape, dtype="i8"))
+    bits = np.frombuffer(ctypes.string_at(value.data_ptr(), 2 * size) if size else b"", "u2")
+    return "bfloat16", (bits.astype("u4") << 16).view("f4").reshape(shape)
 
 
 def admits(option, outputs):
     if option["kind"] != "values":
         return option["kind"] == "anything"
+    if len(outputs) != len(option["outputs"]):
+        return False
     shown = not option["exceptional"]
-    for want, got in zip(option["outputs"], outputs):
-        if str(got.dtype) != want["type"] or list(got.shape) != want["shape"]:
+    for want, (name, got) in zip(option["outputs"], outputs):
+        if name != want["type"] or list(got.shape) != want["shape"]:
             return False
         kind = "f8" if got.dtype.kind == "f" else got.dtype
         lower, upper = (unpack(want[k], kind, got.shape) for k in ("lower", "upper"))
@@ -70,6 +74,10 @@ def admits(option, outputs):
         shown = shown or bool((ok & ~inside).any())
         if not ok.all():
             return False
+        if want["spread"]:  # the errors as a whole: mean of (error/sigma)**2
+            value, sigma = (unpack(want["spread"][k], "f8", got.shape) for k in ("value", "sigma"))
+            if not np.mean(((y - value) / sigma) ** 2) <= want["spread"]["limit"]:
+                return False
     return shown
 
 
@@ -83,8 +91,8 @@ def main():
     except Exception as error:
         print("refused:", error)
         return 0 if not OPTIONS or any(o["kind"] != "values" for o in OPTIONS) else 1
-    for got in outputs:
-        print("got", got.dtype, list(got.shape), got.reshape(-1)[:16].tolist())
+    for name, got in outputs:
+        print("got", name, list(got.shape), got.reshape(-1)[:16].tolist())
     if not OPTIONS:
         print("the input is invalid: a refusal was welcome")
         return 1
@@ -124,6 +132,8 @@ def _option(option: Option) -> dict[str, object]:
             "lower": _pack(bounds.lower),
             "upper": _pack(bounds.upper),
             "flags": _pack(bounds.flags if bounds.flags is not None else np.zeros(bounds.shape, np.uint8)),
+            "spread": bounds.spread
+            and {"limit": bounds.spread.limit, "sigma": _pack(bounds.spread.sigma), "value": _pack(bounds.value)},
         }
         for bounds in option.outputs
     ]
