@@ -1,0 +1,475 @@
+"""The command line: what each command prints, and one clear message for everything that a user can get wrong."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from opconform.cli import main
+from opconform.generators.source import GeneratedCases
+from opconform.runners.execute import Worker
+from opconform.runners.registry import open_runner
+from opconform.specs.loader import default_root
+
+INT32 = ["--select", "onnx/ReduceMean-13/int32/*"]
+BEYOND = "onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53"
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in arguments], catch_exceptions=False)
+
+
+def fails(*arguments: object) -> str:
+    """Return the one message of a command that is used wrongly."""
+    done = call(*arguments)
+    assert done.exit_code == 2, done.output
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    return " ".join(done.stderr.split())
+
+
+def specs_with(folder: Path, old: str, new: str) -> Path:
+    """Return a copy of the spec files in which ReduceMean's has one text for another."""
+    root = folder / "specs"
+    shutil.copytree(default_root() / "onnx", root / "onnx")
+    file = root / "onnx" / "ReduceMean.yaml"
+    text = file.read_text()
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
+    return root
+
+
+# Help
+
+
+def test_help_names_every_command() -> None:
+    done = call("--help")
+    assert done.exit_code == 0
+    for name in ("run", "list", "show", "audit", "scaffold"):
+        assert re.search(rf"^  {name}  ", done.output, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", sorted(main.commands))
+def test_each_command_s_help_shows_an_example_of_it(name: str) -> None:
+    done = call(name, "--help")
+    assert done.exit_code == 0
+    _, _, examples = done.output.partition("Examples:")
+    lines = [line.strip() for line in examples.splitlines() if line.strip()]
+    assert lines
+    assert all(line.startswith(f"opconform {name}") for line in lines)
+
+
+def test_help_and_version_load_no_library() -> None:
+    script = (
+        "import sys\nfrom opconform.cli import main\n"
+        "main(sys.argv[1:], standalone_mode=False)\n"
+        "print(sorted({m.partition('.')[0] for m in sys.modules}))"
+    )
+    for words in (["--help"], ["run", "--help"], ["--version"]):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *words], capture_output=True, text=True, check=True, env=bare_environment()
+        )
+        loaded = ast.literal_eval(done.stdout.splitlines()[-1])
+        assert "click" in loaded
+        assert not {"onnx", "numpy", "pydantic", "rich", "yaml", "ml_dtypes", "onnxruntime", "gmpy2"} & set(loaded)
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "opconform", "list", "backends"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "onnx-reference" in done.stdout
+
+
+def bare_environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COV"))}
+
+
+# What a user can get wrong
+
+WRONG = {
+    "an unknown backend": ("run onnxruntim", "no backend is called 'onnxruntim'; did you mean 'onnxruntime'?"),
+    "a backend nothing is like": ("run xyzzy", "no backend is called 'xyzzy'; `opconform list backends`"),
+    "a file for a module": ("run python:my/backend.py:B", "expected python:package.module:Class"),
+    "no class": ("run python:backend", "expected python:package.module:Class"),
+    "a scheme to come": ("run cmd:./backend", "not available"),
+    "an unknown scheme": ("run pyton:backend:B", "python:package.module:Class"),
+    "no backend": ("run", "Missing argument 'BACKEND...'"),
+    "a glob that selects nothing": ("run onnxruntime --select onnx/Nonesuch-*", "onnx/Nonesuch-* selects no case"),
+    "an id that is no case": (f"run onnxruntime --select {BEYOND.replace('/1/', '/x/')}", "selects no case"),
+    "a strength of nothing": ("run onnxruntime --strength 0", "--strength 0: expected a whole number from 1, or full"),
+    "a strength in words": ("list --strength two", "--strength two: expected a whole number"),
+    "no draws": ("run onnxruntime --draws 0", "Invalid value for '--draws'"),
+    "a negative seed": ("run onnxruntime --seed -1", "Invalid value for '--seed'"),
+    "no workers": ("run onnxruntime --jobs 0", "Invalid value for '--jobs'"),
+    "no time": ("run onnxruntime --timeout 0", "Invalid value for '--timeout'"),
+    "a time that is none": ("run onnxruntime --timeout nan", "nan is no number of seconds"),
+    "a requirement without option": ("run onnxruntime --require flush", "expected SILENCE=OPTION"),
+    "an unknown silence": (
+        "run onnxruntime --require accumulatr=wide",
+        "no silence is called 'accumulatr'; did you mean 'accumulator'?",
+    ),
+    "an unknown option": (
+        "run onnxruntime --require accumulator=wid",
+        "accumulator has the options wide, stepwise, narrow",
+    ),
+    "two options": ("run onnxruntime --require flush=none --require flush=output", "flush=none is required already"),
+    "no waivers": ("run onnxruntime --waivers nowhere.yaml", "nowhere.yaml: cannot be read: No such file"),
+    "no errata": ("run onnxruntime --errata nowhere.yaml", "nowhere.yaml: cannot be read: No such file"),
+    "no profile": ("run onnxruntime --profile nowhere.yaml", "nowhere.yaml: cannot be read: No such file"),
+    "no declaration": ("run onnxruntime --arithmetic nowhere.yaml", "nowhere.yaml: cannot be read: No such file"),
+    "no folder of specs": ("list --specs nowhere", "Directory 'nowhere' does not exist"),
+    "no list of that": ("list versions", "is not one of 'operators', 'cases', 'backends'"),
+    "nothing to list": ("list cases --select nonesuch", "nonesuch selects no case"),
+    "no operators to list": ("list --select nonesuch", "nonesuch selects no case"),
+    "an unknown standard": ("audit onxx", "there is no schema to audit 'onxx' against; did you mean 'onnx'?"),
+    "an unknown operator": ("scaffold onnx/RedceMean", "no operator 'RedceMean'; did you mean 'ReduceMean'?"),
+    "an unknown command": ("rnu", "No such command 'rnu'"),
+    "an unknown option of a command": ("run onnxruntime --nonesuch", "No such option"),
+    "no case id": ("show garbage", "'garbage' is no case id: it has 1 parts, expected standard/Operator-version/"),
+    "a fill that is none": (f"show {BEYOND.replace('beyond-2^53', 'rmap')}", "no fill is called 'rmap'"),
+    "an unknown version": (
+        "show onnx/ReduceMean-19/float32/3/-/ramp",
+        "no operator version is called 'onnx/ReduceMean-19'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_told_in_one_message(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments, words = WRONG[name]
+    assert words in fails(*arguments.split())
+    assert list(tmp_path.iterdir()) == [], "nothing is touched"
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "onnxruntime-noopt"])
+def test_a_backend_that_is_not_installed_says_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # type: ignore[arg-type]  # as if it were not there
+    message = f"{name} needs onnxruntime, which is not installed: pip install 'opconform[onnxruntime]'"
+    assert message in fails("run", name, *INT32)
+    listed = call("list", "backends").output
+    assert re.search(rf"^{name} .*not installed: pip install 'opconform\[onnxruntime\]'", listed, re.MULTILINE)
+
+
+@pytest.mark.parametrize("script", [(), ("--script",)])
+def test_a_case_that_there_is_not_suggests_the_nearest(script: tuple[str, ...]) -> None:
+    message = fails("show", *script, "onnx/ReduceMean-13/float16/3x2x2/axes=2,0/ramp/axis-unsorted")
+    assert "has no edge 'axis-unsorted'; did you mean 'axes-unsorted'" in message
+    assert message.endswith("the nearest case is onnx/ReduceMean-13/float16/3x2x2/axes=2,0/ramp/axes-unsorted")
+    assert "the nearest case is onnx/Mean-13/" in fails("show", "onnx/Mean-13/float32/3,2/-/ramp")
+    assert "the nearest case is onnx/Mean-" in fails("show", "onnx/Maen-13/float32/3/-/ramp")
+
+
+def test_what_an_id_says_reaches_no_terminal_raw() -> None:
+    message = fails("show", "onnx/Mean-13/float32/3/-/ra\x1b[31mmp")
+    assert "\x1b" not in message
+    message = fails("run", "python:x\x1b[31m:Y")
+    assert "\x1b" not in message
+
+
+@pytest.mark.parametrize("command", [["list"], ["show", BEYOND], ["run", "onnxruntime"], ["audit"]])
+def test_malformed_yaml_names_file_line_and_column(command: list[str], tmp_path: Path) -> None:
+    root = specs_with(tmp_path, "operator: onnx/ReduceMean\n", "operator: onnx/ReduceMean\nfamily: [reduction\n")
+    message = fails(*command, "--specs", root)
+    assert re.search(rf"{root}/onnx/ReduceMean\.yaml:\d+:\d+: ", message)
+
+
+def test_a_mistake_in_a_spec_names_file_and_line(tmp_path: Path) -> None:
+    root = specs_with(tmp_path, "clauses:\n", "clausses:\n")
+    message = fails("list", "--specs", root)
+    assert re.search(r"ReduceMean\.yaml:\d+:1: .*'clausses'; did you mean 'clauses'", message)
+
+
+def test_a_folder_without_specs_is_told(tmp_path: Path) -> None:
+    for command in (["list"], ["show", BEYOND], ["run", "onnxruntime"], ["audit"]):
+        assert f"{tmp_path}: no spec file there" in fails(*command, "--specs", tmp_path)
+
+
+# The results folder
+
+
+def test_a_folder_that_is_not_empty_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("data")
+    message = fails("run", "onnxruntime", *INT32, "--out", tmp_path)
+    assert "the folder is not empty" in message
+    assert [p.name for p in tmp_path.iterdir()] == ["precious"]
+    assert (tmp_path / "precious").read_text() == "data"
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for name in ("file", "file/below"):
+        assert f"{tmp_path / name}: " in (message := fails("run", "onnxruntime", *INT32, "--out", tmp_path / name))
+        assert "choose" in message
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    assert "Permission denied" in fails("run", "onnxruntime", *INT32, "--out", tmp_path / "out")
+
+
+def test_options_are_checked_before_the_results_folder_is_made(tmp_path: Path) -> None:
+    waivers = tmp_path / "waivers.yaml"
+    waivers.write_text("- case: onnx/Mean-13/*\n  outcome: broken\n  expires: tomorrow\n")
+    message = fails("run", "onnxruntime", *INT32, "--waivers", waivers, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    for words in ("waivers.yaml:2:", "'broken'", "waivers.yaml:3:", "YYYY-MM-DD", "'reason'", "'owner'", "'link'"):
+        assert words in message
+
+
+# Lists
+
+
+def test_operators_are_listed_with_the_number_of_their_cases() -> None:
+    lines = call("list").output.splitlines()
+    assert len(lines) == 8
+    counts = {line.split()[0]: int(line.split()[1]) for line in lines}
+    assert counts["onnx/Mean-13"] == len(call("list", "cases", "--select", "onnx/Mean-13").output.splitlines())
+    told = [
+        json.loads(line) for line in call("list", "operators", "--json", "--select", "onnx/Reduce*").output.splitlines()
+    ]
+    assert [t["operator"] for t in told] == [f"onnx/ReduceMean-{v}" for v in (1, 11, 13, 18)]
+    assert all(t["cases"] == counts[t["operator"]] and t["clauses"] > 10 for t in told)
+
+
+def test_cases_are_listed_as_ids_or_as_their_parts() -> None:
+    select = ["--select", "onnx/Mean-*/float16/*", "--draws", "2", "--seed", "3"]
+    ids = call("list", "cases", *select).output.splitlines()
+    assert all(fnmatchcase(text, "onnx/Mean-*/float16/*") for text in ids)
+    assert any("draw=1;seed=3" in text for text in ids)
+    told = [json.loads(line) for line in call("list", "cases", *select, "--json").output.splitlines()]
+    assert [t["case"] for t in told] == ids
+    one = next(t for t in told if t["edge"] == "grows-twice" and t["operator"] == "onnx/Mean-8")
+    assert one == {
+        "case": "onnx/Mean-8/float16/2,3x1,4x1x1/-/ramp/grows-twice",
+        "operator": "onnx/Mean-8",
+        "types": ["float16"],
+        "shapes": [[2], [3, 1], [4, 1, 1]],
+        "settings": {},
+        "fill": "ramp",
+        "edge": "grows-twice",
+    }
+
+
+def test_strength_and_selections_change_how_many_cases_there_are() -> None:
+    def number(*more: str) -> int:
+        return len(call("list", "cases", "--select", "onnx/Mean-6", *more).output.splitlines())
+
+    assert number("--strength", "1") < number() < number("--strength", "3") < number("--strength", "full")
+    assert number() < number("--select", "onnx/Mean-1")
+
+
+def test_backends_are_listed_with_what_they_need() -> None:
+    lines = call("list", "backends").output.splitlines()
+    assert {line.split()[0] for line in lines} >= {"onnxruntime", "onnxruntime-noopt", "onnx-reference"}
+    told = {t["name"]: t for t in map(json.loads, call("list", "backends", "--json").output.splitlines())}
+    assert told["onnxruntime"]["standards"] == ["onnx"]
+    assert told["onnxruntime"]["install"] == "pip install 'opconform[onnxruntime]'"
+    assert isinstance(told["onnxruntime"]["installed"], bool)
+
+
+# Audit and scaffold
+
+
+def test_the_audit_finds_no_difference_and_tells_coverage() -> None:
+    done = call("audit", "onnx")
+    assert done.exit_code == 0
+    assert "no differences" in done.output
+    assert "no case:" not in done.output
+    told = json.loads(call("audit", "--json").output)
+    assert told["standard"] == "onnx"
+    assert told["operator_versions"]["covered"] == 8
+    assert told["clauses"]["covered"] == told["clauses"]["total"] > 50
+
+
+CONTRADICTIONS = {
+    "attributes: {axes: optional ints, keepdims: int = 1}": "attributes: {axes: optional ints, keepdims: int = 0}",
+    "attributes: {keepdims: int = 1, noop_with_empty_axes: int = 0}": "attributes: {keepdims: int = 1, "
+    "noop_with_empty_axes: optional int}",
+}
+
+
+@pytest.mark.parametrize("right", CONTRADICTIONS)
+def test_a_spec_that_contradicts_the_schema_exits_1_and_names_the_line(right: str, tmp_path: Path) -> None:
+    root = specs_with(tmp_path, right, CONTRADICTIONS[right])
+    line = next(
+        n
+        for n, text in enumerate((root / "onnx/ReduceMean.yaml").read_text().splitlines(), 1)
+        if CONTRADICTIONS[right] in text
+    )
+    done = call("audit", "--specs", root)
+    assert done.exit_code == 1
+    assert re.search(rf"{root}/onnx/ReduceMean\.yaml:{line}:\d+: .*the schema", done.output)
+    told = json.loads(call("audit", "--specs", root, "--json").output)
+    assert {d["line"] for d in told["differences"]} == {line}
+
+
+def test_a_scaffold_is_a_signature_to_begin_with() -> None:
+    done = call("scaffold", "onnx/Add")
+    assert done.exit_code == 0
+    assert "operator: onnx/Add" in done.output
+    assert "  14:" in done.output
+
+
+# One case
+
+SHOWN = {
+    "onnx/ReduceMean-13/float32/3x2x2/axes=2,0/ramp/axes-unsorted": [
+        r"operation    reduced = ReduceMean\(data; axes=\[2, 0\]\)  \(opset 17\)",
+        r"tensor       data: float32 3x2x2: \[-6.0, ",
+        r"exact        \[-3/2, 1/2\]",
+        r"rule         .*n = 6, M = ",
+        r"clause       axes-order: .*\(inferred\)\n +https://onnx.ai/",
+        r"digests      case [0-9a-f]{16}…, expectation [0-9a-f]{16}…",
+    ],
+    "onnx/ReduceMean-13/int32/3x2x2/axes=3/ramp/axis-too-large": [
+        "expectation  invalid input: no answer is right",
+        "mended       onnx/ReduceMean-13/int32/3x2x2/axes=2/ramp",
+        "clause       axes-range: ",
+    ],
+    "onnx/ReduceMean-13/int32/2x2/axes=1/halves/fraction": [
+        "silence      integer-rounding: truncate, floor, nearest-even, nearest-away",
+        r"option 1 .*integer-rounding=truncate",
+        r"exact        \[7/2, -7/2\]",
+    ],
+    "onnx/ReduceMean-18/bfloat16/3x2x2/noop_with_empty_axes=1/negative-zero/noop-zeros": ["negative zero"],
+    "onnx/ReduceMean-1/float16/3x2x2/axes=3/ramp/axis-beyond": ["a refusal", "whatever it answers"],
+    "onnx/ReduceMean-13/float16/2x0x3/-/ramp/empty-set": ["any value", "empty-set=rejected: a refusal"],
+    "onnx/ReduceMean-13/float16/1x65537/axes=1/uniform/longer-than-16-bits-kept": ["… 65525 more", "overflow=infinite"],
+    BEYOND: [r"option 1     the one answer\n    int64 1\n    \[0\] (\d{16}) exactly\nexact        \[\1\]"],
+}
+
+
+@pytest.mark.parametrize("case", SHOWN)
+def test_a_case_is_shown_with_what_is_expected_and_why(case: str) -> None:
+    done = call("show", case)
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith(f"case         {case}\n")
+    for pattern in SHOWN[case]:
+        assert re.search(pattern, done.output), pattern
+
+
+def test_a_declared_option_is_shown_as_such(tmp_path: Path) -> None:
+    file = tmp_path / "device.yaml"
+    file.write_text("float32: {compute: tf32}\n")
+    done = call("show", "onnx/Mean-13/float32/2*3x2/-/uniform", "--arithmetic", file)
+    assert "(only as declared arithmetic)" in done.output
+
+
+# Scripts
+
+SCRIPTS = [
+    "onnx/ReduceMean-13/float32/3x2x2/axes=2,0/ramp/axes-unsorted",
+    BEYOND,  # onnxruntime computes it in float64
+    "onnx/ReduceMean-13/int32/3x2x2/axes=3/ramp/axis-too-large",  # invalid
+    "onnx/ReduceMean-18/float16/3x2x2/noop_with_empty_axes=1/negative-zero/noop-zeros",
+    "onnx/ReduceMean-18/bfloat16/3x2x2/axes=none;noop_with_empty_axes=1/ramp/noop-empty",  # no such kernel
+    "onnx/ReduceMean-18/float32/3x2x2/axes=1;axes-from=graph-input;axes-rank=0/ramp/axes-scalar-fed",
+    "onnx/ReduceMean-18/float64/3x2x2/axes=omitted;keepdims=0/special",
+    "onnx/Mean-13/float16/40*scalar/-/ramp/many-scalars",
+]
+
+
+@pytest.mark.parametrize("case", SCRIPTS)
+def test_a_script_reproduces_the_verdict_with_onnxruntime_and_numpy_alone(case: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    script = call("show", "--script", case).output
+    imported = [n for n in ast.walk(ast.parse(script)) if isinstance(n, ast.Import | ast.ImportFrom)]
+    names = {alias.name for node in imported for alias in node.names}
+    assert names - sys.stdlib_module_names == {"numpy", "onnxruntime"}
+    assert "opconform" not in {name.partition(".")[0] for name in names}
+    done = subprocess.run(
+        [sys.executable, "-I", "-"], input=script, capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.stderr == ""
+    (line,) = Worker(open_runner("onnxruntime"), "onnxruntime", GeneratedCases(), {}).run([case], lambda *_: None)
+    outcome = json.loads(line)["outcome"]
+    assert done.returncode == (0 if outcome == "pass" else 1), done.stdout
+    if outcome in ("unsupported", "error"):
+        assert done.stdout.startswith("refused: ")
+
+
+def test_a_script_tells_a_wrong_answer_of_any_kind(tmp_path: Path) -> None:
+    """What the script says of an answer is what the judge says: tried by a library that answers what it is told to."""
+    (tmp_path / "onnxruntime.py").write_text(FAKE_LIBRARY)
+    spread = "onnx/ReduceMean-13/float16/2048x32/axes=0/uniform/variance"
+    sixteen = "onnx/ReduceMean-13/bfloat16/3x2x2/axes=2,0/ramp/axes-unsorted"
+    for case, answer, admitted in (
+        (sixteen, "np.array([-1.5, 0.5], 'f4').reshape(1, 2, 1)", True),
+        (sixteen, "np.array([-1.5, 0.75], 'f4').reshape(1, 2, 1)", False),
+        (sixteen, "np.array([-1.5, 0.5], 'f4')", False),
+        (spread, "np.zeros((1, 32), 'f2')", False),
+        (BEYOND, "np.array([0], 'i4')", False),
+    ):
+        script = call("show", "--script", case).output
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "ANSWER": answer}
+        environment["KIND"] = "bfloat16" if case == sixteen else ""
+        done = subprocess.run(
+            [sys.executable, "-"], input=script, capture_output=True, text=True, check=False, env=environment
+        )
+        assert done.stderr == ""
+        assert done.returncode == (0 if admitted else 1), (case, answer, done.stdout)
+
+
+FAKE_LIBRARY = """\
+import ctypes, os
+import numpy as np
+
+
+class Value:
+    def __init__(self, array, kind):
+        self.array, self.kind = array, kind
+        self.bits = (np.ascontiguousarray(array).view("u4") >> 16).astype("u2") if kind == "bfloat16" else None
+
+    def data_type(self):
+        return f"tensor({self.kind or self.array.dtype})"
+
+    def numpy(self):
+        return self.array
+
+    def shape(self):
+        return list(self.array.shape)
+
+    def data_ptr(self):
+        return self.bits.ctypes.data
+
+
+class OrtValue:
+    ortvalue_from_numpy = staticmethod(lambda array: None)
+    ortvalue_from_numpy_with_onnx_type = staticmethod(lambda array, kind: None)
+
+
+class SessionOptions:
+    pass
+
+
+def set_default_logger_severity(level):
+    pass
+
+
+class InferenceSession:
+    def __init__(self, *arguments, **more):
+        pass
+
+    def run_with_ort_values(self, names, feeds):
+        return [Value(eval(os.environ["ANSWER"]), os.environ["KIND"])]
+"""
+
+
+def test_quoting_in_a_shell_is_safe_for_every_id() -> None:
+    for text in call("list", "cases", "--strength", "1").output.splitlines():
+        assert re.fullmatch(r"[A-Za-z0-9_.^+*,;=/-]+", text), text
