@@ -137,13 +137,9 @@ def run(**options: Any) -> int:
 
 def _selection(options: dict[str, Any]) -> Any:
     """Take the options that select cases out of `options`."""
-    from .cases.errors import OpconformError  # noqa: PLC0415
-    from .generators.plan import Selection  # noqa: PLC0415
+    from .generators.plan import Selection, strength_of  # noqa: PLC0415
 
-    text = options.pop("strength")
-    if text != "full" and (not text.isdigit() or int(text) < 1):
-        raise OpconformError(f"--strength {text}: expected a whole number from 1, or full")
-    strength = None if text == "full" else int(text)
+    strength = strength_of(options.pop("strength"))
     return Selection(tuple(options.pop("globs")), strength, options.pop("draws"), options.pop("seed"))
 
 

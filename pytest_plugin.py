@@ -5,31 +5,41 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterator
 from datetime import UTC, datetime
+from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .cases.results import Result
+    from .generators.plan import Selection
     from .generators.source import GeneratedCases
+    from .runners.demands import Demands
     from .runners.registry import BackendSpec
-    from .runners.waivers import WaiverRun
+    from .runners.waivers import Waivers
 
 _CONFTEST = "conftest:"
+_BATCH = 32
+_IN_FIXTURES = ("_fixture_function", "__pytest_wrapped__.obj")
+"""Where pytest, from 8.4 on and before, keeps the function that a fixture was made of."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options; each may also stand in the configuration file, by its name with underscores."""
+    """Add the options."""
     group = parser.getgroup("opconform", "conformance of tensor operators")
     group.addoption(
         "--opconform-backend",
         metavar="NAME",
         help="run the conformance suite against this backend: a name of `opconform list backends`, "
-        "python:package.module:Class, onnx-backend:package.module, or conftest:Class for a class of a conftest.py",
+        "python:package.module:Class, onnx-backend:package.module, or conftest:Name for a class, function or fixture "
+        "without arguments of a conftest.py",
     )
     group.addoption("--opconform-select", metavar="GLOB", action="append", default=[], help="case ids, or versions")
-    group.addoption("--opconform-strength", metavar="T", type=int, default=2, help="strength of the covering array")
+    group.addoption("--opconform-strength", metavar="T", default="2", help="strength of the covering array, or full")
     group.addoption("--opconform-seed", metavar="N", type=int, default=0, help="varies all drawn inputs")
     group.addoption("--opconform-jobs", metavar="N", type=int, default=1, help="worker processes (a pytest process)")
     group.addoption("--opconform-timeout", metavar="S", type=float, default=10.0, help="seconds a case")
@@ -40,91 +50,153 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register what does the work, if a backend is named."""
+    """Register what does the work, if a backend is named. Raises UsageError for options that are wrong."""
     if config.getoption("--opconform-backend"):
-        config.pluginmanager.register(_Suite(config), "opconform-suite")
+        suite = _Suite(config)
+        with _Usage():
+            suite.check()
+        config.pluginmanager.register(suite, "opconform-suite")
+
+
+class _Usage:
+    """Turns what a user can mend into pytest's UsageError, which has no traceback."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        from .cases.errors import OpconformError  # noqa: PLC0415 - only where the option is given
+        from .cases.runner import NotInstalled  # noqa: PLC0415
+
+        if isinstance(error, OpconformError | NotInstalled):
+            raise pytest.UsageError(f"opconform: {error}") from None
 
 
 class _Suite:
-    """The cases of one pytest process, and the workers that run them."""
+    """The cases of one pytest process, and the workers that run them.
+
+    Under xdist there is one in each of its workers, which runs cases, and one in the controller, which hears reports.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._results: dict[str, Result] = {}
         self._asked: deque[str] = deque()
         self._stream: Generator[Any] | None = None
+        self._broken: Exception | None = None
         self._on_demand = hasattr(config, "workerinput")  # under xdist a process learns one item at a time
+        self._heard = 0
+
+    # What the options name
+
+    def check(self) -> None:
+        """Read what the options name. Raises OpconformError, NotInstalled."""
+        seconds, jobs = self._option("timeout"), self._option("jobs")
+        if not (0 < seconds < float("inf")) or jobs < 1 or self._option("seed") < 0:
+            raise pytest.UsageError("opconform: expected a positive timeout, at least one job and no negative seed")
+        _ = self._selection, self._required, self._waivers
+        if not self._option("backend").startswith(_CONFTEST):  # a conftest.py may be loaded during collection
+            _ = self.backend
+
+    @cached_property
+    def source(self) -> GeneratedCases:
+        """The cases of the package's spec files."""
+        from .generators.source import GeneratedCases  # noqa: PLC0415
+
+        return GeneratedCases()
+
+    @cached_property
+    def backend(self) -> BackendSpec:
+        """The backend that the option names."""
+        return _backend(self._config, self._option("backend"))
+
+    @cached_property
+    def _selection(self) -> Selection:
+        from .generators.plan import Selection, strength_of  # noqa: PLC0415
+
+        return Selection(tuple(self._option("select")), strength_of(self._option("strength")), 1, self._option("seed"))
+
+    @cached_property
+    def _required(self) -> Mapping[str, str]:
+        from .runners.requirements import requirements  # noqa: PLC0415
+
+        return requirements(self._option("require"), self.source.library)
+
+    @cached_property
+    def _demands(self) -> Demands:
+        from .runners.demands import Demands  # noqa: PLC0415
+
+        return Demands(self._required)
+
+    @cached_property
+    def _waivers(self) -> Waivers:
+        from .runners.waivers import Waivers, load_waivers  # noqa: PLC0415
+
+        file = self._option("waivers")
+        return load_waivers(file) if file else Waivers()
+
+    @cached_property
+    def _verdicts(self) -> Any:
+        """The waivers as they are applied to the cases that this process runs."""
+        return self._waivers.for_run(datetime.now(tz=UTC).date(), self._demands)
+
+    @cached_property
+    def _record(self) -> Any:
+        """The waivers as they meet all results, those of other processes too."""
+        return self._waivers.for_run(datetime.now(tz=UTC).date(), self._demands)
+
+    def _option(self, name: str) -> Any:
+        return self._config.getoption(f"--opconform-{name}")
+
+    # Collection
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Add one item a case."""
-        from .cases.errors import OpconformError  # noqa: PLC0415 - only where the option is given
-        from .cases.runner import NotInstalled  # noqa: PLC0415
-        from .generators.plan import Selection  # noqa: PLC0415
-        from .generators.select import selected  # noqa: PLC0415
-
-        option = self._config.getoption
-        selection = Selection(
-            tuple(option("--opconform-select")), option("--opconform-strength"), 1, option("--opconform-seed")
-        )
-        try:
-            self._prepare()
-            ids = list(selected(self._source, selection))
-        except (OpconformError, NotInstalled) as error:
-            raise pytest.UsageError(f"opconform: {error}") from None
+        with _Usage():
+            _ = self.backend
+            ids = list(self._ids())
         if not ids:
-            raise pytest.UsageError(f"opconform: {', '.join(selection.globs) or 'the suite'} selects no case")
+            globs = ", ".join(self._selection.globs) or "the suite"
+            raise pytest.UsageError(f"opconform: {globs} selects no case")
         parent = _Cases.from_parent(session, name="opconform", nodeid="opconform")
         items.extend(_Case.from_parent(parent, name=case, suite=self) for case in ids)
 
-    def _prepare(self) -> None:
-        from .generators.source import GeneratedCases  # noqa: PLC0415
-        from .runners.demands import Demands  # noqa: PLC0415
-        from .runners.requirements import requirements  # noqa: PLC0415
-        from .runners.waivers import Waivers, load_waivers  # noqa: PLC0415
+    def _ids(self) -> Iterator[str]:
+        from .generators.select import selected  # noqa: PLC0415
 
-        today = datetime.now(tz=UTC).date()
-        option = self._config.getoption
-        self._source: GeneratedCases = GeneratedCases()
-        self._backend: BackendSpec = _backend(self._config, option("--opconform-backend"))
-        self._required = requirements(option("--opconform-require"), self._source.library)
-        waivers = option("--opconform-waivers")
-        demands = Demands(self._required)
-        self._demands = demands
-        self._waivers: WaiverRun = (load_waivers(waivers) if waivers else Waivers()).for_run(today, demands)
+        return selected(self.source, self._selection)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Hand all cases that stayed selected to the workers at once, where they are known."""
         if not self._on_demand:
             self._asked.extend(item.name for item in session.items if isinstance(item, _Case))
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """End the workers; a waiver that no longer tells the truth fails the session."""
-        if self._stream is not None:
-            self._stream.close()
-        if self._problems() and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Show what is wrong with the waivers."""
-        for problem in self._problems():
-            terminalreporter.write_line(f"opconform: {problem}", red=True)
-
-    def _problems(self) -> list[str]:
-        """Return what is wrong with the waivers, as far as this process saw; under xdist each sees a part."""
-        return self._waivers.problems(partial=True) if self._stream is not None else []
+    # Running
 
     def result(self, case: str) -> Result:
-        """Return a case's result; runs it now if it has not run."""
+        """Return a case's result; runs it now if it has not run. Raises OpconformError if no backend can be opened."""
+        from .cases.errors import OpconformError  # noqa: PLC0415
+
+        if self._broken is not None:
+            raise self._broken
         if self._on_demand:
             self._asked.append(case)
-        if self._stream is None:
-            self._stream = self._run()
-        while case not in self._results:
-            found = next(self._stream)
-            if hasattr(found, "case"):
-                self._results[found.case] = self._waivers.apply(found)
+        self._stream = self._stream or self._run()
+        try:
+            while case not in self._results:
+                found = next(self._stream)
+                if hasattr(found, "case"):
+                    self._results[found.case] = found
+        except OpconformError as error:
+            self._broken = error
+            raise
         return self._results.pop(case)
+
+    def judged(self, result: Result) -> Result:
+        """Return the result as the waivers have it."""
+        waived: Result = self._verdicts.apply(result)
+        return waived
 
     def fails(self, result: Result) -> bool:
         """Return whether a result fails its item."""
@@ -135,16 +207,57 @@ class _Suite:
         from .runners.pool import Limits  # noqa: PLC0415
         from .runners.running import run_cases  # noqa: PLC0415
 
-        assignment = Assignment(self._backend, self._source, self._required)
-        limits = Limits(run_seconds=self._config.getoption("--opconform-timeout"))
-        jobs = 1 if self._on_demand else self._config.getoption("--opconform-jobs")
+        assignment = Assignment(self.backend, self.source, self._required)
+        limits = Limits(run_seconds=self._option("timeout"), prepare_seconds=6 * self._option("timeout"))
+        jobs = 1 if self._on_demand else self._option("jobs")
         return run_cases(assignment, self._batches(), jobs=jobs, limits=limits)
 
     def _batches(self) -> Iterator[list[str]]:
         """Yield what is asked for; an empty batch where there is nothing for now."""
         while self._asked or self._on_demand:
-            size = min(len(self._asked), 32)
-            yield [self._asked.popleft() for _ in range(size)]
+            yield [self._asked.popleft() for _ in range(min(len(self._asked), _BATCH))]
+
+    # Reports
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Send a case's result along with its report, for the process that hears all of them."""
+        report = yield
+        if isinstance(item, _Case) and call.when == "call" and item.result is not None:
+            report.opconform = item.result.to_json()
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Hold a result, of this process or of one of xdist's, against the waivers."""
+        told = getattr(report, "opconform", None)
+        if told is not None and not self._on_demand:
+            from .cases.results import result_from_json  # noqa: PLC0415
+
+            self._heard += 1
+            self._record.apply(result_from_json(told))
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """End the workers; a waiver that no longer tells the truth fails the session."""
+        if self._stream is not None:
+            self._stream.close()
+        if self._problems and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Show what is wrong with the waivers."""
+        for problem in self._problems:
+            terminalreporter.write_line(f"opconform: {problem}", red=True)
+
+    @cached_property
+    def _problems(self) -> list[str]:
+        """What is wrong with the waivers, once the session is over."""
+        if not self._heard or not self._waivers.entries:
+            return []
+        partial = bool(self._selection.globs) or self._heard < sum(1 for _ in self._ids())
+        problems: list[str] = self._record.problems(partial=partial)
+        return problems
 
 
 class _Cases(pytest.Collector):
@@ -161,21 +274,25 @@ class _Case(pytest.Item):
     def __init__(self, *, suite: _Suite, **more: Any) -> None:
         super().__init__(**more)
         self._suite = suite
+        self.result: Result | None = None
 
     def runtest(self) -> None:
         """Report the case's outcome in pytest's terms."""
-        result = self._suite.result(self.name)
-        outcome, detail = result.outcome.value, result.detail or ""
-        if outcome == "unsupported":
-            pytest.skip(f"unsupported ({result.reason}): {detail}")
-        if outcome == "waived":
+        self.result = self._suite.result(self.name)
+        result = self._suite.judged(self.result)
+        detail = result.detail or ""
+        if result.outcome == "waived":
             pytest.xfail(detail)
         if self._suite.fails(result):
             raise _Failure(result)
+        if result.outcome == "unsupported":
+            pytest.skip(f"unsupported ({result.reason}): {detail}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:  # noqa: ARG002
-        """Return a failure in its own words, and anything else as pytest does."""
-        if isinstance(excinfo.value, _Failure):
+        """Return a failure, or what a user can mend, in its own words, and anything else as pytest does."""
+        from .cases.errors import OpconformError  # noqa: PLC0415
+
+        if isinstance(excinfo.value, _Failure | OpconformError):
             return str(excinfo.value)
         return str(super().repr_failure(excinfo))
 
@@ -188,16 +305,16 @@ class _Failure(Exception):  # noqa: N818 - pytest shows its text, not its name
     """A case that failed."""
 
     def __init__(self, result: Result) -> None:
-        from .reports.text import reproduce_line  # noqa: PLC0415
+        from .reports.text import printable, reproduce_line  # noqa: PLC0415
 
-        lines = [f"{result.outcome}  {result.case}  on {result.backend}", f"  {result.detail or ''}"]
+        lines = [f"{result.outcome}  {result.case}  on {result.backend}", f"  {printable(result.detail or '')}"]
         lines += [f"  clause {clause}" for clause in result.clauses]
         lines.append(f"  reproduce: {reproduce_line(result)}")
         super().__init__("\n".join(lines))
 
 
 def _backend(config: pytest.Config, name: str) -> BackendSpec:
-    """Return the backend of that name; a class of a conftest.py is found among those that pytest has loaded."""
+    """Return the backend of that name; one of a conftest.py is found among those that pytest has loaded."""
     from .cases.errors import OpconformError  # noqa: PLC0415
     from .runners.registry import BackendSpec, backend_spec  # noqa: PLC0415
 
@@ -207,5 +324,17 @@ def _backend(config: pytest.Config, name: str) -> BackendSpec:
     for plugin in config.pluginmanager.get_plugins():
         file = getattr(plugin, "__file__", None)
         if file and Path(file).name == "conftest.py" and hasattr(plugin, wanted):
-            return BackendSpec(name, "python", name, (str(Path(file).parent),))
-    raise OpconformError(f"no conftest.py has a class {wanted!r}")
+            target = name + _inside(getattr(plugin, wanted))
+            return BackendSpec(name, "python", target, (str(Path(file).parent),))
+    raise OpconformError(f"no conftest.py that pytest has loaded has a class, function or fixture called {wanted!r}")
+
+
+def _inside(found: object) -> str:
+    """Return the path from a fixture to the function that it was made of; nothing for what is no fixture."""
+    for path in _IN_FIXTURES:
+        try:
+            attrgetter(path)(found)
+        except AttributeError:
+            continue
+        return f".{path}"
+    return ""

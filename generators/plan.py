@@ -40,6 +40,13 @@ class Selection:
         return not self.globs or any(_may_match(glob, operator_version) for glob in self.globs)
 
 
+def strength_of(text: str) -> int | None:
+    """Return a strength as a user writes it: a whole number from 1, or `full`, which is None. Raises OpconformError."""
+    if text != "full" and not (text.isascii() and text.isdigit() and int(text)):
+        raise OpconformError(f"strength {text}: expected a whole number from 1, or full")
+    return None if text == "full" else int(text)
+
+
 def _may_match(glob: str, operator_version: str) -> bool:
     wild = min((i for i, c in enumerate(glob) if c in "*?["), default=len(glob))
     literal = glob[:wild]

@@ -106,7 +106,7 @@ def open_runner(backend: BackendSpec | str) -> Runner:
     OpconformError if a class of the user's cannot be loaded or is no runner; NotInstalled.
     """
     spec = backend_spec(backend) if isinstance(backend, str) else backend
-    sys.path[:0] = [folder for folder in spec.path if folder not in sys.path]
+    sys.path[:] = [*spec.path, *(folder for folder in sys.path if folder not in spec.path)]
     if spec.scheme in {"python", "plug-in"}:
         return python_runner(spec.name, spec.target)
     if spec.scheme == "onnx-backend":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,7 +14,8 @@ from .execute import ABOUT, Assignment
 from .pool import Limits, Loss, Pool
 from .registry import BackendSpec
 
-_BATCH = 64
+_BATCH, _LARGEST_BATCH = 48, 128
+_DRAW = re.compile(r"(?<=[/;])draw=\d+;?")
 _OUTCOME_OF_LOSS = {"timeout": Outcome.TIMEOUT, "raised": Outcome.RUNNER_ERROR}
 
 
@@ -46,9 +48,21 @@ def run_cases(
 
 
 def batched(ids: Iterable[str]) -> Iterator[list[str]]:
-    """Yield ids in batches, large enough to share programs and small enough to share out."""
-    remaining = iter(ids)
-    while batch := list(itertools.islice(remaining, _BATCH)):
+    """Yield ids in batches: large enough to share programs, small enough to share out, and cut between programs.
+
+    The draws of a case stay together where they can: they cost little beside each other.
+    """
+    batch: list[str] = []
+    for _, draws in itertools.groupby(ids, key=lambda text: _DRAW.sub("", text)):
+        for text in draws:
+            batch.append(text)
+            if len(batch) >= _LARGEST_BATCH:
+                yield batch
+                batch = []
+        if len(batch) >= _BATCH:
+            yield batch
+            batch = []
+    if batch:
         yield batch
 
 
