@@ -226,7 +226,7 @@ class _Suite:
         """Send a case's result along with its report, for the process that hears all of them."""
         report = yield
         if isinstance(item, _Case) and call.when == "call" and item.result is not None:
-            report.opconform = item.result.to_json()
+            vars(report)["opconform"] = item.result.to_json()  # xdist carries a report's attributes over
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -278,9 +278,11 @@ class _Case(pytest.Item):
 
     def runtest(self) -> None:
         """Report the case's outcome in pytest's terms."""
+        from .reports.text import printable  # noqa: PLC0415
+
         self.result = self._suite.result(self.name)
         result = self._suite.judged(self.result)
-        detail = result.detail or ""
+        detail = printable(result.detail or "")
         if result.outcome == "waived":
             pytest.xfail(detail)
         if self._suite.fails(result):

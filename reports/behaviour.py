@@ -21,7 +21,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Break:
-    """The first case after which no one option did for all, and the options that it admits."""
+    """A case whose options leave out the one that most cases show, or that another case needs."""
 
     case: str
     options: tuple[str, ...]
@@ -50,21 +50,33 @@ class Taken:
 
 @dataclass
 class _Joined:
+    """Evidence so far; it does not depend on the order in which results arrive."""
+
     cases: dict[str, int] = field(default_factory=dict)
-    first: dict[str, str] = field(default_factory=dict)
-    common: frozenset[str] | None = None
+    first: dict[tuple[str, ...], str] = field(default_factory=dict)
     undecided: int = 0
-    broken: Break | None = None
 
     def add(self, case: str, options: list[str]) -> None:
-        self.common = frozenset(options) if self.common is None else self.common & frozenset(options)
-        if not self.common and self.broken is None:
-            self.broken = Break(case, tuple(options))
+        admitted = tuple(options)
+        self.first[admitted] = min(self.first.get(admitted, case), case)
         if len(options) > 1:
             self.undecided += 1
-            return
-        self.cases[options[0]] = self.cases.get(options[0], 0) + 1
-        self.first.setdefault(options[0], case)
+        else:
+            self.cases[options[0]] = self.cases.get(options[0], 0) + 1
+
+    @property
+    def established(self) -> tuple[Evidence, ...]:
+        found = [Evidence(option, count, self.first[option,]) for option, count in self.cases.items()]
+        return tuple(sorted(found, key=lambda evidence: (-evidence.cases, evidence.option)))
+
+    @property
+    def broken(self) -> Break | None:
+        """A case that leaves out the option shown most, if no one option would do for all."""
+        if frozenset.intersection(*map(frozenset, self.first)):
+            return None
+        wanted = self.established[0].option if self.cases else max(self.first, key=len)[0]
+        case, options = min((case, options) for options, case in self.first.items() if wanted not in options)
+        return Break(case, options)
 
 
 class Behaviours:
@@ -84,8 +96,7 @@ class Behaviours:
         """Yield what is known of each silence, of one backend or all, in the order in which they came."""
         for key, joined in self._joined.items():
             if backend in (None, key[0]):
-                established = tuple(Evidence(o, joined.cases[o], joined.first[o]) for o in joined.cases)
-                yield Taken(*key, established, joined.undecided, joined.broken)
+                yield Taken(*key, joined.established, joined.undecided, joined.broken)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON, by backend, operator version and silence."""
