@@ -97,6 +97,9 @@ class _Suite:
         _ = self._selection, self._required, self._waivers
         if not self._option("backend").startswith(_CONFTEST):  # a conftest.py may be loaded during collection
             _ = self.backend
+        if next(self._ids(), None) is None:
+            globs = ", ".join(self._selection.globs) or "the suite"
+            raise pytest.UsageError(f"opconform: {globs} selects no case")
 
     @cached_property
     def source(self) -> GeneratedCases:
@@ -156,9 +159,6 @@ class _Suite:
         with _Usage():
             _ = self.backend
             ids = list(self._ids())
-        if not ids:
-            globs = ", ".join(self._selection.globs) or "the suite"
-            raise pytest.UsageError(f"opconform: {globs} selects no case")
         parent = _Cases.from_parent(session, name="opconform", nodeid="opconform")
         items.extend(_Case.from_parent(parent, name=case, suite=self) for case in ids)
 
