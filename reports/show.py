@@ -107,7 +107,7 @@ def _element(bounds: Bounds, index: tuple[int, ...]) -> str:
     if lower != lower:  # noqa: PLR0124 - NaN
         return "NaN"
     # the exact value may be no number of the type; where the ends round to one, that one is meant
-    text = f"{lower} exactly" if lower == upper else f"{value} in [{lower}, {upper}]"
+    text = f"{lower}" if lower == upper else f"{value} in [{lower}, {upper}]"
     names = [f.name.lower().replace("_", " ") for f in Flag if f in flags and f.name]
     extra = [n for n in names if n not in ("negative zero", "positive zero")]
     signed = [n for n in names if n in ("negative zero", "positive zero")]
