@@ -57,9 +57,6 @@ def _clear_errors(command: Callable[P, int | None]) -> Callable[P, None]:
         except (OpconformError, NotInstalled) as error:
             click.echo(f"opconform: {error}", err=True)
             code = 2
-        except KeyboardInterrupt:
-            click.echo("opconform: interrupted", err=True)
-            code = 130
         except BrokenPipeError:  # `| head` has seen enough
             sys.stderr.close()
             code = 0
@@ -83,7 +80,19 @@ class _Examples(click.Command):
         super().format_epilog(ctx, formatter)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class _Interruptible(click.Group):
+    """A group whose commands end with 130 when interrupted, where click's own code would say non-conformant."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("opconform: interrupted", err=True)
+            sys.exit(130)
+
+
+@click.group(cls=_Interruptible, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="opconform")
 def main() -> None:
     """Check implementations of tensor operators against the standards, version by version."""

@@ -473,3 +473,12 @@ class InferenceSession:
 def test_quoting_in_a_shell_is_safe_for_every_id() -> None:
     for text in call("list", "cases", "--strength", "1").output.splitlines():
         assert re.fullmatch(r"[A-Za-z0-9_.^+*,;=/-]+", text), text
+
+
+def test_an_interrupt_before_anything_was_judged_exits_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("opconform.reports.session._opened", interrupted)
+    done = call("run", "onnxruntime", *INT32)
+    assert (done.exit_code, done.stdout, done.stderr) == (130, "", "opconform: interrupted\n")

@@ -126,12 +126,6 @@ def test_what_failed_is_run_again_alone(suite: Run) -> None:
     again = suite("@WrongOnUint32", "--lf")
     again.assert_outcomes(failed=2)
     suite("@Right", "--lf").assert_outcomes(passed=2)
-    suite("@Right", "--lf").assert_outcomes(passed=4)
-
-
-def test_it_stops_at_the_first_failure_where_asked(suite: Run) -> None:
-    done = suite("@WrongOnUint32", "-x")
-    assert done.parseoutcomes()["failed"] == 1
 
 
 def test_junit_names_the_cases(suite: Run, pytester: pytest.Pytester) -> None:
