@@ -89,6 +89,8 @@ def reduce_mean(version: int, attributes: dict[str, Any], data: Array, axes: Arr
     where = tuple(int(axis) for axis in chosen) if chosen is not None else ()
     if not where and not attributes.get("noop_with_empty_axes", 0):
         where = tuple(range(data.ndim))
+    if not where:  # a copy, signs of zeros included, which adding up would lose
+        return data.copy()
     total = np.sum(data.astype(np.float64), axis=where, keepdims=bool(attributes.get("keepdims", 1)))
     return rounded(np.divide(total, math.prod(data.shape[axis] for axis in where)), data.dtype)
 
