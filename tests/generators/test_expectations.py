@@ -203,6 +203,18 @@ def test_float64_declared_as_float32_passes_as_declared_alone():
     assert (verdict.outcome, verdict.level) == (Outcome.PASS, "declared")
 
 
+def test_the_spread_does_not_hold_for_declared_arithmetic():
+    x = np.random.Generator(np.random.Philox(2)).uniform(-1, 1, (2048, 64)).astype(np.float16)
+    columns = Reading(formula=lambda xs: reduction.mean(xs[0], (0,), False), terms=2048)
+    flushing = DeclaredType(flush=frozenset({"input", "output"}))
+    rules = Rules(element_type("float16"), random=True, declared=flushing)
+    (expectation,) = expectations([columns], [x[np.newaxis]], rules)
+    declared = [o for o in expectation.options if o.level == "declared"]
+    assert declared
+    assert all(bounds.spread is None for option in declared for bounds in option.outputs)
+    assert any(bounds.spread for option in expectation.options for bounds in option.outputs)
+
+
 def test_where_a_bound_says_nothing_the_spread_of_errors_does():
     """Tier T2: a narrow float16 mean over 2,048 random numbers, and the mean over the wrong axis."""
     x = np.random.Generator(np.random.Philox(1)).uniform(-1, 1, (2048, 64)).astype(np.float16)
