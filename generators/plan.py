@@ -73,7 +73,7 @@ def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
 def _of_version(spec: Spec, version: VersionSpec, selection: Selection) -> Iterator[str]:
     crossed = _in_order(set(grid(spec, version, selection.strength)))
     single = dict.fromkeys(edges(spec, version))
-    for case in itertools.chain(crossed, single):
+    for case in itertools.chain(single, crossed):
         draws = 1 if case.fill in UNDRAWN or case in single else selection.draws
         for draw in range(draws):
             one = numbered(case, draw, selection.seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 import traceback
@@ -26,6 +27,7 @@ ABOUT = "@about"
 """The key that asks a worker what its backend is, instead of a case."""
 
 _PROGRAMS_KEPT = 16
+_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _WORDS_KEPT = 2000
 _CONFIRMED = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
 
@@ -40,7 +42,10 @@ class Assignment:
 
     def __call__(self) -> Worker:
         """Open the backend, in the worker. Raises NotInstalled and whatever importing a user's module raises."""
-        return Worker(open_runner(self.backend), self.backend.name, self.source, MappingProxyType(dict(self.required)))
+        runner = open_runner(self.backend)
+        gc.freeze()  # what is imported stays: no need to look through it again and again
+        gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+        return Worker(runner, self.backend.name, self.source, MappingProxyType(dict(self.required)))
 
 
 @dataclass
