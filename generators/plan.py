@@ -15,7 +15,7 @@ from ..specs.model import Edge, Spec, Value, VersionSpec
 from .covering import rows
 from .fills import UNDRAWN, suits
 from .strategy.registry import family_of, settle
-from .strategy.rows import free_letters, identify
+from .strategy.rows import data_port, free_letters, identify
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,9 @@ def _types(value: Value) -> tuple[str, ...]:
 
 
 def _check_fill(spec: Spec, version: VersionSpec, case: CaseId) -> None:
-    for name in case.types:
-        if not suits(case.fill, element_type(name)):
+    letters, filled = free_letters(version), version.signature.letter(data_port(version).name)
+    for letter, name in zip(letters, case.types, strict=False):
+        if letter == filled and not suits(case.fill, element_type(name)):
             raise OpconformError(
                 f"{spec.file}: {version.operator}: fill {case.fill!r} makes no sense for {name}; exclude the pair"
             )

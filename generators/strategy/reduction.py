@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...cases.elements import Array
+from ...cases.elements import Array, element_type
 from ...cases.errors import CaseIdError
 from ...cases.expectation import Labels
 from ...cases.ids import CaseId
@@ -19,70 +19,103 @@ from ..arithmetic.tensors import Axes
 from ..expect import Reading
 from ..reference import reduction as reference
 from .families import Build, DataTensor, Fed, data_input, node_attributes, opset, output
-from .rows import Own, Row, without_settings
+from .rows import Own, Row, free_letters, without_settings
 
 Answer: TypeAlias = tuple[Labels, Any]
 """The options that a silence's answer stands for, and its meaning: a value, `rejected` or `anything`."""
 
 _NO_ANSWER = ("rejected", "anything")
 
+# What a standard says of axes, by the clause that says so; where it has none, a silence says what is open.
+_IDENTITY = "axes-empty-identity"
+_ALL = "axes-absent"
+_AS_ONE = "axes-one"
+_SCALAR = "rank-0-silent"
+
 
 @dataclass(frozen=True)
 class Reduction:
-    """The family `reduction`."""
+    """The family `reduction`.
+
+    Its own parameters: `axes-from` says whether the axes are fixed with the program (an attribute, else a constant
+    input), fed at each run, or both; `axes-rank` is the rank of the tensor that holds them.
+    """
 
     own: Own = field(
         default_factory=lambda: MappingProxyType(
             {
                 "dims": ("static", "symbolic"),
-                "axes-from": ("initializer", "graph-input"),
-                "axes-rank": ("1", "0"),
+                "axes-from": ("constant", "graph-input", "both"),
+                "axes-rank": ("1", "0", "2"),
             }
         )
     )
     references: frozenset[str] = frozenset({"mean"})
 
     def settle(self, version: VersionSpec, case: CaseId) -> CaseId:
-        """Drop where the axes come from if there are none, or if they are an attribute."""
-        axes = case.setting("axes")
-        if version.signature.input("axes") is None or axes in (None, "omitted"):
+        """Drop where the axes come from if there are none or no input for them, and their rank if no tensor has it."""
+        if case.setting("axes") in (None, "omitted") or version.signature.input("axes") is None:
             return without_settings(case, "axes-from", "axes-rank")
-        return case
+        fixed = case.setting("axes-from") is None and version.signature.attribute("axes") is not None
+        return without_settings(case, "axes-rank") if fixed else case
 
     def build(self, row: Row) -> Build:
         """Return the program and readings of a reduction."""
         shape, element = row.id.shapes[0], row.id.types[0]
         readings = () if row.edge and row.edge.rejected else tuple(_readings(row, shape))
-        data = data_input(row, row.version.signature.inputs[0].name, element, shape)
+        inputs: tuple[Input | None, ...] = (data_input(row, row.version.signature.inputs[0].name, element, shape),)
         feeds: tuple[Fed, ...] = (0,)
-        inputs: tuple[Input | None, ...] = (data,)
-        axes = row.get("axes")
-        if row.version.signature.input("axes") and axes is not Word.ABSENT:
-            tensor = None if axes is Word.OMITTED else _axes_tensor(row)
-            inputs = (data, None if tensor is None else _axes_input(row, tensor))
-            if tensor is not None and row.get("axes-from") == "graph-input":
+        attributes = node_attributes(row)
+        if _has_axes_input(row):
+            tensor = None if row.get("axes") is Word.OMITTED else _axes_tensor(row)
+            inputs = (*inputs, None if tensor is None else _axes_input(row, tensor))
+            if tensor is not None and row.get("axes-from") != "constant":
                 feeds = (0, tensor)
+            if row.get("axes-from") != "both":
+                attributes = tuple(a for a in attributes if a.name != "axes")
         outputs = (output(row, element, readings),)
-        program = Program(row.version.operator, node_attributes(row), inputs, outputs, opset(row))
+        program = Program(row.version.operator, attributes, inputs, outputs, opset(row))
         terms = max((reading.terms for reading in readings), default=count(shape))
         return Build(program, (DataTensor(element, shape),), feeds, readings, terms)
 
 
+def _has_axes_input(row: Row) -> bool:
+    """Return whether the axes are an input: where they may be an attribute too, only if they come with each run."""
+    signature = row.version.signature
+    if row.get("axes") is Word.ABSENT or signature.input("axes") is None:
+        return False
+    return signature.attribute("axes") is None or row.get("axes-from") != "constant"
+
+
 def _axes_tensor(row: Row) -> Array:
-    axes = np.array(row.get("axes"), np.int64)
+    element, listed = element_type(_axes_type(row)), row.get("axes")
+    if element.kind == "unsigned" and any(int(a) < 0 for a in listed):  # type: ignore[union-attr,arg-type]
+        raise CaseIdError(f"{row.id}: {element.name} holds no negative axis")
+    axes = np.array(listed, element.dtype)
     if row.get("axes-rank") == "0":
         if axes.size != 1:
             raise CaseIdError(f"{row.id}: axes-rank=0 holds one axis; read {axes.size}")
         return axes.reshape(())
-    return axes
+    return axes.reshape(1, -1) if row.get("axes-rank") == "2" else axes
+
+
+def _axes_type(row: Row) -> str:
+    signature = row.version.signature
+    letter = signature.letter("axes")
+    if letter is not None:
+        return row.id.types[free_letters(row.version).index(letter)]
+    return next(port.type for port in signature.inputs if port.name == "axes")
 
 
 def _axes_input(row: Row, tensor: Array) -> Input:
-    fed = row.get("axes-from") == "graph-input"
-    return Input("axes", "int64", tensor.shape, None if fed else tensor.astype("<i8").tobytes())
+    fixed = None if row.get("axes-from") != "constant" else tensor.astype(tensor.dtype.newbyteorder("<")).tobytes()
+    return Input("axes", _axes_type(row), tensor.shape, fixed)
 
 
 def _readings(row: Row, shape: tuple[int, ...]) -> Iterator[Reading]:
+    if not shape and _SCALAR in row.version.silences:
+        yield from _of_scalar(row)
+        return
     for axes_labels, axes in _axes_answers(row, len(shape)):
         for keep_labels, keepdims in _keepdims_answers(row):
             labels = (*axes_labels, *keep_labels)
@@ -91,6 +124,15 @@ def _readings(row: Row, shape: tuple[int, ...]) -> Iterator[Reading]:
                 yield Reading(labels, kind=silent)
             else:
                 yield from _reduced(row, labels, shape, axes, keepdims)
+
+
+def _of_scalar(row: Row) -> Iterator[Reading]:
+    """Yield what a tensor of rank 0 may mean where the standard does not speak of it."""
+    for labels, answer in _answered(row, _SCALAR, {"as-itself": ()}):
+        if answer in _NO_ANSWER:
+            yield Reading(labels, kind=answer)
+        else:
+            yield from _reduced(row, labels, (), answer, keepdims=False)
 
 
 def _reduced(row: Row, labels: Labels, shape: tuple[int, ...], axes: Axes, keepdims: bool) -> Iterator[Reading]:
@@ -112,22 +154,26 @@ def _over(function: Callable[..., Any], axes: Axes, keepdims: bool) -> Callable[
 
 
 def _axes_answers(row: Row, rank: int) -> Iterator[Answer]:
-    axes = row.get("axes")
+    axes, version = row.get("axes"), row.version
     if isinstance(axes, tuple) and axes:
         yield from _listed(row, tuple(int(a) for a in axes), rank)  # type: ignore[arg-type]  # typed when read
         return
     whole: Axes = tuple(range(rank))
     meaning = {"reduce-all": whole, "identity": (), "as-one": (), "as-zero": whole}
-    if axes == () and "empty-axes" in row.version.silences:
-        yield from _answered(row, "empty-axes", meaning)
-    elif row.number("noop_with_empty_axes") in (0, 1):
-        yield (), () if row.number("noop_with_empty_axes") else whole
+    if version.signature.attribute("noop_with_empty_axes") is not None:
+        noop = row.number("noop_with_empty_axes")
+        yield from [((), () if noop else whole)] if noop in (0, 1) else _answered(row, "noop-other", meaning)
+    elif axes == ():
+        yield from [((), ())] if _IDENTITY in version.clauses else _answered(row, "empty-axes", meaning)
     else:
-        yield from _answered(row, "noop-other", meaning)
+        yield from [((), whole)] if _ALL in version.clauses else _answered(row, "axes-nowhere", meaning)
 
 
 def _listed(row: Row, axes: Axes, rank: int) -> Iterator[Answer]:
     """Yield what a list of axes may mean; at most one silence is open at a time, or the id says too much."""
+    if row.get("axes-rank") == "2":
+        yield from _answered(row, "axes-matrix", {})
+        return
     if any(not -rank <= a < rank for a in axes):
         yield from _answered(row, "axes-range-early", {})
         return
@@ -136,14 +182,14 @@ def _listed(row: Row, axes: Axes, rank: int) -> Iterator[Answer]:
         yield from _answered(row, "axes-duplicate", {"as-once": meant})
     elif any(a < 0 for a in axes) and "axes-negative-early" in row.version.silences:
         yield from _answered(row, "axes-negative-early", {"from-the-end": meant})
-    elif row.get("axes-rank") == "0":
+    elif row.get("axes-rank") == "0" and _AS_ONE not in row.version.clauses:
         yield from _answered(row, "axes-scalar", {"as-one-axis": meant})
     else:
         yield (), meant
 
 
 def _keepdims_answers(row: Row) -> Iterator[Answer]:
-    keepdims = row.number("keepdims")
+    keepdims = row.number("keepdims" if row.version.signature.attribute("keepdims") else "keep_dims")
     if keepdims in (0, 1):
         yield (), bool(keepdims)
     else:

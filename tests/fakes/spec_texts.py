@@ -53,7 +53,7 @@ parameters:
     first: [0]
     last: [r - 1]
     negative: {value: [-1], since: 11}
-  axes-from: {levels: [initializer, graph-input], since: 18}
+  axes-from: {levels: [constant, graph-input], since: 18}
   keepdims: [absent, 0, 1]
   noop_with_empty_axes: [absent, 0, 1]
   fill: [ramp, uniform]

@@ -294,7 +294,7 @@ NO_CASES = {
     R18 + "keepdims=x/ramp": "keepdims holds a whole number of 64 bits; read 'x'",
     R18 + "keepdims=9223372036854775808/ramp": "64 bits",
     R18 + "axes=x/ramp": "axes holds whole numbers of 64 bits; read 'x'",
-    R18 + "axes=1;axes-from=here/ramp": "axes-from is initializer or graph-input; read 'here'",
+    R18 + "axes=1;axes-from=here/ramp": "axes-from is constant or graph-input or both; read 'here'",
     R18 + "dims=dynamic/ramp": "dims is static or symbolic",
     R18 + "-/subnormals": "no fill is called 'subnormals'",
     R18 + "-/beyond-2^53": "makes no sense for float32",
