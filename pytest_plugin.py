@@ -186,8 +186,8 @@ class _Suite:
         try:
             while case not in self._results:
                 found = next(self._stream)
-                if hasattr(found, "case"):
-                    self._results[found.case] = found
+                if hasattr(found, "result"):
+                    self._results[found.result.case] = found.result
         except OpconformError as error:
             self._broken = error
             raise

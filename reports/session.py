@@ -25,7 +25,7 @@ from ..runners.pool import Limits
 from ..runners.profile import load_profile
 from ..runners.registry import BackendSpec, backend_spec
 from ..runners.requirements import requirements
-from ..runners.running import About, batched, run_cases
+from ..runners.running import About, Judged, batched, run_cases
 from ..runners.waivers import WaiverRun, Waivers, load_waivers
 from ..specs.errata import Suspensions, disputed_clauses, load_errata
 from ..specs.loader import Library
@@ -165,18 +165,18 @@ def _run_all(session: _Session, tables: _Tables, folder: ResultsFolder, console:
     try:
         with RunProgress(quiet, session.total * len(session.backends)) as progress:
             for backend in session.backends:
-                for result in _results(session, backend, tables):
-                    suspended = session.suspensions.reason(result.case, result.clauses)
-                    judged = tables.waivers.apply(result, suspended=suspended is not None)
-                    folder.add(judged)
-                    tables.add(judged, suspended)
-                    progress.add(judged)
+                for judged in _results(session, backend, tables):
+                    suspended = session.suspensions.reason(judged.result.case, judged.result.clauses)
+                    result = tables.waivers.apply(judged.result, suspended=suspended is not None)
+                    folder.add(result)
+                    tables.add(result, suspended)
+                    progress.add(result)
     except KeyboardInterrupt:
         return True
     return False
 
 
-def _results(session: _Session, backend: BackendSpec, tables: _Tables) -> Iterator[Result]:
+def _results(session: _Session, backend: BackendSpec, tables: _Tables) -> Iterator[Judged]:
     assignment = Assignment(backend, session.source, session.demands.required)
     ids = selected(session.source, session.options.selection)
     jobs = session.options.jobs or _cores()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -22,6 +22,14 @@ from ..cases.runner import Classifies, Describes, Executable, NotInstalled, Runn
 from ..cases.source import CaseSource
 from .judge import Refusal, Verdict, judge_answer, judge_refusal
 from .registry import BackendSpec, open_runner
+
+
+class Attach(Protocol):
+    """Makes what travels beside a result, in the worker; picklable. Asked only where the backend answered."""
+
+    def __call__(self, case: Case, verdict: Verdict, outputs: Sequence[Array], /) -> object:
+        """Return the attachment, which is strict JSON, or None for none. What it raises becomes the attachment."""
+
 
 ABOUT = "@about"
 """The key that asks a worker what its backend is, instead of a case."""
@@ -34,18 +42,31 @@ _CONFIRMED = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a worker is for; picklable. `required`: silences that the user has answered."""
+    """What a worker is for; picklable.
+
+    `required`: silences that the user has answered. `attach`: what makes the attachments of a result, by their names.
+    """
 
     backend: BackendSpec
     source: CaseSource
     required: Mapping[str, str] = field(default_factory=dict)
+    attach: Mapping[str, Attach] = field(default_factory=dict)
 
     def __call__(self) -> Worker:
         """Open the backend, in the worker. Raises NotInstalled and whatever importing a user's module raises."""
         runner = open_runner(self.backend)
         gc.freeze()  # what is imported stays: no need to look through it again and again
         gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-        return Worker(runner, self.backend.name, self.source, MappingProxyType(dict(self.required)))
+        return Worker(runner, self.backend.name, self.source, MappingProxyType(dict(self.required)), self.attach)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A verdict, the answer that it is about, and whether the program had run before."""
+
+    verdict: Verdict
+    answer: list[Array] | Refusal
+    shared: bool
 
 
 @dataclass
@@ -65,11 +86,15 @@ class Worker:
     name: str
     source: CaseSource
     required: Mapping[str, str]
+    attach: Mapping[str, Attach] = field(default_factory=dict)
     _programs: OrderedDict[str, _Prepared] = field(default_factory=OrderedDict)
     _ran: dict[str, bool] = field(default_factory=dict)
 
     def run(self, keys: Sequence[str], begin: Callable[[int, Literal["prepare", "run"]], None]) -> Iterator[bytes]:
-        """Yield one line of JSON for each case id; `begin` tells the pool what is being done."""
+        """Yield a record for each case id: the result's line of JSON and, if there are any, a TAB and its attachments.
+
+        Attachments are a JSON object, by name. `begin` tells the pool what is being done.
+        """
         begin(0, "prepare")
         if list(keys) == [ABOUT]:
             yield self._about()
@@ -82,7 +107,7 @@ class Worker:
                 cases = self.source.cases(keys[index + 1 :])
                 yield self._ours(key).to_json().encode()
                 continue
-            yield self._result(case, partial(begin, index)).to_json().encode()
+            yield self._record(case, partial(begin, index))
 
     def _about(self) -> bytes:
         facts = self.runner.describe() if isinstance(self.runner, Describes) else {}
@@ -92,17 +117,24 @@ class Worker:
     def _ours(self, key: str) -> Result:
         return Result(key, self.name, Outcome.RUNNER_ERROR, detail=_last_lines(traceback.format_exc()))
 
-    def _result(self, case: Case, begin: Callable[[Literal["prepare", "run"]], None]) -> Result:
+    def _record(self, case: Case, begin: Callable[[Literal["prepare", "run"]], None]) -> bytes:
         started = time.perf_counter()
         try:
-            verdict, shared = self._verdict(case, begin)
-            if shared and verdict.outcome in _CONFIRMED:
-                verdict = self._confirmed(case, verdict, begin)
+            judged = self._verdict(case, begin)
+            if judged.shared and judged.verdict.outcome in _CONFIRMED:
+                judged = self._confirmed(case, judged, begin)
         except NotInstalled as error:  # nothing was put to the backend
-            return Result(case.id, self.name, Outcome.RUNNER_ERROR, detail=str(error))
+            return Result(case.id, self.name, Outcome.RUNNER_ERROR, detail=str(error)).to_json().encode()
         except Exception:  # the judge or the source failed, not the backend
-            return self._ours(case.id)
-        seconds = time.perf_counter() - started
+            return self._ours(case.id).to_json().encode()
+        line = self._result(case, judged.verdict, time.perf_counter() - started).to_json().encode()
+        if not self.attach or isinstance(judged.answer, Refusal):
+            return line
+        begin("prepare")  # the backend has done its part
+        attached = _attached(self.attach, case, judged.verdict, judged.answer)
+        return line + b"\t" + attached if attached else line
+
+    def _result(self, case: Case, verdict: Verdict, seconds: float) -> Result:
         return Result(
             case.id,
             self.name,
@@ -118,8 +150,7 @@ class Worker:
             round(seconds, 7),
         )
 
-    def _verdict(self, case: Case, begin: Callable[[Literal["prepare", "run"]], None]) -> tuple[Verdict, bool]:
-        """Return the verdict, and whether the program had run before."""
+    def _verdict(self, case: Case, begin: Callable[[Literal["prepare", "run"]], None]) -> _Judged:
         expectation = case.expectation
         mended_ran = self._mended_ran(case, begin) if expectation.invalid else True
         begin("prepare")
@@ -128,17 +159,20 @@ class Worker:
         shared = prepared.runs > 0
         answer = self._answer(prepared, case)
         if isinstance(answer, Refusal):
-            return judge_refusal(expectation, answer, mended_ran=mended_ran, required=self.required), shared
-        return judge_answer(expectation, answer, self.required), shared
+            verdict = judge_refusal(expectation, answer, mended_ran=mended_ran, required=self.required)
+        else:
+            verdict = judge_answer(expectation, answer, self.required)
+        return _Judged(verdict, answer, shared)
 
-    def _confirmed(self, case: Case, verdict: Verdict, begin: Callable[[Literal["prepare", "run"]], None]) -> Verdict:
+    def _confirmed(self, case: Case, judged: _Judged, begin: Callable[[Literal["prepare", "run"]], None]) -> _Judged:
         """Run a failure again on a program of its own; what only a used program does wrong is a finding of its own."""
+        if self.attach and not isinstance(judged.answer, Refusal):  # which may lie in memory of the used program
+            judged = replace(judged, answer=[output.copy() for output in judged.answer])
         self._programs.pop(case.program.key, None)
-        fresh, _ = self._verdict(case, begin)
-        if fresh.outcome is Outcome.PASS:
-            return replace(
-                verdict, detail=f"only on a program that ran before, state leaks between runs: {verdict.detail}"
-            )
+        fresh = self._verdict(case, begin)
+        if fresh.verdict.outcome is Outcome.PASS:
+            detail = f"only on a program that ran before, state leaks between runs: {judged.verdict.detail}"
+            return replace(judged, verdict=replace(judged.verdict, detail=detail))
         return fresh
 
     def _mended_ran(self, case: Case, begin: Callable[[Literal["prepare", "run"]], None]) -> bool:
@@ -196,6 +230,23 @@ class Worker:
             return Refusal(words[:_WORDS_KEPT], unsupported=False, reason="memory")
         reason = self.runner.reason(error) if isinstance(self.runner, Classifies) else "other"
         return Refusal(words[:_WORDS_KEPT], unsupported=False, reason=reason)
+
+
+def _attached(attach: Mapping[str, Attach], case: Case, verdict: Verdict, outputs: Sequence[Array]) -> bytes:
+    """Return the attachments as a JSON object; empty if there are none."""
+    made = {}
+    for name, make in attach.items():
+        text = _attachment(make, case, verdict, outputs)
+        if text != "null":
+            made[name] = text
+    return ("{" + ",".join(f"{json.dumps(n)}:{text}" for n, text in made.items()) + "}").encode() if made else b""
+
+
+def _attachment(make: Attach, case: Case, verdict: Verdict, outputs: Sequence[Array]) -> str:
+    try:
+        return json.dumps(make(case, verdict, outputs), allow_nan=False, separators=(",", ":"))
+    except Exception:  # our side: the result stands, and what is missing beside it is told
+        return json.dumps({"failed": _last_lines(traceback.format_exc())})
 
 
 def _last_lines(text: str) -> str:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..cases.results import Outcome, Result, result_from_json
 from ..cases.source import CaseSource
@@ -28,9 +29,17 @@ class About:
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A result, and what the assignment attaches to it, by name; an attachment that failed is `{"failed": text}`."""
+
+    result: Result
+    attachments: Mapping[str, Any] = field(default_factory=dict)
+
+
 def run_cases(
     assignment: Assignment, batches: Iterable[Sequence[str]], *, jobs: int, limits: Limits
-) -> Generator[About | Result]:
+) -> Generator[About | Judged]:
     """Yield what the backend says of itself, and one result for each case id, in the order in which they arrive.
 
     `batches` of ids go to a worker whole; an empty one means that there is nothing for now. Raises WorkerStartError if
@@ -39,12 +48,21 @@ def run_cases(
     pool = Pool(assignment, jobs=jobs, limits=limits)
     for answer in pool.run(itertools.chain([[ABOUT]], batches)):
         if isinstance(answer, Loss):
-            yield _lost_about(answer) if answer.key == ABOUT else lost(answer, assignment.backend, assignment.source)
+            if answer.key == ABOUT:
+                yield _lost_about(answer)
+            else:
+                yield Judged(lost(answer, assignment.backend, assignment.source))
         elif answer[0] == ABOUT:
             told = json.loads(answer[1])
             yield About(told["version"], tuple(told["standards"]), told["facts"])
         else:
-            yield result_from_json(answer[1])
+            yield _judged(answer[1])
+
+
+def _judged(record: bytes) -> Judged:
+    line, _, attached = record.partition(b"\t")  # JSON has no raw TAB in it
+    result = result_from_json(line)
+    return Judged(result, json.loads(attached)) if attached else Judged(result)
 
 
 def batched(ids: Iterable[str]) -> Iterator[list[str]]:

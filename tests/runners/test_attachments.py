@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fakes import attachments
+
+from opconform.generators.source import GeneratedCases
+from opconform.runners.execute import Assignment
+from opconform.runners.pool import Limits
+from opconform.runners.registry import backend_spec
+from opconform.runners.running import About, Judged, run_cases
+
+FRACTION = "onnx/ReduceMean-13/int32/2x2/axes=1/halves/fraction"
+UNSORTED = "onnx/ReduceMean-13/uint32/3x2x2/axes=2,0/ramp/axes-unsorted"
+INVALID = "onnx/ReduceMean-13/int32/3x2x2/axes=3/ramp/axis-too-large"
+LIMITS = Limits(run_seconds=20)
+
+
+def judged(backend: str, cases: list[str], **attach: Any) -> dict[str, Judged]:
+    assignment = Assignment(backend_spec(f"python:fakes.backends:{backend}"), GeneratedCases(), attach=attach)
+    found = list(run_cases(assignment, [cases], jobs=1, limits=LIMITS))
+    assert isinstance(found[0], About)
+    return {one.result.case: one for one in found[1:] if isinstance(one, Judged)}
+
+
+def test_an_attachment_is_made_of_case_verdict_and_outputs() -> None:
+    found = judged("WrongOnUint32", [FRACTION, UNSORTED], told=attachments.told)
+    assert found[FRACTION].attachments == {"told": {"case": FRACTION, "outcome": "pass", "outputs": [[[3], [-3]]]}}
+    assert found[UNSORTED].result.outcome == "wrong-value"
+    assert found[UNSORTED].attachments["told"]["outcome"] == "wrong-value"
+
+
+def test_nothing_travels_where_nothing_is_attached() -> None:
+    found = judged("WrongOnUint32", [FRACTION, UNSORTED], only=attachments.of_failures)
+    assert found[FRACTION].attachments == {}
+    assert found[UNSORTED].attachments == {"only": "a text with a \t and a \n"}
+    assert judged("Right", [FRACTION])[FRACTION].attachments == {}
+
+
+@pytest.mark.parametrize(("backend", "outcome"), [("Crashes", "crash"), ("Raises", "error")])
+def test_where_no_answer_came_there_is_nothing_to_attach(backend: str, outcome: str) -> None:
+    found = judged(backend, [FRACTION, INVALID], told=attachments.told)
+    assert found[FRACTION].result.outcome == outcome
+    assert found[FRACTION].attachments == {}
+    assert found[INVALID].attachments == {}
+
+
+def test_an_attachment_that_fails_is_told_and_costs_nothing_else() -> None:
+    made = {"broken": attachments.raises, "loose": attachments.no_json, "told": attachments.told}
+    found = judged("Right", [FRACTION], **made)[FRACTION]
+    assert found.result.outcome == "pass"
+    assert "nothing comes of it" in found.attachments["broken"]["failed"]
+    assert "not JSON compliant" in found.attachments["loose"]["failed"]
+    assert found.attachments["told"]["case"] == FRACTION
+
+
+def test_an_answer_is_attached_as_it_was_judged_though_its_memory_is_used_again() -> None:
+    first, again = (f"onnx/ReduceMean-13/int32/7/{draw}/uniform" for draw in ("-", "draw=1"))
+    found = judged("LeaksIntoOneBuffer", [first, again], told=attachments.told)
+    right = judged("Right", [again], told=attachments.told)[again].attachments["told"]["outputs"][0]
+    assert "state leaks between runs" in (found[again].result.detail or "")
+    assert found[again].attachments["told"]["outputs"] == [[right[0] + 1]]
