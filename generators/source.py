@@ -74,7 +74,7 @@ class GeneratedCases:
     def readings(self, case: Case) -> tuple[tuple[Reading, ...], tuple[Array, ...]]:
         """Return a case's admissible readings, and the data tensors that their formulas take."""
         prepared = self._recent(_without_draw(case.id))
-        tensors = _filled(prepared.row.id.fill, prepared.build, [case.id])
+        tensors = filled_tensors(prepared.row.id.fill, prepared.build, [case.id])
         return prepared.build.readings, tuple(t[0, ...] for t in tensors)
 
     @functools.cached_property
@@ -117,7 +117,7 @@ class GeneratedCases:
 
     def _built(self, prepared: _Prepared, texts: Sequence[str]) -> Iterator[Case]:
         row, build = prepared.row, prepared.build
-        tensors = _filled(row.id.fill, build, texts)
+        tensors = filled_tensors(row.id.fill, build, texts)
         expected = self._expected(row, build, tensors, len(texts))
         for lane, text in enumerate(texts):
             inputs = tuple(tensors[f][lane, ...] if isinstance(f, int) else f for f in build.feeds)
@@ -168,7 +168,7 @@ def is_invalid(row: Row) -> bool:
     return row.edge is not None and row.edge.rejected
 
 
-def _filled(name: str, build: Build, texts: Sequence[str]) -> list[Array]:
+def filled_tensors(name: str, build: Build, texts: Sequence[str]) -> list[Array]:
     """Return the data tensors, lanes first: all of one type are one run of elements, so that a NaN stands in one."""
     filled: dict[str, Array] = {}
     for element in {t.type: None for t in build.tensors}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -22,6 +23,7 @@ class Elementwise:
 
     own: Own = field(default_factory=lambda: MappingProxyType({"dims": ("static", "symbolic")}))
     references: frozenset[str] = frozenset({"mean"})
+    synonyms: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def settle(self, version: VersionSpec, case: CaseId) -> CaseId:  # noqa: ARG002 - the family's protocol
         """Keep all: every setting means something beside every other."""

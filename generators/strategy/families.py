@@ -51,6 +51,10 @@ class Family(Protocol):
     def references(self) -> frozenset[str]:
         """The functions of `generators/reference/<family>.py` that a spec may name."""
 
+    @property
+    def synonyms(self) -> Mapping[str, str]:
+        """What one standard calls as another one does not: the name, and the one that stands for all of them."""
+
     def settle(self, version: VersionSpec, case: CaseId) -> CaseId:
         """Return the id without settings that mean nothing beside the others."""
 

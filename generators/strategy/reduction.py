@@ -51,6 +51,7 @@ class Reduction:
         )
     )
     references: frozenset[str] = frozenset({"mean"})
+    synonyms: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({"keep_dims": "keepdims"}))
 
     def settle(self, version: VersionSpec, case: CaseId) -> CaseId:
         """Drop where the axes come from if there are none or no input for them, and their rank if no tensor has it."""
