@@ -41,12 +41,21 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
+class Residue:
+    """What `Bounds.value` leaves of the exact result, which lies within `doubt` of value + `rest`; float64, one shape."""
+
+    rest: Array
+    doubt: Array
+
+
+@dataclass(frozen=True, slots=True)
 class Bounds:
     """The admissible values of one output, element by element.
 
     All arrays have the output's shape. Floating-point outputs: `value` is the exact result rounded to float64, `lower`
     and `upper` are float64; NaN in `lower` admits no number. Integers and bool: all three have the output's own dtype.
-    `flags` holds bits of Flag, or is None where none is set.
+    `flags` holds bits of Flag, or is None where none is set. `residue` decides no verdict: None if all that is known of
+    the exact result is that it rounds to `value`.
     """
 
     type: str
@@ -55,6 +64,7 @@ class Bounds:
     upper: Array
     flags: Array | None = None
     spread: Spread | None = None
+    residue: Residue | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..cases.declared import DeclaredType
 from ..cases.elements import Array, ElementType
-from ..cases.expectation import EXCEPTIONAL, Bounds, Expectation, Flag, Labels, Option, Spread
+from ..cases.expectation import EXCEPTIONAL, Bounds, Expectation, Flag, Labels, Option, Residue, Spread
 from .arithmetic import spread
 from .arithmetic.bounded import Arithmetic, Bounded
 from .arithmetic.integral import OVERFLOWS, IntegerArithmetic
@@ -130,10 +130,11 @@ def _float_options(reading: Reading, arrays: Sequence[Array], rules: Rules) -> I
     everywhere = np.ones(arrays[0].shape[0], bool)
     arithmetics = strict_arithmetics(rules.type)
     inputs = arithmetics[0][1].lift_all(arrays)
-    for label, arithmetic in arithmetics:
+    for index, (label, arithmetic) in enumerate(arithmetics):
         labelled = replace(reading, labels=(*reading.labels, ("accumulator", label)))
         branch = _Branch(labelled, arithmetic, rules)
-        yield from branch.options(arrays, [x.under(arithmetic) for x in inputs], everywhere, flush_input=False)
+        under = [x.under(arithmetic) for x in inputs]
+        yield from branch.options(arrays, under, everywhere, flush_input=False, first=index == 0)
         if small.any():
             flushed = [_flushed(a, form.tiny) for a in arrays]
             yield from branch.options(flushed, arithmetic.lift_all(flushed), small, flush_input=True)
@@ -172,12 +173,19 @@ class _Branch:
     level: Literal["strict", "declared"] = "strict"
 
     def options(
-        self, arrays: Sequence[Array], inputs: Sequence[Bounded], applies: Array, *, flush_input: bool
+        self,
+        arrays: Sequence[Array],
+        inputs: Sequence[Bounded],
+        applies: Array,
+        *,
+        flush_input: bool,
+        first: bool = False,
     ) -> Iterator[_Laned]:
         with self.arithmetic.context():
             result: Bounded = _formula(self.reading)(inputs)
             bounds = bounds_of(result, self.rules.type)
-        bounds = replace(bounds, spread=self._spread(arrays, bounds))
+        residue = self._residue(inputs, result) if first else None
+        bounds = replace(bounds, spread=self._spread(arrays, bounds), residue=residue)
         flags = self._flags(result, flush_input)
         tiny = self.rules.type.float_format.tiny
         least = np.abs(bounds.value) - result.error  # where it is below zero, zero is within the bounds anyway
@@ -190,6 +198,20 @@ class _Branch:
             variants = [("none", flags, applies), ("output", flags | flushing, flushes)]
         for flush, admitted, where in variants:
             yield from self._by_overflow(bounds, admitted, where, flush)
+
+    def _residue(self, inputs: Sequence[Bounded], result: Bounded) -> Residue:
+        """Return what the float64 values leave of the exact ones: the rest itself, or what the carrier may err by."""
+        floats, numbers = result.floats(), self.arithmetic.numbers
+        zeros = np.zeros(floats.shape)
+        if numbers.name == "float64":
+            double = formats()["float64"]
+            carrier = Arithmetic(double, double, self.arithmetic.output)
+            carried: Bounded = _formula(self.reading)([x.under(carrier) for x in inputs])
+            return Residue(zeros, carried.error)
+        finite = np.isfinite(floats)
+        with self.arithmetic.context():
+            rest = numbers.floats(result.value - numbers.lift(np.where(finite, floats, 0.0)))
+        return Residue(np.where(finite, rest, 0.0), zeros)
 
     def _flags(self, result: Bounded, flush_input: bool) -> Array:
         if flush_input:  # a flushed zero has either sign
@@ -337,7 +359,7 @@ def _slices(option: Option, lanes: int) -> list[tuple[Bounds, ...]]:
 def _lane_bounds(bounds: Bounds, lanes: int) -> list[Bounds]:
     flags = bounds.flags
     flagged = np.zeros(lanes, bool) if flags is None else np.asarray(flags.reshape(lanes, -1).any(axis=1))
-    spread_ = bounds.spread
+    spread_, residue = bounds.spread, bounds.residue
     return [
         Bounds(
             bounds.type,
@@ -346,6 +368,7 @@ def _lane_bounds(bounds: Bounds, lanes: int) -> list[Bounds]:
             bounds.upper[lane, ...],
             flags[lane, ...] if flags is not None and flagged[lane] else None,
             None if spread_ is None else Spread(spread_.sigma[lane, ...], spread_.limit),
+            None if residue is None else Residue(residue.rest[lane, ...], residue.doubt[lane, ...]),
         )
         for lane in range(lanes)
     ]
