@@ -263,7 +263,9 @@ class Bounded:
         """Return where all partial sums are multiples of the lowest bit that fit the accumulator."""
         form = self.arithmetic.accumulator
         grid = np.ldexp(1.0, np.minimum(lowest, 1023))
-        fits = (magnitude == 0) | (magnitude <= np.ldexp(1.0, np.clip(lowest + form.precision, -1074, 1023)))
+        limit = np.ldexp(1.0, np.clip(lowest + form.precision, -1074, 1023))
+        # a sum of float64 magnitudes that is beyond the limit may have been rounded to it
+        fits = (magnitude == 0) | (magnitude < limit) | ((magnitude == limit) & (form.precision < 53))
         floor = form.tiny if self.arithmetic.flush else form.eta
         return np.asarray(fits & (magnitude <= form.largest) & (grid >= floor))
 
@@ -294,7 +296,7 @@ class Bounded:
 
     def _divided(self, divisor: int) -> Bounded:
         """Divide by a whole number; of a sum, in either order: the sum, or each of its addends before adding up."""
-        if divisor == 1:
+        if divisor == 1 or not self.value.size:  # a result of no element may be that of no addend
             return self
         storage, power = self.arithmetic.storage, divisor & (divisor - 1) == 0
         with np.errstate(all="ignore"):
