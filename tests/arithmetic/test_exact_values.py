@@ -1,0 +1,243 @@
+"""References hold the exact mean of any bits in any shape, and admit what rounds it as a right implementation may.
+
+The oracle is whole numbers: fakes/formats.py and fakes/shapes.py, which use nothing of the package.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from fakes.expected import over_axes, together
+from fakes.formats import DOUBLE, DTYPES, FORMATS, PATTERNS, Number, in_units, numbers, tensor, value
+from fakes.shapes import Shape, broadcast, broadcast_groups, kept, reduced, reduction_groups
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opconform.cases.expectation import Expectation
+from opconform.cases.results import Outcome
+from opconform.runners.judge import judge_answer
+
+LIMIT = 240  # elements of an input
+each_type = pytest.mark.parametrize("name", FORMATS)
+properties = settings(deadline=None, max_examples=60)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The addends of one element of a result, and their exact mean: a fraction of units, or an infinity or NaN."""
+
+    addends: list[Number]
+
+    @property
+    def finite(self) -> bool:
+        return all(isinstance(a, int) for a in self.addends)
+
+    @property
+    def exact(self) -> Fraction:
+        return Fraction(sum(self.addends), len(self.addends))
+
+    @property
+    def magnitudes(self) -> int:
+        return sum(abs(a) for a in self.addends)
+
+    @property
+    def special(self) -> float:
+        """What infinities and NaN leave: NaN beside NaN, or where both infinities meet."""
+        seen = {a for a in self.addends if not isinstance(a, int)}
+        return seen.pop() if len(seen) == 1 else math.nan
+
+    def rounded(self, name: str) -> Number:
+        if self.finite:
+            return FORMATS[name].nearest(self.exact.numerator, self.exact.denominator)
+        return self.special
+
+    def exact_in_every_order(self, name: str) -> bool:
+        """Whether all partial sums are numbers of the type, and so is the mean, its share of each addend included."""
+        form, n = FORMATS[name], len(self.addends)
+        if n == 1 or not any(self.addends):
+            return True
+        lowest = min(a & -a for a in self.addends if a)
+        fits = self.magnitudes <= lowest << form.precision and self.magnitudes <= form.largest
+        return fits and n & (n - 1) == 0 and lowest // n >= 1 << form.lowest
+
+
+def means_over(x: Any, axes: tuple[int, ...]) -> list[Mean]:
+    elements = numbers(x)
+    return [Mean([elements[i] for i in group]) for group in reduction_groups(x.shape, axes)]
+
+
+def means_of(xs: list[Any]) -> list[Mean]:
+    elements = [numbers(x) for x in xs]
+    groups = broadcast_groups([x.shape for x in xs])
+    return [Mean([e[i] for e, i in zip(elements, group, strict=True)]) for group in groups]
+
+
+# What is drawn
+
+
+@st.composite
+def shapes(draw: Any) -> Shape:
+    """Rank 0 to 5, extents 0 to 5, as many elements as fractions are quick for."""
+    shape: list[int] = []
+    for _ in range(draw(st.integers(0, 5))):
+        shape.append(draw(st.integers(0, min(5, LIMIT // max(1, math.prod(shape))))))
+    return tuple(shape)
+
+
+@st.composite
+def tensors(draw: Any, name: str, shape: Shape) -> Any:
+    """Elements of any bits: a few patterns, scattered; with them neighbours of each other, or zeros, or specials."""
+    bits, dtype = PATTERNS[name], DTYPES[name]
+    width = np.dtype(bits).itemsize * 8
+    some = draw(st.lists(st.integers(0, (1 << width) - 1), min_size=1, max_size=6))
+    if draw(st.booleans()):
+        some += [(s + d) % (1 << width) for s in some for d in (1, -1)]
+    if draw(st.booleans()):  # of a size, so that sums matter
+        some = [s % (1 << width - 6) | some[0] >> width - 6 << width - 6 for s in some]
+    if draw(st.booleans()):
+        some += np.array([0.0, -0.0, 1.0, np.inf, -np.inf], dtype).view(bits).tolist()[: draw(st.integers(1, 5))]
+    chosen = random.Random(draw(st.integers(0, 1 << 32))).choices(some, k=math.prod(shape))
+    return np.array(chosen, bits).view(dtype).reshape(shape)
+
+
+@st.composite
+def reductions(draw: Any, name: str) -> tuple[Any, tuple[int, ...], bool]:
+    shape = draw(shapes())
+    axes = draw(st.sets(st.sampled_from(range(len(shape))))) if shape else set()
+    x = draw(tensors(name, shape))
+    if 0 in (shape[a] for a in axes) and 0 not in reduced(shape, axes):
+        axes = {a for a in axes if shape[a]}  # the mean of nothing has no value
+    return x, tuple(sorted(axes)), draw(st.booleans())
+
+
+@st.composite
+def several(draw: Any, name: str) -> list[Any]:
+    whole = draw(shapes())
+    found = []
+    for _ in range(draw(st.integers(1, 6))):
+        shape = tuple(1 if draw(st.integers(0, 3)) == 0 else extent for extent in whole)
+        found.append(draw(tensors(name, shape[draw(st.integers(0, len(shape))) if draw(st.booleans()) else 0 :])))
+    return found
+
+
+# What must hold of an expectation
+
+
+def check_values(expectation: Expectation, means: list[Mean], shape: Shape) -> None:
+    """Each option's value is the exact one, as far as its carrier goes, and lies between its bounds."""
+    for option in expectation.options:
+        (bounds,) = option.outputs
+        assert bounds.shape == shape
+        if dict(option.labels).get("flush") == "input-and-output":
+            continue
+        triples = zip(*(a.reshape(-1).tolist() for a in (bounds.lower, bounds.value, bounds.upper)), strict=True)
+        for (lower, middle, upper), mean in zip(triples, means, strict=True):
+            if not mean.finite:
+                assert math.isnan(middle) if math.isnan(mean.special) else middle == mean.special
+                continue
+            assert in_units(lower) <= in_units(middle) <= in_units(upper) or lower == upper
+            check_value(bounds.type, in_units(middle), mean)
+
+
+def check_value(name: str, got: Number, mean: Mean) -> None:
+    nearest = DOUBLE.nearest(mean.exact.numerator, mean.exact.denominator)
+    if name == "float64":  # carried in 160 bits
+        assert abs(got - nearest) <= Fraction(mean.magnitudes, 1 << 150) + abs(nearest) // (1 << 52)
+    elif mean.magnitudes < (min((a & -a for a in mean.addends if a), default=1)) << 53:
+        assert got == nearest
+    else:  # carried in float64: thirty bits below the bound of a sum in float32
+        assert abs(got - nearest) <= Fraction(mean.magnitudes, 1 << 53)
+
+
+def check_right_answers(expectation: Expectation, means: list[Mean], name: str, shape: Shape) -> None:
+    """The correctly rounded answer passes under every accumulator; its neighbours, where nothing makes it exact."""
+    right = tensor([m.rounded(name) for m in means], name, shape)
+    for accumulator in expectation.silences.get("accumulator", ("own",)):
+        verdict = judge_answer(expectation, [right], {"accumulator": accumulator})
+        assert verdict.outcome is Outcome.PASS, verdict.detail
+    for side in (0, 1):
+        beside = [_faithful(m, name, side) for m in means]
+        verdict = judge_answer(expectation, [tensor(beside, name, shape)])
+        assert verdict.outcome is Outcome.PASS, (side, verdict.detail)
+
+
+def _faithful(mean: Mean, name: str, side: int) -> Number:
+    if not mean.finite:
+        return mean.special
+    return FORMATS[name].around(mean.exact.numerator, mean.exact.denominator)[side]
+
+
+def check_wrong_classes(expectation: Expectation, means: list[Mean], name: str, shape: Shape) -> None:
+    """No number stands for NaN or an infinity, and none of these for a number whose sum cannot overflow."""
+    right = [m.rounded(name) for m in means]
+    for place, mean in enumerate(means):
+        wrong: list[Number] = []
+        if not mean.finite:
+            wrong = [0, FORMATS[name].largest, -mean.special if mean.special == mean.special else math.inf]
+        elif mean.magnitudes < FORMATS[name].largest // 2:
+            wrong = [math.nan, math.inf, -math.inf]
+        for number in wrong:
+            answer = tensor([*right[:place], number, *right[place + 1 :]], name, shape)
+            assert judge_answer(expectation, [answer]).outcome is Outcome.WRONG_VALUE, (place, number)
+        if place > 3:
+            return
+
+
+def check_exactness(expectation: Expectation, means: list[Mean], name: str) -> None:
+    """One answer alone is admitted only where every order of summation gives it."""
+    for option in expectation.options:
+        if dict(option.labels).get("accumulator", "narrow") != "narrow" or dict(option.labels).get("flush"):
+            continue
+        (bounds,) = option.outputs
+        for lower, upper, mean in zip(bounds.lower.flat, bounds.upper.flat, means, strict=True):
+            if lower == upper and mean.finite:
+                assert mean.exact_in_every_order(name), mean
+
+
+@each_type
+@properties
+@given(choice=st.data())
+def test_a_reduction_of_any_bits_holds_the_exact_mean_and_admits_the_right_answers(name, choice):
+    x, axes, keepdims = choice.draw(reductions(name))
+    (expectation,) = over_axes([x], name, axes, keepdims)
+    shape = kept(x.shape, axes) if keepdims else reduced(x.shape, axes)
+    means = means_over(x, axes)
+    check_values(expectation, means, shape)
+    if axes:
+        check_right_answers(expectation, means, name, shape)
+    else:
+        assert judge_answer(expectation, [x]).outcome is Outcome.PASS
+    check_wrong_classes(expectation, means, name, shape)
+    check_exactness(expectation, means, name)
+
+
+@each_type
+@properties
+@given(choice=st.data())
+def test_a_mean_of_tensors_of_any_bits_holds_the_exact_mean_and_admits_the_right_answers(name, choice):
+    xs = choice.draw(several(name))
+    expectation = together(xs, name)
+    shape, means = broadcast([x.shape for x in xs]), means_of(xs)
+    check_values(expectation, means, shape)
+    check_right_answers(expectation, means, name, shape)
+    check_wrong_classes(expectation, means, name, shape)
+    check_exactness(expectation, means, name)
+
+
+def test_the_oracle_rounds_as_the_hardware_does():
+    draw = random.Random(5)
+    for _ in range(3_000):
+        double = np.array([draw.getrandbits(64)], np.uint64).view(np.float64)[0]
+        if not np.isfinite(double):
+            continue
+        for name in ("float16", "float32"):
+            with np.errstate(all="ignore"):
+                assert value(FORMATS[name].nearest(in_units(float(double)))) == float(double.astype(DTYPES[name]))
+        below, above = FORMATS["float16"].around(in_units(float(double)))
+        assert below <= in_units(float(double)) <= above
