@@ -11,12 +11,12 @@ from . import expressions
 from .edges import check_edges
 from .groups import GROUPS, expand
 from .model import Version, Vocabulary, Word
-from .names import Names
+from .names import Names, signature_parts
 from .parameters import Level, Levels, Parameter, literal_of, text_of
 from .problems import Problems
 from .reading import Keys
 from .settings import Context, check_name, check_type, check_value, condition_path, conditions
-from .structure import ID, SpecText
+from .structure import ID, ClauseText, SpecText
 
 _FUNCTION = re.compile(r"[a-z][\w-]*(\(.*\))?")
 _WHEN_WORDS = frozenset(word.value for word in Word)
@@ -132,11 +132,22 @@ def _check_clauses(text: SpecText, context: Context) -> None:
         if clause.status == "disputed" and not clause.upstream:
             message = "a disputed clause needs `upstream`: the address of the issue that disputes it"
             context.problems.add((*path, "status"), message)
+        _check_disputes(clause, (*path, "disputes"), context)
         if clause.when == "edges" and id_ not in tested:
             context.problems.add((*path, "when"), f"no edge tests {id_!r}")
         if isinstance(clause.when, dict):
             for name, raw in clause.when.items():
                 _check_when(context, name, raw, (*path, "when", name))
+
+
+def _check_disputes(clause: ClauseText, path: Keys, context: Context) -> None:
+    if clause.disputes and clause.status != "disputed":
+        context.problems.add(path, "only a clause of status: disputed disputes a part of the signature", key=True)
+    known = sorted({part for s in context.names.signatures.values() for part in signature_parts(s)})
+    for index, part in enumerate(clause.disputes):
+        if part not in known:
+            at = (*path, index) if context.problems.document.has((*path, index)) else path
+            context.problems.unknown(at, f"{part!r} is no part of the signature", part, known)
 
 
 def _check_when(context: Context, name: str, raw: object, path: Keys) -> None:

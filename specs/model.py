@@ -150,6 +150,7 @@ class Clause:
     """One rule of the standard.
 
     `when`: which cases test it, by their settings; empty: every valid one; None: only the edges that name it.
+    `disputes`: the parts of the signature, `inputs.axes`, in which a disputed clause and a library differ.
     """
 
     id: str
@@ -158,6 +159,7 @@ class Clause:
     status: Status = "required"
     when: Mapping[str, Condition] | None = field(default_factory=dict)
     upstream: str | None = None
+    disputes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
 from .model import COMMON_PARAMETERS, Signature, Version
@@ -17,6 +17,17 @@ def port_of(name: str) -> str | None:
     """Return `X` of the parameter `type(X)`, None for another."""
     found = _TYPE_OF.fullmatch(name)
     return found[1] if found else None
+
+
+def signature_parts(signature: Signature) -> tuple[str, ...]:
+    """Return what a signature is made of, each with its section: `attributes.axes`, `inputs.X`, `types.T`."""
+    sections: Mapping[str, Iterable[str]] = {
+        "attributes": [a.name for a in signature.attributes],
+        "inputs": [p.name for p in signature.inputs],
+        "outputs": [p.name for p in signature.outputs],
+        "types": signature.types,
+    }
+    return tuple(f"{section}.{name}" for section, names in sections.items() for name in names)
 
 
 class Names:

@@ -55,6 +55,7 @@ class ClauseText(Spanned):
     source: str | None = None
     status: Status = "required"
     upstream: str | None = None
+    disputes: Annotated[list[str], BeforeValidator(lambda v: [v] if isinstance(v, str) else v), _OrText()] = []
 
 
 class SilenceText(Spanned):

@@ -195,9 +195,11 @@ def test_clauses_and_silences_apply_where_their_spans_do() -> None:
 
 
 def test_a_disputed_clause_carries_its_issue() -> None:
-    text = REDUCE.replace("status: inferred", "status: disputed\n    upstream: https://example.org/issues/1")
+    disputed = "status: disputed\n    upstream: https://example.org/issues/1\n    disputes: inputs.axes"
+    text = REDUCE.replace("status: inferred", disputed)
     clause = spec_from(text).versions[1].clauses["axes-kept"]
     assert (clause.status, clause.upstream) == ("disputed", "https://example.org/issues/1")
+    assert clause.disputes == ("inputs.axes",)
 
 
 def test_edges_apply_where_the_version_has_what_they_set() -> None:

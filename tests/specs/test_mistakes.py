@@ -167,6 +167,21 @@ MISTAKES = {
     "a list as a type in a condition": ("T: [ieee]}", "T: [«[ieee]]}", "expected an element type or a group of them"),
     "when that is a word": ("when: {keepdims: absent}", "when: «always", "expected a mapping of settings, or edges"),
     "a disputed clause without an issue": ("status: inferred", "status: «disputed", "needs `upstream`"),
+    "a dispute of a clause that is not disputed": (
+        "status: inferred",
+        "status: inferred\n    «disputes: inputs.axes",
+        "only a clause of status: disputed",
+    ),
+    "a dispute about no part of the signature": (
+        "status: inferred",
+        "status: disputed\n    upstream: https://example.org/1\n    disputes: «inputs.axis",
+        "'inputs.axis' is no part of the signature; did you mean 'inputs.axes'?",
+    ),
+    "a dispute about several, one of which is none": (
+        "status: inferred",
+        "status: disputed\n    upstream: https://example.org/1\n    disputes: [types.T, «type.T]",
+        "'type.T' is no part",
+    ),
     "a clause that no edge tests": (
         "  mean: the",
         "  lonely: {text: x, when: «edges}\n  mean: the",
