@@ -79,6 +79,29 @@ def expectations(readings: Sequence[Reading], arrays: Sequence[Array], rules: Ru
     return _by_lane(laned, lanes, rules.type.name)
 
 
+@dataclass(frozen=True)
+class Explained:
+    """An option of an expectation: the reading it comes from, and its labels, those of settled silences too."""
+
+    option: Option
+    reading: Reading
+    labels: Labels
+
+
+def explained(readings: Sequence[Reading], arrays: Sequence[Array], rules: Rules) -> list[Explained]:
+    """Return the options of one case's expectation, in their order, with what they come from.
+
+    `arrays` are the data inputs with a leading lane axis of extent 1. Raises KeyError as `expectations` does.
+    """
+    found = []
+    for reading in readings:
+        for laned in _options(reading, arrays, rules, 1):
+            if laned.applies[0]:
+                outputs = _slices(laned.option, 1)[0]
+                found.append(Explained(replace(laned.option, outputs=outputs), reading, laned.option.labels))
+    return found
+
+
 def _options(reading: Reading, arrays: Sequence[Array], rules: Rules, lanes: int) -> Iterator[_Laned]:
     everywhere = np.ones(lanes, bool)
     if reading.kind in ("rejected", "anything"):
@@ -136,7 +159,7 @@ def _float_options(reading: Reading, arrays: Sequence[Array], rules: Rules) -> I
         under = [x.under(arithmetic) for x in inputs]
         yield from branch.options(arrays, under, everywhere, flush_input=False, first=index == 0)
         if small.any():
-            flushed = [_flushed(a, form.tiny) for a in arrays]
+            flushed = [flushed_input(a, form.tiny) for a in arrays]
             yield from branch.options(flushed, arithmetic.lift_all(flushed), small, flush_input=True)
     if rules.declared is not None:
         yield from _declared_options(reading, arrays, rules, rules.declared)
@@ -181,11 +204,34 @@ class _Branch:
         flush_input: bool,
         first: bool = False,
     ) -> Iterator[_Laned]:
-        with self.arithmetic.context():
-            result: Bounded = _formula(self.reading)(inputs)
-            bounds = bounds_of(result, self.rules.type)
+        exact_means: list[Array] = []
+        noting = replace(self.arithmetic, exact_means=exact_means)
+        result, bounds = self._evaluated([x.under(noting) for x in inputs])
         residue = self._residue(inputs, result) if first else None
         bounds = replace(bounds, spread=self._spread(arrays, bounds), residue=residue)
+        yield from self._by_flush("sums", result, bounds, applies, flush_input)
+        if not (exact_means and self._keeps_means):
+            return
+        differs = applies & _any_lane(exact_means)
+        if differs.any():
+            updating = replace(self.arithmetic, summation="running-means")
+            result, bounds = self._evaluated([x.under(updating) for x in inputs])
+            yield from self._by_flush("running-means", result, bounds, differs, flush_input)
+
+    @property
+    def _keeps_means(self) -> bool:
+        """Whether a mean may be updated addend by addend: done for its accuracy, so not in 16 bits."""
+        arithmetic = self.arithmetic
+        return arithmetic.storage == arithmetic.accumulator and arithmetic.accumulator.precision >= 24
+
+    def _evaluated(self, inputs: Sequence[Bounded]) -> tuple[Bounded, Bounds]:
+        with self.arithmetic.context():
+            result: Bounded = _formula(self.reading)(inputs)
+            return result, bounds_of(result, self.rules.type)
+
+    def _by_flush(
+        self, summation: str, result: Bounded, bounds: Bounds, applies: Array, flush_input: bool
+    ) -> Iterator[_Laned]:
         flags = self._flags(result, flush_input)
         tiny = self.rules.type.float_format.tiny
         least = np.abs(bounds.value) - result.error  # where it is below zero, zero is within the bounds anyway
@@ -197,7 +243,7 @@ class _Branch:
         else:
             variants = [("none", flags, applies), ("output", flags | flushing, flushes)]
         for flush, admitted, where in variants:
-            yield from self._by_overflow(bounds, admitted, where, flush)
+            yield from self._by_overflow(bounds, admitted, where, (("summation", summation), ("flush", flush)))
 
     def _residue(self, inputs: Sequence[Bounded], result: Bounded) -> Residue:
         """Return what the float64 values leave of the exact ones: the rest itself, or what the carrier may err by."""
@@ -221,15 +267,15 @@ class _Branch:
         plus = (result.floats() == 0) & ((result.flags & _NEGATIVE_ZERO) == 0)
         return np.asarray(result.flags | plus.astype(np.uint8) * _POSITIVE_ZERO)
 
-    def _by_overflow(self, bounds: Bounds, flags: Array, applies: Array, flush: str) -> Iterator[_Laned]:
+    def _by_overflow(self, bounds: Bounds, flags: Array, applies: Array, labels: Labels) -> Iterator[_Laned]:
         """Tell a sum that stays finite from one that overflows on the way, where that is possible."""
         unknown = np.isnan(bounds.value)
         possible = _any_lane([((flags & _EXCEPTIONAL) > 0) & ~unknown]) & applies
         quiet = flags & ~_EXCEPTIONAL | unknown.astype(np.uint8) * _NAN
-        yield from self._by_zero(bounds, quiet, applies, (("flush", flush), ("overflow", "avoided")), exceptional=False)
+        yield from self._by_zero(bounds, quiet, applies, (*labels, ("overflow", "avoided")), exceptional=False)
         if possible.any():
-            labels = (("flush", flush), ("overflow", "infinite"))
-            yield from self._by_zero(bounds, flags | quiet, possible, labels, exceptional=True)
+            infinite = (*labels, ("overflow", "infinite"))
+            yield from self._by_zero(bounds, flags | quiet, possible, infinite, exceptional=True)
 
     def _by_zero(
         self, bounds: Bounds, flags: Array, applies: Array, labels: Labels, *, exceptional: bool
@@ -262,16 +308,21 @@ class _Branch:
 def _declared_options(
     reading: Reading, arrays: Sequence[Array], rules: Rules, declared: DeclaredType
 ) -> Iterator[_Laned]:
-    known, own = formats(), rules.type.float_format
-    storage = known[declared.compute] if declared.compute else own
-    accumulator = known[declared.accumulator] if declared.accumulator else storage
-    arithmetic = Arithmetic(accumulator, storage, own, carrier(rules.type), flush="output" in declared.flush)
+    arithmetic = declared_arithmetic(rules.type, declared)
     everywhere = np.ones(arrays[0].shape[0], bool)
     branch = _Branch(reading, arithmetic, rules, "declared")
     yield from branch.options(arrays, arithmetic.lift_all(arrays), everywhere, flush_input=False)
     if "input" in declared.flush:
-        flushed = [_flushed(a, own.tiny) for a in arrays]
+        flushed = [flushed_input(a, arithmetic.output.tiny) for a in arrays]
         yield from branch.options(flushed, arithmetic.lift_all(flushed), everywhere, flush_input=True)
+
+
+def declared_arithmetic(element: ElementType, declared: DeclaredType) -> Arithmetic:
+    """Return the arithmetic that a device declares for a floating-point type."""
+    known, own = formats(), element.float_format
+    storage = known[declared.compute] if declared.compute else own
+    accumulator = known[declared.accumulator] if declared.accumulator else storage
+    return Arithmetic(accumulator, storage, own, carrier(element), flush="output" in declared.flush)
 
 
 def bounds_of(result: Bounded, element: ElementType) -> Bounds:
@@ -307,7 +358,7 @@ def _subnormal(array: Array, tiny: float) -> Array:
     return (magnitude > 0) & (magnitude < tiny)
 
 
-def _flushed(array: Array, tiny: float) -> Array:
+def flushed_input(array: Array, tiny: float) -> Array:
     """Return an array with its subnormal numbers read as zeros of their sign."""
     return np.where(np.abs(array.astype(np.float64)) < tiny, np.copysign(array.dtype.type(0), array), array)
 

@@ -14,6 +14,7 @@ _EVERYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "flush": ("none", "output", "input-and-output"),
         "invalid": ("rejected", "answered"),
         "overflow": ("avoided", "infinite"),
+        "summation": ("sums", "running-means"),
         "zero-sign": ("kept", "lost"),
     }
 )

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ...cases.elements import Array, FloatFormat, element_type, type_of
 from ...cases.expectation import EXCEPTIONAL, Flag
 from ...cases.model import count
+from . import running_means
 from .numbers import Float64, Numbers
 from .rounding import NO_BIT, contains, holds, lowest_bit
 from .tensors import Axes, extent, lane_axes, lane_stack
@@ -53,11 +54,22 @@ class Charge:
 
 
 class Addends(NamedTuple):
-    """What a sum remembers of what it added up: how many, Σ|x|/n, and the exponent of their lowest set bit."""
+    """What a sum remembers of what it added up: how many, Σ|x|/n, the exponent of their lowest set bit, and themselves.
+
+    `floats` and `axes` are the addends before the sum was taken.
+    """
 
     terms: int
     mean: Array
     lowest: Array
+    floats: Array
+    axes: Axes
+
+    def span(self) -> Array:
+        """Return the largest addend less the smallest."""
+        with np.errstate(all="ignore"):
+            whole: Array = self.floats.max(axis=self.axes) - self.floats.min(axis=self.axes)
+        return whole.reshape(self.mean.shape)
 
 
 class _Parts(NamedTuple):
@@ -89,8 +101,9 @@ class _Known:
 class Arithmetic:
     """How an implementation computes: the format inside sums, that of every primitive's result, and of the output.
 
-    `flush`: intermediate results below the normal range may become zero. `charges`, if given, collects what each
-    primitive charged.
+    `flush`: intermediate results below the normal range may become zero. `summation` is how a mean comes about: from a
+    sum, or updated addend by addend. `charges`, if given, collects what each primitive charged; `exact_means` where
+    sums were exact of which a mean was taken.
     """
 
     accumulator: FloatFormat
@@ -98,7 +111,9 @@ class Arithmetic:
     output: FloatFormat
     numbers: Numbers = field(default_factory=Float64)
     flush: bool = False
+    summation: Literal["sums", "running-means"] = "sums"
     charges: list[Charge] | None = None
+    exact_means: list[Array] | None = None
 
     def context(self) -> AbstractContextManager[object]:
         """Return the context in which to evaluate; the carrier's precision holds there alone."""
@@ -154,8 +169,8 @@ class Bounded:
     def reshaped(self, shape: tuple[int, ...]) -> Bounded:
         """Return the same elements in another shape of a lane."""
         lanes = (len(self.value), *shape)
-        addends = self.addends and Addends(
-            self.addends.terms, self.addends.mean.reshape(lanes), self.addends.lowest.reshape(lanes)
+        addends = self.addends and self.addends._replace(
+            mean=self.addends.mean.reshape(lanes), lowest=self.addends.lowest.reshape(lanes)
         )
         parts = (self.value.reshape(lanes), self.error.reshape(lanes), self.flags.reshape(lanes))
         return Bounded(self.arithmetic, *parts, addends)
@@ -232,7 +247,8 @@ class Bounded:
             flags = self._flags_of_sum(parts, error)
         if arithmetic.charges is not None:
             arithmetic.charges.append(Charge("sum in any order: (n-1)·u·Σ|x|", unit, charge, n, parts.mean))
-        return Bounded(arithmetic, parts.total, error, flags, Addends(n, parts.mean, parts.lowest))
+        addends = Addends(n, parts.mean, parts.lowest, self.floats(), lanes)
+        return Bounded(arithmetic, parts.total, error, flags, addends)
 
     def _parts(self, lanes: Axes) -> _Parts:
         """Return what a sum needs to know whatever the arithmetic."""
@@ -307,7 +323,23 @@ class Bounded:
             return quotient.rounded(rule, np.where(exact, 0.0, 1.0 if power else 2.0), may_overflow=False)
         shares = "u·Σ|x|/n where inexact" if power else "2·u·Σ|x|/n, and (n-1)·u·Σ|x|/n for a sum that was exact"
         charge = self._division_of_addends(self.addends, divisor, quotient.held_by(storage))
-        return quotient.charged(f"divide by n={divisor}, before or after adding up: {shares}", charge)
+        mean = quotient.charged(f"divide by n={divisor}, before or after adding up: {shares}", charge)
+        return mean._by_running_means(self, self.addends) if divisor == self.addends.terms else mean
+
+    def _by_running_means(self, total: Bounded, addends: Addends) -> Bounded:
+        """Widen this mean's error to that of a running mean, where the arithmetic says so."""
+        arithmetic = self.arithmetic
+        if addends.terms < running_means.SHORTEST:
+            return self
+        if arithmetic.exact_means is not None:
+            exact = total.error == 0
+            arithmetic.exact_means.append(exact & (addends.span() > 0) if exact.any() else exact)
+        if arithmetic.summation == "sums":
+            return self
+        unit, underflow = arithmetic.accumulator.roundoff, arithmetic.underflow(arithmetic.storage)
+        whole = running_means.charge(addends.terms, addends.mean, addends.span(), unit, underflow)
+        rule = f"running mean of n={addends.terms}: (n-1)·u·M and 3·u·Σ|x-m|/n, M = Σ|x|/n; what is beyond the above"
+        return self.charged(rule, np.maximum(whole - self.error, 0.0))
 
     def _division_of_addends(self, addends: Addends, divisor: int, held: Array) -> Array:
         """Return what dividing a sum, or its addends first, may add: nothing where both are exact."""

@@ -61,4 +61,37 @@ def means(x, accumulator, output):
             yield np.dtype(output).type(order(rescaled, one))
 
 
+def updated(x, one):
+    """Welford's update, one addend after the other."""
+    mean = x[0]
+    for k, value in enumerate(x[1:], 2):
+        mean = one(mean + one(one(value - mean) / one(k)))
+    return mean
+
+
+def updated_by_reciprocals(x, one):
+    mean = x[0]
+    for k, value in enumerate(x[1:], 2):
+        mean = one(mean + one(one(value - mean) * one(one(1.0) / one(k))))
+    return mean
+
+
+def merged(x, one):
+    """Halves, merged by the weight of the second."""
+    if len(x) == 1:
+        return x[0]
+    half = len(x) // 2
+    a, b = merged(x[:half], one), merged(x[half:], one)
+    return one(a + one(one(b - a) * one(one(len(x) - half) / one(len(x)))))
+
+
+def running_means(x, accumulator, output):
+    """Means that are never a sum: updated and merged, in `accumulator`, rounded to `output` at the end."""
+    one = np.dtype(accumulator).type
+    with np.errstate(all="ignore"):
+        for order in ([one(v) for v in x], [one(v) for v in x[::-1]], sorted(one(v) for v in x)):
+            for mean in (updated, updated_by_reciprocals, merged):
+                yield np.dtype(output).type(mean(order, one))
+
+
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from fakes.implementations import BFLOAT16, means
+from fakes.implementations import BFLOAT16, means, running_means
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -101,13 +101,53 @@ def test_dividing_before_adding_up_is_admitted_where_the_sum_cancels(x, scale):
 
 @settings(deadline=None)
 @given(x=hnp.arrays(np.int16, st.integers(1, 16)), shift=st.integers(0, 6))
-def test_a_lattice_admits_one_answer_alone(x, shift):
+def test_a_lattice_admits_one_answer_alone_where_it_is_added_up(x, shift):
     x = np.resize(x, 1 << max(len(x) - 1, 1).bit_length()).astype(np.float32) / np.float32(1 << shift)
-    (option,) = expected(x, "float32").options
-    (bounds,) = option.outputs
+    sums, *running = expected(x, "float32").options
+    (bounds,) = sums.outputs
     exact = Fraction(int((x * (1 << shift)).sum()), len(x) << shift)
     assert bounds.lower == bounds.upper
     assert Fraction(bounds.value.item()) == exact
+    assert [o.labels for o in (sums, *running)] in (
+        [()],
+        [(("summation", "sums"),), (("summation", "running-means"),)],
+    )
+    assert bool(running) == (len(x) > 2 and bool(np.ptp(x)))
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    x=st.lists(st.integers(-2000, 2000), min_size=2, max_size=40),
+    scale=st.integers(-140, 100),
+    name=st.sampled_from(["float32", "float64", "float16", "bfloat16"]),
+)
+def test_running_means_in_any_order_are_admitted_on_exact_sums(x, scale, name):
+    element = element_type(name)
+    form = element.float_format
+    x = np.ldexp(np.array(x, np.float64), max(scale, form.emin - form.precision + 1) if form.emin > -126 else scale)
+    x = np.clip(x, -form.largest / 128, form.largest / 128).astype(element.dtype)
+    expectation = expected(x, name)
+    for answer in running_means(x, np.float64 if name == "float64" else np.float32, element.dtype):
+        verdict = judge_answer(expectation, [np.asarray(answer)])
+        assert verdict.outcome is Outcome.PASS, (answer, verdict.detail)
+
+
+def test_a_running_mean_shows_and_may_be_refused():
+    x = np.array([3, 1, 5, 2], np.float32)
+    judged = partial(judge_answer, expected(x, "float32"))
+    drifted = [np.nextafter(np.float32(2.75), np.float32(3))]
+    assert judged([np.float32(2.75)]).behaviour == {"summation": ["sums", "running-means"]}
+    assert judged(drifted).behaviour == {"summation": ["running-means"]}
+    assert judged(drifted, {"summation": "sums"}).outcome is Outcome.WRONG_VALUE
+    for wrong in (2.0, 11 / 5, 11 / 3, 2.75 * (1 + 2**-20)):
+        assert judged([np.float32(wrong)]).outcome is Outcome.WRONG_VALUE
+
+
+def test_no_running_mean_is_kept_in_16_bits():
+    x = np.arange(300).astype(BFLOAT16) % BFLOAT16.type(7)
+    for option in expected(x, "bfloat16").options:
+        labels = dict(option.labels)
+        assert labels["summation"] == "sums" or labels["accumulator"] == "wide"
 
 
 @pytest.mark.parametrize("name", ["int32", "int64", "uint32", "uint64"])
