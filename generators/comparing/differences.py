@@ -8,28 +8,36 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ...cases.elements import element_type
+from ...cases.ids import Shape
 from ...cases.model import count
-from ...specs.model import Value, Word
+from ...specs.model import Clause, Silence, Value, Word
 from ..fills import FIRST, suits
 from .answers import Said, said
-from .situations import FILL, SHAPES, TYPE, Inexpressible, Side, Situation, check_comparable
+from .situations import FILL, LARGEST, PLAIN, SHAPES, TYPE, Inexpressible, Side, Situation, check_comparable
 
 Cause: TypeAlias = tuple[tuple[str, str], ...]
 """Roles and the classes of their values that make the difference: (("axes", "empty"),)."""
 
+ANY = "any"
+"""The class of element types in a cause: they differ one by one, and are listed together."""
+
 _SHAPES_KEPT = 6
+_VALUES_A_CLASS = 2
 _ALTERNATIVES = 8
-_NUMERIC = ("ramp", "halves", "maximum", "negative-zero", "nan", "special")
+_NUMERIC = ("ramp", "halves", "maximum", "negative-zero", "nan")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The smallest input on which two versions differ for one cause, and what each says; `types` it holds for."""
+    """The smallest input on which two versions differ for one cause, and what each says and by which rule.
+
+    `types` are the element types for which it was seen.
+    """
 
     cause: Cause
     situation: Situation
-    one: Said
-    other: Said
+    said: tuple[Said, Said]
+    rules: tuple[tuple[Clause | Silence, ...], tuple[Clause | Silence, ...]]
     types: tuple[str, ...]
 
 
@@ -40,132 +48,179 @@ def differences(one: Side, other: Side) -> list[Difference]:
     that differ for several reasons at once have none, and are left out where others show each reason.
     """
     check_comparable(one, other)
-    return _Comparison(one, other).differences()
+    return _Comparison((one, other)).differences()
 
 
 @dataclass
 class _Comparison:
-    one: Side
-    other: Side
+    sides: tuple[Side, Side]
     _known: dict[Situation, tuple[Said, Said] | None] = field(default_factory=dict)
 
     def differences(self) -> list[Difference]:
-        seen = dict.fromkeys([*self.one.situations(), *self.other.situations()])
+        seen = dict.fromkeys(situation for side in self.sides for situation in side.situations())
         levels = _levels(seen)
-        causes: dict[tuple[Cause, object], list[Situation]] = {}
-        for situation in [*seen, *_crossed(levels), *self._typed(levels)]:
-            if (both := self.differ(situation)) is not None:
-                cause = self._cause(situation, levels)
-                causes.setdefault((cause, _manner(*both)), []).append(situation)
-        alone = {key: found for key, found in causes.items() if key[0]} or causes
-        found = [self._difference(cause, situations) for (cause, _), situations in alone.items()]
+        causes: dict[tuple[Cause, bool, bool], list[Situation]] = {}
+        for situation in dict.fromkeys([*seen, *_crossed(levels), *self._typed(levels)]):
+            both = self.asked(situation)
+            if both is not None and both[0].content != both[1].content:
+                key = (self._cause(situation, levels), *(bool(side.answers) for side in both))
+                causes.setdefault(key, []).append(situation)  # type: ignore[arg-type]  # two sides, two flags
+        simple = {key[0] for key in causes}
+        found = [
+            self._difference(key[0], situations)
+            for key, situations in causes.items()
+            if not any(set(other) < set(key[0]) for other in simple if other) and (key[0] or simple == {()})
+        ]
         return sorted(found, key=lambda d: (len(d.cause), d.situation.size))
 
-    def differ(self, situation: Situation) -> tuple[Said, Said] | None:
-        """Return what the versions say where they differ; None where they agree or one cannot be asked."""
+    def asked(self, situation: Situation) -> tuple[Said, Said] | None:
+        """Return what both say; None where one cannot be asked."""
         if situation not in self._known:
-            self._known[situation] = None
-            try:
-                one, other = said((self.one, self.other), situation)
-            except Inexpressible:
+            if not suits(situation.fill, element_type(situation.type)):
                 return None
-            if one.content != other.content:
-                self._known[situation] = one, other
+            try:
+                self._known[situation] = said(self.sides, situation)  # type: ignore[assignment]  # two of two
+            except Inexpressible:
+                self._known[situation] = None
         return self._known[situation]
 
     def agree(self, situation: Situation) -> bool:
-        """Whether both can be asked and say the same, and find it valid."""
-        try:
-            one, other = said((self.one, self.other), situation)
-        except Inexpressible:
-            return False
-        return bool(one.answers) and one.content == other.content
+        """Whether both can be asked, and settle on one and the same answer."""
+        both = self.asked(situation)
+        return both is not None and len(both[0].answers) == 1 and both[0].content == both[1].content
 
     def _cause(self, situation: Situation, levels: Mapping[str, Sequence[Value]]) -> Cause:
-        relevant = []
-        for role, values in levels.items():
-            value = situation.get(role)
-            others = [v for v in values if class_of(role, v) != class_of(role, value)][:_ALTERNATIVES]
-            if any(self.agree(situation.having(role, v)) for v in others):
-                relevant.append((role, class_of(role, value)))
-        return tuple(relevant)
+        roles = [role for role, values in levels.items() if self._matters(situation, role, values)]
+        return tuple((role, ANY if role == TYPE else class_of(role, situation)) for role in roles)
+
+    def _matters(self, situation: Situation, role: str, values: Sequence[Value]) -> bool:
+        """Return whether both say the same if the situation has something else by this role."""
+        value, kind = situation.get(role), class_of(role, situation)
+        changed = (situation.having(role, v) for v in values if v != value)
+        others = (s for s in changed if role == TYPE or class_of(role, s) != kind)
+        return any(self.agree(s) for s in itertools.islice(others, _ALTERNATIVES))
 
     def _typed(self, levels: Mapping[str, Sequence[Value]]) -> Iterator[Situation]:
         """Yield plain situations of every type and kind of data."""
-        plain = next((s for s in _crossed(levels) if self.agree(s)), None)
+        plain = next((s for s in _crossed(levels) if any(map(count, s.shapes)) and self.agree(s)), None)
         if plain is None:
             return
-        for name in dict.fromkeys([*self.one.types, *self.other.types]):
+        for name in dict.fromkeys(t for side in self.sides for t in side.types):
             for fill in _NUMERIC:
                 if suits(fill, element_type(name)):
                     yield replace(plain, type=name, fill=fill)
 
     def _difference(self, cause: Cause, situations: Sequence[Situation]) -> Difference:
-        smallest = min(situations, key=lambda s: s.size)
-        both = self.differ(smallest)
+        ordered = sorted(situations, key=lambda s: (s.size[0] >= LARGEST, self._openness(s), s.size))
+        both = self.asked(ordered[0])
         if both is None:
-            raise TypeError("no difference")
+            raise TypeError("a difference between what was not asked")
+        here, there = self.sides
+        one, other = rules_of(here, there, cause, both[0]), rules_of(there, here, cause, both[1])
         types = tuple(dict.fromkeys(s.type for s in sorted(situations, key=lambda s: s.size)))
-        return Difference(cause, smallest, *both, types)
+        return Difference(cause, ordered[0], both, (one, other), types)
+
+    def _openness(self, situation: Situation) -> int:
+        """Return how many answers are open beyond one a side: what is settled shows a difference best."""
+        both = self.asked(situation)
+        return sum(max(0, len(side.answers) - 1) for side in both) if both else 0
 
 
-def class_of(role: str, value: Value) -> str:
+def class_of(role: str, situation: Situation) -> str:
     """Return what matters of a role's value where it is not its numbers."""
-    if role == TYPE:
-        return "type"
+    value = situation.get(role)
+    if role in (TYPE, FILL):
+        return str(value)
     if role == SHAPES:
-        return _class_of_shapes(value)
+        return _class_of_shapes(situation.shapes)
     if isinstance(value, Word):
         return str(value.value)
     if not isinstance(value, tuple):
         return str(value)
-    numbers = [v for v in value if isinstance(v, int)]
+    return _class_of_axes([v for v in value if isinstance(v, int)], len(situation.shapes[0]) if situation.shapes else 0)
+
+
+def _class_of_axes(numbers: Sequence[int], rank: int) -> str:
     if not numbers:
         return "empty"
-    return "given" if len(set(numbers)) == len(numbers) else "twice"
+    if any(not -rank <= n < rank for n in numbers):
+        return "out of range"
+    if len({n % rank for n in numbers}) < len(numbers):
+        return "twice"
+    return "negative" if min(numbers) < 0 else "given"
 
 
-def _class_of_shapes(value: Value) -> str:
-    shapes = [s for s in value if isinstance(s, tuple)] if isinstance(value, tuple) else []
-    same = "one shape" if len(set(shapes)) <= 1 else "different shapes"
+def _class_of_shapes(shapes: Sequence[Shape]) -> str:
     if not shapes:
         return "no input"
-    if all(s == () for s in shapes):
+    if len(set(shapes)) > 1:
+        return "different shapes"
+    if not shapes[0]:
         return "scalar"
-    return "no elements" if any(0 in s for s in shapes) else same
+    return "no elements" if 0 in shapes[0] else "one shape"
 
 
-def _manner(one: Said, other: Said) -> tuple[object, ...]:
-    """Return how two differ: what kinds of answers they admit."""
-    return tuple(tuple(sorted({a.kind for a in side.answers})) for side in (one, other))
+def rules_of(side: Side, other: Side, cause: Cause, told: Said) -> tuple[Clause | Silence, ...]:
+    """Return the clauses and silences by which a version says what it says, as far as they are about the cause.
+
+    Between versions of one operator, those that the other version lacks come first.
+    """
+    version, roles = side.version, {side.roles.get(role, role) for role, _ in cause}
+    open_ = dict.fromkeys(silence for answer in told.answers for silence, _ in answer.labels)
+    if open_:
+        return tuple(version.silences[s] for s in open_ if s in version.silences)
+    clauses = [version.clauses[c.partition("#")[2]] for c in told.clauses]
+    if not told.answers:
+        return tuple(clauses) or _broken(side, cause)
+    new = [c for c in clauses if c.id not in other.version.clauses] if side.spec is other.spec else []
+    return tuple(new) or tuple(c for c in clauses if c.when and roles & set(c.when)) or tuple(clauses[:1])
+
+
+def _broken(side: Side, cause: Cause) -> tuple[Clause, ...]:
+    """Return the clauses that the invalid edges test which are invalid for this cause."""
+    found: dict[str, Clause] = {}
+    for edge, situation in side.edge_situations():
+        classes = [(role, class_of(role, situation)) for role, _ in cause if role != TYPE]
+        wrong_type = any(role == TYPE for role, _ in cause) and situation.type not in side.types
+        if (classes and tuple(classes) == cause) or wrong_type:
+            tests = side.version.edges[edge].tests
+            found |= {test: side.version.clauses[test] for test in tests if test in side.version.clauses}
+    return tuple(found.values())
 
 
 def _levels(seen: Mapping[Situation, None]) -> dict[str, list[Value]]:
     """Return the values of each role that the situations have, those of small situations first."""
-    found: dict[str, dict[Value, None]] = {SHAPES: {}, TYPE: {}}
-    settings = {role for situation in seen for role, _ in situation.settings}
-    for situation in sorted(seen, key=lambda s: s.size):
-        for role in (SHAPES, TYPE, *sorted(settings)):
-            found.setdefault(role, {})[situation.get(role)] = None
-    return {role: list(values) for role, values in found.items()}
+    ordered = sorted(seen, key=lambda s: s.size)
+    roles = [SHAPES, TYPE, *sorted({role for situation in seen for role, _ in situation.settings})]
+    return {role: list(dict.fromkeys(situation.get(role) for situation in ordered)) for role in roles}
 
 
 def _crossed(levels: Mapping[str, Sequence[Value]]) -> Iterator[Situation]:
-    """Yield every combination of settings on a few small shapes, in float32 where there is no other need."""
-    shapes = sorted(levels[SHAPES], key=lambda v: _elements(v))
-    classes: dict[str, Value] = {}
-    for value in shapes:
-        if _elements(value) > 1 or class_of(SHAPES, value) != "one shape":
-            classes.setdefault(class_of(SHAPES, value) + str(len(value)) * 0, value)
-    kinds = [classes[name] for name in classes][:_SHAPES_KEPT]
-    element = "float32" if "float32" in levels[TYPE] else str(levels[TYPE][0])
-    names = [name for name in levels if name not in (SHAPES, TYPE, FILL)]
-    for chosen in itertools.product(kinds, *(levels[name] for name in names)):
-        situation = Situation(element, chosen[0], (), FIRST)  # type: ignore[arg-type]  # shapes, as they were read
-        for name, value in zip(names, chosen[1:], strict=True):
-            situation = situation.having(name, value)
-        yield situation
+    """Yield combinations of settings on a few small shapes."""
+    names = [name for name in levels if name not in (SHAPES, TYPE)]
+    element = PLAIN if PLAIN in levels[TYPE] else str(levels[TYPE][0])
+    for shapes in _few_shapes(levels[SHAPES]):
+        bare = Situation(element, shapes, (), FIRST)
+        few = [_few(bare, name, levels[name]) for name in names]
+        for chosen in itertools.product(*few):
+            situation = bare
+            for name, value in zip(names, chosen, strict=True):
+                situation = situation.having(name, value)
+            yield situation
 
 
-def _elements(shapes: Value) -> int:
-    return sum(count(s) for s in shapes if isinstance(s, tuple)) if isinstance(shapes, tuple) else 0  # type: ignore[arg-type]
+def _few(bare: Situation, role: str, values: Sequence[Value]) -> list[Value]:
+    """Return a few values of each class."""
+    by_class: dict[str, list[Value]] = {}
+    for value in values:
+        by_class.setdefault(class_of(role, bare.having(role, value)), []).append(value)
+    return [value for alike in by_class.values() for value in alike[:_VALUES_A_CLASS]]
+
+
+def _few_shapes(values: Sequence[Value]) -> list[tuple[Shape, ...]]:
+    found: dict[tuple[str, int], tuple[Shape, ...]] = {}
+    for value in values:
+        shapes: tuple[Shape, ...] = value  # type: ignore[assignment]  # as the situations have them
+        if sum(map(count, shapes)) != 1 or not any(shapes):  # one element alone tells little
+            found.setdefault((_class_of_shapes(shapes), min(len(shapes[0]), 2) if shapes else 0), shapes)
+    return list(found.values())[:_SHAPES_KEPT]

@@ -17,9 +17,10 @@ from ..strategy.registry import family_of, settle
 from ..strategy.rows import Row, data_port, free_letters, text_of
 
 SHAPES, TYPE, FILL = "shapes", "type", "fill"
+PLAIN = "float32"
 _IGNORED = frozenset({"opset", "dims", "draw", "seed"})  # how a program is wrapped, and not what it means
 _USUAL_TYPE = "int64"  # of what is no data, where a version leaves it open
-_LARGEST = 100  # elements
+LARGEST = 100  # elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,10 @@ class Situation:
 
     @property
     def size(self) -> tuple[int, int, str]:
-        """A measure by which one situation is smaller than another."""
-        return sum(map(count, self.shapes)), len(self.settings), repr(self)
+        """A measure by which one situation is smaller than another; one of a single element or none shows least."""
+        elements = sum(map(count, self.shapes)) if all(map(count, self.shapes)) else 0
+        plain = (self.type == PLAIN, self.fill == FIRST)
+        return (elements if elements > 1 else LARGEST, len(self.settings), f"{plain.count(False)} {self!r}")
 
 
 class Inexpressible(Exception):  # noqa: N818 - no error: one standard has no word for what another says
@@ -84,12 +87,19 @@ class Side:
         return self.version.signature.types.get(letter or "", ())
 
     def situations(self) -> Iterator[Situation]:
-        """Yield the situations that the version's spec speaks of, small ones only, in no particular order."""
+        """Yield the situations that the version's spec speaks of, small ones only; edges with their type and data."""
         for case in [*edges(self.spec, self.version), *grid(self.spec, self.version, 2)]:
-            if sum(map(count, case.shapes)) <= _LARGEST and len(set(case.types)) == len(case.types):
+            if sum(map(count, case.shapes)) <= LARGEST:
                 row = self.source.row(case)
                 if row.get("unknown") is Word.ABSENT:
-                    yield self._situation(row)
+                    yield self._situation(row) if case.edge else replace(self._situation(row), type=PLAIN, fill=FIRST)
+
+    def edge_situations(self) -> Iterator[tuple[str, Situation]]:
+        """Yield the situations of the invalid edges, each with the edge's name."""
+        for case in map(parse_id, self._rejected.values()):
+            row = self.source.row(case)
+            if case.edge and row.get("unknown") is Word.ABSENT:
+                yield case.edge, self._situation(row)
 
     def _situation(self, row: Row) -> Situation:
         roles = {name: role for role, name in self.roles.items()}
@@ -112,7 +122,10 @@ class Side:
                 settings[name] = text
         types = tuple(self._type(letter, situation) for letter in free_letters(self.version))
         case = CaseId(self.name, types, situation.shapes, tuple(sorted(settings.items())), situation.fill)
-        settled = settle(self.spec, self.version, case)
+        try:
+            settled = settle(self.spec, self.version, case)
+        except CaseIdError as error:
+            raise Inexpressible(str(error)) from error
         if dict(settled.settings).keys() != settings.keys():
             raise Inexpressible(f"{self.name} does not tell {case} from {settled}")
         return settled

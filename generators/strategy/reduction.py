@@ -57,6 +57,8 @@ class Reduction:
         """Drop where the axes come from if there are none or no input for them, and their rank if no tensor has it."""
         if case.setting("axes") in (None, "omitted") or version.signature.input("axes") is None:
             return without_settings(case, "axes-from", "axes-rank")
+        if case.setting("axes-from") == "both" and version.signature.attribute("axes") is None:
+            raise CaseIdError(f"{case}: axes-from=both, and {version.operator} has axes in one place")
         fixed = case.setting("axes-from") is None and version.signature.attribute("axes") is not None
         return without_settings(case, "axes-rank") if fixed else case
 
@@ -128,7 +130,10 @@ def _readings(row: Row, shape: tuple[int, ...]) -> Iterator[Reading]:
 
 
 def _of_scalar(row: Row) -> Iterator[Reading]:
-    """Yield what a tensor of rank 0 may mean where the standard does not speak of it."""
+    """Yield what a tensor of rank 0 may mean where the standard does not speak of it; it has no axis to name."""
+    if row.get("axes") not in ((), Word.ABSENT):
+        yield from _answered(row, "axes-range-early", {})
+        return
     for labels, answer in _answered(row, _SCALAR, {"as-itself": ()}):
         if answer in _NO_ANSWER:
             yield Reading(labels, kind=answer)
@@ -156,6 +161,9 @@ def _over(function: Callable[..., Any], axes: Axes, keepdims: bool) -> Callable[
 
 def _axes_answers(row: Row, rank: int) -> Iterator[Answer]:
     axes, version = row.get("axes"), row.version
+    if row.get("axes-from") == "both":
+        yield from _answered(row, "axes-both", {})
+        return
     if isinstance(axes, tuple) and axes:
         yield from _listed(row, tuple(int(a) for a in axes), rank)  # type: ignore[arg-type]  # typed when read
         return

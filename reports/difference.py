@@ -1,0 +1,197 @@
+"""`opconform diff`: two operator versions side by side, in signature and in what they say to the same inputs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..cases.ids import print_shapes
+from ..generators.comparing.answers import Answer, Said
+from ..generators.comparing.differences import Cause, Difference, differences
+from ..generators.comparing.situations import FILL, SHAPES, TYPE, Side, Situation, side
+from ..generators.source import GeneratedCases
+from ..generators.strategy.rows import text_of
+from ..specs.model import AttributeSignature, Clause, Port, Signature, Silence
+
+_SHOWN = 8  # elements of an answer
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureRow:
+    """One part of two signatures, as a spec file writes it; None where a version has no such part."""
+
+    part: str
+    one: str | None
+    other: str | None
+
+
+def difference_report(console: Console, one: str, other: str, specs: Path | None = None) -> None:
+    """Print how two operator versions differ. Raises OpconformError for names that are none, or not comparable."""
+    here, there = _sides(one, other, specs)
+    found = differences(here, there)
+    table = Table(title="signature", title_justify="left", title_style="bold")
+    for heading in ("", here.name, there.name):
+        table.add_column(heading, overflow="fold")
+    for row in signature_rows(here, there):
+        style = "" if row.one == row.other else "bold"
+        table.add_row(row.part, *(Text(cell or "-", style) for cell in (row.one, row.other)))
+    console.print(table)
+    console.print(Text("behaviour", "bold"))
+    for line in _lines(here, there, found):
+        console.print(Text(line), soft_wrap=True)
+
+
+def difference_json(one: str, other: str, specs: Path | None = None) -> str:
+    """Return the same as JSON."""
+    here, there = _sides(one, other, specs)
+    found = [_told(here, there, difference) for difference in differences(here, there)]
+    rows = [
+        {"part": r.part, "one": r.one, "other": r.other, "same": r.one == r.other} for r in signature_rows(here, there)
+    ]
+    return json.dumps({"one": here.name, "other": there.name, "signature": rows, "behaviour": found}, indent=2)
+
+
+def _sides(one: str, other: str, specs: Path | None) -> tuple[Side, Side]:
+    source = GeneratedCases(specs)
+    return side(source, one), side(source, other)
+
+
+def signature_rows(one: Side, other: Side) -> list[SignatureRow]:
+    """Return the signatures side by side: attributes by what they are for, inputs and outputs by place, types."""
+    here, there = one.version.signature, other.version.signature
+    roles = {role: None for s in (one, other) for role, name in s.roles.items() if s.version.signature.attribute(name)}
+    rows = [SignatureRow("attribute", *(_attribute(s, role) for s in (one, other))) for role in roles]
+    rows += _ports("input", here.inputs, there.inputs)
+    rows += _ports("output", here.outputs, there.outputs)
+    letters = dict.fromkeys([*here.types, *there.types])
+    rows += [SignatureRow("types", _types(here, letter), _types(there, letter)) for letter in letters]
+    return rows
+
+
+def _attribute(one: Side, role: str) -> str | None:
+    name = one.roles.get(role)
+    found = one.version.signature.attribute(name) if name else None
+    return attribute_text(found) if found else None
+
+
+def attribute_text(attribute: AttributeSignature) -> str:
+    """Return an attribute as a spec file writes it: `keepdims: int = 1`."""
+    if attribute.default is None:
+        return f"{attribute.name}: {'' if attribute.required else 'optional '}{attribute.kind}"
+    return f"{attribute.name}: {attribute.kind} = {text_of(attribute.default)}"
+
+
+def _ports(what: str, here: tuple[Port, ...], there: tuple[Port, ...]) -> Iterator[SignatureRow]:
+    for place, (one, other) in enumerate(itertools.zip_longest(here, there), 1):
+        yield SignatureRow(f"{what} {place}", one and port_text(one), other and port_text(other))
+
+
+def port_text(port: Port) -> str:
+    """Return an input or output as a spec file writes it: `axes: optional int64`, `data_0: T+`."""
+    prefix = {"optional": "optional ", "each": "each "}.get(port.option, "")
+    suffix = ("+" if port.minimum else "*") if port.is_variadic else ""
+    return f"{port.name}: {prefix}{port.type}{suffix}"
+
+
+def _types(signature: Signature, letter: str) -> str | None:
+    return f"{letter}: {', '.join(signature.types[letter])}" if letter in signature.types else None
+
+
+def _lines(one: Side, other: Side, found: list[Difference]) -> Iterator[str]:
+    if not found:
+        yield "the same answers to every input that the two spec files speak of"
+    for number, difference in enumerate(found, 1):
+        yield ""
+        yield f"{number}. {cause_text(difference)}: {situation_text(difference.situation)}"
+        for here, told, rules in zip((one, other), difference.said, difference.rules, strict=True):
+            yield f"   {here.name:<24} {said_text(told)}"
+            for rule in rules:
+                yield f"   {'':<24}   {rule_text(rule)}"
+            if told.answers or not told.why:
+                yield f"   {'':<24}   {told.case}"
+
+
+def cause_text(difference: Difference) -> str:
+    """Return what makes a difference, in words."""
+    return _cause_text(difference.cause, difference.types) or "several things at once"
+
+
+def _cause_text(cause: Cause, types: tuple[str, ...]) -> str:
+    parts = []
+    for role, kind in cause:
+        if role == TYPE:
+            parts.append(f"type {', '.join(types)}")
+        elif role in (SHAPES, FILL):
+            parts.append({"scalar": "rank 0"}.get(kind, kind))
+        else:
+            parts.append(f"{role} {kind}" if kind not in ("0", "1", "2") else f"{role}={kind}")
+    return " and ".join(parts)
+
+
+def situation_text(situation: Situation) -> str:
+    """Return an input in a line: type, shapes and settings by role."""
+    settings = [f"{role}={text_of(value)}" for role, value in situation.settings]
+    data = "" if situation.fill == "ramp" else f", data {situation.fill}"
+    return f"{situation.type} {print_shapes(situation.shapes)}{data}{', ' if settings else ''}{', '.join(settings)}"
+
+
+def said_text(told: Said) -> str:
+    """Return what an operator version says, in a line."""
+    if not told.answers:
+        return "invalid"
+    return " | ".join(_answer_text(answer) for answer in told.answers)
+
+
+def _answer_text(answer: Answer) -> str:
+    options = ", ".join(f"{silence}={option}" for silence, option in answer.labels)
+    if answer.kind in ("rejected", "anything"):
+        text = {"rejected": "a refusal", "anything": "any answer"}[answer.kind]
+    else:
+        shape = "x".join(map(str, answer.shape or ())) or "scalar"
+        values = ", ".join(_number(v) for v in answer.values[:_SHOWN])
+        more = ", …" if len(answer.values) > _SHOWN else ""
+        text = f"shape {shape}: {'any value' if answer.kind == 'any value' else f'[{values}{more}]'}"
+    return f"{text} ({options})" if options else text
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() and str(value) != "-0.0" else str(value)
+
+
+def rule_text(rule: Clause | Silence) -> str:
+    """Return a clause, or a silence with when it arises."""
+    if isinstance(rule, Silence):
+        return f"silence {rule.id}: {rule.when}"
+    return f"clause {rule.id}: {rule.text}"
+
+
+def _told(one: Side, other: Side, difference: Difference) -> Mapping[str, Any]:
+    sides = zip((one, other), difference.said, difference.rules, strict=True)
+    return {
+        "cause": dict(difference.cause),
+        "types": list(difference.types),
+        "input": situation_text(difference.situation),
+        **{
+            here.name: {
+                "case": told.case,
+                "valid": bool(told.answers),
+                "answers": [_answer_json(answer) for answer in told.answers],
+                "rules": [rule.id for rule in rules],
+            }
+            for here, told, rules in sides
+        },
+    }
+
+
+def _answer_json(answer: Answer) -> dict[str, Any]:
+    shape = None if answer.shape is None else list(answer.shape)
+    values = [v if isinstance(v, int) else repr(v) for v in answer.values]  # NaN and infinity are no JSON
+    return {"kind": answer.kind, "shape": shape, "values": values, "options": dict(answer.labels)}
