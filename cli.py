@@ -176,10 +176,13 @@ def list_(what: str, specs: Path | None, as_json: bool, **options: Any) -> None:
 @main.command(
     cls=_Examples,
     examples="opconform show onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53\n"
-    "opconform show --script onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53 | python",
+    "opconform show --script onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53 | python\n"
+    "opconform show --script openvino/ReduceMean-1/float32,int64/3x2x2/axes=2,0/ramp/axes-unsorted > reproduce.py",
 )
 @click.argument("case_id", metavar="CASE_ID")
-@click.option("--script", is_flag=True, help="A script that reproduces the case with onnxruntime and NumPy alone.")
+@click.option(
+    "--script", is_flag=True, help="A script that reproduces the case with the standard's own library and NumPy alone."
+)
 @click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
 @_SPECS
 @_clear_errors
@@ -206,6 +209,31 @@ def audit(standard: str, as_json: bool, specs: Path | None) -> int:
     for line in lines:
         click.echo(line)
     return code
+
+
+@main.command(
+    cls=_Examples,
+    examples="opconform diff onnx/ReduceMean-13 openvino/ReduceMean-1\n"
+    "opconform diff onnx/ReduceMean-13 onnx/ReduceMean-18 --json",
+)
+@click.argument("one", metavar="A")
+@click.argument("other", metavar="B")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@_SPECS
+@_clear_errors
+def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
+    """Show how two operator versions differ: signatures, and the smallest inputs that they answer differently.
+
+    A and B are versions of one standard or of two, as in onnx/ReduceMean-13 and openvino/ReduceMean-1.
+    """
+    from rich.console import Console  # noqa: PLC0415
+
+    from .reports.difference import difference_json, difference_report  # noqa: PLC0415
+
+    if as_json:
+        click.echo(difference_json(one, other, specs))
+    else:
+        difference_report(Console(), one, other, specs)
 
 
 @main.command(cls=_Examples, examples="opconform scaffold onnx/Add > specs/onnx/Add.yaml")
