@@ -5,6 +5,7 @@ All numbers are built from whole numbers and powers of two, so that the same id 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,6 +16,10 @@ import numpy as np
 from ..cases.elements import Array, ElementType
 from ..cases.errors import CaseIdError
 from .random import Draw
+
+# Between the precisions of bfloat16 (8 bits), float16 and TensorFloat-32 (11), float32 (24), float64 (53), and beyond
+BESIDE = (10, 16, 26, 60)
+UPON = (10, 16, 26)
 
 
 @dataclass(frozen=True)
@@ -153,6 +158,43 @@ def unsigned_high(blank: Blank, draw: Draw) -> Array:
     return np.where(np.arange(blank.size) % 2 == 0, high, 0)
 
 
+def inexact(blank: Blank, draw: Draw) -> Array:
+    """Full significands in [1/2, 1): sums and quotients that the type doesn't hold, so that each rounding shows."""
+    form = blank.type.float_format
+    significand = draw.between(1 << (form.precision - 1), (1 << form.precision) - 1, blank.size)
+    return np.ldexp(significand.astype(np.float64), -form.precision)
+
+
+def beside(bits: int, blank: Blank, _draw: Draw) -> Array:
+    """Return a number, its opposite, and one 2^bits times smaller, which an accumulator of so many bits loses.
+
+    Square, and shifted by one from row to row and so from column to column: whatever the order of summation is, as long
+    as it does not depend on the data, some row adds the small number to one of the large ones first.
+    """
+    top = min(bits, blank.type.float_format.emax)
+    return _shifted(blank, [2.0**top, -(2.0**top), 2.0 ** (top - bits)])
+
+
+def upon(bits: int, blank: Blank, _draw: Draw) -> Array:
+    """Return two numbers, 1 + 2^-bits and -1, which cancel where inputs are read in so many bits or fewer."""
+    return _shifted(blank, [1.0 + 2.0**-bits, -1.0])
+
+
+def underflow(blank: Blank, _draw: Draw) -> Array:
+    """Return normal numbers around the smallest, some of whose partial sums are subnormal, and whose mean is not.
+
+    Square and shifted as `beside` is; of four addends some row adds two with a subnormal sum first.
+    """
+    return _shifted(blank, [blank.type.float_format.tiny * share for share in (-1.0, 1.25, 16.0, -1.5)])
+
+
+def _shifted(blank: Blank, pattern: Sequence[float]) -> Array:
+    """Return rows of as many elements as are added up: the pattern, then zeros, each row shifted on by one."""
+    width = max(blank.terms, len(pattern))
+    row, column = np.divmod(np.arange(blank.size), width)
+    return np.array([*pattern, *[0.0] * (width - len(pattern))])[(column - row) % width]
+
+
 RECIPES: Mapping[str, Recipe] = MappingProxyType(
     {
         "ramp": ramp,
@@ -173,22 +215,34 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
         "halves": halves,
         "beyond-2^53": beyond_2_53,
         "unsigned-high": unsigned_high,
+        "inexact": inexact,
+        "underflow": underflow,
+        **{f"beside-2^{bits}": functools.partial(beside, bits) for bits in BESIDE},
+        **{f"upon-2^{bits}": functools.partial(upon, bits) for bits in UPON},
     }
 )
 
 FIRST = "ramp"
 """The recipe where none is named, or where there is nothing to fill."""
-UNDRAWN = frozenset({"ramp", "negative-zero", "ones", "maximum", "halves"})  # the same at every draw
+_BESIDE = {f"beside-2^{bits}": bits for bits in BESIDE}
+_UPON = {f"upon-2^{bits}": bits for bits in UPON}
+UNDRAWN = frozenset({"ramp", "negative-zero", "ones", "maximum", "halves", "underflow", *_BESIDE, *_UPON})
+"""The same at every draw."""
 _FLOAT_ONLY = frozenset(
     {"cancelling", "mixed", "overflow", "subnormal", "nan", "infinity", "infinities", "special", "negative-zero"}
+    | {"inexact", "underflow", *_BESIDE, *_UPON}
 )
 _INTEGER_ONLY = frozenset({"maximum", "halves", "beyond-2^53", "unsigned-high"})
 
 
 def suits(name: str, element: ElementType) -> bool:
     """Return whether a recipe makes sense for an element type."""
-    if element.kind == "float":
-        return name not in _INTEGER_ONLY
+    if element.format:
+        form = element.format
+        bits = _BESIDE.get(name, 0)  # exact values of more than 53 bits are carried for float64 alone
+        fits = form.emax - bits > form.emin and (bits < 53 or form.precision >= 53)
+        fits = fits and _UPON.get(name, 0) < form.precision
+        return name not in _INTEGER_ONLY and fits
     if name == "beyond-2^53":
         return element.bits == 64
     if name == "unsigned-high":

@@ -230,7 +230,7 @@ def _any_within(every: Sequence[Bounds], output: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Error:
-    """The errors in ulp, and which elements are surely the exact value's nearer neighbour, or one of the two."""
+    """The errors in ulp, as far as the exact value is known, and which elements are surely the exact value's nearer neighbour, or one of the two."""
 
     ulps: Array
     rounded: Array
@@ -250,10 +250,11 @@ def _error(bounds: Bounds, output: Array, form: FloatFormat) -> _Error:
     if not doubt.any():
         near = np.rint(exact) == answer
         return _Error(np.abs(answer - exact), near, (np.floor(exact) <= answer) & (answer <= np.ceil(exact)))
+    known = np.maximum(np.abs(answer - exact) - doubt, 0.0)
     low = np.where(doubt > 0, np.nextafter(exact - doubt, -np.inf), exact)
     high = np.where(doubt > 0, np.nextafter(exact + doubt, np.inf), exact)
     rounded = (np.rint(low) == answer) & (np.rint(high) == answer) & (doubt < _DOUBTFUL)
-    return _Error(np.abs(answer - exact), rounded, (np.floor(high) <= answer) & (answer <= np.ceil(low)))
+    return _Error(known, rounded, (np.floor(high) <= answer) & (answer <= np.ceil(low)))
 
 
 def _of_double(exact: Array, answer: Array, rest: Array | None, grid: Array, form: FloatFormat) -> _Error:
