@@ -65,6 +65,8 @@ class _BuiltIn:
         return f"pip install 'opconform[{self.extra}]'" if self.extra else "pip install opconform"
 
 
+_LIBDNNL = "libdnnl"  # no module: a shared library
+
 # Modules of this package, imported when a worker opens them.
 _BUILT_INS: Mapping[str, _BuiltIn] = {
     "onnxruntime": _BuiltIn(
@@ -76,6 +78,7 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
     "onnx-reference": _BuiltIn(
         "onnx_reference:OnnxReference", ("onnx",), "the reference evaluator of the onnx package", "onnx"
     ),
+    "onednn": _BuiltIn("onednn:OneDnnGraph", ("onednn",), "oneDNN Graph on the CPU, one thread", _LIBDNNL, "onednn"),
 }
 
 
@@ -166,4 +169,8 @@ def _origin(entry: importlib.metadata.EntryPoint) -> str:
 
 
 def _is_installed(library: str) -> bool:
+    if library == _LIBDNNL:
+        from .onednn_library import is_installed  # noqa: PLC0415 - only where it is asked for
+
+        return is_installed()
     return importlib.util.find_spec(library) is not None
