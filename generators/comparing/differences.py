@@ -21,6 +21,7 @@ Cause: TypeAlias = tuple[tuple[str, str], ...]
 ANY = "any"
 """The class of element types in a cause: they differ one by one, and are listed together."""
 
+_PLAIN_SHAPES = "one shape"
 _SHAPES_KEPT = 6
 _VALUES_A_CLASS = 2
 _ALTERNATIVES = 8
@@ -51,6 +52,17 @@ def differences(one: Side, other: Side) -> list[Difference]:
     return _Comparison((one, other)).differences()
 
 
+_Key: TypeAlias = tuple[Cause, tuple[bool, bool]]
+
+
+@dataclass
+class _Found:
+    """The inputs that differ for one cause, and all element types of such."""
+
+    situations: list[Situation] = field(default_factory=list)
+    types: dict[str, None] = field(default_factory=dict)
+
+
 @dataclass
 class _Comparison:
     sides: tuple[Side, Side]
@@ -59,19 +71,25 @@ class _Comparison:
     def differences(self) -> list[Difference]:
         seen = dict.fromkeys(situation for side in self.sides for situation in side.situations())
         levels = _levels(seen)
-        causes: dict[tuple[Cause, bool, bool], list[Situation]] = {}
-        for situation in dict.fromkeys([*seen, *_crossed(levels), *self._typed(levels)]):
+        causes: dict[_Key, _Found] = {}
+        for situation in sorted({*seen, *_crossed(levels), *self._typed(levels)}, key=lambda s: s.size):
             both = self.asked(situation)
-            if both is not None and both[0].content != both[1].content:
-                key = (self._cause(situation, levels), *(bool(side.answers) for side in both))
-                causes.setdefault(key, []).append(situation)  # type: ignore[arg-type]  # two sides, two flags
-        simple = {key[0] for key in causes}
-        found = [
-            self._difference(key[0], situations)
-            for key, situations in causes.items()
-            if not any(set(other) < set(key[0]) for other in simple if other) and (key[0] or simple == {()})
+            if both is None or both[0].content == both[1].content:
+                continue
+            valid = (bool(both[0].answers), bool(both[1].answers))
+            known = next((k for k in causes if k[1] == valid and _is_explained(situation, k[0])), None)
+            key = known or (self._cause(situation, levels), valid)
+            found = causes.setdefault(key, _Found())
+            found.types[situation.type] = None
+            if known is None or self._openness(situation) < self._openness(found.situations[0]):
+                found.situations.append(situation)
+        simple = {cause for cause, _ in causes}
+        found_ = [
+            self._difference(cause, found)
+            for (cause, _), found in causes.items()
+            if not any(set(other) < set(cause) for other in simple if other) and (cause or simple == {()})
         ]
-        return sorted(found, key=lambda d: (len(d.cause), d.situation.size))
+        return sorted(found_, key=lambda d: (len(d.cause), d.situation.size))
 
     def asked(self, situation: Situation) -> tuple[Said, Said] | None:
         """Return what both say; None where one cannot be asked."""
@@ -96,6 +114,8 @@ class _Comparison:
     def _matters(self, situation: Situation, role: str, values: Sequence[Value]) -> bool:
         """Return whether both say the same if the situation has something else by this role."""
         value, kind = situation.get(role), class_of(role, situation)
+        if kind == _PLAIN_SHAPES:  # that a scalar, or nothing, makes two rules one is no news
+            return False
         changed = (situation.having(role, v) for v in values if v != value)
         others = (s for s in changed if role == TYPE or class_of(role, s) != kind)
         return any(self.agree(s) for s in itertools.islice(others, _ALTERNATIVES))
@@ -110,20 +130,24 @@ class _Comparison:
                 if suits(fill, element_type(name)):
                     yield replace(plain, type=name, fill=fill)
 
-    def _difference(self, cause: Cause, situations: Sequence[Situation]) -> Difference:
-        ordered = sorted(situations, key=lambda s: (s.size[0] >= LARGEST, self._openness(s), s.size))
+    def _difference(self, cause: Cause, found: _Found) -> Difference:
+        ordered = sorted(found.situations, key=lambda s: (s.size[0] >= LARGEST, self._openness(s), s.size))
         both = self.asked(ordered[0])
         if both is None:
             raise TypeError("a difference between what was not asked")
         here, there = self.sides
         one, other = rules_of(here, there, cause, both[0]), rules_of(there, here, cause, both[1])
-        types = tuple(dict.fromkeys(s.type for s in sorted(situations, key=lambda s: s.size)))
-        return Difference(cause, ordered[0], both, (one, other), types)
+        return Difference(cause, ordered[0], both, (one, other), tuple(found.types))
 
     def _openness(self, situation: Situation) -> int:
         """Return how many answers are open beyond one a side: what is settled shows a difference best."""
         both = self.asked(situation)
         return sum(max(0, len(side.answers) - 1) for side in both) if both else 0
+
+
+def _is_explained(situation: Situation, cause: Cause) -> bool:
+    """Return whether a known cause is at work in a situation, whatever else is; types are told one by one."""
+    return bool(cause) and all(role != TYPE and class_of(role, situation) == kind for role, kind in cause)
 
 
 def class_of(role: str, situation: Situation) -> str:
@@ -157,7 +181,7 @@ def _class_of_shapes(shapes: Sequence[Shape]) -> str:
         return "different shapes"
     if not shapes[0]:
         return "scalar"
-    return "no elements" if 0 in shapes[0] else "one shape"
+    return "no elements" if 0 in shapes[0] else _PLAIN_SHAPES
 
 
 def rules_of(side: Side, other: Side, cause: Cause, told: Said) -> tuple[Clause | Silence, ...]:

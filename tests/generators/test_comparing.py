@@ -1,0 +1,91 @@
+"""Two operator versions on the same inputs: the differences that the standards' texts have are found, and no others."""
+
+import pytest
+
+from opconform.cases.errors import OpconformError
+from opconform.generators.comparing.differences import Difference, differences
+from opconform.generators.comparing.situations import side
+from opconform.generators.source import GeneratedCases
+
+
+@pytest.fixture(scope="module")
+def source() -> GeneratedCases:
+    return GeneratedCases()
+
+
+def found(source: GeneratedCases, one: str, other: str) -> dict[str, Difference]:
+    rows = differences(side(source, one), side(source, other))
+    return {" ".join(f"{role}={kind}" for role, kind in row.cause): row for row in rows}
+
+
+def shapes(row: Difference) -> list[list[tuple[int, ...] | None]]:
+    return [[answer.shape for answer in told.answers] for told in row.said]
+
+
+def test_onnx_and_openvino_differ_in_the_default_of_keepdims_in_empty_axes_and_in_what_is_valid(
+    source: GeneratedCases,
+) -> None:
+    rows = found(source, "onnx/ReduceMean-18", "openvino/ReduceMean-1")
+    assert {"keepdims=absent", "axes=empty", "axes=absent", "axes=twice", "type=any", "axes-rank=0"} == set(rows)
+    assert shapes(rows["keepdims=absent"]) == [[(1, 1)], [()]]
+    reduced, copied = (told.answers for told in rows["axes=empty"].said)
+    assert (reduced[0].values, copied[0].values) == ((-0.5,), (-2.0, -1.0, 0.0, 1.0))
+    assert set(rows["type=any"].types) == {"int8", "int16", "uint8", "uint16"}
+    invalid = rows["axes=absent"].said[1]
+    assert not invalid.answers
+    assert [rule.id for rule in rows["axes=absent"].rules[1]] == ["axes-required"]
+
+
+def test_the_same_operator_in_two_standards_that_agree_on_empty_axes_and_keep_dims_shows_neither(
+    source: GeneratedCases,
+) -> None:
+    rows = found(source, "openvino/ReduceMean-1", "onednn/ReduceMean")
+    assert not {"keepdims=absent", "axes=empty"} & set(rows)
+    assert {"axes=absent", "axes=twice", "shapes=scalar", "type=any"} <= set(rows)
+
+
+def test_between_13_and_18_the_meaning_of_empty_axes_is_settled(source: GeneratedCases) -> None:
+    rows = found(source, "onnx/ReduceMean-13", "onnx/ReduceMean-18")
+    assert set(rows) == {"axes=empty"}
+    early, settled = rows["axes=empty"].said
+    assert {label for answer in early.answers for label in answer.labels} == {
+        ("empty-axes", "reduce-all"),
+        ("empty-axes", "identity"),
+        ("empty-axes", "rejected"),
+    }
+    assert len(settled.answers) == 1
+
+
+def test_between_1_and_11_negative_axes_and_the_range_are_settled(source: GeneratedCases) -> None:
+    assert set(found(source, "onnx/ReduceMean-1", "onnx/ReduceMean-11")) == {"axes=negative", "axes=out of range"}
+
+
+def test_between_mean_6_and_8_broadcasting_becomes_valid(source: GeneratedCases) -> None:
+    rows = found(source, "onnx/Mean-6", "onnx/Mean-8")
+    assert set(rows) == {"shapes=different shapes"}
+    (row,) = rows.values()
+    assert [[rule.id for rule in rules] for rules in row.rules] == [["same-shape"], ["broadcast"]]
+    assert not row.said[0].answers
+    assert row.said[1].answers
+
+
+def test_versions_that_differ_in_types_alone_show_these_types_alone(source: GeneratedCases) -> None:
+    rows = found(source, "onnx/Mean-8", "onnx/Mean-13")
+    assert set(rows) == {"type=any"}
+    assert rows["type=any"].types == ("bfloat16",)
+
+
+def test_a_version_does_not_differ_from_itself(source: GeneratedCases) -> None:
+    assert found(source, "onnx/Mean-13", "onnx/Mean-13") == {}
+
+
+def test_operators_of_different_arithmetic_cannot_be_compared(source: GeneratedCases) -> None:
+    with pytest.raises(OpconformError, match=r"elementwise\.mean and .* reduction\.mean"):
+        found(source, "onnx/Mean-13", "onnx/ReduceMean-18")
+
+
+def test_every_case_that_a_difference_names_is_a_case(source: GeneratedCases) -> None:
+    for row in found(source, "onnx/ReduceMean-13", "openvino/ReduceMean-1").values():
+        for told in row.said:
+            if told.answers:
+                assert source.case(told.case).id == told.case
