@@ -130,6 +130,13 @@ def main() -> None:
 )
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Results folder: new or empty.")
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML there too.")
+@click.option(
+    "--keep-outputs",
+    type=click.Choice(["none", "digest", "failures", "all"]),
+    default="failures",
+    show_default=True,
+    help="Which answers stay in the results folder, with their cases' certificates; digest: sha256 alone, of all.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No live progress.")
 @_clear_errors
 def run(**options: Any) -> int:
@@ -184,16 +191,23 @@ def list_(what: str, specs: Path | None, as_json: bool, **options: Any) -> None:
     "--script", is_flag=True, help="A script that reproduces the case with the standard's own library and NumPy alone."
 )
 @click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
+@click.option("--certificate", "as_certificate", is_flag=True, help="What is expected and why, as JSON to check it by.")
 @_SPECS
 @_clear_errors
-def show(case_id: str, script: bool, arithmetic: Path | None, specs: Path | None) -> None:
+def show(case_id: str, script: bool, arithmetic: Path | None, as_certificate: bool, specs: Path | None) -> None:
     """Show one case in full: inputs, what is expected and why, clauses."""
+    from .reports.certificates import certificate_text  # noqa: PLC0415
     from .reports.lookup import case_of  # noqa: PLC0415
     from .reports.script import reproduction  # noqa: PLC0415
     from .reports.show import case_text  # noqa: PLC0415
 
     source, case = case_of(case_id, specs, arithmetic)
-    click.echo(reproduction(case) if script else case_text(source, case))
+    if script and as_certificate:
+        raise click.UsageError("--script and --certificate: one at a time.")
+    if as_certificate:
+        click.echo(certificate_text(source, case))
+    else:
+        click.echo(reproduction(case) if script else case_text(source, case))
 
 
 @main.command(cls=_Examples, examples="opconform audit onnx\nopconform audit --json")
@@ -234,6 +248,31 @@ def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
         click.echo(difference_json(one, other, specs))
     else:
         difference_report(Console(), one, other, specs)
+
+
+@main.command(
+    cls=_Examples,
+    examples="opconform page onnx/ReduceMean openvino/ReduceMean onednn/ReduceMean --title 'The mean' > mean.md",
+)
+@click.argument("operators", metavar="OPERATOR...", nargs=-1, required=True)
+@click.option("--title", metavar="TEXT", help="The page's title.  [default: the operators]")
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write it there instead of printing it.")
+@_SPECS
+@_clear_errors
+def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs: Path | None) -> None:
+    """Write a page of documentation (Markdown) about operators, made from their spec files.
+
+    Signatures, rules and silences of every version, and where each version differs from the one before and the newest
+    versions of the operators from each other.
+    """
+    from .reports.page import page as page_of  # noqa: PLC0415
+    from .reports.page import write_page  # noqa: PLC0415
+
+    text = page_of(operators, title or ", ".join(operators), specs)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        write_page(text, out)
 
 
 @main.command(cls=_Examples, examples="opconform scaffold onnx/Add > specs/onnx/Add.yaml")
