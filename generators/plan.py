@@ -23,13 +23,15 @@ class Selection:
     """What to generate.
 
     `globs` are matched, as fnmatchcase does, against case ids and operator versions; none selects all. `strength` of
-    the covering array, None for every combination. `draws` of each drawn fill; `seed` varies all of them.
+    the covering array, None for every combination. `draws` of each drawn fill; `seed` varies all of them. `standards`
+    are those that a backend implements; none: all.
     """
 
     globs: tuple[str, ...] = ()
     strength: int | None = 2
     draws: int = 1
     seed: int = 0
+    standards: tuple[str, ...] = ()
 
     def admits(self, case: CaseId, text: str) -> bool:
         """Return whether a glob selects this case."""
@@ -37,6 +39,8 @@ class Selection:
 
     def may_admit(self, operator_version: str) -> bool:
         """Return whether a glob may select a case of this operator version; cheap, and true when in doubt."""
+        if self.standards and operator_version.partition("/")[0] not in self.standards:
+            return False
         return not self.globs or any(_may_match(glob, operator_version) for glob in self.globs)
 
 
@@ -65,6 +69,8 @@ def planned(library: Library, selection: Selection) -> Iterator[str]:
 
 def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
     for operator in library.operators():
+        if selection.standards and operator.partition("/")[0] not in selection.standards:
+            continue
         # one operator's versions differ in their numbers alone: try the glob on the part before
         if not selection.globs or any(_may_match(g.split("-", 1)[0] + "*", operator) for g in selection.globs):
             yield library.spec(operator)

@@ -21,6 +21,8 @@ def selected(source: GeneratedCases, selection: Selection) -> Iterator[str]:
         named.pop(text, None)
         yield text
     for text in named:
+        if selection.standards and text.partition("/")[0] not in selection.standards:
+            continue
         source.case(text)
         yield text
 

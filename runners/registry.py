@@ -28,13 +28,15 @@ _OWN_FORMS: Mapping[Scheme, str] = {
 class BackendSpec:
     """A backend by name, as it travels to a worker: picklable, and nothing of the backend imported.
 
-    `name` is what results carry. `target` is `module:Class`; `path` goes before `sys.path` in the worker.
+    `name` is what results carry. `target` is `module:Class`; `path` goes before `sys.path` in the worker. `standards`
+    is empty where only the opened backend tells them.
     """
 
     name: str
     scheme: Scheme
     target: str
     path: tuple[str, ...] = ()
+    standards: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,15 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
         "onnx_reference:OnnxReference", ("onnx",), "the reference evaluator of the onnx package", "onnx"
     ),
     "onednn": _BuiltIn("onednn:OneDnnGraph", ("onednn",), "oneDNN Graph on the CPU, one thread", _LIBDNNL, "onednn"),
+    "openvino": _BuiltIn(
+        "openvino:OpenVino", ("openvino",), "OpenVINO's CPU plugin in float32", "openvino", "openvino"
+    ),
+    "openvino-evaluate": _BuiltIn(
+        "openvino:OpenVinoEvaluate", ("openvino",), "OpenVINO's own kernels, without a plugin", "openvino", "openvino"
+    ),
+    "openvino-onnx": _BuiltIn(
+        "openvino:OpenVinoOnnx", ("onnx",), "OpenVINO's ONNX front end and CPU plugin", "openvino", "openvino"
+    ),
 }
 
 
@@ -134,14 +145,15 @@ def _built_in_spec(name: str) -> BackendSpec:
     built_in = _BUILT_INS[name]
     if not _is_installed(built_in.library):
         raise NotInstalled(f"{name} needs {built_in.library}, which is not installed: {built_in.install}")
-    return BackendSpec(name, "built-in", built_in.target)
+    return BackendSpec(name, "built-in", built_in.target, standards=built_in.standards)
 
 
 def _own_spec(name: str, scheme: Literal["python", "onnx-backend"], target: str) -> BackendSpec:
     if not is_target(target, with_class=scheme == "python"):
         raise OpconformError(f"{name}: expected {_OWN_FORMS[scheme]}, the module without .py and slashes")
     # A console script lacks the current folder, where a backend under development lies.
-    return BackendSpec(name, scheme, target, (str(Path.cwd()),))
+    standards = ("onnx",) if scheme == "onnx-backend" else ()
+    return BackendSpec(name, scheme, target, (str(Path.cwd()),), standards)
 
 
 def _unknown(name: str, known: list[str]) -> str:

@@ -59,6 +59,17 @@ def run_cases(
             yield _judged(answer[1])
 
 
+def standards_of(assignment: Assignment, limits: Limits) -> tuple[str, ...]:
+    """Return the standards that a backend implements; it is opened for that where its name alone does not tell.
+
+    Empty where it dies before it tells. Raises WorkerStartError.
+    """
+    if assignment.backend.standards:
+        return assignment.backend.standards
+    found = next(run_cases(assignment, [], jobs=1, limits=limits), None)
+    return found.standards if isinstance(found, About) else ()
+
+
 def _judged(record: bytes) -> Judged:
     line, _, attached = record.partition(b"\t")  # JSON has no raw TAB in it
     result = result_from_json(line)
