@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 
 import numpy as np
 
 from ..cases.elements import Array, type_of
 from ..cases.expectation import EXCEPTIONAL, Bounds, Flag, Option
-from ..cases.model import Case, Program
-from ..generators.certificate import Certificate, Step, certificate
+from ..cases.model import Case
+from ..generators.certificate import certificate
 from ..generators.source import GeneratedCases
 from ..specs.model import Clause
+from .derivation import certificate_lines
+from .operation import operation_lines
 
 _SHOWN = 12  # elements
 
@@ -21,11 +22,11 @@ def case_text(source: GeneratedCases, case: Case) -> str:
     """Return the whole text of `opconform show`."""
     clauses = clauses_of(source, case)
     parts = [
-        [f"case         {case.id}", f"operation    {node_text(case.program)}"],
-        _program_lines(case.program),
+        [f"case         {case.id}"],
+        operation_lines(case),
         [_tensor_line(i.name, array) for i, array in zip(case.program.feeds, case.inputs, strict=True)],
         list(_expectation_lines(case)),
-        list(_certificate_lines(certificate(source, case))),
+        list(certificate_lines(certificate(source, case))),
         [line for clause in clauses.values() for line in _clause_lines(clause)],
         [f"digests      case {case.digest[:16]}…, expectation {case.expectation.digest[:16]}…"],
     ]
@@ -37,28 +38,6 @@ def clauses_of(source: GeneratedCases, case: Case) -> Mapping[str, Clause]:
     spec, number = source.library.operator_version(str(case.program.operator))
     known = spec.version(number).clauses
     return {clause: known[clause.partition("#")[2]] for clause in case.clauses}
-
-
-def node_text(program: Program) -> str:
-    """Return the operation as the standard's documents write a node."""
-    inputs = ", ".join(i.name if i is not None else '""' for i in program.inputs)
-    attributes = ", ".join(f"{a.name}={_value(a.value)}" for a in program.attributes)
-    outputs = ", ".join(o.name for o in program.outputs)
-    opset = f"  (opset {program.opset})" if program.opset is not None else ""
-    return f"{outputs} = {program.operator.name}({inputs}{'; ' if attributes else ''}{attributes}){opset}"
-
-
-def _value(value: object) -> str:
-    return "[" + ", ".join(map(str, value)) + "]" if isinstance(value, tuple) else str(value)
-
-
-def _program_lines(program: Program) -> list[str]:
-    lines = []
-    for one in program.inputs:
-        if one is not None:
-            constant = f" = {one.array().tolist()} (initializer)" if one.constant is not None else ""
-            lines.append(f"input        {one.name}: {one.type} [{', '.join(map(str, one.dims))}]{constant}")
-    return lines
 
 
 def _tensor_line(name: str, array: Array) -> str:
@@ -113,37 +92,6 @@ def _element(bounds: Bounds, index: tuple[int, ...]) -> str:
     signed = [n for n in names if n in ("negative zero", "positive zero")]
     tail = f", or {' or '.join(extra)}" if extra else ""
     return (signed[0] if signed else text) + tail if not flags & EXCEPTIONAL or extra else text
-
-
-def _certificate_lines(found: Certificate | None) -> Iterator[str]:
-    if found is None:
-        return
-    if found.exact is not None:
-        shown = ", ".join(map(_fraction, found.exact[:_SHOWN]))
-        yield f"exact        [{shown}{', …' if len(found.exact) > _SHOWN else ''}]"
-    for step in found.steps:
-        yield f"rule         {step.arithmetic}: {_step_text(step)}"
-    if found.roundoff is not None and found.eta is not None:
-        yield f"rounding     to the output: u_o = {found.roundoff.hex()}, eta = {found.eta.hex()}"
-
-
-def _step_text(step: Step) -> str:
-    parts = [f"{step.rule}, u = {step.unit.hex()}"]
-    if step.terms is not None and step.magnitude is not None:
-        parts.append(f"n = {step.terms}, M = Σ|x|/n = {step.magnitude!r}")
-    parts.append(f"at most {step.error!r}")
-    return "; ".join(parts)
-
-
-def _fraction(value: Fraction) -> str:
-    denominator = value.denominator
-    if denominator & (denominator - 1) == 0 and denominator > 1 << 20:
-        return (
-            float(value).hex()
-            if Fraction(float(value)) == value
-            else f"{value.numerator}/2^{denominator.bit_length() - 1}"
-        )
-    return str(value)
 
 
 def _clause_lines(clause: Clause) -> list[str]:

@@ -44,9 +44,19 @@ def counted(number: int, what: str, plural: str | None = None) -> str:
     return f"{number:,} {what if number == 1 else plural or what + 's'}"
 
 
+_SCRIPTED = {
+    "onnxruntime": "python",
+    "onnxruntime-noopt": "python - --noopt",
+    "openvino": "python",
+    "openvino-evaluate": "python - --evaluate",
+    "onednn": "python",
+}
+"""How the script of a case is run for the backends whose library it drives."""
+
+
 def reproduce_line(result: Result) -> str:
-    """Return a command that puts the case to the backend again: with onnxruntime's own library alone where it can."""
+    """Return a command that puts the case to the backend again: with the backend's own library alone where it can."""
     case = shell_quoted(printable(result.case))
-    if result.backend in ("onnxruntime", "onnxruntime-noopt"):
-        return f"opconform show --script {case} | python"
+    if result.backend in _SCRIPTED:
+        return f"opconform show --script {case} | {_SCRIPTED[result.backend]}"
     return f"opconform run {shlex.quote(printable(result.backend))} --select {case}"

@@ -1,0 +1,233 @@
+"""The scripts of `opconform show --script`: run as a reader would, with the libraries that they drive."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fakes.results import result
+
+from opconform.cases.errors import OpconformError
+from opconform.cases.model import OperatorVersion
+from opconform.cases.results import Result, result_from_json
+from opconform.generators.source import GeneratedCases
+from opconform.reports.script import reproduction
+from opconform.reports.text import reproduce_line
+from opconform.runners.registry import known_backends
+
+BEYOND = "onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53"
+SIXTEEN = "onnx/ReduceMean-13/bfloat16/3x2x2/axes=2,0/ramp/axes-unsorted"
+SPREAD = "onnx/ReduceMean-13/float16/2048x32/axes=0/uniform/variance"
+
+ONNX = [
+    "onnx/ReduceMean-13/float32/3x2x2/axes=2,0/ramp/axes-unsorted",
+    BEYOND,  # onnxruntime computes it in float64
+    "onnx/ReduceMean-13/int32/3x2x2/axes=3/ramp/axis-too-large",  # invalid
+    "onnx/ReduceMean-18/float16/3x2x2/noop_with_empty_axes=1/negative-zero/noop-zeros",
+    "onnx/ReduceMean-18/bfloat16/3x2x2/axes=none;noop_with_empty_axes=1/ramp/noop-empty",  # no such kernel
+    "onnx/ReduceMean-18/float32/3x2x2/axes=1;axes-from=graph-input;axes-rank=0/ramp/axes-scalar-fed",
+    "onnx/ReduceMean-18/float64/3x2x2/axes=omitted;keepdims=0/special",
+    "onnx/Mean-13/float16/40*scalar/-/ramp/many-scalars",
+]
+OPENVINO = [
+    "openvino/ReduceMean-1/float32,int64/3x2x2/axes=2,0/ramp/axes-unsorted",
+    "openvino/ReduceMean-1/int64,int64/1/axes=0/beyond-2^53/beyond-2^53",  # the CPU plugin computes in int32
+    "openvino/ReduceMean-1/float32,int64/3x2x2/axes=3/ramp/axis-too-large",  # invalid
+    "openvino/ReduceMean-1/float32,int64/3x2x2/-/ramp/axes-missing",
+    "openvino/ReduceMean-1/bool,int64/3x2x2/axes=1/ramp/type-bool",
+    "openvino/ReduceMean-1/bfloat16,int64/2048x32/axes=0/uniform/variance",
+    "openvino/ReduceMean-1/float32,int64/3x2x2/axes=none;axes-from=graph-input;dims=symbolic/ramp/axes-empty-fed",
+    "openvino/ReduceMean-1/float32,int64/scalar/axes=none;axes-from=graph-input/ramp/rank-0-axes-fed",
+    "openvino/ReduceMean-1/float16,int64/2x0x3/axes=0,1,2/ramp/empty-set",
+    "openvino/ReduceMean-1/float16,int64/3x2x2/axes=none/negative-zero/identity-zeros",
+    "openvino/ReduceMean-1/float16,int64/2x4/axes=1/overflow/sum-overflow-float",  # one option is infinite
+    "openvino/ReduceMean-1/float64,int64/3x2x2/axes=none;keep_dims=false/ramp/axes-empty-dropped",
+]
+ONEDNN = [
+    "onednn/ReduceMean/float32/3x2x2/axes=2,0/ramp/axes-unsorted",
+    "onednn/ReduceMean/bfloat16/3x2x2/axes=2,0/ramp/axes-unsorted",  # oneDNN 3.2 aborts
+    "onednn/ReduceMean/float32/scalar/axes=none/ramp/rank-0",
+    "onednn/ReduceMean/float32/2x0x3/axes=0,1,2/ramp/empty-set",
+    "onednn/ReduceMean/float32/3x2x2/axes=none/special/identity-special",
+    "onednn/ReduceMean/float32/3x2x2/axes=0,0/ramp/axis-twice",
+    "onednn/ReduceMean/float32/3x2x2/axes=3;axes-from=graph-input/ramp/axis-too-large-fed",  # invalid
+    "onednn/ReduceMean/float32/2x4/axes=1/overflow/sum-overflow",
+    "onednn/ReduceMean/float64/3x2x2/axes=1/ramp/type-float64",
+]
+BY_BACKEND = {
+    "onnxruntime": ONNX,
+    "onnxruntime-noopt": ONNX[:2],
+    "openvino": OPENVINO,
+    "openvino-evaluate": OPENVINO[1::3],
+    "onednn": ONEDNN,
+}
+LIBRARY = {"onnx": {"onnxruntime"}, "openvino": {"openvino"}, "onednn": set()}
+
+
+def needs(backend: str) -> None:
+    """Skip where the library of a backend is not installed."""
+    if backend not in {known.name for known in known_backends() if known.installed}:
+        pytest.skip(f"{backend} is not installed")
+
+
+@pytest.fixture(scope="module")
+def source() -> GeneratedCases:
+    """The cases; what was read of the specs is kept."""
+    return GeneratedCases()
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Result]:
+    """What a run says, by backend and case; it keeps the processes that die away from us."""
+    folder = tmp_path_factory.mktemp("run") / "out"
+    backends = [known.name for known in known_backends() if known.installed and known.name in BY_BACKEND]
+    chosen = [word for case in (*ONNX, *OPENVINO, *ONEDNN) for word in ("--select", case)]
+    command = [sys.executable, "-m", "opconform", "run", *backends, *chosen, "--jobs", "2", "--out", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    found = map(result_from_json, (folder / "results.jsonl").read_text().splitlines())
+    return {(judged.backend, judged.case): judged for judged in found}
+
+
+def python(script: str, *flags: str, **more: object) -> subprocess.CompletedProcess[str]:
+    """Run a script that comes by the standard input."""
+    return subprocess.run(  # type: ignore[call-overload, no-any-return]
+        [sys.executable, "-", *flags], input=script, capture_output=True, text=True, check=False, **more
+    )
+
+
+@pytest.mark.parametrize(("backend", "case"), [(b, case) for b, cases in BY_BACKEND.items() for case in cases])
+def test_a_script_reproduces_the_verdict_of_a_run(
+    backend: str, case: str, verdicts: dict[tuple[str, str], Result], source: GeneratedCases, tmp_path: Path
+) -> None:
+    needs(backend)
+    judged, put = verdicts[backend, case], source.case(case)
+    flags = shlex.split(reproduce_line(judged).partition("| python")[2])[1:]
+    done = python(reproduction(put), *flags, cwd=tmp_path)
+    if judged.outcome == "crash":
+        assert done.returncode < 0
+        return
+    options = put.expectation.options
+    may_refuse = not options or any(option.kind != "values" for option in options)
+    # a run tells "not implemented" from a refusal, and asks of a refusal that the case without the mistake ran
+    admitted = judged.outcome == "pass" or (judged.outcome in ("unsupported", "error") and may_refuse)
+    assert (done.returncode, done.stderr) == (0 if admitted else 1, ""), (judged, done.stdout)
+    if judged.outcome != "pass":
+        assert done.stdout.startswith("refused: " if judged.outcome in ("unsupported", "error") else "got ")
+
+
+@pytest.mark.parametrize("case", [*ONNX, *OPENVINO, *ONEDNN])
+def test_a_script_imports_its_standard_s_library_and_numpy_alone(case: str, source: GeneratedCases) -> None:
+    script = reproduction(source.case(case))
+    imported = {
+        node.module if isinstance(node, ast.ImportFrom) else alias.name
+        for node in ast.walk(ast.parse(script))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    libraries = {str(name).partition(".")[0] for name in imported} - sys.stdlib_module_names
+    assert libraries == LIBRARY[case.partition("/")[0]] | {"numpy"}
+    assert script.startswith(f'"""{case}\n')
+
+
+def test_a_line_that_reproduces_does_so_in_a_shell() -> None:
+    needs("onnxruntime")
+    tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    for backend in ("onnxruntime", "onnxruntime-noopt"):
+        line = reproduce_line(result("wrong-value", BEYOND, backend))
+        done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False, env={"PATH": tools})
+        assert (done.returncode, done.stderr) == (1, "")
+        assert done.stdout.startswith("got int64 [1] ")
+
+
+def test_a_backend_without_a_script_of_its_own_is_run_again() -> None:
+    for backend in ("openvino-onnx", "onnx-reference", "python:mine:Backend"):
+        assert reproduce_line(result("wrong-value", BEYOND, backend)) == f"opconform run {backend} --select '{BEYOND}'"
+
+
+def test_oneDNN_can_be_another_library_than_the_installed_one(source: GeneratedCases, tmp_path: Path) -> None:  # noqa: N802 - its name
+    script = reproduction(source.case(ONEDNN[0]))
+    absent = str(tmp_path / "libdnnl.so.3")
+    named = python(script, absent)
+    assert (named.returncode, named.stdout) == (2, "")
+    assert named.stderr.startswith(f"{absent}: no oneDNN there")
+    assert python(script, env={**os.environ, "OPCONFORM_ONEDNN_LIBRARY": absent}).stderr == named.stderr
+
+
+def test_a_case_of_a_standard_without_a_library_has_no_script(source: GeneratedCases) -> None:
+    case = source.case(BEYOND)
+    program = replace(case.program, operator=OperatorVersion("stablehlo", "reduce", 1))
+    with pytest.raises(OpconformError, match="no script reproduces cases of stablehlo; those of onnx, openvino, onedn"):
+        reproduction(replace(case, program=program))
+
+
+@pytest.mark.parametrize(
+    ("case", "answer", "admitted"),
+    [
+        (SIXTEEN, "np.array([-1.5, 0.5], 'f4').reshape(1, 2, 1)", True),
+        (SIXTEEN, "np.array([-1.5, 0.75], 'f4').reshape(1, 2, 1)", False),
+        (SIXTEEN, "np.array([-1.5, 0.5], 'f4')", False),
+        (SPREAD, "np.zeros((1, 32), 'f2')", False),
+        (BEYOND, "np.array([0], 'i4')", False),
+    ],
+)
+def test_a_script_tells_a_wrong_answer_of_any_kind(
+    case: str, answer: str, admitted: bool, source: GeneratedCases, tmp_path: Path
+) -> None:
+    """What the script says of an answer is what the judge says: tried by a library that answers what it is told to."""
+    (tmp_path / "onnxruntime.py").write_text(FAKE_LIBRARY)
+    told = {"PYTHONPATH": str(tmp_path), "ANSWER": answer, "KIND": "bfloat16" if case == SIXTEEN else ""}
+    done = python(reproduction(source.case(case)), env={**os.environ, **told})
+    assert done.stderr == ""
+    assert done.returncode == (0 if admitted else 1), done.stdout
+
+
+FAKE_LIBRARY = """\
+import ctypes, os
+import numpy as np
+
+
+class Value:
+    def __init__(self, array, kind):
+        self.array, self.kind = array, kind
+        self.bits = (np.ascontiguousarray(array).view("u4") >> 16).astype("u2") if kind == "bfloat16" else None
+
+    def data_type(self):
+        return f"tensor({self.kind or self.array.dtype})"
+
+    def numpy(self):
+        return self.array
+
+    def shape(self):
+        return list(self.array.shape)
+
+    def data_ptr(self):
+        return self.bits.ctypes.data
+
+
+class OrtValue:
+    ortvalue_from_numpy = staticmethod(lambda array: None)
+    ortvalue_from_numpy_with_onnx_type = staticmethod(lambda array, kind: None)
+
+
+class SessionOptions:
+    pass
+
+
+def set_default_logger_severity(level):
+    pass
+
+
+class InferenceSession:
+    def __init__(self, *arguments, **more):
+        pass
+
+    def run_with_ort_values(self, names, feeds):
+        return [Value(eval(os.environ["ANSWER"]), os.environ["KIND"])]
+"""
