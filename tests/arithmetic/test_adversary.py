@@ -1,0 +1,169 @@
+"""Whatever order an implementation adds up in, and wherever it divides, its answer is within the bound of its kind.
+
+The machines of fakes/machines.py compute in whole numbers; orders are drawn and sorted, data searched for.
+"""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from fakes.adversary import reached
+from fakes.expected import of_vectors
+from fakes.formats import DTYPES, FORMATS, PATTERNS, Binary, Number, numbers, tensor, value
+from fakes.machines import ADVERSE, DIVISIONS, MACHINES, WIDER, Machine, Tree, drawn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opconform.cases.results import Outcome
+from opconform.runners.judge import judge_answer
+
+each_machine = pytest.mark.parametrize("machine", MACHINES, ids=lambda m: f"{m.type}-{m.label}")
+REACHED = {  # at least this share of the bound, whatever the place of the division; docs/judging.md
+    ("float32", "own"): 0.96,
+    ("float64", "own"): 0.96,
+    ("float16", "wide"): 0.96,
+    ("float16", "stepwise"): 0.46,
+    ("float16", "narrow"): 0.9,
+    ("bfloat16", "wide"): 0.96,
+    ("bfloat16", "stepwise"): 0.46,
+    ("bfloat16", "narrow"): 0.8,
+}
+any_machine = pytest.mark.parametrize(
+    "machine", [*MACHINES, *WIDER], ids=lambda m: f"{m.type}-{m.label}-{m.accumulator.precision}-{m.storage.precision}"
+)
+
+
+def admitted(machine: Machine, vectors: list[Any], trees: list[Tree], divisions: tuple[str, ...]) -> None:
+    """Assert that all means of vectors of one length pass as what the machine is."""
+    required = {"accumulator": machine.label, "flush": "none", "summation": "sums"}
+    for vector, expectation in zip(vectors, of_vectors(vectors, machine.type), strict=True):
+        elements = numbers(vector)
+        for division in divisions:
+            answers = {machine.answer(machine.mean(elements, tree, division)) for tree in trees}
+            for answer in answers:
+                verdict = judge_answer(expectation, [tensor([answer], machine.type, ())], required)
+                assert verdict.outcome is Outcome.PASS, (vector, division, value(answer), verdict.detail)
+
+
+# What is drawn
+
+
+def scattered(name: str, n: int, draw: random.Random) -> Any:
+    """Any bits."""
+    width = np.dtype(PATTERNS[name]).itemsize * 8
+    return np.array([draw.getrandbits(width) for _ in range(n)], PATTERNS[name]).view(DTYPES[name])
+
+
+def close(name: str, n: int, draw: random.Random) -> Any:
+    """Full significands of one size and both signs, at any scale."""
+    form = FORMATS[name]
+    bits = max(form.lowest, draw.choice((form.lowest, 1074 - form.precision, 1073 + form.emax - form.precision - 6)))
+    tops = [draw.getrandbits(form.precision) << bits for _ in range(n)]
+    return tensor([t if draw.random() < 0.7 else -t for t in tops], name, (n,))
+
+
+def cancelling(name: str, n: int, draw: random.Random) -> Any:
+    """Pairs that cancel but for their last places, and a remainder."""
+    form = FORMATS[name]
+    grid = draw.randint(form.lowest, 1074 + 4)
+    tops = [draw.getrandbits(form.precision - 1) | 1 << form.precision - 1 for _ in range((n + 1) // 2)]
+    both = [*tops, *(-t + draw.randint(0, 2) for t in tops)]
+    draw.shuffle(both)
+    return tensor([b << grid for b in both[:n]], name, (n,))
+
+
+def at_the_edge(name: str, n: int, draw: random.Random) -> Any:
+    """Whole numbers whose sum of magnitudes is about what any of the formats holds exactly."""
+    form = FORMATS[name]
+    room = 1 << draw.choice([p for p in (8, 11, 24, 53) if p <= max(24, form.precision)])
+    cuts = sorted(draw.randint(0, room) for _ in range(n - 1))
+    parts = [b - a for a, b in zip([0, *cuts], [*cuts, room + draw.randint(-2, 2)], strict=True)]
+    grid = draw.choice((1074 - 9, 1074 - 20, form.lowest))
+    return tensor([form.nearest(draw.choice((1, 1, -1)) * p << grid) for p in parts], name, (n,))
+
+
+def subnormal(name: str, n: int, draw: random.Random) -> Any:
+    """Numbers about the smallest normal one and below."""
+    form = FORMATS[name]
+    return tensor(
+        [draw.randint(-3, 3) * draw.getrandbits(draw.randint(1, form.precision)) << form.lowest for _ in range(n)],
+        name,
+        (n,),
+    )
+
+
+DATA = (scattered, close, cancelling, at_the_edge, subnormal)
+
+
+@any_machine
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 1 << 32), n=st.integers(2, 12), kind=st.sampled_from(DATA), division=st.sampled_from(DIVISIONS)
+)
+def test_any_tree_of_additions_is_admitted_as_what_it_is(machine, seed, n, kind, division):
+    draw = random.Random(seed)
+    vectors = [kind(machine.type, n, draw) for _ in range(3)]
+    admitted(machine, vectors, [*map(drawn, range(3)), *ADVERSE], (division,))
+
+
+@any_machine
+@settings(deadline=None, max_examples=6)
+@given(seed=st.integers(0, 1 << 32), n=st.sampled_from((64, 129, 255, 256, 257, 300)), kind=st.sampled_from(DATA[1:]))
+def test_any_tree_of_many_additions_is_admitted_as_what_it_is(machine, seed, n, kind):
+    vectors = [kind(machine.type, n, random.Random(seed))]
+    admitted(machine, vectors, [drawn(seed), ADVERSE[0], *ADVERSE[3:]], DIVISIONS)
+
+
+# The largest errors that there are
+
+
+@each_machine
+@pytest.mark.parametrize("division", DIVISIONS)
+def test_a_search_for_the_largest_error_comes_near_the_bound_and_not_beyond(machine, division):
+    found = reached(machine, division)
+    assert found.ratio <= 1
+    assert found.ratio >= REACHED[machine.type, machine.label], found
+    answer = tensor([machine.answer(found.stored)], machine.type, ())
+    (expectation,) = of_vectors([found.vector], machine.type)
+    required = {"accumulator": machine.label, "flush": "none", "summation": "sums"}
+    assert judge_answer(expectation, [answer], required).outcome is Outcome.PASS
+
+
+# The bound is no wider than it says
+
+
+def width(machine: Machine, elements: list[Number]) -> Fraction:
+    """The bound on a mean's error, in units, in full: additions, divisions by two roundings, underflow."""
+    n, inside, stored = len(elements), machine.accumulator, machine.storage
+    u_a, u_s = Fraction(1, 1 << inside.precision), Fraction(1, 1 << stored.precision)
+    magnitude = Fraction(sum(map(abs, elements)), n)
+    summed = (n - 1) * u_a * magnitude
+    roundings = (4 if inside != stored else 2) * u_s * (magnitude + summed)
+    halves = 2 if stored.precision < 53 else 4  # half of float64's smallest number is no float64 number
+    underflow = (n + 1) * (halves << stored.lowest) // 2
+    return (summed + roundings + underflow) * (1 + Fraction(1, 1 << 16))
+
+
+@each_machine
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 1 << 32), n=st.integers(2, 12), kind=st.sampled_from((close, cancelling, at_the_edge)))
+def test_the_next_number_beyond_the_bound_is_refused(machine, seed, n, kind):
+    vector = kind(machine.type, n, random.Random(seed))
+    elements, form = numbers(vector), FORMATS[machine.type]
+    (expectation,) = of_vectors([vector], machine.type)
+    required = {"accumulator": machine.label, "flush": "none", "summation": "sums"}
+    exact, wide = Fraction(sum(elements), n), width(machine, elements)
+    for side in (1, -1):
+        limit = exact + side * wide
+        beyond = form.around(limit.numerator, limit.denominator)[side == 1] + side * _step(form, limit)
+        verdict = judge_answer(expectation, [tensor([beyond], machine.type, ())], required)
+        assert verdict.outcome is Outcome.WRONG_VALUE, (vector, value(beyond))
+
+
+def _step(form: Binary, number: Fraction) -> int:
+    """The distance between neighbours about a number, in units."""
+    return 1 << max(int(abs(number)).bit_length() - form.precision, form.lowest)
