@@ -49,7 +49,7 @@ class Taken:
 
 
 @dataclass
-class _Joined:
+class Joined:
     """Evidence so far; it does not depend on the order in which results arrive."""
 
     cases: dict[str, int] = field(default_factory=dict)
@@ -57,6 +57,7 @@ class _Joined:
     undecided: int = 0
 
     def add(self, case: str, options: list[str]) -> None:
+        """Take in the options that admit a case's answer."""
         admitted = tuple(options)
         self.first[admitted] = min(self.first.get(admitted, case), case)
         if len(options) > 1:
@@ -66,6 +67,7 @@ class _Joined:
 
     @property
     def established(self) -> tuple[Evidence, ...]:
+        """The options that some case shows on its own, the one of most cases first."""
         found = [Evidence(option, count, self.first[option,]) for option, count in self.cases.items()]
         return tuple(sorted(found, key=lambda evidence: (-evidence.cases, evidence.option)))
 
@@ -83,14 +85,14 @@ class Behaviours:
     """Joins the behaviour of results as they arrive."""
 
     def __init__(self) -> None:
-        self._joined: dict[tuple[str, str, str], _Joined] = {}
+        self._joined: dict[tuple[str, str, str], Joined] = {}
 
     def add(self, result: Result) -> None:
         """Take in what a result shows; an empty list of options shows nothing."""
         for silence, options in result.behaviour.items():
             if options:
                 key = (result.backend, operator_version_of(result.case), silence)
-                self._joined.setdefault(key, _Joined()).add(result.case, options)
+                self._joined.setdefault(key, Joined()).add(result.case, options)
 
     def taken(self, backend: str | None = None) -> Iterator[Taken]:
         """Yield what is known of each silence, of one backend or all, in the order in which they came."""

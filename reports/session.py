@@ -18,6 +18,7 @@ from ..cases.results import Result
 from ..generators.plan import Selection
 from ..generators.select import selected
 from ..generators.source import GeneratedCases
+from ..runners.accuracy import attach_accuracy
 from ..runners.declaration import load_declaration
 from ..runners.demands import Demands
 from ..runners.execute import Assignment
@@ -29,11 +30,13 @@ from ..runners.running import About, Judged, batched, run_cases
 from ..runners.waivers import WaiverRun, Waivers, load_waivers
 from ..specs.errata import Suspensions, disputed_clauses, load_errata
 from ..specs.loader import Library
+from .arithmetic import ArithmeticTables
 from .behaviour import Behaviours
 from .description import BackendDescription, RunDescription
 from .failures import Failures
 from .figures import Tally
 from .folder import ResultsFolder
+from .grades import ATTACHMENT, attached_accuracy
 from .junit import check_target, write_junit
 from .progress import RunProgress
 from .terminal import Summary, print_summary
@@ -91,11 +94,13 @@ class _Tables:
     waivers: WaiverRun
     behaviours: Behaviours = field(default_factory=Behaviours)
     abouts: dict[str, About] = field(default_factory=dict)
+    arithmetic: ArithmeticTables = field(default_factory=ArithmeticTables)
 
-    def add(self, result: Result, suspended: str | None) -> None:
+    def add(self, result: Result, suspended: str | None, attachments: Mapping[str, object]) -> None:
         self.tally.add(result, suspended)
         self.failures.add(result, suspended)
         self.behaviours.add(result)
+        self.arithmetic.add(result, attached_accuracy(attachments))
 
 
 def run_session(options: RunOptions, command: Sequence[str], console: Console | None = None) -> int:
@@ -110,13 +115,14 @@ def run_session(options: RunOptions, command: Sequence[str], console: Console | 
         Tally(demands, [b.name for b in session.backends]),
         Failures(demands),
         session.waivers.for_run(session.started.date(), demands),
+        arithmetic=ArithmeticTables(session.source.declaration),
     )
     with ResultsFolder.create(out) as folder:
         folder.start(_description(session, tables, command))
         interrupted = _run_all(session, tables, folder, console)
         problems = tables.waivers.problems(partial=interrupted or bool(options.selection.globs))
         code = max(tables.tally.exit_code(len(problems)), INTERRUPTED if interrupted else 0)
-        figures = {"figures": tables.tally.to_dict(), "waiver_problems": problems}
+        figures = {"figures": tables.tally.to_dict(), "waiver_problems": problems, **tables.arithmetic.to_dict()}
         folder.finish(
             "interrupted" if interrupted else "finished", code, {**_description(session, tables, command), **figures}
         )
@@ -135,6 +141,7 @@ def run_session(options: RunOptions, command: Sequence[str], console: Console | 
             problems,
             seconds,
             str(out),
+            arithmetic=tables.arithmetic,
         ),
     )
     return code
@@ -169,7 +176,7 @@ def _run_all(session: _Session, tables: _Tables, folder: ResultsFolder, console:
                     suspended = session.suspensions.reason(judged.result.case, judged.result.clauses)
                     result = tables.waivers.apply(judged.result, suspended=suspended is not None)
                     folder.add(result)
-                    tables.add(result, suspended)
+                    tables.add(result, suspended, judged.attachments)
                     progress.add(result)
     except KeyboardInterrupt:
         return True
@@ -177,7 +184,7 @@ def _run_all(session: _Session, tables: _Tables, folder: ResultsFolder, console:
 
 
 def _results(session: _Session, backend: BackendSpec, tables: _Tables) -> Iterator[Judged]:
-    assignment = Assignment(backend, session.source, session.demands.required)
+    assignment = Assignment(backend, session.source, session.demands.required, {ATTACHMENT: attach_accuracy})
     ids = selected(session.source, session.options.selection)
     jobs = session.options.jobs or _cores()
     for found in run_cases(assignment, batched(ids), jobs=min(jobs, session.total), limits=session.options.limits):

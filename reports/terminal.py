@@ -13,6 +13,7 @@ from rich.text import Text
 
 from ..cases.results import Result
 from ..specs.globs import operator_version_of, split_version
+from .arithmetic import ArithmeticTables, print_arithmetic
 from .behaviour import Behaviours, Taken
 from .failures import Alike, Failures
 from .figures import NOTHING_JUDGED, Figures, Tally
@@ -51,6 +52,7 @@ class Summary:
     seconds: float | None = None
     folder: str | None = None
     failures_shown: int = 10
+    arithmetic: ArithmeticTables = field(default_factory=ArithmeticTables)
 
     def backend(self, name: str) -> str:
         """Return a backend's name with its version."""
@@ -62,6 +64,7 @@ def print_summary(console: Console, summary: Summary) -> None:
     print_failures(console, summary)
     for backend in summary.tally.backends:
         print_silences(console, summary, backend)
+        print_arithmetic(console, summary.arithmetic, backend, summary.backend(backend))
     for backend in summary.tally.backends:
         print_figures(console, summary, backend)
     _print_ending(console, summary)

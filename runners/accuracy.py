@@ -230,7 +230,7 @@ def _any_within(every: Sequence[Bounds], output: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Error:
-    """The errors in ulp, as far as the exact value is known, and which elements are surely the exact value's nearer neighbour, or one of the two."""
+    """The errors in ulp, as far as the exact value is known; which elements are surely its nearest, or next to it."""
 
     ulps: Array
     rounded: Array

@@ -1,0 +1,239 @@
+"""What kind of arithmetic a backend behaves like: inferred from probes, whose data tell arithmetics apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from ..cases.elements import element_type
+from ..cases.results import Result
+from ..runners.accuracy import Accuracy, Grade
+from ..specs.globs import operator_version_of
+from .behaviour import Joined
+
+Probe: TypeAlias = Literal["accumulator", "inputs", "rounding", "partial-sums"]
+DIFFERS = "differently, by case"
+IN_FULL = "in full"
+
+_FORMATS = {8: "bfloat16", 11: "tf32", 24: "float32", 53: "float64"}
+_BITS = re.compile(r"(beside|upon)-2\^(\d+)")
+_WIDTHS: Mapping[str, Probe] = {"beside": "accumulator", "upon": "inputs"}
+_ELEMENTS = 32  # fewer may round like one arithmetic by chance
+_FLUSHED = 3.0  # ulp: what a lost partial sum costs at least, in any type
+_GRADED = frozenset(Grade) - {Grade.DECLARED, Grade.OUTSIDE}
+
+
+class Place(NamedTuple):
+    """Of what something is told."""
+
+    backend: str
+    operator_version: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Trait:
+    """One thing that a backend does in one operator version and type, and the cases that show it.
+
+    `subject` is a probe's, or a silence: then `told` has the options taken.
+    """
+
+    place: Place
+    subject: str
+    told: str
+    cases: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Of how many bits something is: more than each of `kept`, at most each of `lost`; by bits, the first case."""
+
+    kept: Mapping[int, str]
+    lost: Mapping[int, str]
+
+    @property
+    def above(self) -> int:
+        """The number of bits that it has more than."""
+        return max(self.kept, default=0)
+
+    @property
+    def most(self) -> int | None:
+        """The number of bits that it has at most; None if no case shows a limit."""
+        return min(self.lost, default=None)
+
+    @property
+    def consistent(self) -> bool:
+        """Whether one number of bits would do for every case."""
+        return self.most is None or self.above < self.most
+
+    def fits(self, bits: int) -> bool:
+        """Return whether so many bits would show what was seen."""
+        return self.above < bits and (self.most is None or bits <= self.most)
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The cases that draw the limits, the one that needs fewest bits first."""
+        limits = [self.kept.get(self.above), None if self.most is None else self.lost[self.most]]
+        return tuple(case for case in limits if case is not None)
+
+
+@dataclass
+class _Seen:
+    """What the probes of one place show so far; it does not depend on the order in which results arrive."""
+
+    shown: dict[tuple[Probe, int, bool], str] = field(default_factory=dict)
+    silences: dict[str, Joined] = field(default_factory=dict)
+
+    def add(self, probe: Probe, bits: int, kept: bool, case: str) -> None:
+        known = self.shown.get((probe, bits, kept), case)
+        self.shown[probe, bits, kept] = min(known, case)
+
+    def widths(self, probe: Probe) -> Widths:
+        found: dict[bool, dict[int, str]] = {True: {}, False: {}}
+        for (of, bits, kept), case in self.shown.items():
+            if of == probe:
+                found[kept][bits] = case
+        return Widths(found[True], found[False])
+
+    def either(self, probe: Probe) -> dict[bool, str]:
+        return {kept: case for (of, _, kept), case in self.shown.items() if of == probe}
+
+
+class Fingerprints:
+    """Joins what probes and silences show, as results arrive."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Place, _Seen] = {}
+
+    def add(self, result: Result, accuracy: Accuracy | None) -> None:
+        """Take in a result and how accurate it is."""
+        parts = result.case.split("/")
+        place = Place(result.backend, operator_version_of(result.case), parts[2].split(",")[0] if parts[2:] else "")
+        for silence, options in result.behaviour.items():
+            if options and silence != "invalid":  # that one is a figure: refusal
+                self._of(place).silences.setdefault(silence, Joined()).add(result.case, options)
+        if accuracy is not None and parts[5:]:
+            self._probe(place, result, accuracy, parts[5])
+
+    def _probe(self, place: Place, result: Result, accuracy: Accuracy, fill: str) -> None:
+        if match := _BITS.fullmatch(fill):
+            lost_from = 2.0 ** (element_type(accuracy.type).float_format.precision - 2)  # a quarter of the value
+            kept = accuracy.ulp is not None and accuracy.ulp < lost_from
+            self._of(place).add(_WIDTHS[match[1]], int(match[2]), kept, result.case)
+        elif fill == "underflow":
+            kept = accuracy.ulp is not None and accuracy.ulp < _FLUSHED
+            self._of(place).add("partial-sums", 0, kept, result.case)
+        elif fill == "inexact" and accuracy.graded >= _ELEMENTS and accuracy.grade in _GRADED:
+            once = accuracy.grade is Grade.ROUNDED or "wide" in result.behaviour.get("accumulator", ())
+            self._of(place).add("rounding", 0, once, result.case)
+
+    def places(self, backend: str | None = None) -> Iterator[Place]:
+        """Yield the places of which something is known, of one backend or all, in the order in which they came."""
+        yield from (place for place in self._seen if backend in (None, place.backend))
+
+    def widths(self, place: Place, probe: Probe) -> Widths:
+        """Return of how many bits the probes show the accumulator, or the inputs, to be."""
+        return self._seen[place].widths(probe)
+
+    def either(self, place: Place, probe: Probe) -> Mapping[bool, str]:
+        """Return, of rounding once or of keeping subnormal partial sums, whether that is so, each with a case."""
+        return self._seen[place].either(probe)
+
+    def silence(self, place: Place, silence: str) -> Mapping[str, str]:
+        """Return the options of a silence that some case shows on its own, each with the first case."""
+        joined = self._seen[place].silences.get(silence)
+        return {} if joined is None else {e.option: e.first for e in joined.established}
+
+    def traits(self, backend: str | None = None) -> Iterator[Trait]:
+        """Yield what is known of each place."""
+        for place in self.places(backend):
+            seen = self._seen[place]
+            yield from _probed(place, seen)
+            for silence in seen.silences:
+                shown = self.silence(place, silence)
+                if shown:
+                    yield Trait(place, silence, " or ".join(sorted(shown)), tuple(shown[o] for o in sorted(shown)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it for JSON, by backend: for each subject what is told, where, and the cases that show it."""
+        found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+        for backend in dict.fromkeys(place.backend for place in self._seen):
+            found[backend] = {}
+            for alike in rolled_up(self.traits(backend)):
+                found[backend].setdefault(alike.subject, []).append(alike.to_dict())
+        return found
+
+    def _of(self, place: Place) -> _Seen:
+        return self._seen.setdefault(place, _Seen())
+
+
+@dataclass(frozen=True)
+class Alike:
+    """The places where the same is told of a subject, and the cases that show it in the first of them."""
+
+    subject: str
+    told: str
+    places: tuple[Place, ...]
+    cases: tuple[str, ...]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types, in the order in which they came."""
+        return tuple(dict.fromkeys(place.type for place in self.places))
+
+    @property
+    def operator_versions(self) -> tuple[str, ...]:
+        """The operator versions, in the order in which they came."""
+        return tuple(dict.fromkeys(place.operator_version for place in self.places))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON: the types by operator version."""
+        where: dict[str, list[str]] = {}
+        for place in self.places:
+            where.setdefault(place.operator_version, []).append(place.type)
+        return {"behaves_like": self.told, "where": where, "cases": list(self.cases)}
+
+
+def rolled_up(traits: Iterator[Trait]) -> list[Alike]:
+    """Return one backend's traits, those that tell the same of a subject as one; in the order of subjects."""
+    found: dict[tuple[str, str], list[Trait]] = {}
+    for trait in traits:
+        found.setdefault((trait.subject, trait.told), []).append(trait)
+    order = dict.fromkeys(subject for subject, _ in found)
+    return [
+        Alike(subject, told, tuple(t.place for t in alike), alike[0].cases)
+        for wanted in order
+        for (subject, told), alike in found.items()
+        if subject == wanted
+    ]
+
+
+def _probed(place: Place, seen: _Seen) -> Iterator[Trait]:
+    of_bits: tuple[Probe, ...] = ("accumulator", "inputs")
+    for probe in of_bits:
+        widths = seen.widths(probe)
+        if widths.kept or widths.lost:
+            told = IN_FULL if probe == "inputs" and not widths.lost else format_told(widths, place.type)
+            yield Trait(place, f"probe-{probe}", told, widths.cases)
+    words: Mapping[Probe, tuple[str, str]] = {
+        "rounding": ("once, at the end", "after each step"),
+        "partial-sums": ("kept where subnormal", "flushed to zero where subnormal"),
+    }
+    for either, (so, not_so) in words.items():
+        shown = seen.either(either)
+        if shown:
+            told = DIFFERS if len(shown) > 1 else so if True in shown else not_so
+            yield Trait(place, f"probe-{either}", told, tuple(shown[is_so] for is_so in sorted(shown, reverse=True)))
+
+
+def format_told(widths: Widths, type_name: str) -> str:
+    """Return the formats of so many bits: `float32`, `float64 or wider`, `wider than float64`."""
+    if not widths.consistent:
+        return DIFFERS
+    names = {**_FORMATS, 11: "float16" if type_name == "float16" else _FORMATS[11]}
+    fits = [name for bits, name in names.items() if widths.fits(bits)]
+    if widths.most is None:
+        return f"{fits[0]} or wider" if fits else f"wider than {_FORMATS[53]}"
+    return " or ".join(fits) or f"{widths.above + 1} to {widths.most} bits"
