@@ -1,0 +1,299 @@
+"""OpenVINO three ways: its operations on the CPU plugin, on the core's own kernels, and ONNX through its front end."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..cases.elements import Array, element_type, type_of
+from ..cases.model import Attribute, Input, Program
+from ..cases.onnx_model import onnx_bytes
+from ..cases.runner import Executable, NotInstalled, Reason, Unsupported
+from .words import Words, meaning
+
+WORDS = (
+    # What it does not implement.
+    Words(r"Couldn't create operation|Unsupported opset version requested", "operator-version", plain=True),
+    Words(r"No conversion rule found for operations", "operator-version", plain=True),
+    Words(r"does not support the following ONNX operations", "operator-version", plain=True),
+    Words(r"doesn't support .* operation with dynamic rank", "dynamic", plain=True),
+    Words(r"Unsupported input type", "type", plain=True),
+    Words(r"Not Implemented:", "other", plain=True),
+    # Said, and nothing more, where a node's evaluate() returns false: it has no kernel for these types.
+    Words(r"Evaluation failed on", "type", plain=True),
+    # Refusals of a valid or an invalid program.
+    Words(r"bad_alloc", "memory"),
+    Words(r"Element type of .* must be|do not have the same element type|Failed to set tensor .* precision", "type"),
+    Words(r"Invalid attribute type|unknown attribute", "attribute"),
+    Words(r"shape needs to be known\(static\)", "dynamic"),
+    Words(r"must be a scalar or 1D input", "rank"),
+    Words(r"Argument shapes are inconsistent|incorrect number of input/output dimensions", "shape"),
+    Words(r"Can't set the input tensor .* incompatible|Eltwise shape infer input shapes", "shape"),
+    Words(r"conflicts with the reshape pattern", "shape"),
+    Words(r"out of the tensor rank range|index '\d+' out of range", "invalid"),
+)
+"""The words of OpenVINO 2024.0 to 2026.4."""
+
+_DEVICE = "CPU"
+_PRECISION = "f32"
+_SETTINGS = {
+    "INFERENCE_PRECISION_HINT": _PRECISION,
+    "NUM_STREAMS": "1",
+    "INFERENCE_NUM_THREADS": "1",
+    "ENABLE_CPU_PINNING": "NO",  # pinned, the workers of a run could share one core
+}
+_SETTINGS_OF_DYNAMIC = _SETTINGS | {"INFERENCE_NUM_THREADS": "2"}
+"""With one thread, the plugin (seen in 2026.4) loses what goes wrong in a node of unknown shape, and answers junk."""
+
+_OLDEST_YEAR = 2024
+_INSTALL = "pip install 'opconform[openvino]'"
+_TELEMETRY = "openvino_telemetry"
+_NAMES = {
+    "bool": "boolean",
+    "bfloat16": "bf16",
+    **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
+    **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
+}
+
+
+class OpenVino:
+    """OpenVINO operations on the CPU plugin, which computes in float32."""
+
+    name = "openvino"
+    standards: tuple[str, ...] = ("openvino",)
+
+    def __init__(self) -> None:
+        self.library = _library()
+        self._core = self.library.Core()
+
+    def version(self) -> str:
+        """Return OpenVINO's version, without its build."""
+        return _short(self.library.get_version())
+
+    def describe(self) -> dict[str, str]:
+        """Return the device, the plugin, its settings, and what the plugin says that the device can do."""
+        plugin = self._core.get_versions(_DEVICE)[_DEVICE]
+        capabilities = self._core.get_property(_DEVICE, "OPTIMIZATION_CAPABILITIES")
+        return {
+            "device": f"{_DEVICE}: {str(self._core.get_property(_DEVICE, 'FULL_DEVICE_NAME')).strip()}",
+            "plugin": f"{plugin.description} {plugin.build_number}",
+            "capabilities": " ".join(str(c) for c in capabilities),
+            "precision_hint": _PRECISION,
+            "threads": "1, and 2 where a shape is known at run time only",
+        }
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Make and compile the model of `program`. Raises Unsupported, or OpenVINO's own error."""
+        try:
+            model = self._model(program)
+            settings = _SETTINGS_OF_DYNAMIC if model.is_dynamic() else _SETTINGS
+            compiled = self._core.compile_model(model, _DEVICE, settings)
+        except Exception as error:
+            self.refuse_if_plain(error)
+            raise
+        return _Request(self, compiled, program)
+
+    def reason(self, error: BaseException, /) -> Reason:
+        """Return why OpenVINO refused, as far as its words tell."""
+        if isinstance(error, MemoryError):
+            return "memory"
+        found = meaning(WORDS, str(error))
+        return found.reason if found else "other"
+
+    def refuse_if_plain(self, error: Exception) -> None:
+        """Raise Unsupported if `error` says no more than "not implemented"."""
+        found = meaning(WORDS, str(error))
+        if found is not None and found.plain:
+            raise Unsupported(str(error), found.reason) from error
+
+    def _model(self, program: Program) -> Any:
+        return _native_model(self.library, program)
+
+
+class OpenVinoEvaluate(OpenVino):
+    """OpenVINO operations on the core's reference kernels, without a plugin."""
+
+    name = "openvino-evaluate"
+
+    def describe(self) -> dict[str, str]:
+        """Return what computes, and its build."""
+        return {"device": "none: the core's reference kernels", "build": str(self.library.get_version())}
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Make the model of `program`. Raises Unsupported, or OpenVINO's own error."""
+        try:
+            return _Evaluation(self, self._model(program))
+        except Exception as error:
+            self.refuse_if_plain(error)
+            raise
+
+
+class OpenVinoOnnx(OpenVino):
+    """ONNX programs through OpenVINO's ONNX front end, on the CPU plugin."""
+
+    name = "openvino-onnx"
+    standards: tuple[str, ...] = ("onnx",)
+
+    def _model(self, program: Program) -> Any:
+        return self._core.read_model(onnx_bytes(program))
+
+
+class _Request:
+    """A compiled model with the one request that runs it; the memory of its inputs is kept while shapes stay."""
+
+    def __init__(self, runner: OpenVino, compiled: Any, program: Program) -> None:
+        self._runner = runner
+        self._request = compiled.create_infer_request()
+        # A front end may drop an input that nothing reads.
+        places = {name: index for index, port in enumerate(compiled.inputs) for name in port.get_names()}
+        self._places = [places.get(feed.name) for feed in program.feeds]
+        self._outputs = range(len(compiled.outputs))
+        self._memory: dict[int, Array] = {}
+
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
+        """Return copies of the outputs. Raises Unsupported, or OpenVINO's own error."""
+        for place, x in zip(self._places, inputs, strict=True):
+            if place is not None:
+                self._put(place, x)
+        try:
+            self._request.infer(share_outputs=True)
+        except Exception as error:
+            self._runner.refuse_if_plain(error)
+            raise
+        return [_copy(self._request.get_output_tensor(index)) for index in self._outputs]
+
+    def _put(self, place: int, x: Array) -> None:
+        memory = self._memory.get(place)
+        if memory is not None and (memory.shape, memory.dtype) == (x.shape, x.dtype):
+            memory[...] = x
+            return
+        tensor = _tensor(self._runner.library, x)
+        self._request.set_input_tensor(place, tensor)
+        self._memory[place] = _content(tensor)
+
+
+class _Evaluation:
+    """A model that the core evaluates node by node."""
+
+    def __init__(self, runner: OpenVino, model: Any) -> None:
+        self._runner = runner
+        self._model = model
+        # Old versions take lists.
+        self._vector: Any = getattr(runner.library, "TensorVector", list)
+        self._types = [port.get_element_type() for port in model.outputs]
+
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
+        """Return the outputs. Raises Unsupported, or OpenVINO's own error."""
+        library = self._runner.library
+        # The core gives them their shapes.
+        outputs = self._vector([library.Tensor(type_, library.Shape([0])) for type_ in self._types])
+        given = self._vector([_tensor(library, x) for x in inputs])
+        try:
+            if not self._model.evaluate(outputs, given):
+                raise Unsupported("Model.evaluate returned False")
+        except Exception as error:
+            self._runner.refuse_if_plain(error)
+            raise
+        return [_copy(tensor) for tensor in outputs]
+
+
+def _native_model(library: Any, program: Program) -> Any:
+    """Return a model of one node, of exactly the version that `program` names."""
+    operator = program.operator
+    # A version is named after the operation set that brought it.
+    factory = _part("utils.node_factory").NodeFactory(f"opset{operator.version}")
+    made = factory.create(operator.name).get_type_info().version_id
+    if made != f"opset{operator.version}":
+        words = f"the newest {operator.name} in operation set {operator.version} is that of {made}"
+        raise Unsupported(words, "operator-version")
+    given = [i for i in program.inputs if i is not None]  # only trailing inputs can be left out
+    nodes = [_node(library, i) for i in given]
+    node = factory.create(operator.name, nodes, {a.name: _value(a) for a in program.attributes})
+    node.set_friendly_name(operator.name)
+    fed = [n for n, i in zip(nodes, given, strict=True) if i.constant is None]
+    return library.Model(node.outputs(), fed, operator.name)
+
+
+def _node(library: Any, given: Input) -> Any:
+    operations = _part("op")
+    if given.constant is not None:
+        node = operations.Constant(_tensor(library, given.array()))
+    else:
+        dims = [-1 if isinstance(size, str) else size for size in given.dims]
+        node = operations.Parameter(_element_type(library, given.type), library.PartialShape(dims))
+        node.output(0).get_tensor().set_names({given.name})
+    node.set_friendly_name(given.name)
+    return node
+
+
+def _value(attribute: Attribute) -> object:
+    if attribute.kind == "boolean":
+        return bool(attribute.value)
+    return list(attribute.value) if isinstance(attribute.value, tuple) else attribute.value
+
+
+def _tensor(library: Any, array: Array) -> Any:
+    # Wrapping an array would spare a copy, but 2024.0 wraps neither rank 0 nor an array without elements.
+    tensor = library.Tensor(_element_type(library, type_of(array)), library.Shape(list(array.shape)))
+    _content(tensor)[...] = array
+    return tensor
+
+
+def _content(tensor: Any) -> Array:
+    """Return the memory of a tensor as an array; NumPy has no bfloat16, for which the library says float16."""
+    shown: Array = tensor.data
+    is_bfloat16 = tensor.get_element_type().get_type_name() == "bf16"
+    return shown.view(element_type("bfloat16").dtype) if is_bfloat16 else shown
+
+
+def _copy(tensor: Any) -> Array:
+    return np.array(_content(tensor))
+
+
+def _element_type(library: Any, name: str) -> Any:
+    return getattr(library.Type, _NAMES[name])
+
+
+def _part(name: str) -> Any:
+    """Return a module of the library, which old versions keep in `openvino.runtime`."""
+    try:
+        return importlib.import_module(f"openvino.{name}")
+    except ModuleNotFoundError:
+        return importlib.import_module(f"openvino.runtime.{name}")
+
+
+def _library() -> Any:
+    try:
+        library = _import_silently()
+    except ModuleNotFoundError as error:
+        if error.name != "openvino":
+            raise
+        raise NotInstalled(f"openvino is not installed: {_INSTALL}") from error
+    version = str(library.get_version()) if hasattr(library, "get_version") else "before 2023"
+    year = re.match(r"\d+", version)
+    if not hasattr(library, "Core") or (year and int(year[0]) < _OLDEST_YEAR):
+        raise NotInstalled(f"openvino {_short(version)} is too old, {_OLDEST_YEAR}.0 is the oldest: {_INSTALL}")
+    return library
+
+
+def _import_silently() -> Any:
+    """Import the library as if its telemetry were not installed: it sends on import, and forks to do so."""
+    modules: dict[str, Any] = sys.modules
+    absent = _TELEMETRY not in modules
+    if absent:
+        modules[_TELEMETRY] = None
+    try:
+        return importlib.import_module("openvino")
+    finally:
+        if absent:
+            del modules[_TELEMETRY]
+
+
+def _short(version: object) -> str:
+    return str(version).partition("-")[0]
