@@ -188,6 +188,11 @@ def underflow(blank: Blank, _draw: Draw) -> Array:
     return _shifted(blank, [blank.type.float_format.tiny * share for share in (-1.0, 1.25, 16.0, -1.5)])
 
 
+def subnormal_among(blank: Blank, _draw: Draw) -> Array:
+    """Return normal numbers in turn with subnormal ones: a normal mean, and another one where inputs are flushed."""
+    return np.where(np.arange(blank.size) % 2 == 0, 4.0, 0.5) * blank.type.float_format.tiny
+
+
 def _shifted(blank: Blank, pattern: Sequence[float]) -> Array:
     """Return rows of as many elements as are added up: the pattern, then zeros, each row shifted on by one."""
     width = max(blank.terms, len(pattern))
@@ -217,6 +222,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
         "unsigned-high": unsigned_high,
         "inexact": inexact,
         "underflow": underflow,
+        "subnormal-among": subnormal_among,
         **{f"beside-2^{bits}": functools.partial(beside, bits) for bits in BESIDE},
         **{f"upon-2^{bits}": functools.partial(upon, bits) for bits in UPON},
     }
@@ -226,11 +232,13 @@ FIRST = "ramp"
 """The recipe where none is named, or where there is nothing to fill."""
 _BESIDE = {f"beside-2^{bits}": bits for bits in BESIDE}
 _UPON = {f"upon-2^{bits}": bits for bits in UPON}
-UNDRAWN = frozenset({"ramp", "negative-zero", "ones", "maximum", "halves", "underflow", *_BESIDE, *_UPON})
+UNDRAWN = frozenset(
+    {"ramp", "negative-zero", "ones", "maximum", "halves", "underflow", "subnormal-among", *_BESIDE, *_UPON}
+)
 """The same at every draw."""
 _FLOAT_ONLY = frozenset(
     {"cancelling", "mixed", "overflow", "subnormal", "nan", "infinity", "infinities", "special", "negative-zero"}
-    | {"inexact", "underflow", *_BESIDE, *_UPON}
+    | {"inexact", "underflow", "subnormal-among", *_BESIDE, *_UPON}
 )
 _INTEGER_ONLY = frozenset({"maximum", "halves", "beyond-2^53", "unsigned-high"})
 

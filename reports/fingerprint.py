@@ -142,9 +142,16 @@ class Fingerprints:
         return self._seen[place].either(probe)
 
     def silence(self, place: Place, silence: str) -> Mapping[str, str]:
-        """Return the options of a silence that some case shows on its own, each with the first case."""
+        """Return the options of a silence that cases show, each with the first case.
+
+        Beside those that a case shows on its own, the several of one that leaves out the option that most cases show.
+        """
         joined = self._seen[place].silences.get(silence)
-        return {} if joined is None else {e.option: e.first for e in joined.established}
+        if joined is None:
+            return {}
+        shown = {e.option: e.first for e in joined.established}
+        broken = joined.broken
+        return shown if broken is None or len(shown) > 1 else {**shown, "|".join(broken.options): broken.case}
 
     def traits(self, backend: str | None = None) -> Iterator[Trait]:
         """Yield what is known of each place."""
