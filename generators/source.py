@@ -41,6 +41,19 @@ class _Prepared:
 
 
 @dataclass(frozen=True)
+class Reasoning:
+    """What a case's expectation is made of.
+
+    `tensors` are what the readings' formulas take, and `places` where each stands among the case's inputs.
+    """
+
+    readings: tuple[Reading, ...]
+    tensors: tuple[Array, ...]
+    places: tuple[int, ...]
+    rules: Rules
+
+
+@dataclass(frozen=True)
 class GeneratedCases:
     """The cases that the spec files under `root` describe (None: those of the package); picklable."""
 
@@ -76,6 +89,15 @@ class GeneratedCases:
         prepared = self._recent(_without_draw(case.id))
         tensors = filled_tensors(prepared.row.id.fill, prepared.build, [case.id])
         return prepared.build.readings, tuple(t[0, ...] for t in tensors)
+
+    def reasoning(self, case: Case) -> Reasoning:
+        """Return what a case's expectation is made of."""
+        build = self._recent(_without_draw(case.id)).build
+        row = self._recent(_without_draw(case.id)).row
+        feeds = [feed if isinstance(feed, int) else None for feed in build.feeds]
+        places = tuple(feeds.index(index) for index in range(len(build.tensors)))
+        readings, tensors = self.readings(case)
+        return Reasoning(readings if case.expectation.options else (), tensors, places, self._rules(row, build))
 
     @functools.cached_property
     def _recent(self) -> Callable[[str], _Prepared]:
@@ -127,13 +149,12 @@ class GeneratedCases:
         types = tuple(output.type for output in build.program.outputs)
         if is_invalid(row):
             return [Expectation((), types)] * lanes
-        rules = Rules(
-            element_type(types[0]),
-            {silence.id: silence.options for silence in row.version.silences.values()},
-            row.id.fill in _RANDOM,
-            self.declaration.types.get(types[0]),
-        )
-        return expectations(build.readings, tensors, rules)
+        return expectations(build.readings, tensors, self._rules(row, build))
+
+    def _rules(self, row: Row, build: Build) -> Rules:
+        element = build.program.outputs[0].type
+        silences = {silence.id: silence.options for silence in row.version.silences.values()}
+        return Rules(element_type(element), silences, row.id.fill in _RANDOM, self.declaration.types.get(element))
 
 
 def _check_edge(row: Row, edge: Edge, wanted: Sequence[CaseId]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..cases.declared import Declaration
+from ..runners.kept import Keep
 from ..runners.profile import Profile
 from ..specs.errata import Suspensions
 
@@ -31,7 +32,8 @@ class RunDescription:
     """What decides a run's results beside the machine.
 
     `command` is the command line as it was typed. `suite_digest` covers the spec files. `selection` has the globs.
-    `strength` None is every combination. `waivers_digest` is the sha256 of the file of waivers.
+    `strength` None is every combination. `waivers_digest` is the sha256 of the file of waivers. `keep_outputs` says
+    of which answers `outputs.jsonl` has what.
     """
 
     command: Sequence[str]
@@ -48,6 +50,7 @@ class RunDescription:
     declaration: Declaration | None = None
     waivers_digest: str | None = None
     suspensions: Suspensions = field(default_factory=Suspensions)
+    keep_outputs: Keep = "failures"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON, with the facts of this machine."""
@@ -66,6 +69,7 @@ class RunDescription:
             "arithmetic": self.declaration and {"digest": self.declaration.digest},
             "waivers": self.waivers_digest and {"digest": self.waivers_digest},
             "errata": {"digest": errata.digest, "ids": [e.id for e in errata.entries]},
+            "keep_outputs": self.keep_outputs,
             "disputed": {clause: upstream or None for clause, upstream in self.suspensions.disputed.items()},
             "machine": machine(),
         }

@@ -1,4 +1,4 @@
-"""The results folder of a run: `results.jsonl`, a line a result as they arrive, and `run.json`, about the run."""
+"""The results folder of a run, written as results arrive: see docs/results-folder.md."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from ..cases.results import Result, result_from_json
 
 RESULTS = "results.jsonl"
 RUN = "run.json"
+OUTPUTS = "outputs.jsonl"
+CERTIFICATES = "certificates.jsonl"
 INTERRUPTED = 130
 
 
@@ -24,6 +26,7 @@ class ResultsFolder:
         """Write to a folder whose results file is open; use `create`."""
         self.path = path
         self._results = results
+        self._beside: dict[str, BinaryIO] = {}
         self._told: dict[str, Any] = {}
 
     @classmethod
@@ -49,12 +52,26 @@ class ResultsFolder:
 
     def add(self, result: Result) -> None:
         """Append a result, at once and whole. Raises OpconformError if the disk does not take it."""
-        line = memoryview(result.to_json().encode() + b"\n")
+        self._append(RESULTS, self._results, result.to_json())
+
+    def add_beside(self, name: str, line: Mapping[str, Any]) -> None:
+        """Append a line to another file of the folder, before its result: where a run is killed, no result lacks it.
+
+        Raises OpconformError if the disk does not take it.
+        """
+        try:
+            file = self._beside.get(name) or self._beside.setdefault(name, (self.path / name).open("ab", buffering=0))
+        except OSError as error:
+            raise self._failed(name, error) from None
+        self._append(name, file, json.dumps(line, allow_nan=False, separators=(",", ":")))
+
+    def _append(self, name: str, file: BinaryIO, text: str) -> None:
+        line = memoryview(text.encode() + b"\n")
         try:
             while line:
-                line = line[self._results.write(line) :]
+                line = line[file.write(line) :]
         except OSError as error:
-            raise self._failed(RESULTS, error) from None
+            raise self._failed(name, error) from None
 
     def finish(self, status: str, exit_code: int, more: Mapping[str, Any] | None = None) -> None:
         """Rewrite `run.json` as that of a run which is over, with `more` JSON such as its figures."""
@@ -62,8 +79,9 @@ class ResultsFolder:
         self._write_run()
 
     def close(self) -> None:
-        """Close the results file."""
-        self._results.close()
+        """Close the files."""
+        for file in (self._results, *self._beside.values()):
+            file.close()
 
     def __enter__(self) -> ResultsFolder:
         return self

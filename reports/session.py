@@ -21,7 +21,8 @@ from ..generators.source import GeneratedCases
 from ..runners.accuracy import attach_accuracy
 from ..runners.declaration import load_declaration
 from ..runners.demands import Demands
-from ..runners.execute import Assignment
+from ..runners.execute import Assignment, Attach
+from ..runners.kept import Keep, KeepOutputs
 from ..runners.pool import Limits
 from ..runners.profile import load_profile
 from ..runners.registry import BackendSpec, backend_spec
@@ -32,10 +33,11 @@ from ..specs.errata import Suspensions, disputed_clauses, load_errata
 from ..specs.loader import Library
 from .arithmetic import ArithmeticTables
 from .behaviour import Behaviours
+from .certificates import AttachCertificate
 from .description import BackendDescription, RunDescription
 from .failures import Failures
 from .figures import Tally
-from .folder import ResultsFolder
+from .folder import CERTIFICATES, OUTPUTS, ResultsFolder
 from .grades import ATTACHMENT, attached_accuracy
 from .junit import check_target, write_junit
 from .progress import RunProgress
@@ -62,6 +64,7 @@ class RunOptions:
     requires: Sequence[str] = ()
     out: Path | None = None
     junit: Path | None = None
+    keep_outputs: Keep = "failures"
     quiet: bool = False
 
     @property
@@ -93,6 +96,7 @@ class _Tables:
     failures: Failures
     waivers: WaiverRun
     behaviours: Behaviours = field(default_factory=Behaviours)
+    certified: set[str] = field(default_factory=set)
     abouts: dict[str, About] = field(default_factory=dict)
     arithmetic: ArithmeticTables = field(default_factory=ArithmeticTables)
 
@@ -175,6 +179,7 @@ def _run_all(session: _Session, tables: _Tables, folder: ResultsFolder, console:
                 for judged in _results(session, backend, tables):
                     suspended = session.suspensions.reason(judged.result.case, judged.result.clauses)
                     result = tables.waivers.apply(judged.result, suspended=suspended is not None)
+                    _keep(judged, tables, folder)
                     folder.add(result)
                     tables.add(result, suspended, judged.attachments)
                     progress.add(result)
@@ -183,8 +188,20 @@ def _run_all(session: _Session, tables: _Tables, folder: ResultsFolder, console:
     return False
 
 
+def _keep(judged: Judged, tables: _Tables, folder: ResultsFolder) -> None:
+    """Write what travelled beside a result; the certificate of a case once, whatever the number of backends."""
+    result, attached = judged.result, judged.attachments
+    if "outputs" in attached:
+        told = {"case": result.case, "backend": result.backend, "case_digest": result.case_digest}
+        outputs = attached["outputs"]
+        folder.add_beside(OUTPUTS, {**told, **(outputs if "failed" in outputs else {"outputs": outputs})})
+    if "certificate" in attached and result.case not in tables.certified:
+        tables.certified.add(result.case)
+        folder.add_beside(CERTIFICATES, {"case": result.case, **attached["certificate"]})
+
+
 def _results(session: _Session, backend: BackendSpec, tables: _Tables) -> Iterator[Judged]:
-    assignment = Assignment(backend, session.source, session.demands.required, {ATTACHMENT: attach_accuracy})
+    assignment = Assignment(backend, session.source, session.demands.required, _attach(session))
     ids = selected(session.source, session.options.selection)
     jobs = session.options.jobs or _cores()
     for found in run_cases(assignment, batched(ids), jobs=min(jobs, session.total), limits=session.options.limits):
@@ -192,6 +209,17 @@ def _results(session: _Session, backend: BackendSpec, tables: _Tables) -> Iterat
             tables.abouts[backend.name] = found
         else:
             yield found
+
+
+def _attach(session: _Session) -> dict[str, Attach]:
+    keep = session.options.keep_outputs
+    kept = KeepOutputs(keep, dict(session.demands.required))
+    attach: dict[str, Attach] = {ATTACHMENT: attach_accuracy}
+    if keep != "none":
+        attach["outputs"] = kept
+    if keep not in ("none", "digest"):
+        attach["certificate"] = AttachCertificate(session.source, kept)
+    return attach
 
 
 def _cores() -> int:
@@ -218,6 +246,7 @@ def _description(session: _Session, tables: _Tables, command: Sequence[str]) -> 
         session.source.declaration if options.arithmetic else None,
         session.waivers.digest,
         session.suspensions,
+        options.keep_outputs,
     ).to_dict()
 
 

@@ -1,0 +1,180 @@
+"""Certificates as JSON, one line a case: see docs/certificates.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from ..cases.elements import Array, FloatFormat
+from ..cases.expectation import Bounds, Flag, Option
+from ..cases.model import Case
+from ..generators.arithmetic.bounded import Arithmetic
+from ..generators.arithmetic.integral import IntegerArithmetic
+from ..generators.arithmetic.tape import Primitive
+from ..generators.certificate import Derivation, Number, Step, certificate
+from ..generators.source import GeneratedCases
+from ..runners.judge import Verdict
+from ..runners.kept import KeepOutputs, tensor_to_json
+from .show import clauses_of
+
+LISTED = 1 << 12
+"""The elements up to which numbers are written one by one; more are written as a tensor's bytes."""
+
+
+@dataclass(frozen=True)
+class AttachCertificate:
+    """Attaches the certificate of a case whose outputs are kept; picklable."""
+
+    source: GeneratedCases
+    kept: KeepOutputs
+
+    def __call__(self, case: Case, verdict: Verdict, outputs: Sequence[Array]) -> dict[str, Any] | None:  # noqa: ARG002
+        """Return the certificate as JSON, or None."""
+        return certificate_json(self.source, case) if self.kept.keeps(verdict) else None
+
+
+def certificate_text(source: GeneratedCases, case: Case) -> str:
+    """Return a case's certificate as a line of strict JSON."""
+    return json.dumps(certificate_json(source, case), allow_nan=False, separators=(",", ":"))
+
+
+def certificate_json(source: GeneratedCases, case: Case) -> dict[str, Any]:
+    """Return all that it takes to judge an answer to a case, and to check why it is judged so."""
+    found = certificate(source, case)
+    program = case.program
+    clauses = clauses_of(source, case)
+    return {
+        "case": case.id,
+        "case_digest": case.digest,
+        "expectation_digest": case.expectation.digest,
+        "operator": str(program.operator),
+        "opset": program.opset,
+        "attributes": [{"name": a.name, "kind": a.kind, "value": a.value} for a in program.attributes],
+        "program_key": program.key,
+        "inputs": [
+            {"name": one.name, **tensor_to_json(array)} for one, array in zip(program.feeds, case.inputs, strict=True)
+        ],
+        "constants": [
+            {"name": i.name, **tensor_to_json(i.array())}
+            for i in program.inputs
+            if i is not None and i.constant is not None
+        ],
+        "outputs": list(case.expectation.types),
+        "mended": case.mended,
+        "options": [
+            _option(option, place) for option, place in zip(case.expectation.options, found.of_option, strict=True)
+        ],
+        "derivations": [_derivation(derivation) for derivation in found.derivations],
+        "clauses": [{"id": i, "text": c.text, "status": c.status, "source": c.source} for i, c in clauses.items()],
+    }
+
+
+def _option(option: Option, derivation: int | None) -> dict[str, Any]:
+    return {
+        "labels": dict(option.labels),
+        "kind": option.kind,
+        "level": option.level,
+        "exceptional": option.exceptional,
+        "derivation": derivation,
+        "outputs": [_bounds(bounds) for bounds in option.outputs],
+    }
+
+
+def _bounds(bounds: Bounds) -> dict[str, Any]:
+    told = {
+        "type": bounds.type,
+        "shape": list(bounds.shape),
+        "value": numbers_json(bounds.value),
+        "lower": numbers_json(bounds.lower),
+        "upper": numbers_json(bounds.upper),
+        "flags": None if bounds.flags is None else _flags(bounds.flags),
+        "spread": None,
+    }
+    if bounds.spread is not None:
+        told["spread"] = {"limit": bounds.spread.limit, "sigma": numbers_json(bounds.spread.sigma)}
+    return told
+
+
+def flag_names(bits: int) -> list[str]:
+    """Return the names of an element's flags."""
+    return [flag.name.lower().replace("_", "-") for flag in Flag if flag & bits and flag.name]
+
+
+def _flags(flags: Array) -> Any:
+    if flags.size > LISTED:
+        return tensor_to_json(flags)
+    return [flag_names(bits) for bits in flags.reshape(-1).tolist()]
+
+
+def numbers_json(array: Array) -> Any:
+    """Return numbers in C order as text, floats hexadecimal and integers decimal; of many the bytes, as a tensor."""
+    if array.size > LISTED:
+        return tensor_to_json(array)
+    listed = array.reshape(-1).tolist()
+    return [number.hex() if isinstance(number, float) else str(int(number)) for number in listed]
+
+
+def _derivation(derivation: Derivation) -> dict[str, Any]:
+    exact = derivation.exact
+    return {
+        "labels": dict(derivation.labels),
+        "formula": [_primitive(primitive) for primitive in derivation.formula],
+        "flushed_inputs": derivation.flushed,
+        "exact": None if exact is None or len(exact) > LISTED else [number_text(number) for number in exact],
+        "arithmetic": _arithmetic(derivation.name, derivation.arithmetic),
+        "steps": [_step(step) for step in derivation.steps],
+        "error": None if derivation.error is None else numbers_json(derivation.error),
+    }
+
+
+def _primitive(primitive: Primitive) -> dict[str, Any]:
+    return {"op": primitive.name, "of": list(primitive.of), **primitive.parameters}
+
+
+def number_text(number: Number) -> str:
+    """Return an exact number: `7/2`, `-3`, `nan`, `inf` or `-inf`."""
+    return str(number) if isinstance(number, Fraction) else number.hex()
+
+
+def _arithmetic(name: str, arithmetic: Arithmetic | IntegerArithmetic) -> dict[str, Any]:
+    if isinstance(arithmetic, IntegerArithmetic):
+        kind = arithmetic.type
+        return {
+            "name": name,
+            "rounding": arithmetic.rounding,
+            "overflow": arithmetic.overflow,
+            "smallest": str(kind.smallest),
+            "largest": str(kind.largest),
+        }
+    return {
+        "name": name,
+        "accumulator": _format(arithmetic.accumulator),
+        "storage": _format(arithmetic.storage),
+        "output": _format(arithmetic.output),
+        "flush": arithmetic.flush,
+        "summation": arithmetic.summation,
+    }
+
+
+def _format(form: FloatFormat) -> dict[str, Any]:
+    """Return a format with its unit roundoff u and its smallest subnormal number eta, which follow from it."""
+    return {
+        "precision": form.precision,
+        "emin": form.emin,
+        "emax": form.emax,
+        "u": form.roundoff.hex(),
+        "eta": form.eta.hex(),
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "rule": step.rule,
+        "u": step.unit.hex(),
+        "n": step.terms,
+        "M": None if step.magnitude is None else numbers_json(step.magnitude),
+        "error": numbers_json(step.error),
+    }
