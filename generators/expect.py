@@ -360,7 +360,7 @@ def _subnormal(array: Array, tiny: float) -> Array:
 
 def flushed_input(array: Array, tiny: float) -> Array:
     """Return an array with its subnormal numbers read as zeros of their sign."""
-    return np.where(np.abs(array.astype(np.float64)) < tiny, np.copysign(array.dtype.type(0), array), array)
+    return np.where(_subnormal(array, tiny), np.copysign(array.dtype.type(0), array), array)
 
 
 def _any_lane(masks: Sequence[Array]) -> Array:

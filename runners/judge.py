@@ -81,8 +81,8 @@ def judge_answer(
     for got, want in zip(outputs, expectation.types, strict=True):
         if type_of(got) != want:
             return Verdict(Outcome.WRONG_DTYPE, detail=f"got {type_of(got)}, want {want}")
-    comparable = [_comparable(output) for output in outputs]
-    with np.errstate(all="ignore"):  # NaN and infinities are compared on purpose
+    with np.errstate(all="ignore"):  # NaN and infinities are compared on purpose, signalling ones are cast
+        comparable = [_comparable(output) for output in outputs]
         matches = [_match(option, comparable) for option in expectation.options]
         return _verdict(matches, comparable, required)
 

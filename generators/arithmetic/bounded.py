@@ -124,8 +124,9 @@ class Arithmetic:
         with np.errstate(invalid="ignore"):  # a signalling NaN
             values = self.numbers.lift(array)
             zero = (array == 0) & np.signbit(array)
+            floats = array.astype(np.float64)
         exact = Bounded(self, values, np.zeros(array.shape), zero.astype(np.uint8) * _NEGATIVE_ZERO)
-        exact.remember_floats(array.astype(np.float64))
+        exact.remember_floats(floats)
         if contains(self.storage, element_type(type_of(array)).float_format):
             return exact
         held = exact.held_by(self.storage)

@@ -180,6 +180,19 @@ def test_a_mean_of_tensors_of_any_bits_holds_the_exact_mean_and_admits_the_right
     check_exactness(expectation, means, name)
 
 
+@each_type
+@pytest.mark.filterwarnings("error")
+def test_a_signalling_nan_is_a_nan_and_warns_nobody(name):
+    form, bits = FORMATS[name], PATTERNS[name]
+    signalling = (2 * form.emax + 1 << form.precision - 1) + 1  # all exponent bits, and the lowest of the significand
+    x = np.array([signalling, 1, 0], bits).view(DTYPES[name])
+    assert np.isnan(x[0])
+    (expectation,) = over_axes([x], name, (0,), False)
+    assert judge_answer(expectation, [tensor([math.nan], name, ())]).outcome is Outcome.PASS
+    assert judge_answer(expectation, [x[0:1].reshape(())]).outcome is Outcome.PASS
+    assert judge_answer(expectation, [tensor([0], name, ())]).outcome is Outcome.WRONG_VALUE
+
+
 def test_the_oracle_rounds_as_the_hardware_does():
     draw = random.Random(5)
     for _ in range(3_000):
