@@ -83,6 +83,17 @@ def test_a_built_in_backend_opens_by_its_name(name: str) -> None:
     assert y.tolist() == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("name", "standard"), [("openvino", "openvino"), ("openvino-evaluate", "openvino"), ("openvino-onnx", "onnx")]
+)
+def test_openvino_opens_by_its_names(name: str, standard: str) -> None:
+    pytest.importorskip("openvino")
+    runner = open_runner(name)
+    assert (runner.name, runner.standards) == (name, (standard,))
+    (listed,) = (k.standards for k in known_backends() if k.name == name)
+    assert listed == runner.standards
+
+
 def test_a_class_in_the_current_folder_opens_by_its_name(module) -> None:
     runner = open_runner(f"python:{module(RUNNER)}:Echo")
     assert (runner.name, runner.version(), runner.standards) == ("echo", "1", ("onnx", "openvino"))
@@ -107,7 +118,7 @@ def test_a_backend_travels_to_a_worker_and_opens_there_in_the_folder_it_was_name
 def test_naming_and_listing_backends_imports_none_of_them(folder) -> None:
     listed = "import json, sys; from opconform.runners.registry import backend_spec, known_backends; known_backends(); "
     listed += "[backend_spec(n) for n in ('onnx-reference', 'python:no.such:Thing', 'onnx-backend:none')]; "
-    listed += "print(json.dumps([m for m in ('onnx', 'onnxruntime') if m in sys.modules]))"
+    listed += "print(json.dumps([m for m in ('onnx', 'onnxruntime', 'openvino') if m in sys.modules]))"
     done = subprocess.run([sys.executable, "-c", listed], capture_output=True, check=True, cwd=folder)
     assert json.loads(done.stdout) == []
 
@@ -236,5 +247,5 @@ def test_the_same_plug_in_seen_twice_is_one(module, plug_in) -> None:
 
 def test_every_built_in_backend_is_listed_with_its_standards_and_how_to_install_it() -> None:
     built_in = [k for k in known_backends() if k.install]
-    assert {"onnx-reference", "onnxruntime", "onnxruntime-noopt"} <= {k.name for k in built_in}
+    assert {"onednn", "onnx-reference", "onnxruntime", "onnxruntime-noopt"} <= {k.name for k in built_in}
     assert all(k.standards and k.summary and "pip install" in (k.install or "") for k in built_in)
