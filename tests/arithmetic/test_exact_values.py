@@ -186,7 +186,6 @@ def test_a_signalling_nan_is_a_nan_and_warns_nobody(name):
     form, bits = FORMATS[name], PATTERNS[name]
     signalling = (2 * form.emax + 1 << form.precision - 1) + 1  # all exponent bits, and the lowest of the significand
     x = np.array([signalling, 1, 0], bits).view(DTYPES[name])
-    assert np.isnan(x[0])
     (expectation,) = over_axes([x], name, (0,), False)
     assert judge_answer(expectation, [tensor([math.nan], name, ())]).outcome is Outcome.PASS
     assert judge_answer(expectation, [x[0:1].reshape(())]).outcome is Outcome.PASS
