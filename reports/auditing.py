@@ -1,32 +1,65 @@
-"""`opconform audit`: the spec files against the standard's schemas, and what the suite covers of it."""
+"""`opconform audit`: the spec files against the standard's schemas or library, and what the suite covers of it."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
 from ..generators.exercised import exercised
 from ..generators.source import GeneratedCases
-from ..specs.audit import Audit, Coverages
-from ..specs.audit import audit as audit_specs
+from ..runners.library_reading import LibraryLost, read_library
+from ..specs.audit import Audit, audit, check_standard
+from ..specs.coverage import Coverages
+from ..specs.loader import Library
+from ..specs.told import Reading
+
+_FAILED = 3
 
 
 def audited(standard: str, specs: Path | None, *, as_json: bool) -> tuple[Iterator[str], int]:
-    """Return the lines of an audit and its exit code: 1 if a spec differs from the standard's schema."""
+    """Return the lines of an audit and its exit code.
+
+    1 if a spec differs from the standard's schema or library, 3 if the library could not be asked.
+    """
+    check_standard(standard)
     source = GeneratedCases(specs)
-    found = audit_specs(source.library, standard, exercised(source))
+    try:
+        reading = None if standard == "onnx" else _reading(standard, source.library)
+    except LibraryLost as error:
+        print(f"opconform: the library of {standard} was lost: {error}", file=sys.stderr)
+        return iter(()), _FAILED
+    found = audit(source.library, standard, exercised(source), reading)
     lines = iter([found.to_json()]) if as_json else _lines(found)
-    return lines, 1 if found.differences else 0
+    return lines, _FAILED if found.findings.failures else 1 if found.differences else 0
+
+
+def _reading(standard: str, library: Library) -> Reading:
+    names = [name for name in library.operators() if name.startswith(f"{standard}/")]
+    return read_library(standard, [library.spec(name) for name in names])
 
 
 def _lines(found: Audit) -> Iterator[str]:
+    against = f"{found.authority.source} {found.authority.version}"
     yield from map(str, found.differences)
-    for version in found.unchecked:
-        yield f"cannot be checked: {version}: the installed onnx {found.onnx} is older"
+    yield from (f"disputed: {error}" for error in found.disputed)
+    yield from (f"cannot be checked: {words}" for words in found.unchecked)
+    yield from (f"not asked: {words}" for words in found.findings.failures)
+    yield from (f"more than the spec: {words}" for words in found.findings.beyond)
     count = len(found.differences)
     verdict = "no differences" if not count else f"{count} difference{'s' if count > 1 else ''}"
-    yield f"{found.standard}: {verdict} from the schemas of onnx {found.onnx}"
+    yield f"{found.standard}: {verdict} from {against}"
+    if found.authority.untold:
+        yield f"not told by {against}: {'; '.join(found.authority.untold)}"
+    yield from _coverage(found)
+    if uncounted := found.authority.uncounted:
+        yield f"types of {len(uncounted)} operator versions are not counted: no operation could be made of them"
+    for gap in found.gaps:
+        yield f"no case: {gap}"
+
+
+def _coverage(found: Audit) -> Iterator[str]:
     domains = [*found.domains.items()]
     if len(domains) > 1:
         domains.append(("together", found.coverages))
@@ -34,8 +67,6 @@ def _lines(found: Audit) -> Iterator[str]:
     for field in fields(Coverages):
         label = field.name.replace("_", " ")
         yield f"{label:<20}" + "".join(_cell(coverages, field.name) for _, coverages in domains)
-    for gap in found.gaps:
-        yield f"no case: {gap}"
 
 
 def _cell(coverages: Coverages, name: str) -> str:

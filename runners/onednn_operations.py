@@ -1,0 +1,152 @@
+"""What the installed oneDNN tells of its operations, by taking or refusing those that it is handed."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+from ..cases.model import NO_VERSION, AttributeValue
+from ..specs.model import Signature
+from ..specs.told import Listing, Question, Told, ToldAttribute
+from .onednn_enumerations import ATTRIBUTES, OPERATIONS, TYPES
+from .onednn_library import CPU, LogicalTensor, OneDnn, OneDnnError
+from .probing import Layout, Operation, TypeOrAny, layout_of, taken
+
+_Value = AttributeValue | bool
+_Set = Mapping[str, _Value]  # attribute to value
+
+_STRIDED, _VARIABLE, _UNKNOWN_RANK = 2, 1, -1
+_MOST_INPUTS, _MOST_OUTPUTS = 6, 3  # without a spec; all of them are then taken to have one type
+_NO_ATTRIBUTE = 0x7FFF  # a number that no attribute has
+
+# An attribute's number tells the kind of its value: where each kind begins, the last one first.
+_KINDS = ((0x80, "string"), (0x60, "bool"), (0x40, "s64s"), (0x30, "s64"), (0x20, "f32s"), (0x01, "f32"))
+_WORDS = (
+    *("none", "numpy", "NXC", "NCX", "OIX", "XIO", "IOX", "XOI", "per_tensor", "per_channel", "None", "VALID"),
+    *("SAME_UPPER", "SAME_LOWER", "floor", "ceil", "nearest", "linear", "half_pixel", "align_corners", "strict"),
+)
+_VALUES: Mapping[str, tuple[_Value, ...]] = {
+    "f32": (1.0,),
+    "f32s": ((1.0,),),
+    "s64": (1,),
+    "s64s": ((1,), (0,)),
+    "bool": (True,),
+    "string": _WORDS,
+}
+"""Values to try for an attribute of each kind: an operation may take some alone."""
+
+
+_SETTERS: Mapping[str, tuple[str, Any]] = {
+    "f32": ("f32", ctypes.c_float),
+    "s64": ("s64", ctypes.c_int64),
+    "bool": ("bool", ctypes.c_uint8),
+}
+
+
+class OneDnnOperations:
+    """Asks oneDNN about its operations; in a process of its own, as all that touches a native library."""
+
+    standard = "onednn"
+    exact = True  # it checks an operation against a schema when it is added to a graph
+    untold = (
+        "names of inputs and outputs",
+        "defaults",
+        "attributes of operations that need some which no spec names",
+    )
+
+    def __init__(self) -> None:
+        self._library = OneDnn()
+        names = {name: self._library.type_number(native) for name, native in TYPES.items()}
+        self._types = {name: number for name, number in names.items() if number is not None}
+
+    def listing(self) -> Listing:
+        """Return the operations that the library has a schema of; an operation without one it takes as it is."""
+        known = [name for name, number in OPERATIONS.items() if not self._takes_nonsense(number)]
+        later = frozenset(OPERATIONS) - frozenset(known)
+        return Listing("oneDNN", self._library.version, "graph", dict.fromkeys(known, (NO_VERSION,)), later)
+
+    def told(self, question: Question) -> Told:
+        """Return what can be found out about an operation."""
+        kind = OPERATIONS[question.name]
+        types = tuple(self._types)
+        if question.signature is None:
+            layout = Layout(("T",) * _MOST_INPUTS, ("T",) * _MOST_OUTPUTS, 1, 1, types, types)
+        else:
+            layout = layout_of(question.signature, types, types)
+        for values in _required(question.signature):
+            found = taken(layout, partial(self._make, kind, values))
+            if found:
+                attributes = dict(self._attributes(kind, values, found.least))
+                return Told(attributes, found.inputs, found.outputs, len(layout.inputs), found.types)
+        return Told()
+
+    def _attributes(self, kind: int, values: _Set, least: Operation) -> Iterator[tuple[str, ToldAttribute]]:
+        """Yield the attributes that an operation takes beside, or among, those it has already."""
+        for name in ATTRIBUTES:
+            rest = {other: value for other, value in values.items() if other != name}
+            tried = ({**rest, name: value} for value in _VALUES[_kind(name)])
+            if any(self._make(kind, one, least.inputs, least.outputs) is not None for one in tried):
+                required = self._make(kind, rest, least.inputs, least.outputs) is None
+                yield name, ToldAttribute(frozenset([_kind(name)]), required=required)
+
+    def _make(
+        self, kind: int, values: _Set, inputs: Sequence[TypeOrAny], outputs: Sequence[TypeOrAny], /
+    ) -> int | None:
+        try:
+            self._add(kind, {ATTRIBUTES[name]: (_kind(name), value) for name, value in values.items()}, inputs, outputs)
+        except OneDnnError:
+            return None
+        return len(outputs)
+
+    def _takes_nonsense(self, kind: int) -> bool:
+        try:
+            self._add(kind, {_NO_ATTRIBUTE: ("f32", 1.0)}, [], [])
+        except OneDnnError:
+            return False
+        return True
+
+    def _add(
+        self,
+        kind: int,
+        values: Mapping[int, tuple[str, _Value]],
+        inputs: Sequence[TypeOrAny],
+        outputs: Sequence[TypeOrAny],
+    ) -> None:
+        """Add an operation to a graph, which checks it against its schema. OneDnnError where it offends."""
+        library = self._library
+        with ExitStack() as handles:
+            operation = library.create(handles, "graph_op", 0, kind, b"probe")
+            for number, (t, add) in enumerate([*((t, "input") for t in inputs), *((t, "output") for t in outputs)]):
+                tensor = LogicalTensor()
+                described = (number, self._types[t or ""], _UNKNOWN_RANK, _STRIDED, _VARIABLE)
+                library.call("graph_logical_tensor_init", ctypes.byref(tensor), *described)
+                library.call(f"graph_op_add_{add}", operation, ctypes.byref(tensor))
+            for attribute, (of_kind, value) in values.items():
+                setter, content, length = _native(of_kind, value)
+                library.call(f"graph_op_set_attr_{setter}", operation, attribute, content, length)
+            graph = library.create(handles, "graph_graph", CPU)
+            library.call("graph_add_op", graph, operation)
+
+
+def _required(signature: Signature | None) -> Iterator[_Set]:
+    """Yield attributes to make operations with: those that a spec requires, and none."""
+    required = [a for a in signature.attributes if a.required and a.name in ATTRIBUTES] if signature else []
+    if required:
+        yield {a.name: _VALUES[_kind(a.name)][0] for a in required}
+    yield {}
+
+
+def _kind(attribute: str) -> str:
+    return next(kind for first, kind in _KINDS if ATTRIBUTES[attribute] >= first)
+
+
+def _native(kind: str, value: _Value) -> tuple[str, Any, int]:
+    """Return what sets an attribute: the end of the function's name, the values, and how many they are."""
+    if isinstance(value, str):
+        return "str", value.encode(), len(value)
+    values = value if isinstance(value, tuple) else (value,)
+    setter, element = _SETTERS[kind.removesuffix("s")]
+    return setter, (element * len(values))(*values), len(values)

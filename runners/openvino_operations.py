@@ -1,0 +1,145 @@
+"""What the installed OpenVINO tells of its operations: versions from its headers, the rest from nodes that it makes."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..cases.errors import OpconformError
+from ..cases.model import AttributeValue
+from ..specs.model import Signature, Version
+from ..specs.told import Listing, Question, Told, ToldAttribute
+from .openvino import OpenVino
+from .probing import COUNTED, Layout, TypeOrAny, layout_of, taken
+
+_TABLES = "include/openvino/opsets"
+_ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), *([\w:]+)\)", re.MULTILINE)
+_TYPES: Mapping[str, str] = {
+    "bool": "boolean",
+    "string": "string",
+    "bfloat16": "bf16",
+    "float4e2m1": "f4e2m1",
+    "float8e4m3fn": "f8e4m3",
+    "float8e5m2": "f8e5m2",
+    "float8e8m0": "f8e8m0",
+    "uint2": "u2",
+    **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
+    **{f"int{bits}": f"i{bits}" for bits in (4, 8, 16, 32, 64)},
+    **{f"uint{bits}": f"u{bits}" for bits in (4, 8, 16, 32, 64)},
+}
+_USUAL: tuple[TypeOrAny, ...] = (None, "float32", "int64", "int32", "bool")
+_KINDS: Mapping[type, str] = {bool: "boolean", int: "int", float: "float", str: "string"}
+_REQUIRED: Mapping[str, object] = {"boolean": False, "int": 1, "float": 1.0, "ints": [1, 1], "floats": [1.0, 1.0]}
+_UNNAMED = Layout(
+    tuple(str(n) for n in range(1, COUNTED + 1)),  # without a spec, each input has a letter of its own
+    (),
+    least_inputs=0,
+    least_outputs=0,
+    types=tuple(_TYPES),
+    usual=(None,),
+)
+
+
+class OpenVinoOperations:
+    """Asks OpenVINO about its operations; in a process of its own, since some questions end it."""
+
+    standard = "openvino"
+    exact = False  # a node looks at no more of its inputs than it needs
+    untold = (
+        "names of inputs and outputs",
+        "whether an attribute is required",
+        "types of outputs",
+        "how many inputs and which types are too many: a node need not look at them all",
+    )
+
+    def __init__(self) -> None:
+        self._runner = OpenVino()
+        self._native: Any = importlib.import_module("openvino._pyopenvino")
+        self._package = Path(self._runner.library.__file__).parent
+
+    def listing(self) -> Listing:
+        """Return the operations of all operation sets that are complete."""
+        sets = list(_operation_sets(self._package))
+        if not sets:
+            raise OpconformError(f"{self._package} has no tables of operation sets in {_TABLES}")
+        first: dict[tuple[str, str], int] = {}
+        for number, entries in enumerate(sets, 1):
+            for entry in entries:
+                first.setdefault(entry, number)
+        versions: dict[str, tuple[Version, ...]] = {}
+        for (name, _), number in sorted(first.items(), key=lambda entry: (entry[0][0], entry[1])):
+            versions[name] = (*versions.get(name, ()), number)
+        newest = len(sets)
+        return Listing("OpenVINO", self._runner.version(), f"opset1 to opset{newest}", versions, newest=newest)
+
+    def told(self, question: Question) -> Told:
+        """Return what can be found out about an operation."""
+        factory = self._native.NodeFactory(f"opset{question.version}")
+        attributes = {name: _attribute(value) for name, value in factory.create(question.name).get_attributes().items()}
+        signature = question.signature
+        layout = layout_of(signature, tuple(_TYPES), _USUAL) if signature else _UNNAMED
+        for values in _required(signature):
+            make = partial(self._make, factory, question.name, values)
+            found = taken(layout, make, optional=signature is not None)
+            if found:
+                return Told(attributes, found.inputs, found.outputs, len(layout.inputs), found.types)
+        return Told(attributes)
+
+    def _make(
+        self,
+        factory: Any,
+        name: str,
+        values: Mapping[str, object],
+        inputs: Sequence[TypeOrAny],
+        _outputs: Sequence[TypeOrAny],
+        /,
+    ) -> int | None:
+        nodes = [self._parameter(t) for t in inputs]
+        try:
+            node = factory.create(name, [node.output(0) for node in nodes], values)
+        except Exception:
+            return None
+        return int(node.get_output_size())
+
+    def _parameter(self, element_type: TypeOrAny) -> Any:
+        types = self._native.Type
+        wanted = types.dynamic if element_type is None else getattr(types, _TYPES[element_type])
+        return self._native.op.Parameter(wanted, self._native.PartialShape.dynamic())
+
+
+def _operation_sets(package: Path) -> Iterator[frozenset[tuple[str, str]]]:
+    """Yield the operations of opset1, opset2, ..., each with the C++ namespace that tells its versions apart.
+
+    The newest set is smaller than the one before while it is being filled, and is left out until it is not.
+    """
+    size = 0
+    for number in itertools.count(1):
+        file = package / _TABLES / f"opset{number}_tbl.hpp"
+        entries = frozenset(_ENTRY.findall(file.read_text())) if file.is_file() else frozenset()
+        if not entries or len(entries) < size:
+            return
+        size = len(entries)
+        yield entries
+
+
+def _required(signature: Signature | None) -> Iterator[Mapping[str, object]]:
+    """Yield values of attributes to make nodes with: of those that a spec requires, and none."""
+    required = [a for a in signature.attributes if a.required and a.kind in _REQUIRED] if signature else []
+    if required:
+        yield {a.name: _REQUIRED[a.kind] for a in required}
+    yield {}
+
+
+def _attribute(value: Any) -> ToldAttribute:
+    """Return what the value of an attribute that nobody has set tells."""
+    if isinstance(value, (list, tuple)):
+        kinds = {f"{_KINDS[type(one)]}s" for one in value if type(one) in _KINDS}
+        return ToldAttribute(frozenset(kinds or {f"{kind}s" for kind in _KINDS.values()}), tuple(value))
+    kind = _KINDS.get(type(value))
+    default: AttributeValue | bool | None = value if kind else None
+    return ToldAttribute(frozenset([kind] if kind else ()), default)

@@ -1,0 +1,76 @@
+"""Differences between a spec and what it is held against: told once, where the file says what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ..cases.model import AttributeValue
+from .model import AttributeSignature, Clause, Port, Spec, Version
+from .reading import Keys, SpecError
+
+
+class Differences:
+    """Gathers differences by place and words, so that what versions inherit is told once."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self._agreed: dict[tuple[Keys, str], list[Version]] = {}
+        self._disputed: dict[tuple[Keys, str], list[Version]] = {}
+
+    def add(self, version: Version, words: str, *place: str) -> None:
+        """Note a difference in a part of the signature: a section and a name, or a section alone."""
+        self._agreed.setdefault((self.spec.written_at(version, *place), words), []).append(version)
+
+    def add_unless_disputed(self, version: Version, words: str, *place: str) -> None:
+        """Note a difference between the standard's page and its library, which a disputed clause may be about."""
+        clause = disputing(self.spec.versions[version].clauses, ".".join(place))
+        if clause is None:
+            self.add(version, words, *place)
+        else:
+            words = f"{words}; disputed by clause {clause.id}, {clause.upstream}"
+            self._disputed.setdefault((self.spec.written_at(version, *place), words), []).append(version)
+
+    def add_to_version(self, version: Version, words: str) -> None:
+        """Note a difference in what versions do not inherit."""
+        self._agreed[("versions", version), words] = [version]
+
+    def errors(self) -> list[SpecError]:
+        """Return the differences."""
+        return list(self._told(self._agreed))
+
+    def disputed(self) -> list[SpecError]:
+        """Return the differences that a disputed clause is about."""
+        return list(self._told(self._disputed))
+
+    def _told(self, found: Mapping[tuple[Keys, str], list[Version]]) -> Iterable[SpecError]:
+        for (path, words), versions in found.items():
+            yield self.spec.error(path, f"{words} (version {', '.join(map(str, versions))})", key=True)
+
+
+def disputing(clauses: Mapping[str, Clause], part: str) -> Clause | None:
+    """Return the clause that disputes a part of the signature, `inputs.axes`."""
+    return next((clause for clause in clauses.values() if part in clause.disputes), None)
+
+
+def attribute_text(attribute: AttributeSignature | None) -> str:
+    """Return an attribute as a spec writes it."""
+    if attribute is None:
+        return "none"
+    if attribute.default is not None:
+        return f"{attribute.kind} = {value_text(attribute.default)}"
+    return attribute.kind if attribute.required else f"optional {attribute.kind}"
+
+
+def value_text(value: AttributeValue | bool) -> str:
+    """Return a default as a spec writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def port_text(port: Port | None) -> str:
+    """Return an input or output as a spec writes it, its name before it."""
+    if port is None:
+        return "none"
+    if port.is_variadic:
+        suffix = {0: "*", 1: "+"}.get(port.minimum, f" (at least {port.minimum})")
+        return f"{port.name}: {'each ' if port.option == 'each' else ''}{port.type}{suffix}"
+    return f"{port.name}: {'optional ' if port.option == 'optional' else ''}{port.type}"

@@ -1,0 +1,207 @@
+"""Specs against what the library of their standard tells: the page is the authority, the library its witness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..cases.errors import did_you_mean
+from ..cases.model import AttributeValue, OperatorVersion
+from .coverage import Extent
+from .differences import Differences, attribute_text, port_text, value_text
+from .findings import Authority, Findings
+from .model import AttributeSignature, Port, Signature, Spec, Version, VersionSpec
+from .onnx_schema import as_float32
+from .told import Reading, Told, ToldAttribute
+
+
+def library_authority(reading: Reading) -> Authority:
+    """Return what specs are held against: a library, as far as it tells."""
+    listing = reading.listing
+    told = {
+        (name, version): reading.told.get((name, version))
+        for name in listing.versions
+        for version in listing.versions[name]
+    }
+    names = {key: str(OperatorVersion(reading.standard, *key)) for key in told}
+    return Authority(
+        reading.standard,
+        listing.library,
+        listing.version,
+        {listing.group: {names[key]: _extent(one) for key, one in told.items()}},
+        lambda spec: _findings(spec, reading),
+        lambda _: listing.group,
+        reading.untold,
+        tuple(names[key] for key, one in told.items() if not isinstance(one, Told) or not one.inputs),
+    )
+
+
+def _extent(told: Told | str | None) -> Extent:
+    if not isinstance(told, Told):
+        return Extent()
+    pairs = ((letter, t) for letter, taken in told.types.items() for t in taken)
+    return Extent(frozenset(pairs), frozenset(told.attributes or ()))
+
+
+def _findings(spec: Spec, reading: Reading) -> Findings:
+    listing = reading.listing
+    has = listing.versions.get(spec.name, ())
+    newer = [v for v in spec.versions if listing.is_newer(spec.name, v)]
+    unchecked = [f"{spec.versions[v].operator} cannot be checked: {listing.name} is older" for v in newer]
+    if not has and len(newer) < len(spec.versions):
+        hint = did_you_mean(spec.name, listing.versions)
+        error = spec.error(("operator",), f"{listing.name} has no operator {spec.name!r}{hint}")
+        return Findings((error,), unchecked=tuple(unchecked))
+    wrong = [
+        spec.error(("versions",), f"version {version} is in {listing.name}, and missing here", key=True)
+        for version in has
+        if version not in spec.versions
+    ]
+    for version in spec.versions:
+        if version not in has and version not in newer:
+            words = f"{listing.name} has no version {version}, but {', '.join(map(str, has))}"
+            wrong.append(spec.error(("versions", version), words, key=True))
+    compared = _Comparison(spec, reading)
+    for version in has:
+        if version in spec.versions:
+            compared.compare(spec.versions[version], version)
+    return Findings(tuple(wrong), unchecked=tuple(unchecked)) + compared.findings()
+
+
+class _Comparison:
+    """Holds the signatures of a spec against what a library tells."""
+
+    def __init__(self, spec: Spec, reading: Reading) -> None:
+        self.reading, self.name = reading, reading.listing.name
+        self.differences = Differences(spec)
+        self.unchecked: list[str] = []
+        self.beyond: list[str] = []
+        self.failures: list[str] = []
+
+    def findings(self) -> Findings:
+        return Findings(
+            tuple(self.differences.errors()),
+            tuple(self.differences.disputed()),
+            tuple(self.unchecked),
+            tuple(self.beyond),
+            tuple(self.failures),
+        )
+
+    def compare(self, one: VersionSpec, version: Version) -> None:
+        told = self.reading.told[one.operator.name, version]
+        if isinstance(told, str):
+            self.failures.append(f"{one.operator}: {self.name} could not be asked: {told}")
+            return
+        if told.attributes is None:
+            self.unchecked.append(f"{one.operator}: the attributes cannot be checked")
+        else:
+            self.attributes(version, one.signature, told.attributes)
+        if not told.inputs:
+            words = f"inputs, outputs and types cannot be checked: {self.name} refuses every operation that was tried"
+            self.unchecked.append(f"{one.operator}: {words}")
+            return
+        self.inputs(version, one.signature, told)
+        self.outputs(version, one.signature, told)
+        self.types(one, version, told)
+
+    def attributes(self, version: Version, here: Signature, told: Mapping[str, ToldAttribute]) -> None:
+        for name in dict.fromkeys([*(a.name for a in here.attributes), *told]):
+            a, b = here.attribute(name), told.get(name)
+            if a is None or b is None or not _agrees(a, b):
+                words = f"attribute {name}: here {attribute_text(a)}, {self.name} has {_told_text(b)}"
+                self.differences.add_unless_disputed(version, words, "attributes", name)
+
+    def inputs(self, version: Version, here: Signature, told: Told) -> None:
+        counts = _Counts("input", here.inputs, here.input_counts, told.inputs, told.counted)
+        self.ports(version, counts, "takes")
+
+    def outputs(self, version: Version, here: Signature, told: Told) -> None:
+        counts = _Counts("output", here.outputs, here.output_counts, told.outputs, told.counted)
+        self.ports(version, counts, "gives")
+
+    def ports(self, version: Version, counts: _Counts, verb: str) -> None:
+        index = counts.difference(exact=self.reading.exact)
+        if index is not None:
+            port = counts.ports[index] if index < len(counts.ports) else None
+            words = f"{counts.what} {index + 1}: here {port_text(port)}, {self.name} {verb} {counts.span()}"
+            place = (port.name,) if port else ()
+            self.differences.add_unless_disputed(version, words, f"{counts.what}s", *place)
+
+    def types(self, one: VersionSpec, version: Version, told: Told) -> None:
+        for letter, allowed in one.signature.types.items():
+            taken = told.types.get(letter)
+            if taken is None:
+                self.unchecked.append(f"{one.operator}: the types of {letter} cannot be checked")
+                continue
+            parts = [("only here", set(allowed) - taken)]
+            if self.reading.exact:
+                parts.append((f"only in {self.name}", set(taken) - set(allowed)))
+            elif beyond := sorted(taken - set(allowed)):
+                self.beyond.append(f"{one.operator}: {self.name} takes {letter} = {', '.join(beyond)} too")
+            differs = "; ".join(f"{what}: {', '.join(sorted(types))}" for what, types in parts if types)
+            if differs:
+                words = (
+                    f"types of {letter}: {differs}"
+                    if self.reading.exact
+                    else (f"types of {letter}: {self.name} refuses {', '.join(sorted(parts[0][1]))}")
+                )
+                self.differences.add_unless_disputed(version, words, "types", letter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """How many inputs or outputs a signature allows, and how many of those up to `counted` a library takes."""
+
+    what: str
+    ports: tuple[Port, ...]
+    allowed: tuple[int, int | None]
+    taken: frozenset[int]
+    counted: int
+
+    def difference(self, *, exact: bool) -> int | None:
+        """Return the index of the first port that a library sees otherwise; None where there is no difference."""
+        least, most = self.allowed
+        for n in range(self.counted + 1):
+            is_allowed = least <= n and (most is None or n <= most)
+            if n in self.taken and n < least:
+                return min(n, len(self.ports) - 1)
+            if is_allowed and n not in self.taken:
+                return n if n == least else min(n, len(self.ports)) - 1
+            if n in self.taken and not is_allowed and exact:
+                return len(self.ports)
+        return None
+
+    def span(self) -> str:
+        """Return what a library takes, in words."""
+        first, last = min(self.taken), max(self.taken)
+        if last == self.counted and first < last:
+            told = f"{first} or more"
+        elif len(self.taken) > 2 and len(self.taken) == last - first + 1:
+            told = f"{first} to {last}"
+        else:
+            told = " or ".join(map(str, sorted(self.taken)))
+        return f"{told} {self.what}{'' if told == '1' else 's'}"
+
+
+def _agrees(here: AttributeSignature, told: ToldAttribute) -> bool:
+    """Whether a spec's attribute is what the library tells, as far as it does."""
+    if here.kind not in told.kinds or (told.required is not None and here.required != told.required):
+        return False
+    if here.default is None or told.default is None:
+        return True
+    return _rounded(here.default) == _rounded(told.default)
+
+
+def _rounded(value: AttributeValue | bool) -> object:
+    if isinstance(value, tuple):
+        return tuple(map(_rounded, value))
+    return as_float32(value) if isinstance(value, float) else value
+
+
+def _told_text(told: ToldAttribute | None) -> str:
+    if told is None:
+        return "none"
+    kinds = " or ".join(sorted(told.kinds))
+    if told.default is not None:
+        return f"{kinds} = {value_text(told.default)}"
+    return {True: "{}, required", False: "optional {}", None: "{}"}[told.required].format(kinds)

@@ -1,0 +1,124 @@
+"""ONNX specs against the schemas of the installed onnx package, which are the standard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from ..cases.errors import did_you_mean
+from .coverage import Extent
+from .differences import Differences, attribute_text, port_text
+from .findings import Authority, Findings
+from .model import AttributeSignature, Port, Signature, Spec, Version
+from .onnx_schema import DOMAINS, as_float32, newest_opset, onnx_signatures, onnx_version
+
+_Schemas: TypeAlias = Mapping[str, Mapping[int, Signature]]
+
+
+def onnx_authority() -> Authority:
+    """Return what ONNX specs are held against."""
+    schemas = {domain: onnx_signatures(domain) for domain in DOMAINS}
+    return Authority(
+        "onnx",
+        "the schemas of onnx",
+        onnx_version(),
+        {domain or "ai.onnx": _extents(schemas[domain]) for domain in DOMAINS},
+        lambda spec: _findings(spec, schemas),
+        lambda spec: spec.domain or "ai.onnx",
+    )
+
+
+def _extents(schemas: _Schemas) -> dict[str, Extent]:
+    return {
+        f"onnx/{name}-{version}": Extent(
+            frozenset((letter, t) for letter, allowed in schema.types.items() for t in allowed),
+            frozenset(a.name for a in schema.attributes),
+        )
+        for name, by_version in schemas.items()
+        for version, schema in by_version.items()
+    }
+
+
+def _findings(spec: Spec, schemas: Mapping[str, _Schemas]) -> Findings:
+    """Return the differences of a spec, and what is newer than the schemas."""
+    if spec.domain not in schemas:
+        known = ", ".join(domain or "ai.onnx (leave it out)" for domain in schemas)
+        return Findings((spec.error(("domain",), f"no domain {spec.domain!r}; there is {known}"),))
+    schema = schemas[spec.domain].get(spec.name)
+    newest = newest_opset(spec.domain)
+    newer = [v for v in spec.versions if isinstance(v, int) and v > newest]
+    unchecked = tuple(f"{spec.versions[v].operator} cannot be checked: onnx {onnx_version()} is older" for v in newer)
+    if schema is None:
+        if len(newer) == len(spec.versions):
+            return Findings(unchecked=unchecked)
+        hint = did_you_mean(spec.name, schemas[spec.domain])
+        error = spec.error(("operator",), f"the schemas have no operator {spec.name!r}{hint}")
+        return Findings((error,), unchecked=unchecked)
+    missing = [
+        spec.error(("versions",), f"version {version} is in the schemas, and missing here", key=True)
+        for version in schema
+        if version not in spec.versions
+    ]
+    compared = _Comparison(spec)
+    for version, one in spec.versions.items():
+        if isinstance(version, int) and version in schema:
+            compared.compare(version, one.signature, schema[version])
+        elif version not in newer:
+            words = f"the schemas have no version {version}, but {', '.join(map(str, schema))}"
+            missing.append(spec.error(("versions", version), words, key=True))
+    return Findings((*missing, *compared.differences.errors()), unchecked=unchecked)
+
+
+class _Comparison:
+    """Holds the signatures of a spec against those of the schemas."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.differences = Differences(spec)
+
+    def compare(self, version: Version, here: Signature, schema: Signature) -> None:
+        if here.deprecated != schema.deprecated:
+            words = "the schema says that it is deprecated" if schema.deprecated else "the schema has it not deprecated"
+            self.differences.add_to_version(version, words)
+        self.attributes(version, here, schema)
+        self.ports(version, "inputs", here.inputs, schema.inputs)
+        self.ports(version, "outputs", here.outputs, schema.outputs)
+        self.types(version, here.types, schema.types)
+
+    def attributes(self, version: Version, here: Signature, schema: Signature) -> None:
+        for name in dict.fromkeys(a.name for a in (*here.attributes, *schema.attributes)):
+            a, b = here.attribute(name), schema.attribute(name)
+            if _rounded(a) != _rounded(b):
+                words = f"attribute {name}: here {attribute_text(a)}, the schema has {attribute_text(b)}"
+                self.differences.add(version, words, "attributes", name)
+
+    def ports(self, version: Version, section: str, here: tuple[Port, ...], schema: tuple[Port, ...]) -> None:
+        for index in range(max(len(here), len(schema))):
+            a = here[index] if index < len(here) else None
+            b = schema[index] if index < len(schema) else None
+            if a != b:
+                words = f"{section[:-1]} {index + 1}: here {port_text(a)}, the schema has {port_text(b)}"
+                self.differences.add(version, words, section, a.name if a else "")
+                return  # the others are shifted
+
+    def types(
+        self, version: Version, here: Mapping[str, tuple[str, ...]], schema: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        for letter in dict.fromkeys((*here, *schema)):
+            a, b = here.get(letter), schema.get(letter)
+            if a is None or b is None:
+                words = "is missing here" if a is None else "is not in the schema"
+                self.differences.add(version, f"type letter {letter} {words}", "types", letter)
+            elif set(a) != set(b):
+                parts = [("only here", set(a) - set(b)), ("only in the schema", set(b) - set(a))]
+                told = "; ".join(f"{what}: {', '.join(sorted(types))}" for what, types in parts if types)
+                self.differences.add(version, f"types of {letter}: {told}", "types", letter)
+
+
+def _rounded(attribute: AttributeSignature | None) -> object:
+    """Return what must be equal: defaults of floats as the float32 that ONNX stores."""
+    if attribute is None:
+        return None
+    default = attribute.default
+    values = default if isinstance(default, tuple) else (default,)
+    same = tuple(as_float32(v) if isinstance(v, float) else v for v in values)
+    return (attribute.kind, attribute.required, default is None, isinstance(default, tuple), same)
