@@ -42,7 +42,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """What `Bounds.value` leaves of the exact result, which lies within `doubt` of value + `rest`; float64, one shape."""
+    """What `Bounds.value` leaves of the exact result, which lies within `doubt` of value + `rest`; float64, one shape.
+
+    A rest that is too small for float64 is zero.
+    """
 
     rest: Array
     doubt: Array

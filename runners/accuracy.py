@@ -316,7 +316,7 @@ def _shares(admissible: _Admissible, output: Array, graded: Array) -> tuple[floa
 
 def _share(errors: Array, group: Sequence[Bounds], choose: Callable[[Array, Array], Array]) -> float | None:
     width = functools.reduce(choose, [np.maximum(b.upper - b.value, b.value - b.lower) for b in group])
-    largest = float(np.where(errors > 0, errors / width, 0.0).max())
+    largest = float(np.where(errors == 0, 0.0, errors / width).max())
     return largest if math.isfinite(largest) else None
 
 
