@@ -1,1 +1,1 @@
-"""Wrong implementations that the suite must expose, and right ones that it must not blame: backends of our own."""
+"""Implementations of our own, wrong ones and right ones, made of the references: they put the suite to the test."""
