@@ -233,7 +233,7 @@ def test_options_are_checked_before_the_results_folder_is_made(tmp_path: Path) -
 
 def test_operators_are_listed_with_the_number_of_their_cases() -> None:
     lines = call("list").output.splitlines()
-    assert len(lines) == 8
+    assert len(lines) == 10
     counts = {line.split()[0]: int(line.split()[1]) for line in lines}
     assert counts["onnx/Mean-13"] == len(call("list", "cases", "--select", "onnx/Mean-13").output.splitlines())
     told = [

@@ -3,16 +3,17 @@ from __future__ import annotations
 from math import inf, nan
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opconform.reports.literals import literal
 
-PLAIN = st.one_of(st.integers(), st.booleans(), st.none(), st.text(), st.floats(allow_nan=False))
+WORDS = st.text(max_size=8)
+PLAIN = st.one_of(st.integers(), st.booleans(), st.none(), WORDS, st.floats(allow_nan=False))
 NESTED = st.recursive(
     PLAIN,
-    lambda part: st.one_of(st.lists(part), st.lists(part).map(tuple), st.dictionaries(st.text(), part)),
-    max_leaves=30,
+    lambda part: st.one_of(st.lists(part), st.lists(part).map(tuple), st.dictionaries(WORDS, part)),
+    max_leaves=12,
 )
 
 
@@ -20,11 +21,13 @@ def read(text: str) -> Any:
     return eval(text, {"inf": inf, "nan": nan})
 
 
+@settings(deadline=None)
 @given(NESTED, st.integers(20, 120))
 def test_a_literal_reads_back_whatever_its_width(value: Any, width: int) -> None:
     assert repr(read(literal(value, width))) == repr(value)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(), max_size=40))
 def test_infinities_and_nan_are_names_that_a_script_defines(value: list[float]) -> None:
     assert repr(read(literal({"elements": value}))) == repr({"elements": value})
