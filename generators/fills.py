@@ -168,8 +168,9 @@ def inexact(blank: Blank, draw: Draw) -> Array:
 def beside(bits: int, blank: Blank, _draw: Draw) -> Array:
     """Return a number, its opposite, and one 2^bits times smaller, which an accumulator of so many bits loses.
 
-    Square, and shifted by one from row to row and so from column to column: whatever the order of summation is, as long
-    as it does not depend on the data, some row adds the small number to one of the large ones first.
+    Square, and shifted by one from row to row and so from column to column. Whatever the order of summation, if it is
+    that of all rows, some row adds the small number to one of the large ones first: else places i and i+1 would meet
+    before i+1 and i+2 do, all around.
     """
     top = min(bits, blank.type.float_format.emax)
     return _shifted(blank, [2.0**top, -(2.0**top), 2.0 ** (top - bits)])

@@ -1,0 +1,158 @@
+"""The probes of arithmetic: that they tell what they are to tell, whatever the order of summation."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from opconform.cases.elements import FloatFormat, element_type
+from opconform.cases.errors import CaseIdError
+from opconform.generators.arithmetic.rounding import formats, holds, nearest
+from opconform.generators.fills import BESIDE, RECIPES, UNDRAWN, UPON, Blank, fill, suits
+from opconform.generators.plan import Selection, planned
+from opconform.generators.source import GeneratedCases
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+Tree = int | tuple["Tree", "Tree"]
+
+
+@functools.cache
+def trees(leaves: frozenset[int]) -> tuple[Tree, ...]:
+    """Every order in which these places may be added up: all binary trees over them."""
+    if len(leaves) == 1:
+        return tuple(leaves)
+    first, *others = sorted(leaves)
+    found: list[Tree] = []
+    for size in range(len(others)):
+        for beside in itertools.combinations(others, size):
+            left = frozenset({first, *beside})
+            found += itertools.product(trees(left), trees(leaves - left))
+    return tuple(found)
+
+
+def added(tree: Tree, row: np.ndarray, rounded: Callable[[float], float]) -> float:
+    if isinstance(tree, int):
+        return float(row[tree])
+    return rounded(added(tree[0], row, rounded) + added(tree[1], row, rounded))
+
+
+def in_format(form: FloatFormat) -> Callable[[float], float]:
+    return lambda value: float(nearest(form, np.array([value]))[0])
+
+
+def square(name: str, type_: str, width: int = 4) -> np.ndarray:
+    return fill(name, Blank(element_type(type_), width * width, width), ["key"])[0].reshape(width, width).astype(float)
+
+
+ORDERS = trees(frozenset(range(4)))
+
+
+def test_four_addends_have_fifteen_orders() -> None:
+    assert len(ORDERS) == 15
+
+
+def accumulators() -> Iterator[tuple[str, int, str]]:
+    for type_, bits, name in itertools.product(FLOATS, BESIDE, ("bfloat16", "float16", "tf32", "float32", "float64")):
+        room = formats()[name].emax >= formats()[type_].emax or name == type_
+        if suits(f"beside-2^{bits}", element_type(type_)) and room:
+            yield type_, bits, name
+
+
+@pytest.mark.parametrize(("type_", "bits", "name"), list(accumulators()))
+def test_an_accumulator_of_fewer_bits_loses_the_small_number_in_every_order(type_: str, bits: int, name: str) -> None:
+    form, rows = formats()[name], square(f"beside-2^{bits}", type_)
+    small = np.abs(rows[rows != 0]).min()
+    for tree in ORDERS:
+        sums = [added(tree, row, in_format(form)) for row in rows]
+        if form.precision > bits:
+            assert sums == [small] * 4
+        else:
+            assert 0.0 in sums
+            assert set(sums) <= {0.0, small}
+
+
+@pytest.mark.parametrize("type_", FLOATS)
+def test_partial_sums_are_subnormal_in_every_order(type_: str) -> None:
+    form, rows = element_type(type_).float_format, square("underflow", type_)
+    assert (np.abs(rows) >= form.tiny).all()
+
+    def flushing(value: float) -> float:
+        return 0.0 if abs(value) < form.tiny else value
+
+    for tree in ORDERS:
+        exact = [added(tree, row, lambda value: value) for row in rows]
+        assert len(set(exact)) == 1
+        assert exact[0] / 4 >= 2 * form.tiny
+        worst = max(abs(added(tree, row, flushing) - exact[0]) for row in rows) / 4
+        assert worst >= 3 * np.spacing(1.0) * 2.0 ** (53 - form.precision) * form.tiny * 2
+
+
+@pytest.mark.parametrize("type_", FLOATS)
+@pytest.mark.parametrize("name", [n for n in RECIPES if n.startswith(("beside", "upon")) or n in ("underflow",)])
+def test_probes_are_the_same_in_rows_and_columns(type_: str, name: str) -> None:
+    """So that they tell the same of inputs that are stacked as of rows that are reduced."""
+    if suits(name, element_type(type_)):
+        rows = square(name, type_, 8)
+        assert {tuple(sorted(row)) for row in rows} == {tuple(sorted(column)) for column in rows.T}
+        assert {row.tobytes() for row in np.abs(rows)} == {np.roll(np.abs(rows[0]), k).tobytes() for k in range(8)}
+
+
+@pytest.mark.parametrize("type_", FLOATS)
+@pytest.mark.parametrize("bits", UPON)
+def test_inputs_read_in_fewer_bits_cancel(type_: str, bits: int) -> None:
+    name = f"upon-2^{bits}"
+    form = element_type(type_).float_format
+    assert suits(name, element_type(type_)) == (bits < form.precision)
+    if suits(name, element_type(type_)):
+        for read in formats().values():
+            rows = nearest(read, square(name, type_))
+            expected = 2.0**-bits if read.precision > bits else 0.0
+            assert rows.sum(axis=1).tolist() == [expected] * 4
+
+
+@pytest.mark.parametrize("type_", FLOATS)
+def test_inputs_that_are_flushed_change_a_normal_mean(type_: str) -> None:
+    form, rows = element_type(type_).float_format, square("subnormal-among", type_)
+    flushed = np.where(np.abs(rows) < form.tiny, 0.0, rows)
+    assert (rows.mean(axis=1) == 2.25 * form.tiny).all()
+    assert (flushed.mean(axis=1) == 2.0 * form.tiny).all()
+
+
+@pytest.mark.parametrize("type_", ["float16", "bfloat16", "float32"])
+def test_inexact_sums_tell_rounding_once_from_rounding_twice(type_: str) -> None:
+    form = element_type(type_).float_format
+    rows = fill("inexact", Blank(element_type(type_), 192, 3), ["key"])[0].reshape(64, 3).astype(np.float64)
+    total = rows.sum(axis=1)
+    assert not holds(form, total).all()
+    differ = nearest(form, total / 3) != nearest(form, nearest(form, total) / 3)
+    assert differ.sum() >= 8
+
+
+def test_probes_whose_exact_value_is_not_carried_are_refused() -> None:
+    for type_ in ("float16", "bfloat16", "float32"):
+        with pytest.raises(CaseIdError, match="makes no sense"):
+            square("beside-2^60", type_)
+
+
+def test_every_floating_point_type_of_every_version_has_probes() -> None:
+    source = GeneratedCases()
+    seen: dict[str, set[str]] = {}
+    for text in planned(source.library, Selection(("onnx/*",))):
+        operator, types, fill_ = "/".join(text.split("/")[:2]), text.split("/")[2], text.split("/")[5]
+        if types in FLOATS:
+            seen.setdefault(f"{operator}/{types}", set()).add(fill_)
+    for place, fills in seen.items():
+        if place.endswith("bfloat16") and int(place.split("/")[1].split("-")[1]) < 13:
+            continue  # a case whose type is invalid
+        assert {"inexact", "underflow", "subnormal-among", "beside-2^26"} <= fills, place
+        assert place.endswith("float64") or "beside-2^16" in fills, place
+
+
+def test_drawing_again_changes_no_probe_but_the_inexact_ones() -> None:
+    assert {n for n in RECIPES if n.startswith(("beside", "upon"))} < UNDRAWN
+    assert {"underflow", "subnormal-among"} < UNDRAWN
+    assert "inexact" not in UNDRAWN
