@@ -178,10 +178,12 @@ def _refusal(library: OneDnn, program: Program) -> tuple[str, Reason]:
 def _siblings(program: Program) -> Iterator[tuple[Reason, str, Program]]:
     """Yield programs that are easier to support, with what they differ in."""
     wide, listed = _in_float32(program), _without_empty_lists(program)
-    yield from [("type", "float32", wide)] if wide != program else []
-    yield from [("attribute", "a list that is not empty", listed)] if listed != program else []
-    both = _in_float32(listed)
-    yield from [("type", "float32 and a list that is not empty", both)] if both not in (wide, listed) else []
+    if wide != program:
+        yield "type", "float32", wide
+    if listed != program:
+        yield "attribute", "a list that is not empty", listed
+    if wide != program != listed:
+        yield "type", "float32 and a list that is not empty", _in_float32(listed)
 
 
 def _in_float32(program: Program) -> Program:

@@ -212,7 +212,12 @@ class OneDnn:
         return found.decode()
 
     def _text(self, name: str, result: Any, *types: Any) -> Any:
-        function = getattr(self._library, f"dnnl_{name}")
+        function = getattr(self._library, f"dnnl_{name}", None)
+        if function is None:
+            file = self.location.path.name
+            raise OpconformError(
+                f"{file} has no function dnnl_{name}; oneDNN 3.0 or later with its Graph API is needed"
+            )
         function.restype, function.argtypes = result, types
         return function
 
@@ -253,20 +258,21 @@ def _load(path: Path) -> ctypes.CDLL:
 
 
 def _absent_dependency(words: str, folder: Path) -> Path | None:
-    """Return the file that the loader's words miss, if it lies in `folder` or where packages put libraries."""
+    """Return the library that the loader's words miss, if it is near."""
     absent = _ABSENT_DEPENDENCY.match(words)
-    if absent is None:
-        return None
-    near = (folder / absent[1], Path(sys.prefix, "lib", absent[1]))
-    return next((path for path in near if path.is_file()), None)
+    return _near(folder, absent[1]) if absent else None
+
+
+def _near(folder: Path, name: str) -> Path | None:
+    """Return the file of that name in `folder`, or where packages put libraries."""
+    return next((path for path in (folder / name, Path(sys.prefix, "lib", name)) if path.is_file()), None)
 
 
 @contextmanager
 def _finding_a_cpu(folder: Path) -> Iterator[None]:
     """Tell a build on SYCL where the OpenCL device for the CPU is, which its package put beside it."""
-    device = folder / _OPENCL_DEVICE
-    known = _OPENCL_DEVICES in os.environ or not device.is_file()
-    with _environment({} if known else {_OPENCL_DEVICES: str(device)}):
+    device = None if _OPENCL_DEVICES in os.environ else _near(folder, _OPENCL_DEVICE)
+    with _environment({_OPENCL_DEVICES: str(device)} if device else {}):
         yield
 
 
