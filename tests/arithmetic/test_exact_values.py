@@ -19,7 +19,7 @@ from fakes.shapes import Shape, broadcast, kept, reduced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opconform.cases.expectation import Expectation
+from opconform.cases.expectation import Bounds, Expectation
 from opconform.cases.results import Outcome
 from opconform.runners.judge import judge_answer
 
@@ -84,6 +84,7 @@ def check_values(expectation: Expectation, means: list[Mean], shape: Shape) -> N
     for option in expectation.options:
         (bounds,) = option.outputs
         assert bounds.shape == shape
+        check_residue(bounds, means)
         if dict(option.labels).get("flush") == "input-and-output":
             continue
         triples = zip(*(a.reshape(-1).tolist() for a in (bounds.lower, bounds.value, bounds.upper)), strict=True)
@@ -103,6 +104,19 @@ def check_value(name: str, got: Number, mean: Mean) -> None:
         assert got == nearest
     else:  # carried in float64: thirty bits below the bound of a sum in float32
         assert abs(got - nearest) <= Fraction(mean.magnitudes, 1 << 53)
+
+
+def check_residue(bounds: Bounds, means: list[Mean]) -> None:
+    """What a value leaves of the exact mean is what is said of it."""
+    if bounds.residue is None:
+        return
+    columns = (a.reshape(-1).tolist() for a in (bounds.value, bounds.residue.rest, bounds.residue.doubt))
+    for middle, rest, doubt, mean in zip(*columns, means, strict=True):
+        if not mean.finite:
+            continue
+        left = mean.exact - in_units(middle) - in_units(rest)
+        rounding = Fraction(mean.magnitudes, 1 << 150) + Fraction(abs(in_units(rest)), 1 << 52) + 1
+        assert abs(left) <= in_units(doubt) + (rounding if bounds.type == "float64" else 0)
 
 
 def check_right_answers(expectation: Expectation, means: list[Mean], name: str, shape: Shape) -> None:

@@ -14,6 +14,7 @@ Add: TypeAlias = Callable[[Number, Number], Number]
 Tree: TypeAlias = Callable[[Sequence[Number], Add], Number]
 
 _ZERO: Number = 0
+RUNNING = ("running", "running by reciprocal")
 DIVISIONS = ("after", "after by reciprocal", "before", "before by reciprocal", "fused")
 
 
@@ -35,6 +36,8 @@ class Machine:
         n = len(values)
         if division == "fused":
             return self._fused(values)
+        if division in RUNNING:
+            return self._running(values, division)
         if division.startswith("before"):
             shares = [self._divided(v, n, division) for v in values]
             return _through(self.storage, tree(shares, self._add))
@@ -56,6 +59,13 @@ class Machine:
         if division.endswith("reciprocal"):
             return self.storage.nearest(number * _reciprocal(self.storage, n), UNIT)
         return self.storage.nearest(number * UNIT, _finite(self.storage.nearest(n * UNIT)))
+
+    def _running(self, values: Sequence[Number], division: str) -> Number:
+        """Update a mean number by number, as Welford's algorithm does; of finite numbers."""
+        mean = values[0]
+        for k, number in enumerate(values[1:], 2):
+            mean = self._add(mean, self._divided(self._add(number, -mean), k, division))
+        return mean
 
     def _fused(self, values: Sequence[Number]) -> Number:
         """Add up shares by fused multiply-add, each step rounded once."""
