@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import attrgetter
@@ -97,7 +98,7 @@ class _Suite:
         _ = self._selection, self._required, self._waivers
         if not self._option("backend").startswith(_CONFTEST):  # a conftest.py may be loaded during collection
             _ = self.backend
-        if next(self._ids(), None) is None:
+        if next(self._selected(()), None) is None:
             globs = ", ".join(self._selection.globs) or "the suite"
             raise pytest.UsageError(f"opconform: {globs} selects no case")
 
@@ -163,9 +164,25 @@ class _Suite:
         items.extend(_Case.from_parent(parent, name=case, suite=self) for case in ids)
 
     def _ids(self) -> Iterator[str]:
+        return self._selected(self._standards)
+
+    def _selected(self, standards: tuple[str, ...]) -> Iterator[str]:
         from .generators.select import selected  # noqa: PLC0415
 
-        return selected(self.source, self._selection)
+        return selected(self.source, replace(self._selection, standards=standards))
+
+    @cached_property
+    def _standards(self) -> tuple[str, ...]:
+        """The standards that the backend implements; empty, which is all, where it cannot be asked."""
+        from .cases.errors import OpconformError  # noqa: PLC0415
+        from .runners.execute import Assignment  # noqa: PLC0415
+        from .runners.pool import Limits  # noqa: PLC0415
+        from .runners.running import standards_of  # noqa: PLC0415
+
+        try:
+            return standards_of(Assignment(self.backend, self.source), Limits())
+        except OpconformError:  # each item will say so
+            return ()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Hand all cases that stayed selected to the workers at once, where they are known."""

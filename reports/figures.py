@@ -17,7 +17,7 @@ _COUNTS = ("judged", "passed", "strict", "unsupported", "put", "refused", "faile
 
 
 class Group(NamedTuple):
-    """What figures are counted for: a backend, an operator version, and the types part of the case ids."""
+    """What figures are counted for: a backend, an operator version, and the data's element type."""
 
     backend: str
     operator_version: str
@@ -27,7 +27,7 @@ class Group(NamedTuple):
 def group_of(result: Result) -> Group:
     """Return the group of a result; a case id that is none makes a group of its own."""
     parts = (*result.case.split("/", 3), "", "", "")
-    return Group(result.backend, "/".join(p for p in parts[:2] if p), parts[2] or "-")
+    return Group(result.backend, "/".join(p for p in parts[:2] if p), parts[2].partition(",")[0] or "-")
 
 
 @dataclass(frozen=True)

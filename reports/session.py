@@ -6,8 +6,9 @@ import datetime as dt
 import hashlib
 import importlib.metadata
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -27,7 +28,7 @@ from ..runners.pool import Limits
 from ..runners.profile import load_profile
 from ..runners.registry import BackendSpec, backend_spec
 from ..runners.requirements import requirements
-from ..runners.running import About, Judged, batched, run_cases
+from ..runners.running import About, Judged, batched, run_cases, standards_of
 from ..runners.waivers import WaiverRun, Waivers, load_waivers
 from ..specs.errata import Suspensions, disputed_clauses, load_errata
 from ..specs.loader import Library
@@ -74,6 +75,14 @@ class RunOptions:
         return Limits(run_seconds=self.timeout, prepare_seconds=_PREPARE_FACTOR * self.timeout, memory_bytes=memory)
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The cases for one backend: what selects them, and how many they are."""
+
+    selection: Selection
+    total: int
+
+
 @dataclass(frozen=True)
 class _Session:
     """What the options name, read and checked: nothing has been run or written yet."""
@@ -84,7 +93,7 @@ class _Session:
     demands: Demands
     suspensions: Suspensions
     waivers: Waivers
-    total: int
+    plans: Mapping[str, Plan]
     started: dt.datetime
 
 
@@ -163,18 +172,31 @@ def _opened(options: RunOptions) -> _Session:
     versions = [str(version.operator) for spec in specs for version in spec.versions.values()]
     waivers = load_waivers(options.waivers, versions) if options.waivers else Waivers()
     suspensions = Suspensions(load_errata(options.errata), disputed_clauses(specs))
-    total = sum(1 for _ in selected(source, options.selection))
-    if not total:
-        raise OpconformError(f"{', '.join(options.selection.globs) or 'the suite'} selects no case")
+    plans = _plans(options, backends, source)
     started = dt.datetime.now(tz=dt.UTC)
-    return _Session(options, backends, source, demands, suspensions, waivers, total, started)
+    return _Session(options, backends, source, demands, suspensions, waivers, plans, started)
+
+
+def _plans(options: RunOptions, backends: Sequence[BackendSpec], source: GeneratedCases) -> dict[str, Plan]:
+    """Return what each backend is put to: the selected cases of its standards. OpconformError where there is none."""
+    implemented = {b.name: standards_of(Assignment(b, source), options.limits) for b in backends}
+    counts = Counter(text.partition("/")[0] for text in selected(source, options.selection))
+    globs = ", ".join(options.selection.globs) or "the suite"
+    plans = {}
+    for name, standards in implemented.items():
+        total = sum(count for standard, count in counts.items() if standard in (standards or counts))
+        if not total:
+            alone = f"; {name} runs those of {', '.join(standards)} alone" if standards and counts else ""
+            raise OpconformError(f"{globs} selects no case{alone}")
+        plans[name] = Plan(replace(options.selection, standards=standards), total)
+    return plans
 
 
 def _run_all(session: _Session, tables: _Tables, folder: ResultsFolder, console: Console) -> bool:
     """Run every backend; returns whether the user interrupted, which keeps what was judged."""
     quiet = Console(quiet=True) if session.options.quiet else console
     try:
-        with RunProgress(quiet, session.total * len(session.backends)) as progress:
+        with RunProgress(quiet, sum(plan.total for plan in session.plans.values())) as progress:
             for backend in session.backends:
                 for judged in _results(session, backend, tables):
                     suspended = session.suspensions.reason(judged.result.case, judged.result.clauses)
@@ -202,9 +224,10 @@ def _keep(judged: Judged, tables: _Tables, folder: ResultsFolder) -> None:
 
 def _results(session: _Session, backend: BackendSpec, tables: _Tables) -> Iterator[Judged]:
     assignment = Assignment(backend, session.source, session.demands.required, _attach(session))
-    ids = selected(session.source, session.options.selection)
+    plan = session.plans[backend.name]
+    ids = selected(session.source, plan.selection)
     jobs = session.options.jobs or _cores()
-    for found in run_cases(assignment, batched(ids), jobs=min(jobs, session.total), limits=session.options.limits):
+    for found in run_cases(assignment, batched(ids), jobs=min(jobs, plan.total), limits=session.options.limits):
         if isinstance(found, About):
             tables.abouts[backend.name] = found
         else:

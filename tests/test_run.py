@@ -280,15 +280,25 @@ def test_unsupported_is_outside_correctness(run: Any) -> None:
     assert 0.2 < ran.figures["support"] < 0.8
 
 
-@pytest.mark.parametrize(
-    ("backend", "words"), [("RefusesEverything", "not implemented"), ("OtherStandard", "openvino")]
-)
-def test_a_run_that_judged_nothing_is_no_success(run: Any, backend: str, words: str) -> None:
-    ran = run(f"@{backend}", *INT32)
+def test_a_run_that_judged_nothing_is_no_success(run: Any) -> None:
+    ran = run("@RefusesEverything", *INT32)
     assert ran.code == 2
     assert set(ran.outcomes()) == {"unsupported"}
-    assert all(words in r["detail"] for r in ran.lines)
+    assert all("not implemented" in r["detail"] for r in ran.lines)
     assert "nothing" in ran.output
+
+
+@pytest.mark.parametrize("backend", ["@OtherStandard", "openvino"])
+def test_a_backend_is_put_to_the_cases_of_its_own_standards_alone(run: Any, backend: str) -> None:
+    ran = run(backend, "--select", "onnx/*")
+    assert ran.code == 2
+    assert "selects no case" in ran.output
+    assert "runs those of openvino alone" in ran.output
+    assert not ran.folder.exists()
+    fed = "openvino/ReduceMean-1/float32,int64/scalar/*"
+    both = run(backend, "onnx-reference", "--select", fed, "--select", "onnx/Mean-13/float32/scalar/*")
+    cases = {(r["backend"] == "onnx-reference", r["case"].split("/")[0]) for r in both.lines}
+    assert cases == {(True, "onnx"), (False, "openvino")}
 
 
 def test_a_failure_of_our_side_exits_3_whatever_else_fails(run: Any) -> None:
