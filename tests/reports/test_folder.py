@@ -43,6 +43,14 @@ def test_a_result_is_on_disk_as_soon_as_it_was_added(tmp_path: Path) -> None:
             assert len((tmp_path / "new/deep/results.jsonl").read_text().splitlines()) == count
 
 
+def test_what_stands_beside_a_result_is_on_disk_at_once_in_a_file_of_its_own(tmp_path: Path) -> None:
+    with ResultsFolder.create(tmp_path) as out:
+        for count in (1, 2):
+            out.add_beside("outputs.jsonl", {"case": "a", "number": count})
+            assert [json.loads(line)["number"] for line in (tmp_path / "outputs.jsonl").open()] == [1, 2][:count]
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["outputs.jsonl", "results.jsonl"]
+
+
 def test_each_line_is_strict_ascii_json_with_the_fixed_keys(tmp_path: Path) -> None:
     lines = (written(tmp_path) / "results.jsonl").read_text(encoding="ascii").splitlines()
     keys = (
