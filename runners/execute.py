@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ..cases.results import Outcome, Result
 from ..cases.runner import Classifies, Describes, Executable, NotInstalled, Runner, Unsupported
 from ..cases.source import CaseSource
 from .judge import Refusal, Verdict, judge_answer, judge_refusal
+from .pool_wire import Phase
 from .registry import BackendSpec, open_runner
 
 
@@ -90,7 +91,7 @@ class Worker:
     _programs: OrderedDict[str, _Prepared] = field(default_factory=OrderedDict)
     _ran: dict[str, bool] = field(default_factory=dict)
 
-    def run(self, keys: Sequence[str], begin: Callable[[int, Literal["prepare", "run"]], None]) -> Iterator[bytes]:
+    def run(self, keys: Sequence[str], begin: Callable[[int, Phase], None]) -> Iterator[bytes]:
         """Yield a record for each case id: the result's line of JSON and, if there are any, a TAB and its attachments.
 
         Attachments are a JSON object, by name. `begin` tells the pool what is being done.
@@ -117,7 +118,7 @@ class Worker:
     def _ours(self, key: str) -> Result:
         return Result(key, self.name, Outcome.RUNNER_ERROR, detail=_last_lines(traceback.format_exc()))
 
-    def _record(self, case: Case, begin: Callable[[Literal["prepare", "run"]], None]) -> bytes:
+    def _record(self, case: Case, begin: Callable[[Phase], None]) -> bytes:
         started = time.perf_counter()
         try:
             judged = self._verdict(case, begin)
@@ -150,7 +151,7 @@ class Worker:
             round(seconds, 7),
         )
 
-    def _verdict(self, case: Case, begin: Callable[[Literal["prepare", "run"]], None]) -> _Judged:
+    def _verdict(self, case: Case, begin: Callable[[Phase], None]) -> _Judged:
         expectation = case.expectation
         mended_ran = self._mended_ran(case, begin) if expectation.invalid else True
         begin("prepare")
@@ -164,7 +165,7 @@ class Worker:
             verdict = judge_answer(expectation, answer, self.required)
         return _Judged(verdict, answer, shared)
 
-    def _confirmed(self, case: Case, judged: _Judged, begin: Callable[[Literal["prepare", "run"]], None]) -> _Judged:
+    def _confirmed(self, case: Case, judged: _Judged, begin: Callable[[Phase], None]) -> _Judged:
         """Run a failure again on a program of its own; what only a used program does wrong is a finding of its own."""
         if self.attach and not isinstance(judged.answer, Refusal):  # which may lie in memory of the used program
             judged = replace(judged, answer=[output.copy() for output in judged.answer])
@@ -175,15 +176,14 @@ class Worker:
             return replace(judged, verdict=replace(judged.verdict, detail=detail))
         return fresh
 
-    def _mended_ran(self, case: Case, begin: Callable[[Literal["prepare", "run"]], None]) -> bool:
+    def _mended_ran(self, case: Case, begin: Callable[[Phase], None]) -> bool:
         """Return whether the backend answers the valid case that `case` is a damaged copy of."""
         if case.mended is None:
             return False
         if case.mended not in self._ran:
-            begin("prepare")
+            begin("sibling")
             sibling = self.source.case(case.mended)
             prepared = self._prepared(sibling.program)
-            begin("run")
             self._ran[case.mended] = not isinstance(self._answer(prepared, sibling), Refusal)
         return self._ran[case.mended]
 

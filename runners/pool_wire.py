@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-Phase: TypeAlias = Literal["prepare", "run"]
+Phase: TypeAlias = Literal["prepare", "run", "sibling"]
 Begin: TypeAlias = Callable[[int, Phase], None]
 
 # Parent to worker: START, BATCH. Worker to parent: the others.
@@ -23,7 +23,7 @@ _CHECK: Final = struct.Struct("<I")
 _PLACE: Final = struct.Struct("<QqQQ")  # batch, index, phase, nanoseconds on the monotonic clock
 RAISED_HEAD: Final = struct.Struct("<d")
 """What a RAISED message opens with: seconds since the phase began. The traceback's text follows."""
-PHASES: Final[tuple[Phase | None, ...]] = (None, "prepare", "run")
+PHASES: Final[tuple[Phase | None, ...]] = (None, "prepare", "run", "sibling")
 
 
 class Task(Protocol):
@@ -32,8 +32,9 @@ class Task(Protocol):
     def run(self, keys: Sequence[str], begin: Begin, /) -> Iterator[bytes]:
         """Yield one record for each key, in order: bytes without a newline.
 
-        Calls `begin(i, "prepare")` when key i starts being prepared and `begin(i, "run")` when its run starts, so that
-        what happens from then on is charged to that key. An exception raised here costs the key that was under way.
+        Calls `begin(i, "prepare")` when key i starts being prepared, `begin(i, "run")` when its run starts and
+        `begin(i, "sibling")` when another one is tried for its sake, so that what happens from then on is charged to
+        that key. An exception raised here costs the key that was under way.
         """
 
 

@@ -103,12 +103,15 @@ def lost(loss: Loss, backend: BackendSpec, source: CaseSource) -> Result:
     """Return the result of a case that took its worker with it."""
     case = source.case(loss.key)
     outcome = _OUTCOME_OF_LOSS.get(loss.kind, Outcome.CRASH)
+    reason = "memory" if loss.kind == "memory" else None
+    if loss.phase == "sibling" and outcome is not Outcome.RUNNER_ERROR:  # no fault of this case, and no proof either
+        outcome, reason = Outcome.UNSUPPORTED, reason or "other"
     return Result(
         loss.key,
         backend.name,
         outcome,
         {"invalid": []} if case.expectation.invalid else {},
-        "memory" if loss.kind == "memory" else None,
+        reason,
         _told(loss),
         clauses=case.clauses,
         case_digest=case.digest,
@@ -126,5 +129,9 @@ def _told(loss: Loss) -> str:
         "corrupt": f"wrote to descriptors that are not its own ({loss.exit})",
         "raised": "the worker failed",
     }[loss.kind]
-    during = {"prepare": " while preparing the program", "run": " while running it"}.get(loss.phase or "", "")
+    during = {
+        "prepare": " while preparing the program",
+        "run": " while running it",
+        "sibling": " on the valid case that this one is a damaged copy of",
+    }.get(loss.phase or "", "")
     return f"{what}{during}" + (f"; last it wrote:\n{loss.tail}" if loss.tail else "")

@@ -47,6 +47,12 @@ _TAIL = (
 
 def _find(operator: str) -> tuple[str, str]:
     standard, _, rest = operator.partition("/")
+    if standard in ("openvino", "onednn"):
+        raise OpconformError(
+            f"{operator!r}: a scaffold is made from ONNX's schemas, so name it as in onnx/Add; "
+            f"the library of {standard} does not tell what inputs are called: write the file by the page, "
+            f"and `opconform audit {standard}` checks it"
+        )
     if standard != "onnx" or not rest:
         raise OpconformError(f"{operator!r}: a scaffold is made from ONNX's schemas; name it as in onnx/Add")
     wanted, _, name = rest.rpartition("/")

@@ -301,6 +301,13 @@ def test_a_backend_is_put_to_the_cases_of_its_own_standards_alone(run: Any, back
     assert cases == {(True, "onnx"), (False, "openvino")}
 
 
+def test_a_crash_on_the_valid_sibling_is_not_charged_to_the_invalid_case(run: Any) -> None:
+    case = f"{V13}/float32/3x2x2/axes=3/ramp/axis-too-large"
+    ran = run("@CrashesOnValidSibling", "--select", case, "--select", f"{V13}/int32/*/fraction*")
+    assert ran.results[case]["outcome"] == "unsupported"
+    assert "on the valid case that this one is a damaged copy of" in ran.results[case]["detail"]
+
+
 def test_a_failure_of_our_side_exits_3_whatever_else_fails(run: Any) -> None:
     ran = run(
         "@LosesItsLibrary",

@@ -144,6 +144,15 @@ class CrashesInPrepare(Right):
         return super().prepare(program)
 
 
+class CrashesOnValidSibling(Right):
+    """Refuses an axis beyond the rank, as is welcome, and dies on the valid case beside it: the last axis."""
+
+    def prepare(self, program: Program) -> Prepared:
+        if ("axes", (2,)) in {(a.name, a.value) for a in program.attributes}:
+            os.abort()
+        return super().prepare(program)
+
+
 class Slow(Right):
     """Takes a third of a second for each case."""
 
