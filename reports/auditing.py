@@ -44,7 +44,7 @@ def _lines(found: Audit) -> Iterator[str]:
     against = f"{found.authority.source} {found.authority.version}"
     yield from map(str, found.differences)
     yield from (f"disputed: {error}" for error in found.disputed)
-    yield from (f"cannot be checked: {words}" for words in found.unchecked)
+    yield from (f"unchecked: {words}" for words in found.unchecked)
     yield from (f"not asked: {words}" for words in found.findings.failures)
     yield from (f"more than the spec: {words}" for words in found.findings.beyond)
     count = len(found.differences)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from ..cases.errors import OpconformError
 from ..cases.runner import NotInstalled
-from ..specs.model import Spec, Version
+from ..specs.model import Signature, Spec, Version
 from ..specs.told import Listing, Question, Reading, Told, ToldAttribute
 from .loading import make
-from .pool import Begin, Found, Limits, Loss, Pool, WorkerStartError
+from .pool import Begin, Found, Limits, Loss, Pool, Task, WorkerStartError
 
 OPERATIONS: Mapping[str, str] = {
     "openvino": f"{__package__}.openvino_operations:OpenVinoOperations",
@@ -47,54 +47,78 @@ def read_library(standard: str, specs: Iterable[Spec], target: str | None = None
     `target` names another class than that of the standard. NotInstalled without the library, OpconformError if it
     cannot be used, LibraryLost.
     """
-    target = target or OPERATIONS[standard]
-    listing, exact, untold = _opened(target)
-    signatures = {(spec.name, version): one.signature for spec in specs for version, one in spec.versions.items()}
-    keys = [(name, version) for name, versions in listing.versions.items() for version in versions]
-    questions = {f"{key[0]}-{key[1]}": Question(*key, signatures.get(key)) for key in keys}
-    told: dict[tuple[str, Version], Told | str] = {}
-    for answer in _answers(target, questions, list(questions)):
-        question = questions[answer.key if isinstance(answer, Loss) else answer[0]]
-        key = (question.name, question.version)
-        told[key] = _words(answer) if isinstance(answer, Loss) else _told_from(json.loads(answer[1]))
-    return Reading(standard, listing, told, exact, untold)
+    signatures = {f"{spec.name}-{v}": one.signature for spec in specs for v, one in spec.versions.items()}
+    answers = _Answers(partial(_Asking, target or OPERATIONS[standard], signatures))
+    answers.read()
+    if answers.listing is None:
+        raise LibraryLost("it did not say which operators it has")
+    return Reading(standard, answers.listing, answers.told, answers.exact, answers.untold)
 
 
-def _opened(target: str) -> tuple[Listing, bool, tuple[str, ...]]:
-    (answer,) = _answers(target, {}, [_LISTING])
-    if isinstance(answer, Loss):
-        raise LibraryLost(f"asked for its operators, {_words(answer)}")
-    said = json.loads(answer[1])
-    versions = {name: tuple(of_name) for name, of_name in said["versions"].items()}
-    about = (said["library"], said["version"], said["group"])
-    return Listing(*about, versions, frozenset(said["later"]), said["newest"]), said["exact"], tuple(said["untold"])
+class _Answers:
+    """What a library has said so far; what it is asked depends on its listing."""
 
+    def __init__(self, factory: Callable[[], Task]) -> None:
+        self._pool = Pool(factory, jobs=1, limits=_LIMITS)
+        self._keys: dict[str, tuple[str, Version]] = {}
+        self.listing: Listing | None = None
+        self.exact = False
+        self.untold: tuple[str, ...] = ()
+        self.told: dict[tuple[str, Version], Told | str] = {}
 
-def _answers(target: str, questions: Mapping[str, Question], keys: Sequence[str]) -> Iterator[Found]:
-    pool = Pool(partial(_Asking, target, questions), jobs=1, limits=_LIMITS)
-    try:
-        yield from pool.run([keys])
-    except WorkerStartError as error:
-        if error.kind == NotInstalled.__name__:
-            raise NotInstalled(error.message) from None
-        if error.kind == OpconformError.__name__:
-            raise OpconformError(error.message) from None
-        raise LibraryLost(f"{error}\n{error.tail}" if error.tail else str(error)) from None
+    def read(self) -> None:
+        """Ask everything. Raises LibraryLost, NotInstalled, OpconformError."""
+        try:
+            for answer in self._pool.run(self._batches()):
+                self._take(answer)
+        except WorkerStartError as error:
+            if error.kind == NotInstalled.__name__:
+                raise NotInstalled(error.message) from None
+            if error.kind == OpconformError.__name__:
+                raise OpconformError(error.message) from None
+            raise LibraryLost(f"{error}\n{error.tail}" if error.tail else str(error)) from None
+
+    def _batches(self) -> Iterator[Sequence[str]]:
+        yield [_LISTING]
+        while self.listing is None:
+            yield []
+        yield list(self._keys)
+
+    def _take(self, answer: Found) -> None:
+        key = answer.key if isinstance(answer, Loss) else answer[0]
+        if key != _LISTING:
+            told = _words(answer) if isinstance(answer, Loss) else _told_from(json.loads(answer[1]))
+            self.told[self._keys[key]] = told
+        elif isinstance(answer, Loss):
+            raise LibraryLost(f"asked for its operators, {_words(answer)}")
+        else:
+            self._take_listing(json.loads(answer[1]))
+
+    def _take_listing(self, said: Mapping[str, Any]) -> None:
+        versions = {name: tuple(of_name) for name, of_name in said["versions"].items()}
+        about = (said["library"], said["version"], said["group"])
+        self.listing = Listing(*about, versions, frozenset(said["later"]), said["newest"])
+        self._keys = {f"{name}-{version}": (name, version) for name in versions for version in versions[name]}
+        self.exact, self.untold = said["exact"], tuple(said["untold"])
 
 
 class _Asking:
     """What the process of a library does: answers questions by their keys, as JSON."""
 
-    def __init__(self, target: str, questions: Mapping[str, Question]) -> None:
+    def __init__(self, target: str, signatures: Mapping[str, Signature]) -> None:
         self._operations: Operations = make("the library", target)
-        self._questions = questions
+        self._signatures = signatures
 
     def run(self, keys: Sequence[str], begin: Begin, /) -> Iterator[bytes]:
         """Yield the answers."""
         for index, key in enumerate(keys):
             begin(index, "run")
-            answer = self._listing() if key == _LISTING else _told_json(self._operations.told(self._questions[key]))
-            yield json.dumps(answer).encode()
+            yield json.dumps(self._listing() if key == _LISTING else self._told(key)).encode()
+
+    def _told(self, key: str) -> dict[str, Any]:
+        name, _, text = key.rpartition("-")
+        version = int(text) if text.isdecimal() else text
+        return _told_json(self._operations.told(Question(name, version, self._signatures.get(key))))
 
     def _listing(self) -> dict[str, Any]:
         listing, operations = self._operations.listing(), self._operations

@@ -1,0 +1,131 @@
+"""`opconform audit` of OpenVINO and oneDNN: what it prints, its JSON, and its exit codes."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from opconform.cli import main
+from opconform.runners.library_reading import OPERATIONS
+from opconform.runners.onednn_library import is_installed
+from opconform.specs.loader import default_root
+
+FAKES = "fakes.library_operations"
+needs_openvino = pytest.mark.skipif(not importlib.util.find_spec("openvino"), reason="openvino is not installed")
+needs_onednn = pytest.mark.skipif(not is_installed(), reason="oneDNN is not installed")
+
+
+def call(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch):
+    """Return a function that puts a fake in place of a standard's library."""
+    return lambda standard, name: monkeypatch.setitem(OPERATIONS, standard, f"{FAKES}:{name}")
+
+
+def specs_with(folder: Path, standard: str, old: str, new: str) -> Path:
+    """Return a folder with one standard's ReduceMean, changed."""
+    (folder / standard).mkdir()
+    text = (default_root() / standard / "ReduceMean.yaml").read_text()
+    assert old in text
+    (folder / standard / "ReduceMean.yaml").write_text(text.replace(old, new, 1))
+    return folder
+
+
+@needs_openvino
+def test_openvino_bears_out_its_specs_and_says_what_it_does_not_tell() -> None:
+    done = call("audit", "openvino")
+    assert done.exit_code == 0, done.output
+    assert "openvino: no differences from OpenVINO 20" in done.output
+    assert "not told by OpenVINO 20" in done.output
+    assert "takes T = float4e2m1" in done.output  # more than numeric types, which proves nothing
+    assert "no case:" not in done.output
+    read = json.loads(call("audit", "openvino", "--json").output)
+    assert read["standard"] == "openvino"
+    assert (read["operator_versions"]["covered"], read["differences"]) == (1, [])
+    assert read["operator_versions"]["total"] > 200
+    assert read["type_triples"]["total"] > read["operator_versions"]["total"]
+    assert 0 < len(read["uncounted"]) < 80
+    assert read["clauses"]["covered"] == read["clauses"]["total"] > 10
+
+
+@needs_onednn
+def test_what_onednn_refuses_of_its_page_is_disputed_and_no_failure() -> None:
+    done = call("audit", "onednn")
+    assert done.exit_code == 0, done.output
+    assert "onednn: no differences from oneDNN 3." in done.output
+    read = json.loads(call("audit", "onednn", "--json").output)
+    (disputed,) = read["disputed"]
+    assert disputed["message"].startswith("input 2: here axes: optional int32, oneDNN 3.")
+    lines = (default_root() / "onednn" / "ReduceMean.yaml").read_text().splitlines()
+    assert lines[disputed["line"] - 1][disputed["column"] - 1 :].startswith("axes: optional int32")
+    assert read["attributes"]["covered"] == 2
+    assert read["type_triples"]["covered"] == 3
+    assert read["operator_versions"]["total"] >= 83
+
+
+@needs_onednn
+def test_without_the_dispute_the_same_difference_fails(tmp_path: Path, library) -> None:
+    library("onednn", "ReduceMeanOfOneDnn")
+    done = call("audit", "onednn", "--specs", specs_with(tmp_path, "onednn", "    disputes: inputs.axes\n", ""))
+    assert done.exit_code == 1
+    assert f"{tmp_path}/onednn/ReduceMean.yaml:8:22: input 2: here axes: optional int32, oneDNN" in done.output
+
+
+@needs_openvino
+def test_a_spec_that_openvino_contradicts_exits_1_and_names_the_line(tmp_path: Path, library) -> None:
+    library("openvino", "ReduceMeanOfOpenVino")
+    root = specs_with(tmp_path, "openvino", "keep_dims: boolean = false", "keep_dims: boolean = true")
+    done = call("audit", "openvino", "--specs", root)
+    assert done.exit_code == 1
+    assert f"{root}/openvino/ReduceMean.yaml:7:18: attribute keep_dims: here boolean = true, OpenVINO" in done.output
+    read = json.loads(call("audit", "openvino", "--specs", root, "--json").output)
+    assert [d["line"] for d in read["differences"]] == [7]
+
+
+def test_an_operator_that_the_library_dies_of_exits_3_and_says_so(library) -> None:
+    library("openvino", "Faulty")
+    done = call("audit", "openvino")
+    assert done.exit_code == 3
+    assert "not asked: openvino/ReduceMean-1: Faulty 1.0 could not be asked: its process ended (signal" in done.output
+    assert "coverage" in done.output  # the others were asked
+
+
+def test_a_library_that_dies_before_it_says_anything_exits_3(library) -> None:
+    library("openvino", "DiesAtOnce")
+    done = call("audit", "openvino")
+    assert done.exit_code == 3
+    assert "opconform: the library of openvino was lost" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("Absent", "it needs a library: pip install it"), ("Unusable", "the library is broken; install it again")],
+)
+def test_a_library_that_is_not_there_or_not_usable_exits_2_and_says_what_to_do(name: str, words: str, library) -> None:
+    library("onednn", name)
+    done = call("audit", "onednn")
+    assert done.exit_code == 2
+    assert words in done.output
+
+
+def test_onnx_needs_no_library(library) -> None:
+    library("openvino", "Absent")
+    done = call("audit", "--json")
+    assert done.exit_code == 0
+    assert json.loads(done.output).keys() == {
+        *("standard", "operator_versions", "type_triples", "attributes", "clauses"),
+        *("domains", "differences", "unchecked", "gaps", "onnx"),
+    }
+
+
+def test_a_scaffold_of_another_standard_says_what_to_do() -> None:
+    done = call("scaffold", "onednn/Add")
+    assert done.exit_code == 2
+    assert "write the file by the page, and `opconform audit onednn` checks it" in done.output
