@@ -210,13 +210,16 @@ def show(case_id: str, script: bool, arithmetic: Path | None, as_certificate: bo
         click.echo(reproduction(case) if script else case_text(source, case))
 
 
-@main.command(cls=_Examples, examples="opconform audit onnx\nopconform audit --json")
+@main.command(cls=_Examples, examples="opconform audit onnx\nopconform audit --json\nopconform audit openvino")
 @click.argument("standard", metavar="[STANDARD]", default="onnx")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @_SPECS
 @_clear_errors
 def audit(standard: str, as_json: bool, specs: Path | None) -> int:
-    """Hold the spec files against the standard's own schemas; a difference exits 1. Then coverage."""
+    """Hold the spec files against the standard's own schemas or library; a difference exits 1. Then coverage.
+
+    STANDARD is onnx (the default), openvino or onednn; the last two ask a library, which has to be installed.
+    """
     from .reports.auditing import audited  # noqa: PLC0415
 
     lines, code = audited(standard, specs, as_json=as_json)
