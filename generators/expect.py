@@ -251,8 +251,8 @@ class _Branch:
         zeros = np.zeros(floats.shape)
         if numbers.name == "float64":
             double = formats()["float64"]
-            carrier = Arithmetic(double, double, self.arithmetic.output)
-            carried: Bounded = _formula(self.reading)([x.under(carrier) for x in inputs])
+            itself = Arithmetic(double, double, self.arithmetic.output, summation="as-written")
+            carried: Bounded = _formula(self.reading)([x.under(itself) for x in inputs])
             return Residue(zeros, carried.error)
         finite = np.isfinite(floats)
         with self.arithmetic.context():

@@ -102,8 +102,8 @@ class Arithmetic:
     """How an implementation computes: the format inside sums, that of every primitive's result, and of the output.
 
     `flush`: intermediate results below the normal range may become zero. `summation` is how a mean comes about: from a
-    sum, or updated addend by addend. `charges`, if given, collects what each primitive charged; `exact_means` where
-    sums were exact of which a mean was taken.
+    sum, divided before adding up or after; updated addend by addend; or as the formula is written. `charges`, if given,
+    collects what each primitive charged; `exact_means` where sums were exact of which a mean was taken.
     """
 
     accumulator: FloatFormat
@@ -111,7 +111,7 @@ class Arithmetic:
     output: FloatFormat
     numbers: Numbers = field(default_factory=Float64)
     flush: bool = False
-    summation: Literal["sums", "running-means"] = "sums"
+    summation: Literal["sums", "running-means", "as-written"] = "sums"
     charges: list[Charge] | None = None
     exact_means: list[Array] | None = None
 
@@ -318,7 +318,7 @@ class Bounded:
         storage, power = self.arithmetic.storage, divisor & (divisor - 1) == 0
         with np.errstate(all="ignore"):
             quotient = Bounded(self.arithmetic, self.value / divisor, self.error / divisor, self.flags)
-        if self.addends is None:
+        if self.addends is None or self.arithmetic.summation == "as-written":
             exact = power & (self.error == 0) & quotient.held_by(storage)
             rule = f"divide by {divisor}: {1 if power else 2}·u·|y|"
             return quotient.rounded(rule, np.where(exact, 0.0, 1.0 if power else 2.0), may_overflow=False)
