@@ -319,13 +319,24 @@ class Bounded:
         with np.errstate(all="ignore"):
             quotient = Bounded(self.arithmetic, self.value / divisor, self.error / divisor, self.flags)
         if self.addends is None or self.arithmetic.summation == "as-written":
-            exact = power & (self.error == 0) & quotient.held_by(storage)
+            whole = quotient.held_by(storage) if power else self._divides(divisor)
+            exact = (self.error == 0) & whole
             rule = f"divide by {divisor}: {1 if power else 2}·u·|y|"
             return quotient.rounded(rule, np.where(exact, 0.0, 1.0 if power else 2.0), may_overflow=False)
         shares = "u·Σ|x|/n where inexact" if power else "2·u·Σ|x|/n, and (n-1)·u·Σ|x|/n for a sum that was exact"
         charge = self._division_of_addends(self.addends, divisor, quotient.held_by(storage))
         mean = quotient.charged(f"divide by n={divisor}, before or after adding up: {shares}", charge)
         return mean._by_running_means(self, self.addends) if divisor == self.addends.terms else mean
+
+    def _divides(self, divisor: int) -> Array:
+        """Return where the float64 quotient surely is the exact one, of interest where the carrier's errors are."""
+        if self.arithmetic.summation != "as-written":  # a rounded reciprocal does not give it
+            return np.zeros(self.value.shape, bool)
+        quotient = self.floats() / divisor
+        few = FloatFormat(
+            max(1, 53 - divisor.bit_length()), -1022, 1023
+        )  # bits, so that the product has no more than 53
+        return np.asarray(holds(few, quotient) & (quotient * divisor == self.floats()))
 
     def _by_running_means(self, total: Bounded, addends: Addends) -> Bounded:
         """Widen this mean's error to that of a running mean, where the arithmetic says so."""
