@@ -39,7 +39,7 @@ from .description import BackendDescription, RunDescription
 from .failures import Failures
 from .figures import Tally
 from .folder import CERTIFICATES, OUTPUTS, ResultsFolder
-from .grades import ATTACHMENT, attached_accuracy
+from .grades import ACCURACY, ATTACHMENT, attached_accuracy
 from .junit import check_target, write_junit
 from .progress import RunProgress
 from .terminal import Summary, print_summary
@@ -217,6 +217,8 @@ def _keep(judged: Judged, tables: _Tables, folder: ResultsFolder) -> None:
         told = {"case": result.case, "backend": result.backend, "case_digest": result.case_digest}
         outputs = attached["outputs"]
         folder.add_beside(OUTPUTS, {**told, **(outputs if "failed" in outputs else {"outputs": outputs})})
+    if ATTACHMENT in attached:
+        folder.add_beside(ACCURACY, {"case": result.case, "backend": result.backend, **attached[ATTACHMENT]})
     if "certificate" in attached and result.case not in tables.certified:
         tables.certified.add(result.case)
         folder.add_beside(CERTIFICATES, {"case": result.case, **attached["certificate"]})
