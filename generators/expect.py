@@ -13,6 +13,7 @@ import numpy as np
 from ..cases.declared import DeclaredType
 from ..cases.elements import Array, ElementType
 from ..cases.expectation import EXCEPTIONAL, Bounds, Expectation, Flag, Labels, Option, Residue, Spread
+from ..cases.lanes import LanedExpectation, LanedOption
 from .arithmetic import spread
 from .arithmetic.bounded import Arithmetic, Bounded
 from .arithmetic.integral import OVERFLOWS, IntegerArithmetic
@@ -60,23 +61,21 @@ class Rules:
     declared: DeclaredType | None = None
 
 
-@dataclass(frozen=True)
-class _Laned:
-    """An option for all lanes at once, and in which of them it applies."""
-
-    option: Option
-    applies: Array
-
-
 def expectations(readings: Sequence[Reading], arrays: Sequence[Array], rules: Rules) -> list[Expectation]:
-    """Return the expectation of each lane.
+    """Return the expectation of each lane; see `laned_expectation`."""
+    found = laned_expectation(readings, arrays, rules)
+    return [found.of(lane) for lane in range(found.lanes)]
+
+
+def laned_expectation(readings: Sequence[Reading], arrays: Sequence[Array], rules: Rules) -> LanedExpectation:
+    """Return the expectations of all lanes, side by side.
 
     `arrays` are the data inputs with a leading lane axis. Raises KeyError if an integer reference needs a silence that
     the spec does not declare.
     """
     lanes = arrays[0].shape[0] if arrays else 1
-    laned = [option for reading in readings for option in _options(reading, arrays, rules, lanes)]
-    return _by_lane(laned, lanes, rules.type.name)
+    options = tuple(option for reading in readings for option in _options(reading, arrays, rules, lanes))
+    return LanedExpectation(options, (rules.type.name,), lanes)
 
 
 @dataclass(frozen=True)
@@ -93,23 +92,23 @@ def explained(readings: Sequence[Reading], arrays: Sequence[Array], rules: Rules
 
     `arrays` are the data inputs with a leading lane axis of extent 1. Raises KeyError as `expectations` does.
     """
-    found = []
-    for reading in readings:
-        for laned in _options(reading, arrays, rules, 1):
-            if laned.applies[0]:
-                outputs = _slices(laned.option, 1)[0]
-                found.append(Explained(replace(laned.option, outputs=outputs), reading, laned.option.labels))
-    return found
+    told = [(laned, reading) for reading in readings for laned in _options(reading, arrays, rules, 1)]
+    applying = [(laned, reading) for laned, reading in told if laned.applies[0]]
+    options = LanedExpectation(tuple(laned for laned, _ in applying), (rules.type.name,), 1).of(0).options
+    return [
+        Explained(replace(option, labels=laned.option.labels), reading, laned.option.labels)
+        for option, (laned, reading) in zip(options, applying, strict=True)
+    ]
 
 
-def _options(reading: Reading, arrays: Sequence[Array], rules: Rules, lanes: int) -> Iterator[_Laned]:
+def _options(reading: Reading, arrays: Sequence[Array], rules: Rules, lanes: int) -> Iterator[LanedOption]:
     everywhere = np.ones(lanes, bool)
     if reading.kind in ("rejected", "anything"):
-        yield _Laned(Option(reading.labels, kind=reading.kind), everywhere)
+        yield LanedOption(Option(reading.labels, kind=reading.kind), everywhere)
     elif reading.kind == "any":
         free = np.full((lanes, *reading.shape), _FREE, np.uint8)
         zeros = np.zeros(free.shape, np.float64 if rules.type.format else rules.type.dtype)
-        yield _Laned(Option(reading.labels, (Bounds(rules.type.name, zeros, zeros, zeros, free),)), everywhere)
+        yield LanedOption(Option(reading.labels, (Bounds(rules.type.name, zeros, zeros, zeros, free),)), everywhere)
     elif rules.type.is_integer:
         yield from _integer_options(reading, arrays, rules)
     elif rules.type.kind == "bool":
@@ -118,7 +117,7 @@ def _options(reading: Reading, arrays: Sequence[Array], rules: Rules, lanes: int
         yield from _float_options(reading, arrays, rules)
 
 
-def _integer_options(reading: Reading, arrays: Sequence[Array], rules: Rules) -> Iterator[_Laned]:
+def _integer_options(reading: Reading, arrays: Sequence[Array], rules: Rules) -> Iterator[LanedOption]:
     """Cross the roundings with the overflows; each silence applies in the lanes where its options differ."""
     formula = _formula(reading)
     roundings = rules.silences.get("integer-rounding", ("truncate",))
@@ -134,7 +133,7 @@ def _integer_options(reading: Reading, arrays: Sequence[Array], rules: Rules) ->
     for (overflow, rounding), value in found.items():
         applies = (rounds | (rounding == roundings[0])) & (leaves | (overflow == overflows[0]))
         labels = (*reading.labels, ("integer-overflow", overflow), ("integer-rounding", rounding))
-        yield _Laned(Option(labels, (Bounds(rules.type.name, value, value, value),)), applies)
+        yield LanedOption(Option(labels, (Bounds(rules.type.name, value, value, value),)), applies)
 
 
 def _differ(groups: Sequence[Sequence[Array]]) -> Array:
@@ -147,7 +146,7 @@ def _differ(groups: Sequence[Sequence[Array]]) -> Array:
     return differ
 
 
-def _float_options(reading: Reading, arrays: Sequence[Array], rules: Rules) -> Iterator[_Laned]:
+def _float_options(reading: Reading, arrays: Sequence[Array], rules: Rules) -> Iterator[LanedOption]:
     form = rules.type.float_format
     small = _any_lane([_subnormal(a, form.tiny) for a in arrays])
     everywhere = np.ones(arrays[0].shape[0], bool)
@@ -203,7 +202,7 @@ class _Branch:
         *,
         flush_input: bool,
         first: bool = False,
-    ) -> Iterator[_Laned]:
+    ) -> Iterator[LanedOption]:
         exact_means: list[Array] = []
         noting = replace(self.arithmetic, exact_means=exact_means)
         result, bounds = self._evaluated([x.under(noting) for x in inputs])
@@ -231,7 +230,7 @@ class _Branch:
 
     def _by_flush(
         self, summation: str, result: Bounded, bounds: Bounds, applies: Array, flush_input: bool
-    ) -> Iterator[_Laned]:
+    ) -> Iterator[LanedOption]:
         flags = self._flags(result, flush_input)
         tiny = self.rules.type.float_format.tiny
         least = np.abs(bounds.value) - result.error  # where it is below zero, zero is within the bounds anyway
@@ -267,7 +266,7 @@ class _Branch:
         plus = (result.floats() == 0) & ((result.flags & _NEGATIVE_ZERO) == 0)
         return np.asarray(result.flags | plus.astype(np.uint8) * _POSITIVE_ZERO)
 
-    def _by_overflow(self, bounds: Bounds, flags: Array, applies: Array, labels: Labels) -> Iterator[_Laned]:
+    def _by_overflow(self, bounds: Bounds, flags: Array, applies: Array, labels: Labels) -> Iterator[LanedOption]:
         """Tell a sum that stays finite from one that overflows on the way, where that is possible."""
         unknown = np.isnan(bounds.value)
         possible = _any_lane([((flags & _EXCEPTIONAL) > 0) & ~unknown]) & applies
@@ -279,7 +278,7 @@ class _Branch:
 
     def _by_zero(
         self, bounds: Bounds, flags: Array, applies: Array, labels: Labels, *, exceptional: bool
-    ) -> Iterator[_Laned]:
+    ) -> Iterator[LanedOption]:
         """Tell a mean of minus zeros that keeps the sign from one that starts from plus zero."""
         negative = (flags & _NEGATIVE_ZERO) > 0
         signs = [("kept", flags, applies)]
@@ -290,7 +289,7 @@ class _Branch:
             if where.any():
                 whole = (*self.reading.labels, *labels, ("zero-sign", sign))
                 option = Option(whole, (replace(bounds, flags=admitted),), exceptional=exceptional, level=self.level)
-                yield _Laned(option, where)
+                yield LanedOption(option, where)
 
     def _spread(self, arrays: Sequence[Array], bounds: Bounds) -> Spread | None:
         """Return the bound on the second moment where that on each element is vacuous (tier T2)."""
@@ -307,7 +306,7 @@ class _Branch:
 
 def _declared_options(
     reading: Reading, arrays: Sequence[Array], rules: Rules, declared: DeclaredType
-) -> Iterator[_Laned]:
+) -> Iterator[LanedOption]:
     arithmetic = declared_arithmetic(rules.type, declared)
     everywhere = np.ones(arrays[0].shape[0], bool)
     branch = _Branch(reading, arithmetic, rules, "declared")
@@ -369,57 +368,3 @@ def _any_lane(masks: Sequence[Array]) -> Array:
     for mask in masks:
         whole |= mask.reshape(lanes, -1).any(axis=1)
     return whole
-
-
-def _by_lane(laned: Sequence[_Laned], lanes: int, type_name: str) -> list[Expectation]:
-    """Return each lane's expectation: the options that apply there."""
-    applies = np.stack([one.applies for one in laned], axis=1)
-    sliced = [_slices(one.option, lanes) for one in laned]
-    labels: dict[bytes, list[Labels]] = {}  # by which options apply: lanes mostly agree
-    found = []
-    for lane in range(lanes):
-        here = applies[lane]
-        chosen = np.flatnonzero(here).tolist()
-        kept = labels.get(here.tobytes())
-        if kept is None:
-            kept = labels[here.tobytes()] = _open_labels([laned[i].option for i in chosen])
-        options = [_with(laned[i].option, kept[k], sliced[i][lane]) for k, i in enumerate(chosen)]
-        found.append(Expectation(tuple(options), (type_name,)))
-    return found
-
-
-def _with(option: Option, labels: Labels, outputs: tuple[Bounds, ...]) -> Option:
-    return Option(labels, outputs, option.kind, option.exceptional, option.level)
-
-
-def _open_labels(options: Sequence[Option]) -> list[Labels]:
-    """Return each option's labels; a silence with a single answer left does not apply."""
-    answers: dict[str, set[str]] = {}
-    for option in options:
-        for silence, answer in option.labels:
-            answers.setdefault(silence, set()).add(answer)
-    return [tuple(label for label in option.labels if len(answers[label[0]]) > 1) for option in options]
-
-
-def _slices(option: Option, lanes: int) -> list[tuple[Bounds, ...]]:
-    """Return an option's bounds lane by lane."""
-    each = [_lane_bounds(bounds, lanes) for bounds in option.outputs]
-    return list(zip(*each, strict=True)) if each else [()] * lanes
-
-
-def _lane_bounds(bounds: Bounds, lanes: int) -> list[Bounds]:
-    flags = bounds.flags
-    flagged = np.zeros(lanes, bool) if flags is None else np.asarray(flags.reshape(lanes, -1).any(axis=1))
-    spread_, residue = bounds.spread, bounds.residue
-    return [
-        Bounds(
-            bounds.type,
-            bounds.value[lane, ...],
-            bounds.lower[lane, ...],
-            bounds.upper[lane, ...],
-            flags[lane, ...] if flags is not None and flagged[lane] else None,
-            None if spread_ is None else Spread(spread_.sigma[lane, ...], spread_.limit),
-            None if residue is None else Residue(residue.rest[lane, ...], residue.doubt[lane, ...]),
-        )
-        for lane in range(lanes)
-    ]

@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from ..cases.declared import Declaration
 from ..cases.elements import Array, element_type
 from ..cases.errors import CaseIdError, OpconformError
-from ..cases.expectation import Expectation
 from ..cases.ids import CaseId, parse_id
+from ..cases.lanes import CaseGroup, LanedExpectation
 from ..cases.model import Case, count
 from ..specs.loader import Library
 from ..specs.model import Clause, Condition, Edge, Value, Word
-from .expect import Reading, Rules, expectations
+from .expect import Reading, Rules, laned_expectation
 from .fills import UNDRAWN, Blank, fill
 from .plan import edge_cases
 from .strategy.families import Build
@@ -78,11 +80,16 @@ class GeneratedCases:
 
     def cases(self, texts: Sequence[str]) -> Iterator[Case]:
         """Yield the cases with these ids, in this order; neighbours that differ in their draw alone cost little."""
+        for group in self.groups(texts):
+            yield from (group.case(lane) for lane in range(len(group)))
+
+    def groups(self, texts: Sequence[str]) -> Iterator[CaseGroup]:
+        """Yield the cases with these ids, in this order, those that differ in their draw alone side by side."""
         for text, members in itertools.groupby(texts, key=_without_draw):
             prepared = self._recent(text)
             together = max(1, _LANE_ELEMENTS // max(1, sum(count(t.shape) for t in prepared.build.tensors)))
             for lanes in _chunks(_drawn(prepared, text, list(members)), together):
-                yield from self._built(prepared, lanes)
+                yield self._group(prepared, lanes)
 
     def readings(self, case: Case) -> tuple[tuple[Reading, ...], tuple[Array, ...]]:
         """Return a case's admissible readings, and the data tensors that their formulas take."""
@@ -137,19 +144,20 @@ class GeneratedCases:
             )
         return _Prepared(row, build, clauses_of(row), None if mended is None else str(mended.id))
 
-    def _built(self, prepared: _Prepared, texts: Sequence[str]) -> Iterator[Case]:
+    def _group(self, prepared: _Prepared, texts: Sequence[str]) -> CaseGroup:
         row, build = prepared.row, prepared.build
         tensors = filled_tensors(row.id.fill, build, texts)
+        inputs = tuple(
+            tensors[f] if isinstance(f, int) else np.broadcast_to(f, (len(texts), *f.shape)) for f in build.feeds
+        )
         expected = self._expected(row, build, tensors, len(texts))
-        for lane, text in enumerate(texts):
-            inputs = tuple(tensors[f][lane, ...] if isinstance(f, int) else f for f in build.feeds)
-            yield Case(text, build.program, inputs, expected[lane], prepared.clauses, prepared.mended)
+        return CaseGroup(texts, build.program, inputs, expected, prepared.clauses, prepared.mended)
 
-    def _expected(self, row: Row, build: Build, tensors: Sequence[Array], lanes: int) -> list[Expectation]:
-        types = tuple(output.type for output in build.program.outputs)
+    def _expected(self, row: Row, build: Build, tensors: Sequence[Array], lanes: int) -> LanedExpectation:
         if is_invalid(row):
-            return [Expectation((), types)] * lanes
-        return expectations(build.readings, tensors, self._rules(row, build))
+            return LanedExpectation((), tuple(output.type for output in build.program.outputs), lanes)
+        found = laned_expectation(build.readings, tensors, self._rules(row, build))
+        return found if found.lanes == lanes else LanedExpectation(found.options, found.types, lanes)
 
     def _rules(self, row: Row, build: Build) -> Rules:
         element = build.program.outputs[0].type
