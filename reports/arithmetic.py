@@ -111,7 +111,8 @@ def _behaves_like(fingerprints: Fingerprints, backend: str) -> Iterable[Text]:
         told = form.replace("like {}", "{}").format(DIFFERS) if one.told == DIFFERS else form.format(one.told)
         yield Text(f"  {told}: {', '.join(map(printable, one.types))}{_where(one, alike)}")
         yield from (Text(f"    shown by {printable(case)}", "dim") for case in one.cases)
-    yield from _silences([one for one in alike if one.subject not in _SUBJECTS])
+    # what a probe infers of the accumulator says more than which options single cases admit
+    yield from _silences([one for one in alike if one.subject not in _SUBJECTS and one.subject != "accumulator"])
 
 
 def _where(one: Alike, alike: Sequence[Alike]) -> str:

@@ -117,6 +117,10 @@ def test_the_commands_and_snippets_of_the_page_on_judging_print_what_it_shows(fo
     assert follow(JUDGING, folder, in_process) == 7
 
 
+def test_the_commands_of_the_page_on_accuracy_print_what_it_shows(folder) -> None:
+    assert follow((ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8"), folder, in_process) == 2
+
+
 def test_a_required_option_fails_the_run(folder) -> None:
     for step in steps(JUDGING):
         if not isinstance(step, Shown):

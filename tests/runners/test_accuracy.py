@@ -361,6 +361,18 @@ def test_an_accuracy_survives_json() -> None:
         assert (read.grade, read.at, read.share, read.graded) == (found.grade, found.at, found.share, found.graded)
 
 
+def test_a_tie_among_means_of_six_is_known_to_be_one() -> None:
+    case = GeneratedCases().case("onnx/ReduceMean-13/float16/3x2x2/axes=0,2/overflow")
+    (data,) = case.inputs
+    exact = [sum(map(Fraction, data[:, i].astype(np.float64).reshape(-1).tolist()), Fraction(0)) / 6 for i in (0, 1)]
+    form = element_type("float16").float_format
+    assert exact[1] * 2 == sum(neighbours(form, exact[1]))
+    right = np.array([float(nearest(form, value)) for value in exact], np.float16).reshape(1, 2, 1)
+    found = accuracy_of(case.expectation, [right])
+    assert found is not None
+    assert (found.grade, found.ulp) == (Grade.ROUNDED, 0.5)
+
+
 @pytest.mark.parametrize("type_", FLOATS)
 def test_the_nearest_number_to_a_generated_mean_is_correctly_rounded(type_: str) -> None:
     """The suite's own exact values are known well enough to say so."""
