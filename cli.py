@@ -137,6 +137,20 @@ def main() -> None:
     show_default=True,
     help="Which answers stay in the results folder, with their cases' certificates; digest: sha256 alone, of all.",
 )
+@click.option(
+    "--executor",
+    metavar="WHERE",
+    default="local",
+    show_default=True,
+    help="Where cases run: local, dask (a cluster on this machine), or dask:tcp://host:8786.",
+)
+@click.option(
+    "--resource",
+    "resources",
+    metavar="NAME=NUMBER",
+    multiple=True,
+    help="What a worker of the cluster must have for a task, as in npu=1. Repeatable.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No live progress.")
 @_clear_errors
 def run(**options: Any) -> int:

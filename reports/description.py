@@ -33,7 +33,7 @@ class RunDescription:
 
     `command` is the command line as it was typed. `suite_digest` covers the spec files. `selection` has the globs.
     `strength` None is every combination. `waivers_digest` is the sha256 of the file of waivers. `keep_outputs` says
-    of which answers `outputs.jsonl` has what.
+    of which answers `outputs.jsonl` has what, `executor` where the cases ran.
     """
 
     command: Sequence[str]
@@ -51,6 +51,7 @@ class RunDescription:
     waivers_digest: str | None = None
     suspensions: Suspensions = field(default_factory=Suspensions)
     keep_outputs: Keep = "failures"
+    executor: Mapping[str, object] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON, with the facts of this machine."""
@@ -70,6 +71,7 @@ class RunDescription:
             "waivers": self.waivers_digest and {"digest": self.waivers_digest},
             "errata": {"digest": errata.digest, "ids": [e.id for e in errata.entries]},
             "keep_outputs": self.keep_outputs,
+            "executor": dict(self.executor),
             "disputed": {clause: upstream or None for clause, upstream in self.suspensions.disputed.items()},
             "machine": machine(),
         }

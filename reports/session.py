@@ -23,12 +23,13 @@ from ..runners.accuracy import attach_accuracy
 from ..runners.declaration import load_declaration
 from ..runners.demands import Demands
 from ..runners.execute import Assignment, Attach
+from ..runners.executors import Executor, opened_executor
 from ..runners.kept import Keep, KeepOutputs
 from ..runners.pool import Limits
 from ..runners.profile import load_profile
 from ..runners.registry import BackendSpec, backend_spec
 from ..runners.requirements import requirements
-from ..runners.running import About, Judged, batched, run_cases, standards_of
+from ..runners.running import About, Judged, batched, standards_of
 from ..runners.waivers import WaiverRun, Waivers, load_waivers
 from ..specs.errata import Suspensions, disputed_clauses, load_errata
 from ..specs.loader import Library
@@ -67,6 +68,8 @@ class RunOptions:
     junit: Path | None = None
     keep_outputs: Keep = "failures"
     quiet: bool = False
+    executor: str = "local"
+    resources: Sequence[str] = ()
 
     @property
     def limits(self) -> Limits:
@@ -88,6 +91,7 @@ class _Session:
     """What the options name, read and checked: nothing has been run or written yet."""
 
     options: RunOptions
+    executor: Executor
     backends: tuple[BackendSpec, ...]
     source: GeneratedCases
     demands: Demands
@@ -118,8 +122,12 @@ class _Tables:
 
 def run_session(options: RunOptions, command: Sequence[str], console: Console | None = None) -> int:
     """Run, report and return the exit code. Raises OpconformError before anything is touched if an option is wrong."""
-    console = console or Console()
-    session = _opened(options)
+    with opened_executor(options.executor, options.resources, jobs=options.jobs or _cores()) as executor:
+        return _run_opened(_opened(options, executor), command, console or Console())
+
+
+def _run_opened(session: _Session, command: Sequence[str], console: Console) -> int:
+    options = session.options
     if options.junit is not None:
         check_target(options.junit)
     out = options.out or Path("opconform-results") / session.started.strftime("%Y-%m-%dT%H-%M-%S")
@@ -160,7 +168,7 @@ def run_session(options: RunOptions, command: Sequence[str], console: Console | 
     return code
 
 
-def _opened(options: RunOptions) -> _Session:
+def _opened(options: RunOptions, executor: Executor) -> _Session:
     backends = tuple(backend_spec(name) for name in dict.fromkeys(options.backends))
     declaration = load_declaration(options.arithmetic) if options.arithmetic else Declaration()
     source = GeneratedCases(options.specs, declaration)
@@ -172,14 +180,16 @@ def _opened(options: RunOptions) -> _Session:
     versions = [str(version.operator) for spec in specs for version in spec.versions.values()]
     waivers = load_waivers(options.waivers, versions) if options.waivers else Waivers()
     suspensions = Suspensions(load_errata(options.errata), disputed_clauses(specs))
-    plans = _plans(options, backends, source)
+    plans = _plans(options, executor, backends, source)
     started = dt.datetime.now(tz=dt.UTC)
-    return _Session(options, backends, source, demands, suspensions, waivers, plans, started)
+    return _Session(options, executor, backends, source, demands, suspensions, waivers, plans, started)
 
 
-def _plans(options: RunOptions, backends: Sequence[BackendSpec], source: GeneratedCases) -> dict[str, Plan]:
+def _plans(
+    options: RunOptions, executor: Executor, backends: Sequence[BackendSpec], source: GeneratedCases
+) -> dict[str, Plan]:
     """Return what each backend is put to: the selected cases of its standards. OpconformError where there is none."""
-    implemented = {b.name: standards_of(Assignment(b, source), options.limits) for b in backends}
+    implemented = {b.name: standards_of(Assignment(b, source), options.limits, executor.run_cases) for b in backends}
     counts = Counter(text.partition("/")[0] for text in selected(source, options.selection))
     globs = ", ".join(options.selection.globs) or "the suite"
     plans = {}
@@ -229,7 +239,8 @@ def _results(session: _Session, backend: BackendSpec, tables: _Tables) -> Iterat
     plan = session.plans[backend.name]
     ids = selected(session.source, plan.selection)
     jobs = session.options.jobs or _cores()
-    for found in run_cases(assignment, batched(ids), jobs=min(jobs, plan.total), limits=session.options.limits):
+    run_cases, limits = session.executor.run_cases, session.options.limits
+    for found in run_cases(assignment, batched(ids), jobs=min(jobs, plan.total), limits=limits):
         if isinstance(found, About):
             tables.abouts[backend.name] = found
         else:
@@ -272,6 +283,7 @@ def _description(session: _Session, tables: _Tables, command: Sequence[str]) -> 
         session.waivers.digest,
         session.suspensions,
         options.keep_outputs,
+        session.executor.description(),
     ).to_dict()
 
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from ..cases.results import Outcome, Result, result_from_json
 from ..cases.source import CaseSource
@@ -53,24 +53,39 @@ def run_cases(
             else:
                 yield Judged(lost(answer, assignment.backend, assignment.source))
         elif answer[0] == ABOUT:
-            told = json.loads(answer[1])
-            yield About(told["version"], tuple(told["standards"]), told["facts"])
+            yield about_of(answer[1])
         else:
-            yield _judged(answer[1])
+            yield judged_of(answer[1])
 
 
-def standards_of(assignment: Assignment, limits: Limits) -> tuple[str, ...]:
+class RunCases(Protocol):
+    """`run_cases`, here or elsewhere."""
+
+    def __call__(
+        self, assignment: Assignment, batches: Iterable[Sequence[str]], /, *, jobs: int, limits: Limits
+    ) -> Generator[About | Judged]:
+        """Yield what the backend says of itself, and one result for each case id."""
+
+
+def standards_of(assignment: Assignment, limits: Limits, run: RunCases = run_cases) -> tuple[str, ...]:
     """Return the standards that a backend implements; it is opened for that where its name alone does not tell.
 
     Empty where it dies before it tells. Raises WorkerStartError.
     """
     if assignment.backend.standards:
         return assignment.backend.standards
-    found = next(run_cases(assignment, [], jobs=1, limits=limits), None)
+    found = next(run(assignment, [], jobs=1, limits=limits), None)
     return found.standards if isinstance(found, About) else ()
 
 
-def _judged(record: bytes) -> Judged:
+def about_of(record: bytes) -> About:
+    """Return what a worker's record says of its backend."""
+    told = json.loads(record)
+    return About(told["version"], tuple(told["standards"]), told["facts"])
+
+
+def judged_of(record: bytes) -> Judged:
+    """Return what a worker's record says of a case."""
     line, _, attached = record.partition(b"\t")  # JSON has no raw TAB in it
     result = result_from_json(line)
     return Judged(result, json.loads(attached)) if attached else Judged(result)
