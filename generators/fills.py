@@ -191,7 +191,7 @@ def underflow(blank: Blank, _draw: Draw) -> Array:
 
 def subnormal_among(blank: Blank, _draw: Draw) -> Array:
     """Return normal numbers in turn with subnormal ones: a normal mean, and another one where inputs are flushed."""
-    return np.where(np.arange(blank.size) % 2 == 0, 4.0, 0.5) * blank.type.float_format.tiny
+    return np.asarray(np.where(np.arange(blank.size) % 2 == 0, 4.0, 0.5) * blank.type.float_format.tiny)
 
 
 def _shifted(blank: Blank, pattern: Sequence[float]) -> Array:

@@ -179,7 +179,7 @@ class _Admissible:
 
     @property
     def widest(self) -> Sequence[Bounds]:
-        return next(reversed(self.strict.values()))  # type: ignore[call-overload,no-any-return]  # a dict's are ordered
+        return next(reversed(self.strict.values()))  # type: ignore[call-overload]  # a dict's are ordered
 
     def graded(self, output: Array) -> Array:
         """Return which elements have a grade; one that is infinite and must not be is graded, and outside."""
