@@ -198,7 +198,7 @@ def _shifted(blank: Blank, pattern: Sequence[float]) -> Array:
     """Return rows of as many elements as are added up: the pattern, then zeros, each row shifted on by one."""
     width = max(blank.terms, len(pattern))
     row, column = np.divmod(np.arange(blank.size), width)
-    return np.array([*pattern, *[0.0] * (width - len(pattern))])[(column - row) % width]
+    return np.asarray(np.array([*pattern, *[0.0] * (width - len(pattern))])[(column - row) % width])
 
 
 RECIPES: Mapping[str, Recipe] = MappingProxyType(
