@@ -29,6 +29,9 @@ _DRAWS = click.option(
 _SEED = click.option(
     "--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Varies all drawn inputs."
 )
+_SUITE = click.option(
+    "--suite", metavar="NAME", help="A list of cases by name in place of the plan, as in smoke. --select narrows it."
+)
 _SPECS = click.option(
     "--specs",
     metavar="DIR",
@@ -109,6 +112,7 @@ def main() -> None:
 @_STRENGTH
 @_DRAWS
 @_SEED
+@_SUITE
 @_SPECS
 @click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
 @click.option(
@@ -170,7 +174,8 @@ def _selection(options: dict[str, Any]) -> Any:
     from .generators.plan import Selection, strength_of  # noqa: PLC0415
 
     strength = strength_of(options.pop("strength"))
-    return Selection(tuple(options.pop("globs")), strength, options.pop("draws"), options.pop("seed"))
+    drawn = options.pop("draws", 1), options.pop("seed", 0)
+    return Selection(tuple(options.pop("globs")), strength, *drawn, suite=options.pop("suite", None))
 
 
 @main.command(
@@ -183,6 +188,7 @@ def _selection(options: dict[str, Any]) -> Any:
 @_STRENGTH
 @_DRAWS
 @_SEED
+@_SUITE
 @_SPECS
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @_clear_errors
@@ -300,3 +306,34 @@ def scaffold(operator: str) -> None:
     from .specs.scaffold import scaffold as scaffolded  # noqa: PLC0415
 
     click.echo(scaffolded(operator), nl=False)
+
+
+@main.command(
+    cls=_Examples,
+    examples="opconform mutants\n"
+    "opconform mutants --select 'onnx/ReduceMean-18' --html matrix.html --json matrix.json\n"
+    "opconform run mutant:count-plus-one --select 'onnx/Mean-13'",
+)
+@_SELECT
+@_STRENGTH
+@_SUITE
+@_SPECS
+@click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
+@click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write the matrix as JSON.")
+@click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Write the matrix as one HTML page.")
+@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write it as a page of the docs.")
+@click.option(
+    "--write-smoke",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the smallest set of cases that kills all.",
+)
+@_clear_errors
+def mutants(**options: Any) -> int:
+    """Put the suite to the test: wrong implementations that it must expose, right ones that it must not blame.
+
+    Exits 1 if a wrong one survives or a right one is blamed.
+    """
+    from .reports.mutation import MutationOptions, run_mutants  # noqa: PLC0415
+
+    return run_mutants(MutationOptions(_selection(options), **options))

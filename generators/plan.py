@@ -24,7 +24,7 @@ class Selection:
 
     `globs` are matched, as fnmatchcase does, against case ids and operator versions; none selects all. `strength` of
     the covering array, None for every combination. `draws` of each drawn fill; `seed` varies all of them. `standards`
-    are those that a backend implements; none: all.
+    are those that a backend implements; none: all. `suite` is a list of cases by its name, in place of the plan.
     """
 
     globs: tuple[str, ...] = ()
@@ -32,6 +32,7 @@ class Selection:
     draws: int = 1
     seed: int = 0
     standards: tuple[str, ...] = ()
+    suite: str | None = None
 
     def admits(self, case: CaseId, text: str) -> bool:
         """Return whether a glob selects this case."""

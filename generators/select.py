@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ..cases.errors import CaseIdError
+from ..cases.errors import CaseIdError, OpconformError
 from ..cases.ids import parse_id
 from .plan import Selection, planned
 from .source import GeneratedCases
+from .suite import suite_cases
 
 
 def selected(source: GeneratedCases, selection: Selection) -> Iterator[str]:
@@ -17,7 +18,8 @@ def selected(source: GeneratedCases, selection: Selection) -> Iterator[str]:
     result can be run again by its id alone.
     """
     named = {glob: None for glob in selection.globs if _is_id(glob)}
-    for text in planned(source.library, selection):
+    of_suite = None if selection.suite is None else suite_cases(selection.suite)
+    for text in planned(source.library, selection) if of_suite is None else _admitted(of_suite, selection):
         named.pop(text, None)
         yield text
     for text in named:
@@ -25,6 +27,16 @@ def selected(source: GeneratedCases, selection: Selection) -> Iterator[str]:
             continue
         source.case(text)
         yield text
+
+
+def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:
+    """Yield the ids of a suite that the selection admits. Raises OpconformError where it wants others drawn."""
+    if selection.draws != 1 or selection.seed:
+        raise OpconformError(f"the cases of suite {selection.suite!r} are fixed: leave --draws and --seed out")
+    for text in ids:
+        case = parse_id(text)
+        if selection.may_admit(case.operator) and selection.admits(case, text):
+            yield text
 
 
 def _is_id(glob: str) -> bool:

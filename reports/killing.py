@@ -6,11 +6,11 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..cases.elements import Array, type_of
+from ..cases.elements import type_of
 from ..cases.model import Case
 from ..cases.results import Outcome
 from ..generators.mutants.call import Call, Refused, call_of
-from ..generators.mutants.implementation import Implementation, Memory, answer, compute
+from ..generators.mutants.implementation import Implementation, Known, Memory, answer
 from ..generators.source import GeneratedCases
 from ..runners.judge import Refusal, Verdict, judge_answer, judge_refusal
 
@@ -53,25 +53,21 @@ class _Bench:
 
     def __init__(self, case: Case, call: Call) -> None:
         self._case, self._call = case, call
-        self._known: dict[tuple[object, ...], Verdict] = {}
-        try:
-            self._right: Array | None = compute(call)
-        except Refused:
-            self._right = None
+        self._answers: Known = {}
+        self._verdicts: dict[tuple[object, ...], Verdict] = {}
 
     def verdict(self, implementation: Implementation, memory: Memory) -> Verdict:
         required = implementation.required
         try:
-            out = answer(implementation, self._call, memory, self._right)
+            out = answer(implementation, self._call, memory, self._answers)
         except Exception as error:  # a refusal, or a defect that raises
             words = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
             refusal = Refusal(words, unsupported=False, reason="other")
             return judge_refusal(self._case.expectation, refusal, mended_ran=True, required=required)
-        content: object = "right" if out is self._right else (type_of(out), out.shape, out.tobytes())
-        key = (content, tuple(required.items()))
-        if key not in self._known:
-            self._known[key] = judge_answer(self._case.expectation, [out], required)
-        return self._known[key]
+        key = (type_of(out), out.shape, out.tobytes(), tuple(required.items()))
+        if key not in self._verdicts:
+            self._verdicts[key] = judge_answer(self._case.expectation, [out], required)
+        return self._verdicts[key]
 
 
 def kills(

@@ -37,12 +37,12 @@ def load(backend: str, target: str) -> Any:
     return found
 
 
-def make(backend: str, target: str) -> Any:
+def make(backend: str, target: str, *arguments: str) -> Any:
     """Return what calling the class or function that `target` names gives; OpconformError if it fails."""
     factory = load(backend, target)
     if not callable(factory):
         raise OpconformError(f"{backend}: {target} is {type(factory).__name__}, expected a class or a function")
-    return guarded(backend, f"calling {target}()", factory)
+    return guarded(backend, f"calling {target}()", lambda: factory(*arguments))
 
 
 def guarded(backend: str, doing: str, call: Callable[[], Any]) -> Any:

@@ -12,13 +12,13 @@ STANDARDS = ("onnx", "openvino", "onednn")
 _METHODS = ("version", "prepare")
 
 
-def python_runner(backend: str, target: str) -> Runner:
-    """Make the runner of class `target`, without arguments.
+def python_runner(backend: str, target: str, *arguments: str) -> Runner:
+    """Make the runner of class `target`, with the arguments of its name, mostly none.
 
     OpconformError, beginning with `backend`, if it cannot be loaded or does not fulfil the protocol; what the class
     raises as NotInstalled passes.
     """
-    runner: Runner = checked(backend, make(backend, target))
+    runner: Runner = checked(backend, make(backend, target, *arguments))
     return runner
 
 

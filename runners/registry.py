@@ -29,7 +29,7 @@ class BackendSpec:
     """A backend by name, as it travels to a worker: picklable, and nothing of the backend imported.
 
     `name` is what results carry. `target` is `module:Class`; `path` goes before `sys.path` in the worker. `standards`
-    is empty where only the opened backend tells them.
+    is empty where only the opened backend tells them. `argument` is what a plug-in is called with, if anything.
     """
 
     name: str
@@ -37,6 +37,7 @@ class BackendSpec:
     target: str
     path: tuple[str, ...] = ()
     standards: tuple[str, ...] = ()
+    argument: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,9 @@ def backend_spec(name: str) -> BackendSpec:
             return _own_spec(name, "onnx-backend", target)
         case ("cmd", ":", _):
             raise OpconformError(f"{name}: backends over the process protocol (cmd:) are not available in this version")
+        case (plug_in, ":", argument) if plug_in in plug_ins:
+            entry = plug_ins[plug_in]
+            return BackendSpec(name, "plug-in", f"{entry.module}:{entry.attr}", argument=argument)
     raise OpconformError(_unknown(name, [*_BUILT_INS, *plug_ins]))
 
 
@@ -122,7 +126,7 @@ def open_runner(backend: BackendSpec | str) -> Runner:
     spec = backend_spec(backend) if isinstance(backend, str) else backend
     sys.path[:] = [*spec.path, *(folder for folder in sys.path if folder not in spec.path)]
     if spec.scheme in {"python", "plug-in"}:
-        return python_runner(spec.name, spec.target)
+        return python_runner(spec.name, spec.target, *([] if spec.argument is None else [spec.argument]))
     if spec.scheme == "onnx-backend":
         from .onnx_backend import OnnxBackend  # noqa: PLC0415 - it imports onnx
 

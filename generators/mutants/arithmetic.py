@@ -13,7 +13,7 @@ from ...specs.model import VersionSpec
 from ..strategy.rows import data_port
 from .call import Call
 from .implementation import Implementation, finishing
-from .native import Working, flushed
+from .native import Working
 from .orders import sequential
 
 _WIDE: Mapping[str, str] = MappingProxyType({"accumulator": "wide"})
@@ -44,7 +44,7 @@ def _mutant(name: str, text: str, needs: str = "addends", **working: Any) -> Imp
 
 
 def _counts() -> Iterator[Implementation]:
-    """By how many the sum is divided."""
+    """Yield other numbers to divide by."""
     counts: dict[str, tuple[str, Callable[[int], int]]] = {
         "count-plus-one": ("divides by n+1", lambda n: n + 1),
         "count-minus-one": ("divides by n-1, or by 1 where n is 1", lambda n: max(n - 1, 1)),
@@ -59,7 +59,7 @@ def _counts() -> Iterator[Implementation]:
 
 
 def _addends() -> Iterator[Implementation]:
-    """Which elements are added up."""
+    """Yield other choices of what is added up."""
     chosen: dict[str, tuple[str, Callable[[Array], Array]]] = {
         "last-dropped": ("leaves out the last addend", lambda x: x[:-1]),
         "first-dropped": ("leaves out the first addend", lambda x: x[1:]),
@@ -84,7 +84,7 @@ def _addends() -> Iterator[Implementation]:
 
 
 def _long() -> Iterator[Implementation]:
-    """What shows in long reductions alone; a node of so many inputs is beyond this suite."""
+    """Yield what shows in long reductions alone; a node of so many inputs is beyond this suite."""
     needs = "more addends than a node has inputs"
     yield _mutant("count-in-16-bits", "counts in 16 bits", needs, count=lambda n, _extents: n & 0xFFFF)
     yield _mutant(
@@ -98,7 +98,7 @@ def _long() -> Iterator[Implementation]:
 
 
 def _other_means() -> Iterator[Implementation]:
-    """Another function than the mean."""
+    """Yield other functions than the mean."""
     yield _mutant("maximum", "takes the maximum", mean=lambda x: x.max(axis=0))
     yield _mutant("minimum", "takes the minimum", mean=lambda x: x.min(axis=0))
     yield _mutant("first-of-all", "takes the first addend", mean=lambda x: x[0])
@@ -114,7 +114,7 @@ def _middle(low: Array, high: Array) -> Array:
 
 
 def _specials() -> Iterator[Implementation]:
-    """What becomes of NaN, infinities, zeros and numbers at the ends of the range."""
+    """Yield what NaN, infinities, zeros and numbers at the ends of the range become."""
     replaced: dict[str, tuple[str, Callable[[Array], Array]]] = {
         "nan-as-zero": ("takes NaN as 0", lambda x: np.where(np.isnan(x), x.dtype.type(0), x)),
         "nan-as-infinity": ("takes NaN as an infinity", lambda x: np.where(np.isnan(x), x.dtype.type(np.inf), x)),
@@ -176,7 +176,7 @@ def _halved(x: Array) -> Array:
 
 
 def _rounded() -> Iterator[Implementation]:
-    """What is rounded too much, or where a copy is changed."""
+    """Yield what is rounded too much, and what loses subnormal numbers."""
     yield _mutant("reciprocal-of-11-bits", "divides by way of a reciprocal of 11 bits", _FLOATS, mean=_rough)
     yield Implementation(
         "flushing",
@@ -196,7 +196,7 @@ def _rough(x: Array) -> Array:
 
 
 def _narrow() -> Iterator[Implementation]:
-    """Claims to be wide that are not: found out where the accumulator is asked for."""
+    """Yield claims to be wide that are none: found out where the accumulator is asked for."""
     needs = "data of a 16-bit floating-point type"
     for name, text, working in (
         ("narrow-accumulator", "adds up 16-bit numbers in 16 bits", Working("own")),
@@ -228,9 +228,7 @@ def _truncated(call: Call, out: Array) -> Array:
 
 def _exact(call: Call) -> Array | None:
     """Return the result in float64, for a 16-bit operator."""
-    from .call import readings  # noqa: PLC0415 - used here alone
-
-    reading = readings(call)[0]
+    reading = call.readings[0]
     if reading.formula is None:
         return None
     with np.errstate(all="ignore"):
@@ -239,7 +237,7 @@ def _exact(call: Call) -> Array | None:
 
 
 def _whole() -> Iterator[Implementation]:
-    """Integers: what is rounded, and when."""
+    """Yield other roundings of integers, and other places for them."""
     whole: dict[str, tuple[str, Callable[[Array], Array]]] = {
         "rounded-up": ("rounds integer means up", lambda x: -(-x.sum(axis=0) // len(x))),
         "rounded-away": ("rounds integer means away from zero, however small the rest", _away),
@@ -269,6 +267,3 @@ def _away(x: Array) -> Array:
 def _early(x: Array) -> Array:
     limit = 1 << 10
     return np.asarray(np.clip(x.sum(axis=0), -limit, limit) // len(x))
-
-
-__all__ = ["arithmetic_mutants", "flushed"]

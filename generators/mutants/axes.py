@@ -9,7 +9,7 @@ import numpy as np
 from ...cases.elements import Array
 from ...cases.model import OperatorVersion, Output, Program, count
 from ...specs.model import Spec, VersionSpec, Word
-from .call import Call, Refused, readings
+from .call import Call, Refused
 from .implementation import Around, Compute, Implementation, Memory, finishing, refusing, rewriting
 from .native import Working
 
@@ -33,7 +33,7 @@ def _mutant(name: str, text: str, around: Around, needs: str = "axes") -> Implem
 
 
 def _listed(version: VersionSpec) -> Iterator[Implementation]:
-    """What one listed axis means."""
+    """Yield other meanings of one listed axis."""
     yield _mutant(
         "negative-axes-off-by-one", "counts negative axes from -1, so that -1 is the last but one", _mapped(_off_by_one)
     )
@@ -48,6 +48,13 @@ def _listed(version: VersionSpec) -> Iterator[Implementation]:
             refusing(lambda call: any(a < 0 for a in axes_of(call) or ()), "a negative axis"),
             "axes, and a rule for negative ones",
         )
+    if "axes-one" in version.clauses:
+        yield _mutant(
+            "scalar-axes-refused",
+            "refuses axes that are a scalar",
+            refusing(_is_scalar, "axes of rank 0"),
+            "axes that may be a scalar",
+        )
     yield _mutant(
         "axes-beyond-3-ignored",
         "ignores axes from 4 on",
@@ -56,7 +63,7 @@ def _listed(version: VersionSpec) -> Iterator[Implementation]:
 
 
 def _several() -> Iterator[Implementation]:
-    """What several listed axes mean."""
+    """Yield other meanings of several listed axes."""
     yield _mutant("first-axis-only", "reduces the first axis of several alone", _rewritten(lambda a: a[:1]))
     yield _mutant("last-axis-only", "reduces the last axis of several alone", _rewritten(lambda a: a[-1:]))
     yield _mutant(
@@ -91,7 +98,7 @@ def _several() -> Iterator[Implementation]:
 
 
 def _nowhere(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
-    """What missing and empty axes mean, where the version says so; and axes that are listed twice."""
+    """Yield other meanings of missing and empty axes, where the version says what they mean, and of repeated ones."""
     for word, is_it in (("absent", _is_absent), ("empty", _is_empty)):
         meanings = _meanings(spec, version, word)
         if "identity" in meanings:
@@ -164,7 +171,7 @@ def _copies() -> Iterator[Implementation]:
 
 
 def _extents() -> Iterator[Implementation]:
-    """Where the extents of 1 stay."""
+    """Yield other places for the extents of 1."""
     yield _mutant("kept-extents-first", "puts the extents of 1 of reduced axes first", finishing(_kept_first))
     yield _mutant(
         "all-ones-dropped",
@@ -215,6 +222,11 @@ def _whole(call: Call) -> Listed:
 def _valid(call: Call) -> bool:
     rank = _rank(call)
     return _has(call) and all(-rank <= a < rank for a in axes_of(call) or ())
+
+
+def _is_scalar(call: Call) -> bool:
+    array = call.others.get(_AXES)
+    return array is not None and array.ndim == 0
 
 
 def _is_absent(call: Call) -> bool:
@@ -323,7 +335,7 @@ def _meanings(spec: Spec, version: VersionSpec, word: str) -> set[str]:
     for noop in (Word.ABSENT, 0, 1) if version.signature.attribute(_NOOP) else (Word.ABSENT,):
         bare = Call(spec, version, {}, (data,), {}, frozenset(), program).with_attribute(_NOOP, noop)
         try:
-            meant = readings(bare if word == "absent" else with_axes(bare, ()))
+            meant = (bare if word == "absent" else with_axes(bare, ())).readings
         except Refused:
             continue
         if len(meant) == 1 and meant[0].kind == "values":

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from ...cases.errors import OpconformError
 from ..source import GeneratedCases
 from .catalogue import implementation
 from .implementation import Interpreter
 
 
-def mutant(name: str) -> Interpreter:
+def mutant(name: str = "") -> Interpreter:
     """Return the runner of the mutant or the compliant variant called `name`. Raises OpconformError."""
+    if not name:
+        raise OpconformError("mutant: expected mutant:NAME, as in mutant:count-plus-one; `opconform mutants` has all")
     library = GeneratedCases().library
     return Interpreter(f"mutant:{name}", implementation(library, name), library)

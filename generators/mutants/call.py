@@ -39,6 +39,11 @@ class Call:
     fed: frozenset[str]
     program: Program
 
+    @functools.cached_property
+    def readings(self) -> tuple[Reading, ...]:
+        """What the call may mean. Raises Refused where it is invalid."""
+        return _readings(self)
+
     def with_attribute(self, name: str, value: Value) -> Call:
         """Return the call with an attribute set, or without it where the value is Word.ABSENT."""
         kept = {n: v for n, v in self.attributes.items() if n != name}
@@ -74,8 +79,7 @@ def call_of(library: Library, program: Program, inputs: Sequence[Array]) -> Call
     return Call(spec, version, attributes, tuple(data), MappingProxyType(others), names, program)
 
 
-def readings(call: Call) -> tuple[Reading, ...]:
-    """Return what a call may mean. Raises Refused where it is invalid."""
+def _readings(call: Call) -> tuple[Reading, ...]:
     _check(call)
     settings: dict[str, Value] = dict(call.attributes)
     own = family_of(call.spec).own

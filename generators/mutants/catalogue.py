@@ -35,7 +35,7 @@ _EQUIVALENT: tuple[Equivalent, ...] = (
 def mutants_of(spec: Spec, version: VersionSpec) -> Mapping[str, Implementation]:
     """Return the mutants that an operator version's signature and family give, by name."""
     found = [
-        *signature_mutants(version),
+        *signature_mutants(spec, version),
         *axes_mutants(spec, version),
         *arithmetic_mutants(version),
         *shape_mutants(version),

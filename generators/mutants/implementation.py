@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ...cases.elements import Array, element_type
+from ...cases.elements import Array, element_type, type_of
 from ...cases.model import Program
 from ...specs.loader import Library
 from ..expect import Reading
-from .call import Call, Refused, call_of, readings
+from .call import Call, Refused, call_of
 from .native import Working
 
 Kind: TypeAlias = Literal["signature", "axes", "arithmetic", "shape", "state", "process", "variant"]
 Memory: TypeAlias = dict[str, Any]
 """What a prepared program keeps from run to run."""
+Known: TypeAlias = dict[Hashable, Array]
 Compute: TypeAlias = Callable[[Call], Array]
 Around: TypeAlias = Callable[[Memory, Call, Compute], Array]
 
@@ -44,15 +45,10 @@ class Implementation:
     choices: Mapping[str, str] = field(default_factory=lambda: _NONE)
     required: Mapping[str, str] = field(default_factory=lambda: _NONE)
 
-    @property
-    def plain(self) -> bool:
-        """Whether it computes as the right implementation does, as far as the call is not changed."""
-        return self.working is RIGHT and not self.choices
-
 
 def compute(call: Call, working: Working = RIGHT, choices: Mapping[str, str] = _NONE) -> Array:
     """Return the output of a call. Raises Refused where it is invalid, or where the choice is to refuse."""
-    reading = _chosen(readings(call), choices)
+    reading = _chosen(call.readings, choices)
     output = element_type(call.program.outputs[0].type)
     if reading.kind == "rejected":
         raise Refused("refused, as the standard leaves open")
@@ -63,16 +59,19 @@ def compute(call: Call, working: Working = RIGHT, choices: Mapping[str, str] = _
         return working.lower(result, output)
 
 
-def answer(implementation: Implementation, call: Call, memory: Memory, right: Array | None = None) -> Array:
-    """Return an implementation's output. `right` is what the right one answers to this call, where that is known.
+def answer(implementation: Implementation, call: Call, memory: Memory, known: Known | None = None) -> Array:
+    """Return an implementation's output. `known` keeps what others that compute alike have answered to this call.
 
     Raises Refused, and what a defect raises.
     """
 
     def own(changed: Call) -> Array:
-        if changed is call and right is not None and implementation.plain:
-            return right
-        return compute(changed, implementation.working, implementation.choices)
+        if changed is not call or known is None or implementation.choices or not call.data:
+            return compute(changed, implementation.working, implementation.choices)
+        key = implementation.working.on(type_of(call.data[0]))
+        if key not in known:
+            known[key] = compute(call, implementation.working)
+        return known[key]
 
     return implementation.around(memory, call, own) if implementation.around else own(call)
 

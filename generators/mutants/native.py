@@ -6,7 +6,7 @@ implementations, right ones and wrong ones, that it is put to. There is one lane
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, TypeAlias
@@ -70,6 +70,16 @@ class Working:
         if "input" in self.flush:
             own = flushed(own, element)
         return Native(self, element, own.astype(self.format(element))[np.newaxis])
+
+    def on(self, type_name: str) -> Hashable:
+        """Return what is the same for all workings that treat data of this type alike."""
+        element = element_type(self.through.get(type_name, type_name))
+        wrong = (self.addends, self.count, self.mean, self.stretch, self.copied)
+        if element.format is None:
+            return element.name, self.rounding, self.overflow, *wrong
+        form = self.format(element)
+        stored = self.stepwise and form != element.dtype
+        return element.name, form, self.order, self.division, stored, self.flush, *wrong
 
     def format(self, element: ElementType) -> np.dtype[np.generic]:
         """Return the NumPy type that a floating-point element is computed in."""

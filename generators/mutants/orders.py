@@ -1,4 +1,4 @@
-"""Orders in which implementations add up: each takes addends as rows, (n, ...), and returns their sum or mean, (...)."""
+"""Orders in which implementations add up: each takes addends as rows, (n, ...), and returns their sum, (...)."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def _tiled(call: Call) -> Call:
 
 
 def _state(version: VersionSpec) -> Iterator[Implementation]:
-    """What a program keeps from one run to the next, though it should not."""
+    """Yield what a program keeps from one run to the next, though it should not."""
     for name, text, around in (
         ("first-answer-kept", "gives the answer of the program's first run again where the shape is the same", _kept),
         ("added-to-last-answer", "adds to the answer of the run before where the shape is the same", _accumulated),

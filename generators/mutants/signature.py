@@ -8,7 +8,8 @@ from types import MappingProxyType
 import numpy as np
 
 from ...cases.elements import Array, element_type, element_types
-from ...specs.model import AttributeSignature, Port, Value, VersionSpec, Word
+from ...specs.model import AttributeSignature, Port, Spec, Value, VersionSpec, Word
+from ..strategy.envelope import kindest_opset
 from ..strategy.rows import data_port, text_of
 from .call import Call
 from .implementation import Implementation, finishing, refusing, rewriting
@@ -34,7 +35,7 @@ _THROUGH: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _ANSWERED = ("float32", "float64", "int64")
 
 
-def signature_mutants(version: VersionSpec) -> Iterator[Implementation]:
+def signature_mutants(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
     """Yield the mutants of a version's signature."""
     for attribute in version.signature.attributes:
         yield from _of_attribute(attribute)
@@ -45,6 +46,15 @@ def signature_mutants(version: VersionSpec) -> Iterator[Implementation]:
     for name in types:
         yield from _of_type(name)
     yield from _of_output(types)
+    if spec.standard == "onnx":
+        usual = kindest_opset(spec, version)
+        yield Implementation(
+            "one-opset-alone",
+            "signature",
+            "knows the version in one opset alone, not in all from its own to the next version's",
+            "ONNX's opsets",
+            around=refusing(lambda call: call.program.opset != usual, "another opset"),
+        )
 
 
 def _of_attribute(attribute: AttributeSignature) -> Iterator[Implementation]:
@@ -58,6 +68,13 @@ def _of_attribute(attribute: AttributeSignature) -> Iterator[Implementation]:
             f"takes {shown} where {name} is missing, whose default is {text_of(default)}",
             f"an attribute {name} with the default {text_of(default)}",
             around=rewriting(_defaulted(name, other)),
+        )
+        yield Implementation(
+            f"explicit-{name}-misread",
+            "signature",
+            f"takes {shown} where {name} is set to {text_of(default)}, its default",
+            f"an attribute {name} with the default {text_of(default)}",
+            around=rewriting(_misread(name, default, other)),
         )
     if isinstance(default, int):
         yield Implementation(
@@ -89,6 +106,10 @@ def _other(default: Value) -> Value:
 
 def _defaulted(name: str, value: Value) -> Callable[[Call], Call]:
     return lambda call: call if name in call.attributes else call.with_attribute(name, value)
+
+
+def _misread(name: str, default: Value, value: Value) -> Callable[[Call], Call]:
+    return lambda call: call.with_attribute(name, value) if call.attributes.get(name) == default else call
 
 
 def _inverted(call: Call, name: str) -> Call:
@@ -137,7 +158,7 @@ def _of_input(port: Port, version: VersionSpec) -> Iterator[Implementation]:
 
 
 def _of_input_types(port: Port, version: VersionSpec) -> Iterator[Implementation]:
-    """An input beside the data whose type varies may be read as if it were always the widest."""
+    """Yield refusals of the types that an input beside the data may have."""
     letter = version.signature.letter(port.name)
     types = version.signature.types[letter] if letter else ()
     for name in types if len(types) > 1 else ():
