@@ -56,11 +56,13 @@ class Result:
 
 
 _KEYS = tuple(f.name for f in fields(Result))
+_KEY_SET = frozenset(_KEYS)
 
 
 def result_from_json(line: str | bytes) -> Result:
     """Read one line of `results.jsonl`; ValueError if it is none."""
     read: Any = json.loads(line)
-    if not isinstance(read, dict) or read.keys() != set(_KEYS):
+    if not isinstance(read, dict) or read.keys() != _KEY_SET:
         raise ValueError("not a result: its keys are not those of results.jsonl")
-    return Result(**{**read, "outcome": Outcome(read["outcome"]), "clauses": tuple(read["clauses"])})
+    read["outcome"], read["clauses"] = Outcome(read["outcome"]), tuple(read["clauses"])
+    return Result(**read)

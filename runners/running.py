@@ -31,10 +31,15 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A result, and what the assignment attaches to it, by name; an attachment that failed is `{"failed": text}`."""
+    """A result, and what the assignment attaches to it, by name; an attachment that failed is `{"failed": text}`.
+
+    `line` and `attached` are both as the worker wrote them, in JSON: None and empty where no worker did.
+    """
 
     result: Result
     attachments: Mapping[str, Any] = field(default_factory=dict)
+    line: bytes | None = None
+    attached: bytes = b""
 
 
 def run_cases(
@@ -72,10 +77,13 @@ def standards_of(assignment: Assignment, limits: Limits, run: RunCases = run_cas
 
     Empty where it dies before it tells. Raises WorkerStartError.
     """
-    if assignment.backend.standards:
-        return assignment.backend.standards
+    return assignment.backend.standards or about(assignment, limits, run).standards
+
+
+def about(assignment: Assignment, limits: Limits, run: RunCases = run_cases) -> About:
+    """Open a backend and return what it says of itself. Raises WorkerStartError."""
     found = next(run(assignment, [], jobs=1, limits=limits), None)
-    return found.standards if isinstance(found, About) else ()
+    return found if isinstance(found, About) else About("unknown", ())
 
 
 def about_of(record: bytes) -> About:
@@ -88,7 +96,7 @@ def judged_of(record: bytes) -> Judged:
     """Return what a worker's record says of a case."""
     line, _, attached = record.partition(b"\t")  # JSON has no raw TAB in it
     result = result_from_json(line)
-    return Judged(result, json.loads(attached)) if attached else Judged(result)
+    return Judged(result, json.loads(attached) if attached else {}, line, attached)
 
 
 def batched(ids: Iterable[str]) -> Iterator[list[str]]:

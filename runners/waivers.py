@@ -21,6 +21,7 @@ from .demands import ALWAYS_FAILING, FAILING_ON_DEMAND, Demands
 _REQUIRED = ("case", "outcome", "reason", "link", "owner", "expires")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ORDER = (*Outcome,)
+_WAIVED_BY = ", waived by "
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,18 @@ class Waiver:
 
     def waive(self, result: Result) -> Result:
         """Return the result as a waived one, whose detail says by what and what it was."""
-        told = f"{result.outcome}, waived by {self.place} until {self.expires} ({self.link}): {self.reason}"
+        reason = " ".join(self.reason.split())  # one line, so that `before_waiving` finds its end
+        told = f"{result.outcome}{_WAIVED_BY}{self.place} until {self.expires} ({self.link}): {reason}"
         detail = f"{told}\n{result.detail}" if result.detail else told
         return replace(result, outcome=Outcome.WAIVED, detail=detail)
+
+
+def before_waiving(result: Result) -> Result:
+    """Return a result as it was before it was waived, if it was. Raises ValueError if its detail does not tell."""
+    if result.outcome is not Outcome.WAIVED:
+        return result
+    told, _, detail = (result.detail or "").partition("\n")
+    return replace(result, outcome=Outcome(told.partition(_WAIVED_BY)[0]), detail=detail or None)
 
 
 @dataclass(frozen=True)
