@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from ..cases.errors import OpconformError
-from .pool_process import WorkerProcess
-from .pool_run import Found, Limits, Run, WorkerStartError
-from .pool_verdict import Loss, LossKind
+from .pool_run import Found, Run
+from .pool_seat import Limits
+from .pool_starter import Starter, WorkerStartError
+from .pool_verdict import Loss, LossKind, Stray
 from .pool_wire import Begin, Phase, Task
 
-__all__ = ["Begin", "Found", "Limits", "Loss", "LossKind", "Phase", "Pool", "Task", "WorkerStartError"]
+__all__ = ["Begin", "Found", "Limits", "Loss", "LossKind", "Phase", "Pool", "Stray", "Task", "WorkerStartError"]
 
 _USUAL_LIMITS: Final = Limits()
 
@@ -26,6 +27,11 @@ class Pool:
     `factory` is pickled by reference and makes the task in each worker: it lives in a module that the worker can
     import, not in `__main__`. `python` is another interpreter to run the workers with, in which this package is
     installed. Raises OpconformError where this system has no such workers.
+
+    With `fork`, on Linux, the factory is unpickled once, in a process that workers are forked from; if it has a method
+    `warm`, that is called there, and imports and reads what every worker needs. Neither may start a thread or use a
+    library that cannot be forked after use. Otherwise each worker is an interpreter of its own. Without `reuse`, a
+    worker gets one batch only.
     """
 
     def __init__(
@@ -35,6 +41,8 @@ class Pool:
         jobs: int,
         limits: Limits = _USUAL_LIMITS,
         python: str | None = None,
+        fork: bool = False,
+        reuse: bool = True,
     ) -> None:
         if sys.platform == "win32":
             raise OpconformError("workers need Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
@@ -44,13 +52,16 @@ class Pool:
             raise OpconformError("a memory limit needs Linux's /proc, which this system lacks; leave the limit out")
         self._jobs = jobs
         self._limits = limits
-        self._start = partial(WorkerProcess, pickle.dumps(factory), python)
+        self._reuse = reuse
+        self._starter = partial(
+            Starter, pickle.dumps(factory), python, limits.start_seconds, fork=fork and sys.platform == "linux"
+        )
 
     def run(self, batches: Iterable[Sequence[str]]) -> Iterator[Found]:
-        """Yield each key once, with its record or as a Loss; in any order.
+        """Yield each key once, with its record or as a Loss; in any order. In between, deaths that no key explains.
 
         Takes batches as workers need them. An empty batch says that there is nothing for now: it is asked for again
         soon, and at the latest when the caller comes back for the next key; only the end of `batches` ends the run.
         Raises WorkerStartError. Closing the iterator kills the workers.
         """
-        return Run(self._start, self._jobs, self._limits, batches).results()
+        return Run(self._starter(), self._jobs, self._limits, batches, reuse=self._reuse).results()

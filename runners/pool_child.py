@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from .pool_wire import (
     BATCH,
@@ -32,6 +32,8 @@ from .pool_wire import (
     Task,
 )
 
+Factory: TypeAlias = Callable[[], Task]
+
 _FLUSH_BYTES: Final = 1 << 16
 _FLUSH_SECONDS: Final = 0.05
 _OUT_OF_THE_WAY: Final = 200  # code that closes or writes to "the next few" descriptors misses this one
@@ -40,15 +42,23 @@ _LINE_BUFFERED: Final = 1  # glibc's _IOLBF
 
 
 def main() -> None:
-    """Work until the parent closes the channel; started by pool_process.WorkerProcess."""
-    parent, channel_fd, board_fd = (int(a) for a in sys.argv[1:4])
+    """Work in a process of its own, started by the template in pool_template."""
+    parent, channel, board = (int(a) for a in sys.argv[1:4])
     del sys.argv[1:]
+    work(parent, channel, board)
+
+
+def work(parent: int, channel_fd: int, board_fd: int, factory: Callable[[], Factory] | None = None) -> None:
+    """Work until the pool closes the channel or the process `parent` dies.
+
+    `factory` returns the factory of the task; without it, the first message has it pickled.
+    """
     _isolate(parent)
     board = Board(board_fd)
     os.close(board_fd)
     channel = _Channel(channel_fd)
     frames = channel.frames()
-    task = _make_task(channel, next(frames))
+    task = _make_task(channel, next(frames), factory)
     channel.send(Frame(READY))
     for frame in frames:
         if frame.kind != BATCH:
@@ -99,13 +109,13 @@ class _Channel:
             os._exit(CHANNEL_LOST)
 
 
-def _make_task(channel: _Channel, frame: Frame) -> Task:
-    """Make the task; where that fails, tell the parent why and end."""
+def _make_task(channel: _Channel, frame: Frame, factory: Callable[[], Factory] | None) -> Task:
+    """Make the task; where that fails, tell the pool why and end."""
     try:
         if frame.kind != START:
             raise Corrupt("the first message is none that starts a worker")
-        factory: Callable[[], Task] = pickle.loads(frame.payload)  # noqa: S301 - the parent wrote it
-        return factory()
+        make: Factory = factory() if factory else pickle.loads(frame.payload)  # noqa: S301 - the pool wrote it
+        return make()
     except BaseException as error:
         import traceback  # noqa: PLC0415 - only where something failed
 

@@ -7,17 +7,15 @@ import mmap
 import os
 import signal
 import socket
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from typing import Final
 
+from .pool_control import Template, new_memory
+from .pool_template import Ends
 from .pool_verdict import TAIL_BYTES, readable
 from .pool_wire import START, Board, Frame, FrameReader, FrameWriter
 
-_BOOT: Final = f"import sys; sys.path[:] = sys.argv[4:] or sys.path; from {__package__}.pool_child import main; main()"
 _CHUNK: Final = 1 << 18
 _LAST_CHUNKS: Final = 64
 _NO_SIGPIPE: Final[int] = getattr(socket, "MSG_NOSIGNAL", 0)
@@ -26,31 +24,27 @@ _NO_SIGPIPE: Final[int] = getattr(socket, "MSG_NOSIGNAL", 0)
 class WorkerProcess:
     """A worker in a session of its own, with a message channel, a board and a drained output.
 
-    `python` is another interpreter to run it with, which then has its own module path; otherwise the worker has this
-    process's. `start` is the pickled factory. Raises OSError where it cannot be started.
+    `template` starts it. `start` is the pickled factory, empty where the template has that. `owned` says that this
+    worker alone has the template. Raises TemplateLost, and OSError where it cannot be started.
     """
 
-    def __init__(self, start: bytes, python: str | None) -> None:
+    def __init__(self, template: Template, start: bytes, *, owned: bool = False) -> None:
+        self._template, self._owned = template, owned
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
         self.channel = self._socket.fileno()
         self.output, output_end = os.pipe()
         os.set_blocking(self.output, False)
-        board_fd = _new_board_fd()
+        board_fd = new_memory(mmap.PAGESIZE)
         self.board = Board(board_fd)
         self._reader, self._writer, self._unsent = FrameReader(), FrameWriter(), b""
         self._tail, self._tail_key, self.flood = b"", (0, -1), 0
         self.pidfd: int | None = None
+        self._ended = False
+        self._code: int | None = None
         self.started = time.monotonic()
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
-                _command(python, theirs.fileno(), board_fd),
-                stdin=subprocess.DEVNULL,
-                stdout=output_end,
-                stderr=output_end,
-                pass_fds=(theirs.fileno(), board_fd),
-                start_new_session=True,
-            )
+            self._process = template.start(Ends(theirs.fileno(), output_end, board_fd))
         except BaseException:
             self._close()
             raise
@@ -60,7 +54,7 @@ class WorkerProcess:
             os.close(board_fd)
         if hasattr(os, "pidfd_open"):
             with contextlib.suppress(OSError):  # old kernels, strict containers
-                self.pidfd = os.pidfd_open(self._process.pid)
+                self.pidfd = os.pidfd_open(self._process)
         self.send(Frame(START, payload=start))
 
     def send(self, frame: Frame) -> None:
@@ -133,12 +127,15 @@ class WorkerProcess:
     @property
     def alive(self) -> bool:
         """Whether the process still runs, where no `pidfd` tells."""
-        return self._process.poll() is None
+        if not self._ended:
+            runs, self._code = self._template.poll(self._process)
+            self._ended = not runs
+        return not self._ended
 
     def resident(self) -> int:
         """Return the bytes of memory that are resident; 0 where it is just ending."""
         try:
-            with open(f"/proc/{self._process.pid}/statm", "rb") as statm:  # noqa: PTH123 - fifty times a second
+            with open(f"/proc/{self._process}/statm", "rb") as statm:  # noqa: PTH123 - fifty times a second
                 return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
         except (OSError, IndexError):
             return 0
@@ -146,12 +143,15 @@ class WorkerProcess:
     def kill(self) -> None:
         """Kill the worker and every process it started that is still in its group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            os.killpg(self._process, signal.SIGKILL)
 
-    def reap(self) -> int:
-        """Kill the group, wait for the worker, close everything; returns the exit code, or a signal negated."""
+    def reap(self) -> int | None:
+        """Kill the group, wait for the worker, close everything; returns the exit code, or a signal negated.
+
+        None where the template that had to see it is lost too.
+        """
         self.kill()
-        code = self._process.wait()
+        code = self._code if self._ended else self._template.wait(self._process)
         self._close()
         return code
 
@@ -161,31 +161,5 @@ class WorkerProcess:
         self.board.close()
         if self.pidfd is not None:
             os.close(self.pidfd)
-
-
-def _command(python: str | None, channel: int, board: int) -> list[str]:
-    path = [] if python else [entry for entry in sys.path if isinstance(entry, str)]
-    # -u: what Python code prints is not lost in a crash. -P: the current folder is no place to import from, unless it
-    # is one here.
-    return [python or sys.executable, "-u", "-P", "-c", _BOOT, *map(str, (os.getpid(), channel, board)), *path]
-
-
-def _new_board_fd() -> int:
-    """Return a descriptor of fresh memory for a board, which no name on disk leads to."""
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("opconform-board")
-    else:
-        with tempfile.TemporaryFile() as unlinked:
-            fd = os.dup(unlinked.fileno())
-    os.ftruncate(fd, mmap.PAGESIZE)
-    return fd
-
-
-def exit_words(code: int) -> str:
-    """Return how a process ended, from its return code: `signal SIGSEGV` or `exit code 3`."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return f"signal {signal.Signals(-code).name}"
-    except ValueError:
-        return f"signal {-code}"
+        if self._owned:
+            self._template.close()

@@ -6,14 +6,16 @@ import pickle
 import selectors
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
-from ..cases.errors import OpconformError
-from .pool_process import WorkerProcess, exit_words
-from .pool_verdict import Batch, Loss, LossKind, Verdict, readable, settle
+from .pool_control import exit_words
+from .pool_process import WorkerProcess
+from .pool_seat import Limits, Seat, Seen
+from .pool_starter import Starter, WorkerStartError
+from .pool_verdict import Batch, Loss, LossKind, Stray, Verdict, readable, settle
 from .pool_wire import (
     BATCH,
     CHANNEL_LOST,
@@ -24,13 +26,11 @@ from .pool_wire import (
     RECORDS,
     Corrupt,
     Frame,
-    Place,
     phase_of,
 )
 
-Found: TypeAlias = tuple[str, bytes] | Loss
+Found: TypeAlias = tuple[str, bytes] | Loss | Stray
 
-_QUEUED: Final = 2  # batches a worker holds, so that it never waits for the parent
 _FALSE_STARTS: Final = 3
 _MEMORY_TICK: Final = 0.02  # seconds between two looks at a worker's memory; holds 1 GiB within about 6 %
 _CLOSED_GRACE: Final = 0.25  # seconds from the channel's end to the process's, where the process is just dying
@@ -38,76 +38,15 @@ _AWAY: Final = 1.0  # seconds without a look at the workers, from which on they 
 _ASK_AGAIN: Final = 0.01  # seconds until a source that had nothing is asked again, if nothing happens before
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a key may use; times in seconds, sizes in bytes, `memory_bytes` None for no limit.
-
-    `run_seconds` and `prepare_seconds` are those of the task's phases (between keys the latter holds), `start_seconds`
-    that of making the task. `memory_bytes` is resident memory of the worker process, `output_bytes` what one key may
-    write to stdout and stderr, give or take what a pipe holds.
-    """
-
-    run_seconds: float = 10.0
-    prepare_seconds: float = 60.0
-    start_seconds: float = 120.0
-    memory_bytes: int | None = None
-    output_bytes: int = 64 << 20
-
-
-class WorkerStartError(OpconformError):
-    """No worker can be started.
-
-    `kind` is the class name of the exception that the factory raised and `message` its text; or `died` or `timeout` and
-    how. `tail` is the last that the process wrote.
-    """
-
-    def __init__(self, kind: str, message: str, tail: str = "") -> None:
-        super().__init__(f"a worker process could not be started: {kind}: {message}")
-        self.kind = kind
-        self.message = message
-        self.tail = tail
-
-
-class _Seen(NamedTuple):
-    """Where a worker was at a look, since when by our account, and how long we had been away until then."""
-
-    place: Place
-    since: float
-    away: float
-
-
-class _Seat:
-    """One worker at a time, the batches it holds, and those that wait for it."""
-
-    def __init__(self) -> None:
-        self.waiting: deque[Batch] = deque()
-        self.vacate()
-
-    def vacate(self) -> None:
-        """Forget the worker and what it held."""
-        self.worker: WorkerProcess | None = None
-        self.sent: deque[Batch] = deque()
-        self.ready = False
-        self.verdict: Verdict | None = None
-        self.first_batch = 0
-        self.head_since = 0.0  # when the first of `sent` became the first
-        self.closed: float | None = None  # when the channel ended
-        self.seen: _Seen | None = None
-
-    def takes(self, batch: Batch) -> bool:
-        """Whether the worker may have this batch now: two at most, and none beside one that runs alone."""
-        return not self.sent or (len(self.sent) < _QUEUED and not batch.alone and not self.sent[-1].alone)
-
-
 class Run:
-    """One run over `batches`, on at most `jobs` workers that `start_worker` starts."""
+    """One run over `batches`, on at most `jobs` workers that `starter` starts; without `reuse` each gets one batch."""
 
     def __init__(
-        self, start_worker: Callable[[], WorkerProcess], jobs: int, limits: Limits, batches: Iterable[Sequence[str]]
+        self, starter: Starter, jobs: int, limits: Limits, batches: Iterable[Sequence[str]], *, reuse: bool
     ) -> None:
-        self._start_worker = start_worker
+        self._starter = starter
         self._limits = limits
-        self._seats = [_Seat() for _ in range(jobs)]
+        self._seats = [Seat(reuse=reuse) for _ in range(jobs)]
         self._source: Iterator[Sequence[str]] | None = iter(batches)
         self._dry = False  # the source has nothing for now
         self._again: deque[Batch] = deque()
@@ -133,6 +72,7 @@ class Run:
             for seat in self._seats:
                 if seat.worker is not None:
                     self._dismiss(seat, seat.worker)
+            self._starter.close()
             self._selector.close()
 
     # Handing out work
@@ -141,18 +81,19 @@ class Run:
         """Start workers for work and give them batches; False where nothing is left to do."""
         self._dry = False
         for seat in self._seats:
+            if seat.worker is not None and seat.used_up:
+                self._dismiss(seat, seat.worker)
             while (batch := self._next_for(seat)) is not None:
                 if seat.worker is None:
                     seat.waiting.appendleft(batch)
-                    self._employ(seat)
+                    self._employ(seat, apart=batch.apart)
                 else:
                     self._give(seat, seat.worker, batch)
         left = any(seat.sent or seat.waiting for seat in self._seats)
         return left or bool(self._again) or self._source is not None
 
-    def _next_for(self, seat: _Seat) -> Batch | None:
-        able = seat.worker is None or (seat.ready and seat.verdict is None and seat.closed is None)
-        if not able or len(seat.sent) >= _QUEUED:
+    def _next_for(self, seat: Seat) -> Batch | None:
+        if not seat.able:
             return None
         queue = seat.waiting or self._again
         if not queue:
@@ -171,7 +112,7 @@ class Run:
         else:
             self._dry = True
 
-    def _give(self, seat: _Seat, worker: WorkerProcess, batch: Batch) -> None:
+    def _give(self, seat: Seat, worker: WorkerProcess, batch: Batch) -> None:
         self._numbers += 1
         batch.number = self._numbers
         seat.first_batch = seat.first_batch or batch.number
@@ -183,11 +124,8 @@ class Run:
 
     # Workers coming and going
 
-    def _employ(self, seat: _Seat) -> None:
-        try:
-            worker = seat.worker = self._start_worker()
-        except OSError as error:
-            raise WorkerStartError(type(error).__name__, str(error)) from error
+    def _employ(self, seat: Seat, *, apart: bool) -> None:
+        worker = seat.worker = self._starter.worker(apart=apart)
         self._selector.register(worker.output, selectors.EVENT_READ, partial(self._on_output, seat, worker))
         self._selector.register(worker.channel, selectors.EVENT_READ, partial(self._on_channel, seat, worker))
         if worker.pidfd is not None:
@@ -205,27 +143,27 @@ class Run:
         if fd is not None and fd in self._selector.get_map():
             self._selector.unregister(fd)
 
-    def _dismiss(self, seat: _Seat, worker: WorkerProcess) -> int:
-        """End a worker, whatever it is doing; returns its exit code."""
+    def _dismiss(self, seat: Seat, worker: WorkerProcess) -> int | None:
+        """End a worker, whatever it is doing; returns its exit code, as WorkerProcess.reap does."""
         for fd in (worker.output, worker.channel, worker.pidfd):
             self._forget(fd)
         seat.vacate()
         return worker.reap()
 
-    def _condemn(self, seat: _Seat, worker: WorkerProcess, kind: LossKind, why: str) -> None:
+    def _condemn(self, seat: Seat, worker: WorkerProcess, kind: LossKind, why: str) -> None:
         """Kill a worker; what becomes of its keys is settled when it is dead."""
         if seat.verdict is None:
             seat.verdict = self._verdict(seat, worker, kind, f"killed {why}")
             worker.kill()
 
-    def _verdict(self, seat: _Seat, worker: WorkerProcess, kind: LossKind, end: str) -> Verdict:
+    def _verdict(self, seat: Seat, worker: WorkerProcess, kind: LossKind, end: str) -> Verdict:
         place = worker.board.read()
         fresh = place.batch == seat.first_batch and place.position <= 0
-        return Verdict(kind, end, place, fresh, max(0.0, time.monotonic() - place.since))
+        return Verdict(kind, end, place, fresh, max(0.0, time.monotonic() - place.since), tuple(seat.recent))
 
     # What workers do
 
-    def _on_channel(self, seat: _Seat, worker: WorkerProcess, mask: int) -> None:
+    def _on_channel(self, seat: Seat, worker: WorkerProcess, mask: int) -> None:
         if seat.worker is not worker:
             return
         if mask & selectors.EVENT_WRITE:
@@ -241,7 +179,7 @@ class Run:
             self._forget(worker.channel)
             self._condemn(seat, worker, "corrupt", f"for {error} on its message channel")
 
-    def _on_output(self, seat: _Seat, worker: WorkerProcess, _mask: int) -> None:
+    def _on_output(self, seat: Seat, worker: WorkerProcess, _mask: int) -> None:
         if seat.worker is not worker:
             return
         if not worker.drain():
@@ -249,7 +187,7 @@ class Run:
         elif worker.flood > self._limits.output_bytes:
             self._condemn(seat, worker, "flood", f"after {worker.flood} bytes of output")
 
-    def _accept(self, seat: _Seat, worker: WorkerProcess, frame: Frame) -> None:
+    def _accept(self, seat: Seat, worker: WorkerProcess, frame: Frame) -> None:
         """Act on a message; raises Corrupt where it cannot be one of this moment."""
         head = seat.sent[0] if seat.sent and seat.sent[0].number == frame.batch else None
         if frame.kind == READY and not seat.ready:
@@ -258,28 +196,36 @@ class Run:
             kind, _, message = frame.payload.decode(errors="replace").partition("\n")
             raise WorkerStartError(kind, message, worker.last_words())
         elif frame.kind == RECORDS and head is not None and frame.first == head.received:
-            self._accept_records(head, frame)
+            self._accept_records(seat, head, frame)
         elif frame.kind == RAISED and head is not None and head.received <= frame.first < len(head.keys):
-            self._accept_exception(head, frame)
+            self._accept_exception(seat, head, frame)
         else:
             raise Corrupt("a message out of turn")
         if head is not None and head.finished:
+            self._add_stray(head.cleared())
             seat.sent.popleft()
             seat.head_since = time.monotonic()
             self._false_starts = 0
 
-    def _accept_records(self, batch: Batch, frame: Frame) -> None:
+    def _add_stray(self, stray: Stray | None) -> None:
+        if stray is not None:
+            self._found.append(stray)
+
+    def _accept_records(self, seat: Seat, batch: Batch, frame: Frame) -> None:
         records = frame.payload.split(b"\n")
         end = frame.first + frame.amount
         if len(records) != frame.amount or end > len(batch.keys):
             raise Corrupt("a message with a wrong count")
-        self._found += zip(batch.keys[frame.first : end], records, strict=True)
+        keys = batch.keys[frame.first : end]
+        self._found += zip(keys, records, strict=True)
+        seat.recent.extend(keys)
         batch.received = end
 
-    def _accept_exception(self, batch: Batch, frame: Frame) -> None:
+    def _accept_exception(self, seat: Seat, batch: Batch, frame: Frame) -> None:
         (seconds,) = RAISED_HEAD.unpack_from(frame.payload)
         text = readable(frame.payload[RAISED_HEAD.size :])
         self._found.append(Loss(batch.keys[frame.first], "raised", phase_of(frame.amount), "", text, seconds))
+        seat.recent.append(batch.keys[frame.first])
         rest = batch.without(frame.first)
         if rest.keys:
             self._again.append(rest)
@@ -300,7 +246,7 @@ class Run:
             if seat.worker is not None:
                 self._look_at(seat, seat.worker, now, returned=returned)
 
-    def _look_at(self, seat: _Seat, worker: WorkerProcess, now: float, *, returned: bool) -> None:
+    def _look_at(self, seat: Seat, worker: WorkerProcess, now: float, *, returned: bool) -> None:
         if worker.pidfd is None and not worker.alive:
             self._on_death(seat, worker, 0)
         elif seat.verdict is not None:
@@ -316,24 +262,24 @@ class Run:
             self._look_at_time(seat, worker, now, returned=returned)
             self._look_at_memory(seat, worker)
 
-    def _look_at_time(self, seat: _Seat, worker: WorkerProcess, now: float, *, returned: bool) -> None:
+    def _look_at_time(self, seat: Seat, worker: WorkerProcess, now: float, *, returned: bool) -> None:
         """Kill a worker that is in one place too long; two looks must agree, for one may fall into a note."""
         place = worker.board.read()
         if seat.seen is None or seat.seen.place != place:
-            seat.seen = _Seen(place, now if returned else min(now, place.since), self._away)
+            seat.seen = Seen(place, now if returned else min(now, place.since), self._away)
             return
         limit = self._limits.run_seconds if place.phase == "run" else self._limits.prepare_seconds
         if now - max(seat.seen.since, seat.head_since) - (self._away - seat.seen.away) > limit:
             self._condemn(seat, worker, "timeout", f"after {limit:g} s")
 
-    def _look_at_memory(self, seat: _Seat, worker: WorkerProcess) -> None:
+    def _look_at_memory(self, seat: Seat, worker: WorkerProcess) -> None:
         limit = self._limits.memory_bytes
         if limit is not None and (resident := worker.resident()) > limit:
             self._condemn(seat, worker, "memory", f"at {resident >> 20} MiB of memory")
 
     # Death
 
-    def _on_death(self, seat: _Seat, worker: WorkerProcess, _mask: int) -> None:
+    def _on_death(self, seat: Seat, worker: WorkerProcess, _mask: int) -> None:
         if seat.worker is not worker:
             return
         worker.kill()  # what it started
@@ -345,21 +291,29 @@ class Run:
         last_words = worker.last_words()
         verdict = seat.verdict or self._verdict(seat, worker, "crash", "")
         tail = worker.tail(verdict.place.key)
-        sent = seat.sent
-        code = self._dismiss(seat, worker)
-        if not verdict.exit and code == CHANNEL_LOST:
-            verdict = replace(verdict, kind="corrupt", exit="ended for want of its message channel")
-        elif not verdict.exit:
-            verdict = replace(verdict, exit=exit_words(code))
+        sent = list(seat.sent)
+        verdict = _ended(verdict, self._dismiss(seat, worker))
         if not verdict.place.batch:
             self._count_false_start(verdict, last_words)
         settled = settle(sent, verdict, tail)
         self._found += settled.losses
+        self._found += settled.strays
         self._again.extend(settled.again)
-        seat.waiting.extendleft(reversed(settled.one_by_one))
+        seat.waiting.extendleft(reversed(settled.first))
 
     def _count_false_start(self, verdict: Verdict, last_words: str) -> None:
         self._false_starts += 1
         if self._false_starts == _FALSE_STARTS:
             words = f"{_FALSE_STARTS} workers in a row ended before their first key, the last by {verdict.exit}"
             raise WorkerStartError("died", words, last_words)
+
+
+def _ended(verdict: Verdict, code: int | None) -> Verdict:
+    """Return the verdict with how the process ended, where it was not killed for a reason."""
+    if verdict.exit:
+        return verdict
+    if code is None:
+        return replace(verdict, exit="killed with the process that started it", orphaned=True)
+    if code == CHANNEL_LOST:
+        return replace(verdict, kind="corrupt", exit="ended for want of its message channel")
+    return replace(verdict, exit=exit_words(code))

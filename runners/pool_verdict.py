@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from .pool_wire import Phase, Place
@@ -11,6 +11,8 @@ from .pool_wire import Phase, Place
 LossKind: TypeAlias = Literal["crash", "timeout", "memory", "flood", "corrupt", "raised"]
 
 _FAULTS: Final = 2  # a batch that was next in line when this many workers died is suspected itself
+KEYS_BEFORE: Final = 8
+"""How many of the keys that a worker ran before its death are told."""
 TAIL_BYTES: Final = 3000
 """How much of what a process wrote last is worth keeping."""
 _TAIL_LINES: Final = 20
@@ -35,10 +37,27 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
+class Stray:
+    """A worker's death that no key is charged with: what was under way passes alone, in a worker of its own.
+
+    `key` is what was under way, None if that is not known. `before` has the last keys that the worker ran until then.
+    The others are as in Loss.
+    """
+
+    key: str | None
+    kind: LossKind
+    phase: Phase | None
+    exit: str
+    tail: str
+    before: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """Why a worker ended: where it was and whether that names the culprit.
 
-    `fresh` says that the worker had finished no key before.
+    `fresh` says that the worker had finished no key before, and `before` has the last of those that it had. `orphaned`
+    says that it went down with the process that started it, and perhaps with its neighbours.
     """
 
     kind: LossKind
@@ -46,15 +65,31 @@ class Verdict:
     place: Place
     fresh: bool
     seconds: float
+    before: tuple[str, ...] = ()
+    orphaned: bool = False
+
+
+@dataclass(slots=True)
+class Suspicion:
+    """A death that nothing is charged with yet, and how many batches of suspects are still to end."""
+
+    stray: Stray
+    batches: int = 0
+    charged: bool = False
 
 
 @dataclass(slots=True)
 class Batch:
-    """Keys that go to a worker together; `received` counts the first ones whose records have arrived."""
+    """Keys that go to a worker together; `received` counts the first ones whose records have arrived.
+
+    One that is `alone` goes to a worker that has no other. `apart` asks for a worker that shares nothing with others.
+    """
 
     keys: Sequence[str]
     alone: bool = False
     faults: int = 0
+    apart: bool = False
+    suspicion: Suspicion | None = None
     number: int = 0
     received: int = 0
 
@@ -72,66 +107,120 @@ class Batch:
         """Return a batch of the keys that are left without key `index`."""
         return Batch([*self.keys[self.received : index], *self.keys[index + 1 :]])
 
+    def cleared(self) -> Stray | None:
+        """Say that the batch has ended; returns the death that nobody is charged with if it was the last suspect."""
+        suspicion, self.suspicion = self.suspicion, None
+        if suspicion is None:
+            return None
+        suspicion.batches -= 1
+        return None if suspicion.batches or suspicion.charged else suspicion.stray
+
 
 @dataclass(slots=True)
 class Settlement:
-    """What becomes of a dead worker's keys; those of `one_by_one` are for a worker started after it."""
+    """What becomes of a dead worker's keys; those of `first` are for the next workers in its place, in this order."""
 
     losses: list[Loss] = field(default_factory=list)
-    one_by_one: list[Batch] = field(default_factory=list)
+    strays: list[Stray] = field(default_factory=list)
+    first: list[Batch] = field(default_factory=list)
     again: list[Batch] = field(default_factory=list)
 
 
-def settle(sent: Iterable[Batch], verdict: Verdict, tail: str) -> Settlement:
-    """Decide about the batches that a dead worker held, in the order it got them; all its messages have been read."""
-    settled = Settlement()
+def settle(sent: Sequence[Batch], verdict: Verdict, tail: str) -> Settlement:
+    """Decide about the batches that a dead worker held, in the order it got them; all its messages have been read.
+
+    A key is charged at once where its worker had run no other, and for a timeout. Anything else may be what another
+    key left behind: the suspects run again, each alone in a worker, until one dies as the first there.
+    """
+    case = _Inquest(verdict, tail, next((batch.suspicion for batch in sent if batch.suspicion), None))
+    if not sent and verdict.place.batch:
+        case.settled.strays.append(case.stray(None))
     for position, batch in enumerate(sent):
         if batch.number == verdict.place.batch:
-            _settle_opened(settled, batch, verdict, tail)
+            case.opened(batch)
         elif position == 0:
-            _blame(settled, batch, verdict, tail)
+            case.blame(batch)
         else:
-            settled.again.append(Batch(batch.left, batch.alone, batch.faults))
-    return settled
+            case.settled.again.append(replace(batch, keys=batch.left, number=0, received=0))
+    case.settled.again = [batch for batch in case.settled.again if batch.keys]
+    return case.settled
 
 
-def _settle_opened(settled: Settlement, batch: Batch, verdict: Verdict, tail: str) -> None:
-    index, phase = verdict.place.position, verdict.place.phase
-    leak = verdict.kind == "memory" and not verdict.fresh  # it may be what earlier keys left behind
-    under_way = phase is not None and batch.received <= index < len(batch.keys) and verdict.kind != "corrupt"
-    if under_way and not leak:
-        settled.losses.append(_loss(batch.keys[index], verdict, tail))
-        settled.again.append(batch.without(index))
-    elif under_way:
-        settled.one_by_one.append(Batch([batch.keys[index]], alone=True))
-        settled.again.append(batch.without(index))
-    elif batch.alone and not leak:
-        settled.losses.append(_loss(batch.keys[0], verdict, tail))
-    elif leak or (phase is not None and index < batch.received):
-        _blame(settled, batch, verdict, tail)
-    else:
-        settled.one_by_one += one_by_one(batch.left)
-    settled.again = [b for b in settled.again if b.keys]
+class _Inquest:
+    """One death, being settled; `known` is an earlier one that has the same suspects, and so the same cause."""
+
+    def __init__(self, verdict: Verdict, tail: str, known: Suspicion | None) -> None:
+        self._verdict = verdict
+        self._tail = tail
+        self._own = known or Suspicion(self.stray(None))
+        self.settled = Settlement()
+
+    def opened(self, batch: Batch) -> None:
+        """Settle the batch that the worker was in."""
+        verdict, index, phase = self._verdict, self._verdict.place.position, self._verdict.place.phase
+        under_way = phase is not None and batch.received <= index < len(batch.keys) and verdict.kind != "corrupt"
+        certain = (verdict.fresh or verdict.kind == "timeout") and (batch.apart or not verdict.orphaned)
+        leak = verdict.kind == "memory" and not verdict.fresh  # it may be what earlier keys left behind
+        if under_way or batch.alone:
+            index = index if under_way else 0
+            if certain:
+                self._charge(batch, index)
+            else:
+                self._suspect([batch.keys[index]], batch, index)
+            self.settled.again.append(batch.without(index))
+        elif leak or (phase is not None and index < batch.received):
+            self.blame(batch)
+        else:
+            self._suspect(batch.left, batch)
+
+    def blame(self, batch: Batch) -> None:
+        """Count the death of a worker that was to take this batch next, and suspect the batch at the second."""
+        faults = batch.faults + 1
+        orphaned = self._verdict.orphaned and not batch.apart
+        if batch.alone and (faults < _FAULTS or orphaned):
+            self._suspect(batch.keys, batch, faults=faults)
+        elif batch.alone:
+            self._charge(batch, 0)
+        elif faults < _FAULTS:
+            again = Batch(batch.left, faults=faults, suspicion=self._suspicion(batch))
+            self.settled.again.append(_counted(again))
+        else:
+            self._suspect(batch.left, batch)
+
+    def stray(self, key: str | None, ran: Iterable[str] = ()) -> Stray:
+        """Return this death as one that nobody is charged with."""
+        verdict = self._verdict
+        before = (*verdict.before, *ran)[-KEYS_BEFORE:]
+        return Stray(key, verdict.kind, verdict.place.phase, verdict.exit, self._tail, before)
+
+    def _charge(self, batch: Batch, index: int) -> None:
+        verdict = self._verdict
+        self._own.charged = True
+        if batch.suspicion is not None:
+            batch.suspicion.charged = True
+        self.settled.losses.append(
+            Loss(batch.keys[index], verdict.kind, verdict.place.phase, verdict.exit, self._tail, verdict.seconds)
+        )
+
+    def _suspect(self, keys: Iterable[str], batch: Batch, index: int | None = None, faults: int = 0) -> None:
+        suspicion = self._suspicion(batch, index)
+        apart = batch.apart or self._verdict.orphaned
+        self.settled.first += [_counted(Batch([key], True, faults, apart, suspicion)) for key in keys]
+
+    def _suspicion(self, batch: Batch, index: int | None = None) -> Suspicion:
+        """Return the suspicion that the batch is under, or else the one because of this death."""
+        if batch.suspicion is not None:
+            batch.suspicion.batches -= 1
+            return batch.suspicion
+        if index is not None and not self._own.batches:
+            self._own.stray = self.stray(batch.keys[index], batch.keys[batch.received : index])
+        return self._own
 
 
-def _blame(settled: Settlement, batch: Batch, verdict: Verdict, tail: str) -> None:
-    """Count the death of a worker that was to take this batch next, and suspect the batch at the second."""
-    faults = batch.faults + 1
-    if faults < _FAULTS:
-        settled.again.append(Batch(batch.left, batch.alone, faults))
-    elif batch.alone:
-        settled.losses.append(_loss(batch.keys[0], verdict, tail))
-    else:
-        settled.one_by_one += one_by_one(batch.left)
-
-
-def one_by_one(keys: Iterable[str]) -> list[Batch]:
-    """Return a batch for each key, which a worker gets while it has no other."""
-    return [Batch([key], alone=True) for key in keys]
-
-
-def _loss(key: str, verdict: Verdict, tail: str) -> Loss:
-    return Loss(key, verdict.kind, verdict.place.phase, verdict.exit, tail, verdict.seconds)
+def _counted(batch: Batch) -> Batch:
+    if batch.suspicion is not None:
+        batch.suspicion.batches += 1
+    return batch
 
 
 def readable(raw: bytes) -> str:
