@@ -90,8 +90,9 @@ def attribute_text(attribute: AttributeSignature) -> str:
 
 
 def _ports(what: str, here: tuple[Port, ...], there: tuple[Port, ...]) -> Iterator[SignatureRow]:
-    for place, (one, other) in enumerate(itertools.zip_longest(here, there), 1):
-        yield SignatureRow(f"{what} {place}", one and port_text(one), other and port_text(other))
+    texts = (map(port_text, here), map(port_text, there))
+    for place, (one, other) in enumerate(itertools.zip_longest(*texts), 1):
+        yield SignatureRow(f"{what} {place}", one, other)
 
 
 def port_text(port: Port) -> str:

@@ -42,8 +42,10 @@ class Situation:
 
     def having(self, role: str, value: Value) -> Situation:
         """Return the situation with another value of a role."""
-        if role in (SHAPES, TYPE, FILL):
-            return replace(self, **{role: value})
+        if role == SHAPES:
+            return replace(self, shapes=value)  # type: ignore[arg-type]  # shapes, as another situation has them
+        if role in (TYPE, FILL):
+            return replace(self, type=str(value)) if role == TYPE else replace(self, fill=str(value))
         settings = {**dict(self.settings), role: value}
         kept = {name: one for name, one in settings.items() if one is not Word.ABSENT}
         return replace(self, settings=tuple(sorted(kept.items())))

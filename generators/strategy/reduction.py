@@ -132,8 +132,7 @@ def _readings(row: Row, shape: tuple[int, ...]) -> Iterator[Reading]:
 def _of_scalar(row: Row) -> Iterator[Reading]:
     """Yield what a tensor of rank 0 may mean where the standard does not speak of it; it has no axis to name."""
     if row.get("axes") not in ((), Word.ABSENT):
-        yield from _answered(row, "axes-range-early", {})
-        return
+        raise CaseIdError(f"{row.id}: invalid in {row.version.operator}, and no edge: a scalar has no axis")
     for labels, answer in _answered(row, _SCALAR, {"as-itself": ()}):
         if answer in _NO_ANSWER:
             yield Reading(labels, kind=answer)
