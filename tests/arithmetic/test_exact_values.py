@@ -195,6 +195,18 @@ def test_a_mean_of_tensors_of_any_bits_holds_the_exact_mean_and_admits_the_right
 
 
 @each_type
+def test_a_copy_keeps_the_sign_of_each_zero(name):
+    x = tensor([0, 1, 0], name, (3,))
+    x[2] = -x[2]
+    (expectation,) = over_axes([x], name, (), True)
+    assert judge_answer(expectation, [x]).outcome is Outcome.PASS
+    for place in (0, 2):
+        wrong = x.copy()
+        wrong[place] = -wrong[place]
+        assert judge_answer(expectation, [wrong]).outcome is Outcome.WRONG_VALUE
+
+
+@each_type
 @pytest.mark.filterwarnings("error")
 def test_a_signalling_nan_is_a_nan_and_warns_nobody(name):
     form, bits = FORMATS[name], PATTERNS[name]

@@ -57,7 +57,11 @@ def reductions(draw: Any, name: str) -> tuple[Any, tuple[int, ...], bool]:
         axes = {a for a in axes if shape[a]}
     low, high = span(name)
     ends = st.sampled_from([low, high, high - 1, high // 2, high // 3, low // 2])
-    some = draw(st.lists(ends | st.integers(low, high) | st.integers(max(low, -9), 9), min_size=1, max_size=6))
+    few = st.integers(max(low, -1), 1)  # so that halves are frequent
+    some = draw(
+        st.lists(few, min_size=1, max_size=3)
+        | st.lists(ends | st.integers(low, high) | st.integers(max(low, -9), 9), min_size=1, max_size=6)
+    )
     chosen = draw(st.randoms(use_true_random=False)).choices(some, k=math.prod(shape))
     return np.array(chosen, name).reshape(shape), tuple(sorted(axes)), draw(st.booleans())
 
@@ -80,6 +84,20 @@ def test_an_integer_mean_is_the_exact_quotient_under_each_rounding_and_overflow(
     assert {option.outputs[0].value.tobytes() for option in expectation.options} == set(admissible)
     if len(admissible) == 1:
         assert not expectation.silences
+
+
+def test_halves_about_zero_go_where_their_rounding_says():
+    rows = np.array([[0, 1], [0, -1], [1, 2], [-1, -2]], np.int32)
+    (expectation,) = over_axes([rows], "int32", (1,), False, silences=SILENCES)
+    halves = {
+        "truncate": [0, 0, 1, -1],
+        "floor": [0, -1, 1, -2],
+        "nearest-even": [0, 0, 2, -2],
+        "nearest-away": [1, -1, 2, -2],
+    }
+    for rounding, answer in halves.items():
+        verdict = judge_answer(expectation, [np.array(answer, np.int32)])
+        assert verdict.behaviour == {"integer-rounding": [rounding]}
 
 
 @pytest.mark.parametrize("name", TYPES)

@@ -77,7 +77,12 @@ def _lost(machine: Machine, n: int, draw: random.Random) -> Any:
 
 
 def _alike(machine: Machine, n: int, draw: random.Random) -> Any:
-    """Numbers of one sign whose mean is a little more than a power of two, where a rounding weighs most."""
+    """Numbers of one sign whose mean is a little more than a power of two, where a rounding weighs most.
+
+    Half of the time they are all one, of few bits, so that their sum is exact and their shares err alike.
+    """
+    if draw.random() < 0.5:
+        return _as_vector(machine, [(1 << 1074) + (draw.getrandbits(5) << 1069)] * n)
     return _as_vector(machine, [(1 << 1074) + draw.getrandbits(1070) for _ in range(n)])
 
 
