@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import json
 import time
 import traceback
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -31,6 +33,9 @@ class Attach(Protocol):
     def __call__(self, case: Case, verdict: Verdict, outputs: Sequence[Array], /) -> object:
         """Return the attachment, which is strict JSON, or None for none. What it raises becomes the attachment."""
 
+
+Isolation: TypeAlias = Literal["program", "case"]
+"""What shares a worker process: the cases that come to it, a program's together; or nothing, a case has its own."""
 
 ABOUT = "@about"
 """The key that asks a worker what its backend is, instead of a case."""
@@ -52,6 +57,13 @@ class Assignment:
     source: CaseSource
     required: Mapping[str, str] = field(default_factory=dict)
     attach: Mapping[str, Attach] = field(default_factory=dict)
+    isolation: Isolation = "program"
+
+    def warm(self) -> None:
+        """Import what a worker needs of the backend and may be forked after, in the process that workers come from."""
+        for module in ("numpy.random", *self.backend.preload):  # NumPy imports the former when it is asked for it
+            with contextlib.suppress(Exception):  # the worker will tell
+                importlib.import_module(module, __package__)
 
     def __call__(self) -> Worker:
         """Open the backend, in the worker. Raises NotInstalled and whatever importing a user's module raises."""

@@ -31,7 +31,7 @@ class Pool:
     With `fork`, on Linux, the factory is unpickled once, in a process that workers are forked from; if it has a method
     `warm`, that is called there, and imports and reads what every worker needs. Neither may start a thread or use a
     library that cannot be forked after use. Otherwise each worker is an interpreter of its own. Without `reuse`, a
-    worker gets one batch only.
+    worker gets one key only.
     """
 
     def __init__(

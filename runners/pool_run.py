@@ -39,12 +39,13 @@ _ASK_AGAIN: Final = 0.01  # seconds until a source that had nothing is asked aga
 
 
 class Run:
-    """One run over `batches`, on at most `jobs` workers that `starter` starts; without `reuse` each gets one batch."""
+    """One run over `batches`, on at most `jobs` workers that `starter` starts; without `reuse` each gets one key."""
 
     def __init__(
         self, starter: Starter, jobs: int, limits: Limits, batches: Iterable[Sequence[str]], *, reuse: bool
     ) -> None:
         self._starter = starter
+        self._reuse = reuse
         self._limits = limits
         self._seats = [Seat(reuse=reuse) for _ in range(jobs)]
         self._source: Iterator[Sequence[str]] | None = iter(batches)
@@ -108,7 +109,7 @@ class Run:
         if keys is None:
             self._source = None
         elif keys:
-            self._again.append(Batch(keys))
+            self._again.extend([Batch(keys)] if self._reuse else (Batch([key]) for key in keys))
         else:
             self._dry = True
 

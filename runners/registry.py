@@ -30,6 +30,7 @@ class BackendSpec:
 
     `name` is what results carry. `target` is `module:Class`; `path` goes before `sys.path` in the worker. `standards`
     is empty where only the opened backend tells them. `argument` is what a plug-in is called with, if anything.
+    `preload` are modules that a process can be forked after importing; what is not there is imported in each worker.
     """
 
     name: str
@@ -38,6 +39,7 @@ class BackendSpec:
     path: tuple[str, ...] = ()
     standards: tuple[str, ...] = ()
     argument: str | None = None
+    preload: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class _BuiltIn:
     summary: str
     library: str
     extra: str | None = None
+    preload: tuple[str, ...] = ()  # only of libraries that were seen to work when forked after import
 
     @property
     def install(self) -> str:
@@ -73,13 +76,27 @@ _LIBDNNL = "libdnnl"  # no module: a shared library
 # Modules of this package, imported when a worker opens them.
 _BUILT_INS: Mapping[str, _BuiltIn] = {
     "onnxruntime": _BuiltIn(
-        "onnxruntime:OnnxRuntime", ("onnx",), "onnxruntime on the CPU, one thread", "onnxruntime", "onnxruntime"
+        "onnxruntime:OnnxRuntime",
+        ("onnx",),
+        "onnxruntime on the CPU, one thread",
+        "onnxruntime",
+        "onnxruntime",
+        (".onnxruntime", "onnxruntime"),
     ),
     "onnxruntime-noopt": _BuiltIn(
-        "onnxruntime:OnnxRuntimeNoOpt", ("onnx",), "the same without graph optimisations", "onnxruntime", "onnxruntime"
+        "onnxruntime:OnnxRuntimeNoOpt",
+        ("onnx",),
+        "the same without graph optimisations",
+        "onnxruntime",
+        "onnxruntime",
+        (".onnxruntime", "onnxruntime"),
     ),
     "onnx-reference": _BuiltIn(
-        "onnx_reference:OnnxReference", ("onnx",), "the reference evaluator of the onnx package", "onnx"
+        "onnx_reference:OnnxReference",
+        ("onnx",),
+        "the reference evaluator of the onnx package",
+        "onnx",
+        preload=(".onnx_reference", "onnx.reference.ops._op_list"),
     ),
     "onednn": _BuiltIn("onednn:OneDnnGraph", ("onednn",), "oneDNN Graph on the CPU, one thread", _LIBDNNL, "onednn"),
     "openvino": _BuiltIn(
@@ -149,7 +166,8 @@ def _built_in_spec(name: str) -> BackendSpec:
     built_in = _BUILT_INS[name]
     if not _is_installed(built_in.library):
         raise NotInstalled(f"{name} needs {built_in.library}, which is not installed: {built_in.install}")
-    return BackendSpec(name, "built-in", built_in.target, standards=built_in.standards)
+    preload = built_in.preload
+    return BackendSpec(name, "built-in", built_in.target, standards=built_in.standards, preload=preload)
 
 
 def _own_spec(name: str, scheme: Literal["python", "onnx-backend"], target: str) -> BackendSpec:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ..cases.results import Outcome, Result, result_from_json
 from ..cases.source import CaseSource
 from .execute import ABOUT, Assignment
-from .pool import Limits, Loss, Pool
+from .pool import Limits, Loss, LossKind, Pool, Stray
 from .registry import BackendSpec
 
 _BATCH, _LARGEST_BATCH = 48, 128
@@ -42,17 +42,41 @@ class Judged:
     attached: bytes = b""
 
 
+@dataclass(frozen=True, slots=True)
+class Death:
+    """The end of a worker process that no case is charged with: `case`, which was under way, passes in one of its own.
+
+    `case` is None where it is not known. `exit` says how it ended, `tail` what it wrote last, `before` has the last
+    cases that it ran until then.
+    """
+
+    backend: str
+    case: str | None
+    kind: LossKind
+    exit: str
+    tail: str
+    before: tuple[str, ...]
+
+
+def pool_for(assignment: Assignment, *, jobs: int, limits: Limits) -> Pool:
+    """Return a pool of workers for an assignment, with the isolation that it asks for."""
+    return Pool(assignment, jobs=jobs, limits=limits, fork=True, reuse=assignment.isolation == "program")
+
+
 def run_cases(
     assignment: Assignment, batches: Iterable[Sequence[str]], *, jobs: int, limits: Limits
-) -> Generator[About | Judged]:
+) -> Generator[About | Judged | Death]:
     """Yield what the backend says of itself, and one result for each case id, in the order in which they arrive.
 
-    `batches` of ids go to a worker whole; an empty one means that there is nothing for now. Raises WorkerStartError if
-    the backend cannot be opened. Closing the iterator ends the workers.
+    `batches` of ids go to a worker whole; an empty one means that there is nothing for now. In between come deaths of
+    workers that no case explains. Raises WorkerStartError if the backend cannot be opened. Closing the iterator ends
+    the workers.
     """
-    pool = Pool(assignment, jobs=jobs, limits=limits)
+    pool = pool_for(assignment, jobs=jobs, limits=limits)
     for answer in pool.run(itertools.chain([[ABOUT]], batches)):
-        if isinstance(answer, Loss):
+        if isinstance(answer, Stray):
+            yield _death(answer, assignment.backend)
+        elif isinstance(answer, Loss):
             if answer.key == ABOUT:
                 yield _lost_about(answer)
             else:
@@ -68,7 +92,7 @@ class RunCases(Protocol):
 
     def __call__(
         self, assignment: Assignment, batches: Iterable[Sequence[str]], /, *, jobs: int, limits: Limits
-    ) -> Generator[About | Judged]:
+    ) -> Generator[About | Judged | Death]:
         """Yield what the backend says of itself, and one result for each case id."""
 
 
@@ -116,6 +140,12 @@ def batched(ids: Iterable[str]) -> Iterator[list[str]]:
             batch = []
     if batch:
         yield batch
+
+
+def _death(stray: Stray, backend: BackendSpec) -> Death:
+    under_way = None if stray.key == ABOUT else stray.key
+    before = tuple(text for text in stray.before if text != ABOUT)
+    return Death(backend.name, under_way, stray.kind, stray.exit, stray.tail, before)
 
 
 def _lost_about(loss: Loss) -> About:
