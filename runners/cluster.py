@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from distributed import Client, LocalCluster
 
@@ -16,10 +16,7 @@ from ..cases.errors import OpconformError
 from .cluster_run import ClusterRun, slots_of
 from .execute import Assignment
 from .pool import Limits
-from .running import About, Judged
-
-if TYPE_CHECKING:
-    from .running import RunCases
+from .running import About, Death, Judged, RunCases
 
 _REACH: Final = 10.0  # seconds for a scheduler to answer
 _WORKERS: Final = 30.0  # seconds for a worker to be there that has what is needed
@@ -30,8 +27,8 @@ class DaskExecutor:
     """Runs cases on a cluster; a context, entered once.
 
     `address` is that of a scheduler; None for a cluster of `jobs` workers on this machine, which ends with the context.
-    `resources` are what a worker needs for one task. `patience` is how many seconds workers have to appear. Entering
-    raises OpconformError where no scheduler answers or no worker has what is needed.
+    `resources` are what a worker needs for one task. `patience` is how many seconds a scheduler and workers have to
+    appear. Entering raises OpconformError where no scheduler answers or no worker has what is needed.
     """
 
     def __init__(
@@ -53,7 +50,7 @@ class DaskExecutor:
     def __enter__(self) -> DaskExecutor:
         with contextlib.ExitStack() as opening:
             address = self._address or opening.enter_context(self._own_cluster()).scheduler_address
-            self._client = opening.enter_context(contextlib.closing(_client(address)))
+            self._client = opening.enter_context(contextlib.closing(_client(address, min(_REACH, self._patience))))
             self._workers = len(self._await_workers(address))
             self._open = opening.pop_all()
         return self
@@ -74,7 +71,7 @@ class DaskExecutor:
 
     def _run_cases(
         self, assignment: Assignment, batches: Iterable[Sequence[str]], /, *, jobs: int, limits: Limits
-    ) -> Generator[About | Judged]:
+    ) -> Generator[About | Judged | Death]:
         del jobs  # the cluster has as many as it has
         run = ClusterRun(self._client, assignment, batches, limits=limits, resources=self._resources)
         yield from run.results()
@@ -89,7 +86,7 @@ class DaskExecutor:
             n_workers=self._jobs,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",
             silence_logs=logging.CRITICAL,  # what befalls a worker is told by results
         )
 
@@ -115,13 +112,13 @@ def _words(resources: Mapping[str, float]) -> str:
     return ", ".join(f"{name}={amount:g}" for name, amount in sorted(resources.items()))
 
 
-def _client(address: str) -> Any:
+def _client(address: str, seconds: float) -> Any:
     try:
-        return Client(address, timeout=_REACH, set_as_default=False, name="opconform")
+        return Client(address, timeout=seconds, set_as_default=False, name="opconform")
     except (OSError, TimeoutError) as error:
         start = "`dask scheduler` starts one, and --executor dask needs none"
         raise OpconformError(
-            f"no dask scheduler answers at {address} within {_REACH:g} s ({error}); {start}"
+            f"no dask scheduler answers at {address} within {seconds:g} s ({error}); {start}"
         ) from error
     except ValueError as error:
         raise OpconformError(f"{address} is no address of a dask scheduler: {error}") from error

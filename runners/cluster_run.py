@@ -18,10 +18,10 @@ from typing import Any, Final
 from distributed import KilledWorker
 
 from ..cases.errors import OpconformError
-from .cluster_worker import Suite, Task, dismiss, enlist, installed_suite, packed, unpacked
+from .cluster_worker import Suite, Task, dismiss, enlist, installed_suite, packed, told, unpacked
 from .execute import Assignment
 from .pool import Limits, Loss, WorkerStartError
-from .running import About, Judged, about_of, judged_of, lost
+from .running import About, Death, Judged, about_of, lost
 
 _AHEAD: Final = 3  # batches a slot of a worker: at work, waiting there, on the way
 _SMALLEST, _LARGEST, _FIRST = 50, 1000, 100  # cases in a batch
@@ -107,8 +107,9 @@ class ClusterRun:
         self._suspects: list[list[str]] = []
         self._looked = self._peopled = time.monotonic()
         self.workers = 0
+        self.sent_bytes = self.received_bytes = 0  # of tasks and of their answers
 
-    def results(self) -> Generator[About | Judged]:
+    def results(self) -> Generator[About | Judged | Death]:
         """Yield what the backend says of itself, then one result for each id. Closing the iterator ends the run.
 
         Raises OpconformError where a worker is unfit, and where the scheduler or all workers are lost.
@@ -119,8 +120,8 @@ class ClusterRun:
             if self._about is not None:
                 yield self._about
             while self._hand_out():
-                yield from self._next_results()
                 self._look(beside)
+                yield from self._next_results()
 
     # Handing out
 
@@ -143,6 +144,7 @@ class ClusterRun:
     def _send(self, ids: list[str], *, alone: bool) -> None:
         # Only the standard library's names are in the task: the scheduler unpickles it, and need not have this package.
         task = pickle.dumps(Task(self._digest, packed([text.encode() for text in ids])))
+        self.sent_bytes += len(task)
         name = f"opconform-{uuid.uuid4().hex}"
         future = self._client.submit(pickle.loads, task, key=name, pure=False, resources=self._resources or None)
         self._under_way[name] = _Sent(ids, alone, future)
@@ -150,7 +152,7 @@ class ClusterRun:
 
     # Taking in
 
-    def _next_results(self) -> Iterator[Judged]:
+    def _next_results(self) -> Iterator[Judged | Death]:
         """Wait for a batch, for a moment, and yield its results.
 
         A batch that ran twice, since its worker was lost, has one answer all the same.
@@ -177,14 +179,13 @@ class ClusterRun:
         del self._under_way[key]
         if kind != "records":
             raise WorkerStartError(*json.loads(payload))
+        self.received_bytes += len(payload)
         self._pace.learn(len(sent.ids), seconds)
-        yield from map(judged_of, unpacked(payload))
+        yield from map(told, unpacked(payload))
 
     def _killed(self, sent: _Sent, error: KilledWorker) -> Iterator[Judged]:
         """Try what killed workers again at the end, alone and in smaller pieces; a case that does so alone is it."""
-        if not sent.alone:
-            self._suspects.append(sent.ids)
-        elif len(sent.ids) > 1:
+        if not sent.alone or len(sent.ids) > 1:
             size = -(-len(sent.ids) // _PIECES)
             self._suspects += [sent.ids[start : start + size] for start in range(0, len(sent.ids), size)]
         else:
@@ -253,7 +254,7 @@ _LOST: Final = "the connection to the dask scheduler was lost; what was judged u
 
 def _fit(address: str, answer: Any, suite: Suite) -> bytes:
     """Return what a worker's backend says of itself. OpconformError where the worker is unfit for the run."""
-    if isinstance(answer, ModuleNotFoundError) and str(answer.name).partition(".")[0] == "opconform":
+    if isinstance(answer, Exception) and "No module named 'opconform" in str(answer):  # dask may wrap it
         raise OpconformError(f"worker {address} has no opconform ({answer}); install {suite.version} there")
     if isinstance(answer, Exception):
         raise OpconformError(f"worker {address} cannot take part: {type(answer).__name__}: {answer}")

@@ -16,21 +16,22 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..specs.loader import default_root
 from .execute import ABOUT, Assignment
-from .pool import Found, Limits, Loss, Pool, WorkerStartError
-from .running import batched, lost
+from .pool import Found, Limits, Loss, Stray, WorkerStartError
+from .running import Death, Judged, batched, judged_of, lost, pool_for
 
 _IDLE: Final = 60.0  # seconds without a batch, after which the backend's process ends; the next batch starts another
 _PATIENCE: Final = 300.0  # seconds that a batch waits for the crew, which a client hands to workers as they join
 _CREWS_KEPT: Final = 8
 _CREWS: Final = "opconform_crews"
+_DEATH: Final = b"!"  # begins no JSON
 
 Answer: TypeAlias = tuple[str, float, bytes]
-"""What a task returns: `records`, the seconds that they took, and the records, compressed lines; or `failed`, and why.
+"""What a task returns: `records`, the seconds that they took, and a pack of lines for `told`; or `failed`, and why.
 
 Bytes and numbers alone, so that what passes through the scheduler is nobody's class.
 """
@@ -60,6 +61,14 @@ def packed(lines: Sequence[bytes]) -> bytes:
 def unpacked(pack: bytes) -> list[bytes]:
     """Return the lines of a pack that is not empty."""
     return zlib.decompress(pack).split(b"\n")
+
+
+def told(line: bytes) -> Judged | Death:
+    """Return what a line of an answer tells."""
+    if not line.startswith(_DEATH):
+        return judged_of(line)
+    death = json.loads(line.removeprefix(_DEATH))
+    return Death(**{**death, "before": tuple(death["before"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +117,7 @@ def _enlisted(suite: Suite, digest: str, crew: bytes, crews: Crews) -> dict[str,
     assignment, limits = pickle.loads(zlib.decompress(crew))  # noqa: S301 - whoever reaches a scheduler runs code anyway
     found = crews.get(digest) or Crew(assignment, limits)
     try:
-        (about,) = found.records([ABOUT])
+        *_, about = found.records([ABOUT])
     except WorkerStartError as error:
         found.close()
         return {"failed": (error.kind, error.message, error.tail)}
@@ -171,7 +180,7 @@ class Crew:
     _closed: threading.Event = field(default_factory=threading.Event)
 
     def records(self, ids: Sequence[str]) -> list[bytes]:
-        """Return a record for each id, in any order. Raises WorkerStartError."""
+        """Return a line for each id, in any order, and for deaths between them. Raises WorkerStartError."""
         try:
             station = self._free.pop()  # atomic: several threads of a worker may come here
         except IndexError:
@@ -200,7 +209,7 @@ class Station:
     _at_work: bool = False
 
     def records(self, ids: Sequence[str]) -> list[bytes]:
-        """Return a record for each id, in any order. Raises WorkerStartError."""
+        """Return a line for each id, in any order, and for deaths between them. Raises WorkerStartError."""
         reply: Future[list[bytes]] = Future()
         with self._changed:
             self._asked.append((ids, reply))
@@ -222,8 +231,9 @@ class Station:
             ids, reply = asked
             try:
                 waiting.extend(batched(ids))
-                found = found or Pool(self.assignment, jobs=1, limits=self.limits).run(_handed(waiting))
-                reply.set_result([self._record(next(found)) for _ in ids])
+                pool = pool_for(self.assignment, jobs=1, limits=self.limits)
+                found = found or pool.run(_handed(waiting))
+                reply.set_result(list(self._lines(found, len(ids))))
             except BaseException as error:  # told where it was asked for; the next batch begins anew
                 waiting.clear()
                 found = None
@@ -239,9 +249,21 @@ class Station:
             self._at_work = False
             return None
 
-    def _record(self, found: Found) -> bytes:
-        if self.closed.is_set():
-            raise WorkerStartError("dismissed", "the run has ended")
+    def _lines(self, found: Iterator[Found], count: int) -> Iterator[bytes]:
+        """Yield what is told of `count` keys, and of deaths in between."""
+        while count:
+            one = next(found)
+            if self.closed.is_set():
+                raise WorkerStartError("dismissed", "the run has ended")
+            count -= not isinstance(one, Stray)
+            yield self._line(one)
+
+    def _line(self, found: Found) -> bytes:
+        if isinstance(found, Stray):
+            before = tuple(text for text in found.before if text != ABOUT)
+            under_way = None if found.key == ABOUT else found.key
+            death = Death(self.assignment.backend.name, under_way, found.kind, found.exit, found.tail, before)
+            return _DEATH + json.dumps(asdict(death)).encode()
         if not isinstance(found, Loss):
             return found[1]
         if found.key == ABOUT:
