@@ -65,15 +65,14 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
             raise OpconformError(f"{target}: {target.parent} is no folder; make it first")
     matrix = kill_matrix(source, options.selection, options.jobs or usable_cores())
     smoke = smoke_cases(source, matrix)
-    pages = {
-        options.json: lambda: json.dumps(matrix.to_dict(smoke), indent=1, allow_nan=False) + "\n",
-        options.html: lambda: matrix_html(matrix, smoke),
-        options.markdown: lambda: matrix_markdown(matrix, smoke),
-        options.write_smoke: lambda: suite_text(smoke, _REMARK),
-    }
-    for target, page in pages.items():
+    for target, page in (
+        (options.json, json.dumps(matrix.to_dict(smoke), indent=1, allow_nan=False) + "\n"),
+        (options.html, matrix_html(matrix, smoke)),
+        (options.markdown, matrix_markdown(matrix, smoke)),
+        (options.write_smoke, suite_text(smoke, _REMARK)),
+    ):
         if target is not None:
-            _write(target, page())
+            _write(target, page)
     print_matrix(console or Console(), matrix, smoke)
     return 1 if matrix.survivors() or matrix.false_alarms() else 0
 

@@ -23,7 +23,7 @@ def smoke_cases(source: GeneratedCases, matrix: Matrix) -> list[str]:
 def _of_version(source: GeneratedCases, evidence: Evidence, mutants: Mapping[str, Implementation]) -> list[str]:
     wanted = {name: set(evidence.failed[name]) for name in evidence.mutants if evidence.failed.get(name)}
     alone = {name: cases for name, cases in wanted.items() if mutants[name].kind not in ("state", "process")}
-    cover = _pruned(_greedy(alone, evidence.cases), alone, evidence.cases)
+    cover = _shrunk(_pruned(_greedy(alone, evidence.cases), alone, evidence.cases), alone, evidence.cases)
     if not cover and evidence.cases:
         cover = [min(evidence.cases.values(), key=lambda case: case.size).id]
     for name, killers in wanted.items():
@@ -54,6 +54,17 @@ def _pruned(chosen: Sequence[str], wanted: Mapping[str, set[str]], cases: Mappin
         if all(killers & (kept - {case}) for killers in wanted.values()):
             kept.discard(case)
     return [case for case in chosen if case in kept]
+
+
+def _shrunk(chosen: Sequence[str], wanted: Mapping[str, set[str]], cases: Mapping[str, Tried]) -> list[str]:
+    """Take a smaller case for each that does what only it does, the largest first."""
+    kept = list(chosen)
+    for case in sorted(chosen, key=lambda case: cases[case].size, reverse=True):
+        others = set(kept) - {case}
+        needed = [killers for killers in wanted.values() if case in killers and not killers & others]
+        smaller = min(set.intersection(*needed), key=lambda case: cases[case].size) if needed else case
+        kept[kept.index(case)] = smaller
+    return kept
 
 
 def _sequence(

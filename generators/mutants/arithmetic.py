@@ -138,13 +138,17 @@ def _specials() -> Iterator[Implementation]:
         "half-of-subnormals": ("answers half of a subnormal number", _halved),
     }
     for name, (text, finish) in finished.items():
-        around = finishing(lambda _call, out, finish=finish: out if out.dtype.kind in "iu" else _quietly(finish, out))
-        yield Implementation(name, "arithmetic", text, _FLOATS, around=around)
+        yield Implementation(name, "arithmetic", text, _FLOATS, around=finishing(_of_floats(finish)))
 
 
-def _quietly(change: Callable[[Array], Array], out: Array) -> Array:
-    with np.errstate(all="ignore"):
-        return np.asarray(change(out)).astype(out.dtype)
+def _of_floats(change: Callable[[Array], Array]) -> Callable[[Call, Array], Array]:
+    def changed(_call: Call, out: Array) -> Array:
+        if out.dtype.kind in "iu":
+            return out
+        with np.errstate(all="ignore"):
+            return np.asarray(change(out)).astype(out.dtype)
+
+    return changed
 
 
 def _skipping(x: Array) -> Array:

@@ -105,9 +105,7 @@ def _nowhere(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
             yield _mutant(
                 f"{word}-axes-as-all",
                 f"reduces all where axes are {word}, though that is the identity",
-                rewriting(
-                    lambda call, is_it=is_it: with_axes(call, _range(0, _rank(call) - 1)) if is_it(call) else call
-                ),
+                rewriting(_taken(is_it, lambda rank: _range(0, rank - 1))),
                 f"{word} axes that are the identity",
             )
         if "all" in meanings:
@@ -121,11 +119,7 @@ def _nowhere(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
                 yield _mutant(
                     f"{word}-axes-as-{place}",
                     f"reduces the {place} dimension where axes are {word}, though that reduces all",
-                    rewriting(
-                        lambda call, is_it=is_it, axis=axis: (
-                            with_axes(call, (axis % _rank(call),)) if is_it(call) and _rank(call) else call
-                        )
-                    ),
+                    rewriting(_taken(is_it, _only(axis))),
                     f"{word} axes that reduce all",
                 )
     if any("identity" in _meanings(spec, version, word) for word in ("absent", "empty")):
@@ -150,6 +144,15 @@ def _nowhere(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
             _normal(lambda axes: tuple(a for a in axes if axes.count(a) == 1)),
             "axes that may be listed twice",
         )
+
+
+def _only(axis: int) -> Callable[[int], Listed]:
+    return lambda rank: (axis % rank,) if rank else ()
+
+
+def _taken(when: Callable[[Call], bool], axes: Callable[[int], Listed]) -> Callable[[Call], Call]:
+    """Return what takes other axes, by the rank, for those that are missing or empty."""
+    return lambda call: with_axes(call, axes(_rank(call))) if when(call) and _rank(call) else call
 
 
 def _copies() -> Iterator[Implementation]:
@@ -196,8 +199,10 @@ def axes_of(call: Call) -> Listed | None:
 
 def with_axes(call: Call, axes: Listed) -> Call:
     """Return the call with other axes, where it has them, or else where it may have them."""
-    array = call.others.get(_AXES)
-    if array is None and call.version.signature.attribute(_AXES) is not None:
+    array, signature = call.others.get(_AXES), call.version.signature
+    if signature.attribute(_AXES) is None and signature.input(_AXES) is None:
+        return call
+    if array is None and signature.attribute(_AXES) is not None:
         return call if call.attributes.get(_AXES) == axes else call.with_attribute(_AXES, axes)
     dtype = np.dtype(np.int64) if array is None else array.dtype
     changed = np.array(axes, dtype)

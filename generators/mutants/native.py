@@ -21,6 +21,7 @@ from ..arithmetic.tensors import Axes, lane_axes, lane_stack
 from .orders import ORDERS, fused, running_mean
 
 Addends: TypeAlias = Callable[[Array], Array]
+Width: TypeAlias = Literal["own", "wide", "widest"]
 Division: TypeAlias = Literal["after", "reciprocal", "before", "before-reciprocal", "fused"]
 
 _WIDENED: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -45,7 +46,7 @@ class Working:
     tensors are broadcast and stacked; `copied` what becomes of a tensor that is reduced over no axis.
     """
 
-    accumulator: Literal["own", "wide", "widest"] = "widest"
+    accumulator: Width = "widest"
     order: str = "sequential"
     division: Division = "after"
     stepwise: bool = False

@@ -48,7 +48,7 @@ def in_lanes(x: Array, lanes: int) -> Array:
     whole = len(x) // lanes * lanes
     if not whole:
         return x[:0]
-    return np.asarray(np.add.accumulate(x[:whole].reshape(-1, lanes, *x.shape[1:]), axis=0)[-1])
+    return np.asarray(np.add.accumulate(x[:whole].reshape(whole // lanes, lanes, *x.shape[1:]), axis=0)[-1])
 
 
 def _blocks(size: int, x: Array) -> Array:
@@ -65,7 +65,8 @@ def _rows(x: Array) -> Array:
     """Return long columns as shorter ones, (rows, lanes, ...), the last row filled up with zeros."""
     lanes = 1 if len(x) <= _LOOP else _LANES
     short = -len(x) % lanes
-    return np.concatenate([x, np.zeros((short, *x.shape[1:]), x.dtype)]).reshape(-1, lanes, *x.shape[1:])
+    filled = np.concatenate([x, np.zeros((short, *x.shape[1:]), x.dtype)])
+    return filled.reshape(len(filled) // lanes, lanes, *x.shape[1:])
 
 
 def _compensated(x: Array) -> Array:
@@ -91,7 +92,7 @@ def running_mean(x: Array) -> Array:
     lanes = 1 if len(x) <= _LOOP else _LANES
     one = x.dtype.type
     whole = len(x) // lanes * lanes
-    parts = [(column[0], whole // lanes) for column in _updated(x[:whole].reshape(-1, lanes, *x.shape[1:]))]
+    parts = [(column[0], whole // lanes) for column in _updated(x[:whole].reshape(whole // lanes, lanes, *x.shape[1:]))]
     parts += [(value, 1) for value in x[whole:]]
     mean, seen = parts[0]
     for other, more in parts[1:]:

@@ -115,7 +115,7 @@ def _many_inputs() -> Iterator[Implementation]:
         yield _mutant(
             f"first-{k}-inputs",
             f"uses the first {k} inputs alone" if k > 1 else "uses the first input alone",
-            rewriting(lambda call, k=k: call.with_data(call.data[:k]) if len(call.data) > k else call),
+            rewriting(_of_first(k)),
             needs,
         )
     yield _mutant(
@@ -130,6 +130,10 @@ def _many_inputs() -> Iterator[Implementation]:
         refusing(lambda call: len(call.data) > 32, "too many inputs"),
         needs,
     )
+
+
+def _of_first(k: int) -> Callable[[Call], Call]:
+    return lambda call: call.with_data(call.data[:k]) if len(call.data) > k else call
 
 
 def _broadcasting() -> Iterator[Implementation]:

@@ -105,7 +105,11 @@ def _other(default: Value) -> Value:
 
 
 def _defaulted(name: str, value: Value) -> Callable[[Call], Call]:
-    return lambda call: call if name in call.attributes else call.with_attribute(name, value)
+    def defaulted(call: Call) -> Call:
+        known = call.version.signature.attribute(name) is not None
+        return call.with_attribute(name, value) if known and name not in call.attributes else call
+
+    return defaulted
 
 
 def _misread(name: str, default: Value, value: Value) -> Callable[[Call], Call]:
@@ -116,7 +120,7 @@ def _inverted(call: Call, name: str) -> Call:
     value = call.attributes.get(name)
     if value not in (0, 1):
         return call
-    return call.with_attribute(name, (not value) if isinstance(value, bool) else 1 - int(value))  # type: ignore[arg-type]
+    return call.with_attribute(name, (not value) if isinstance(value, bool) else 1 - int(value))
 
 
 def _of_input(port: Port, version: VersionSpec) -> Iterator[Implementation]:

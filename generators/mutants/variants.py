@@ -9,7 +9,7 @@ from ...specs.loader import Library
 from ...specs.model import VersionSpec
 from ..arithmetic.integral import OVERFLOWS, ROUNDINGS
 from .implementation import Implementation
-from .native import Working
+from .native import Division, Width, Working
 from .orders import ORDERS
 
 _TYPES_IN_FLOAT64: Mapping[str, str] = MappingProxyType(
@@ -22,36 +22,43 @@ def variants(library: Library) -> tuple[Implementation, ...]:
     return (*_arithmetics(), *_integers(), *_options(library))
 
 
+_WIDTHS: tuple[tuple[Width, str], ...] = (
+    ("own", "the type itself"),
+    ("wide", "at least float32"),
+    ("widest", "a wider format"),
+)
+_DIVISIONS: tuple[Division, ...] = ("reciprocal", "before", "before-reciprocal", "fused")
+
+
 def _variant(name: str, text: str, working: Working, choices: Mapping[str, str] | None = None) -> Implementation:
     return Implementation(name, "variant", text, working=working, choices=choices or MappingProxyType({}))
 
 
 def _arithmetics() -> Iterator[Implementation]:
     yield _variant("right", "adds up in a wider format, one after the other, and rounds once", Working())
-    widths = (("own", "the type itself"), ("wide", "at least float32"), ("widest", "a wider format"))
-    for width, told in widths:
+    for width, told in _WIDTHS:
         for order in ORDERS:
-            yield _variant(f"{order}-{width}", f"adds up in {told}, {order}", Working(width, order))  # type: ignore[arg-type]
-        for division in ("reciprocal", "before", "before-reciprocal", "fused"):
+            yield _variant(f"{order}-{width}", f"adds up in {told}, {order}", Working(width, order))
+        for division in _DIVISIONS:
             text = f"divides in {told}: {division}"
-            yield _variant(f"{division}-{width}", text, Working(width, "sequential", division))  # type: ignore[arg-type]
+            yield _variant(f"{division}-{width}", text, Working(width, "sequential", division))
         yield _variant(
             f"pairwise-before-{width}",
             f"divides, then adds up by pairs, in {told}",
             Working(width, "pairwise", "before"),
-        )  # type: ignore[arg-type]
-    for width, told in widths[1:]:
-        yield _variant(f"running-means-{width}", f"updates the mean in {told}", Working(width, "running-means"))  # type: ignore[arg-type]
+        )
+    for width, told in _WIDTHS[1:]:
+        yield _variant(f"running-means-{width}", f"updates the mean in {told}", Working(width, "running-means"))
     for order in ("sequential", "pairwise", "8-lanes"):
         yield _variant(
             f"stepwise-{order}", "rounds to the type after each primitive", Working("wide", order, stepwise=True)
         )
     for flush in (("output",), ("input", "output")):
-        for width in ("own", "wide", "widest"):
+        for width, _ in _WIDTHS:
             name = f"flushing-{'-and-'.join(flush)}-{width}"
             yield _variant(
                 name, f"flushes subnormal {' and '.join(flush)} to zero", Working(width, flush=frozenset(flush))
-            )  # type: ignore[arg-type]
+            )
 
 
 def _integers() -> Iterator[Implementation]:
