@@ -20,6 +20,7 @@ _BOOT: Final = (
 )
 _PATIENCE: Final = 60.0  # seconds for an answer that needs no more than a system call
 _LEAVE: Final = 5.0  # seconds to end the workers and go
+_LEAVE_SOON: Final = 0.5  # the same without workers
 
 
 class TemplateLost(Exception):  # noqa: N818 - a state of that process, not a mistake of ours
@@ -105,7 +106,7 @@ class Template:
             self._lost = True
             self._control.close()
             try:
-                code = self._process.wait(_LEAVE)
+                code = self._process.wait(_LEAVE if self.proven else _LEAVE_SOON)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 code = self._process.wait()

@@ -137,9 +137,15 @@ class _Server:
             return None
         finally:
             if os.getpid() == self.process:
-                for worker in self._workers:
-                    with contextlib.suppress(OSError):
-                        os.killpg(worker, signal.SIGKILL)
+                self._end_workers()
+
+    def _end_workers(self) -> None:
+        for worker in self._workers:
+            with contextlib.suppress(OSError):
+                os.killpg(worker, signal.SIGKILL)
+        for worker in self._workers:  # or they stay behind as zombies where no process 1 looks after them
+            with contextlib.suppress(OSError):
+                os.waitpid(worker, 0)
 
     def _leave(self, *_: object) -> None:
         """Let the next request be the end; an exception could come just while the workers are being ended."""

@@ -115,6 +115,7 @@ FAULTS: dict[str, Callable[[], object]] = {
     "closeoutput": lambda: (os.close(1), os.close(2)),
     "raise": raise_error,
     "orphan": die_with_child,
+    "killparent": lambda: (os.kill(os.getppid(), signal.SIGKILL), time.sleep(3600)),
     "control": lambda: (os.write(2, b"\x1b[31mred\x07\xff\n"), os.abort()),
 }
 
@@ -146,6 +147,8 @@ class Witness(Faulty):
 
         facts: dict[str, Callable[[], object]] = {
             "pid": os.getpid,
+            "parent": os.getppid,
+            "warm": lambda: list(WARMED),
             "cwd": os.getcwd,
             "path": lambda: sys.path,
             "main": lambda: getattr(sys.modules["__main__"], "__file__", None),
@@ -158,6 +161,63 @@ class Witness(Faulty):
         }
         fact = facts.get(key.split("-", maxsplit=1)[0])
         return repr(fact()).encode() if fact else super().record(key)
+
+
+WARMED: list[int] = []
+"""The processes in which this module was made warm."""
+
+
+@dataclass(frozen=True)
+class WarmFactory:
+    """A factory of witnesses that notes where it is made warm, and misbehaves there if its word says so."""
+
+    misbehaves: str = ""
+
+    def __call__(self) -> Witness:
+        return Witness()
+
+    def warm(self) -> None:
+        WARMED.append(os.getpid())
+        if self.misbehaves:
+            FAULTS[self.misbehaves]()
+
+
+@dataclass
+class Poisonous(Faulty):
+    """After a key called `poison` the next one falls, whatever it is, as after a write to memory of others."""
+
+    poisoned: bool = False
+
+    def run(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes]:
+        for index, key in enumerate(keys):
+            begin(index, "run")
+            if self.poisoned:
+                segv()
+            self.poisoned = key.startswith("poison")
+            yield key.encode()
+
+
+@dataclass(frozen=True)
+class Counting:
+    """A factory of tasks that write down in a folder which key they run, before they run it."""
+
+    folder: Path
+
+    def __call__(self) -> CountingTask:
+        return CountingTask(self.folder)
+
+
+@dataclass
+class CountingTask(Faulty):
+    folder: Path = Path()
+
+    def run(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes]:
+        for index, key in enumerate(keys):
+            with (self.folder / "ran").open("a") as ran:
+                ran.write(f"{key}\n")
+            begin(index, "run")
+            FAULTS[key.split("-")[0]]()
+            yield key.encode()
 
 
 @dataclass

@@ -98,10 +98,11 @@ def test_each_key_comes_back_once_with_its_own_record(batch: int, jobs: int) -> 
     assert not losses
 
 
+@pytest.mark.parametrize("fork", [False, True], ids=["spawn", "fork"])
 @pytest.mark.parametrize("fault", ENDS)
-def test_whatever_a_key_does_costs_that_key_only(fault: str) -> None:
+def test_whatever_a_key_does_costs_that_key_only(fault: str, fork: bool) -> None:
     kind, end = ENDS[fault]
-    _, losses = run(around(f"{fault}-14"))
+    _, losses = run(around(f"{fault}-14"), fork=fork)
     assert list(losses) == [f"{fault}-14"]
     assert losses[f"{fault}-14"].kind == kind
     assert end in losses[f"{fault}-14"].exit
@@ -112,8 +113,9 @@ def test_a_worker_that_closes_only_its_output_loses_nothing() -> None:
     assert not losses
 
 
-def test_a_flood_on_stdout_costs_its_key_only() -> None:
-    _, losses = run(around("flood-14"), limits=Limits(output_bytes=1 << 20))
+@pytest.mark.parametrize("fork", [False, True], ids=["spawn", "fork"])
+def test_a_flood_on_stdout_costs_its_key_only(fork: bool) -> None:
+    _, losses = run(around("flood-14"), limits=Limits(output_bytes=1 << 20), fork=fork)
     assert [(loss.key, loss.kind, loss.phase) for loss in losses.values()] == [("flood-14", "flood", "run")]
 
 
@@ -123,8 +125,9 @@ def test_output_of_many_keys_together_is_no_flood() -> None:
     assert not losses
 
 
-def test_growing_over_the_memory_limit_costs_the_key_that_grows() -> None:
-    _, losses = run(around("leak-14"), limits=Limits(memory_bytes=300 << 20))
+@pytest.mark.parametrize("fork", [False, True], ids=["spawn", "fork"])
+def test_growing_over_the_memory_limit_costs_the_key_that_grows(fork: bool) -> None:
+    _, losses = run(around("leak-14"), limits=Limits(memory_bytes=300 << 20), fork=fork)
     assert [(loss.key, loss.kind) for loss in losses.values()] == [("leak-14", "memory")]
 
 
