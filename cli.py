@@ -105,9 +105,11 @@ def main() -> None:
     cls=_Examples,
     examples="opconform run onnxruntime\n"
     "opconform run onnxruntime onnx-reference --select 'onnx/ReduceMean-*' --out results\n"
-    "opconform run python:my_backend:Backend --require accumulator=wide",
+    "opconform run python:my_backend:Backend --require accumulator=wide\n"
+    "opconform run onnxruntime --shard 2/8 --out shard-2\n"
+    "opconform run --resume shard-2",
 )
-@click.argument("backends", metavar="BACKEND...", nargs=-1, required=True)
+@click.argument("backends", metavar="BACKEND...", nargs=-1)
 @_SELECT
 @_STRENGTH
 @_DRAWS
@@ -133,6 +135,13 @@ def main() -> None:
     "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail any other answer to a silence."
 )
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Results folder: new or empty.")
+@click.option("--shard", metavar="I/N", help="The I-th of N parts alone; `opconform report` puts them together.")
+@click.option(
+    "--resume",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Go on with the run whose results folder this is: BACKEND and other options may be left out.",
+)
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML there too.")
 @click.option(
     "--keep-outputs",
@@ -163,10 +172,24 @@ def run(**options: Any) -> int:
     Exits 0 if all backends conform, 1 if one does not or a waiver is stale, 2 for wrong usage or if nothing was judged,
     3 if our own side failed, 130 if interrupted (what was judged is kept).
     """
-    from .reports.session import RunOptions, run_session  # noqa: PLC0415
+    from .generators.shards import shard_of  # noqa: PLC0415
+    from .reports.options import RunOptions  # noqa: PLC0415
+    from .reports.session import run_session  # noqa: PLC0415
 
+    if not options["backends"] and options["resume"] is None:
+        raise click.UsageError("Missing argument 'BACKEND...'.")
+    given = _given()
     selection = _selection(options)
-    return run_session(RunOptions(selection=selection, **options), ["opconform", *sys.argv[1:]])
+    shard = None if options["shard"] is None else shard_of(options["shard"])
+    made = RunOptions(selection=selection, given=given, **{**options, "shard": shard})
+    return run_session(made, ["opconform", *sys.argv[1:]])
+
+
+def _given() -> frozenset[str]:
+    """Return the names of the options that stand on the command line."""
+    context = click.get_current_context()
+    told = click.core.ParameterSource.COMMANDLINE
+    return frozenset(name for name in context.params if context.get_parameter_source(name) is told)
 
 
 def _selection(options: dict[str, Any]) -> Any:
@@ -296,6 +319,29 @@ def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs:
         click.echo(text, nl=False)
     else:
         write_page(text, out)
+
+
+@main.command(
+    cls=_Examples,
+    examples="opconform report results\n"
+    "opconform report shard-1 shard-2 shard-3 --junit junit.xml --markdown summary.md\n"
+    "opconform report of-onnxruntime of-my-backend --json report.json",
+)
+@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML there.")
+@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write a short page there.")
+@click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write all of it there as JSON.")
+@click.option("--partial", is_flag=True, help="Go on where shards are missing or unfinished.")
+@_clear_errors
+def report(**options: Any) -> int:
+    """Show what runs have found: those of several backends side by side, and the shards of a run put together.
+
+    DIR is a results folder. Exits as the run would have: 2 if shards are missing or do not belong together, 130 if a
+    run was interrupted.
+    """
+    from .reports.report import ReportOptions, run_report  # noqa: PLC0415
+
+    return run_report(ReportOptions(**options))
 
 
 @main.command(cls=_Examples, examples="opconform scaffold onnx/Add > specs/onnx/Add.yaml")

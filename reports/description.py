@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..cases.declared import Declaration
+from ..generators.shards import Shard
 from ..runners.kept import Keep
 from ..runners.profile import Profile
 from ..specs.errata import Suspensions
@@ -33,7 +34,10 @@ class RunDescription:
 
     `command` is the command line as it was typed. `suite_digest` covers the spec files. `selection` has the globs.
     `strength` None is every combination. `waivers_digest` is the sha256 of the file of waivers. `keep_outputs` says
-    of which answers `outputs.jsonl` has what, `executor` where the cases ran.
+    of which answers `outputs.jsonl` has what, `executor` where the cases ran. `suite_name` is a list of cases in place
+    of the plan, `shard` the part that this run has of it, `planned` the number of cases by backend. `options` are those
+    with which the run can go on, `terms` what decided its verdicts, both in full; `deaths`
+    the ends of workers that no case explains.
     """
 
     command: Sequence[str]
@@ -52,19 +56,28 @@ class RunDescription:
     suspensions: Suspensions = field(default_factory=Suspensions)
     keep_outputs: Keep = "failures"
     executor: Mapping[str, object] = field(default_factory=dict)
+    suite_name: str | None = None
+    shard: Shard | None = None
+    planned: Mapping[str, int] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    deaths: Sequence[Mapping[str, Any]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON, with the facts of this machine."""
         profile, errata = self.profile, self.suspensions.errata
+        suite = {"version": self.suite_version, "digest": self.suite_digest}
         return {
             "command": list(self.command),
             "started": _moment(self.started),
-            "suite": {"version": self.suite_version, "digest": self.suite_digest},
+            "suite": suite | ({"name": self.suite_name} if self.suite_name else {}),
             "backends": {b.name: {"version": b.version, "facts": dict(b.facts)} for b in self.backends},
             "selection": list(self.selection),
             "strength": "full" if self.strength is None else self.strength,
             "draws": self.draws,
             "seed": self.seed,
+            "shard": self.shard and str(self.shard),
+            "planned": dict(self.planned),
             "required": dict(self.required),
             "profile": profile and {"name": profile.name, "version": profile.version, "digest": profile.digest},
             "arithmetic": self.declaration and {"digest": self.declaration.digest},
@@ -74,6 +87,9 @@ class RunDescription:
             "executor": dict(self.executor),
             "disputed": {clause: upstream or None for clause, upstream in self.suspensions.disputed.items()},
             "machine": machine(),
+            "options": dict(self.options),
+            "terms": dict(self.terms),
+            "deaths": [dict(told) for told in self.deaths],
         }
 
 

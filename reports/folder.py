@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 from ..cases.errors import OpconformError
-from ..cases.results import Result, result_from_json
+from ..cases.results import Result
+from ..runners.running import Judged
+from .journal import Journal
+from .reading import (
+    ACCURACY,
+    CERTIFICATES,
+    OUTPUTS,
+    RESULTS,
+    RUN,
+    KeptResults,
+    case_head_of,
+    head_of,
+    read_places,
+    read_results,
+    read_run,
+)
 
-RESULTS = "results.jsonl"
-RUN = "run.json"
-OUTPUTS = "outputs.jsonl"
-CERTIFICATES = "certificates.jsonl"
+__all__ = ["ACCURACY", "CERTIFICATES", "INTERRUPTED", "OUTPUTS", "RESULTS", "ResultsFolder", "companions"]
+__all__ += ["read_places", "read_results", "read_run"]
+
 INTERRUPTED = 130
+_PART = f".{RUN}.part"
 
 
 class ResultsFolder:
     """A results folder being written; a context manager, which always leaves whole lines behind."""
 
-    def __init__(self, path: Path, results: BinaryIO) -> None:
-        """Write to a folder whose results file is open; use `create`."""
+    def __init__(self, path: Path, journal: Journal) -> None:
+        """Write to a folder with this journal; use `create` or `resume`."""
         self.path = path
-        self._results = results
-        self._beside: dict[str, BinaryIO] = {}
-        self._told: dict[str, Any] = {}
+        self.told: dict[str, Any] = {}
+        self._journal = journal
+        self._running = False
 
     @classmethod
     def create(cls, path: Path | str) -> ResultsFolder:
@@ -39,49 +55,59 @@ class ResultsFolder:
         try:
             _refuse_used(path)
             path.mkdir(parents=True, exist_ok=True)
-            # Unbuffered: a write is cheap beside a case, and no result waits in memory for the next one.
-            return cls(path, (path / RESULTS).open("xb", buffering=0))
+            return cls(path, Journal(path, RESULTS))
         except (OSError, ValueError) as error:  # ValueError: a null character in the path
             reason = error.strerror if isinstance(error, OSError) else error
             raise OpconformError(f"{path}: cannot write results there: {reason}; choose another folder") from None
 
+    @classmethod
+    def resume(cls, path: Path) -> ResultsFolder:
+        """Take the folder of a run that has begun. Raises OpconformError if it is none, or a process writes to it."""
+        read_run(path)
+        try:
+            folder = cls(path, Journal(path, RESULTS))
+        except OSError as error:
+            raise OpconformError(f"{path}: cannot write results there: {error.strerror}") from None
+        folder.told = read_run(path)  # again, now that nobody else writes it
+        return folder
+
+    def mend(self, kept: KeptResults) -> None:
+        """Cut off what a killed run left behind half: torn lines, and lines without their result; after the walk."""
+        for name, end in kept.ends.items():
+            file = self.path / name
+            try:
+                if file.stat().st_size > end:
+                    os.truncate(file, end)
+            except OSError as error:
+                raise self._failed(name, error) from None
+
     def start(self, description: Mapping[str, Any]) -> None:
-        """Write `run.json` with status `running`; `description` is JSON."""
-        self._told = {**description, "status": "running"}
+        """Write `run.json` with status `running`; `description` is JSON. Again where more of it is known."""
+        self.told = {**description, "status": "running"}
+        self._running = True
         self._write_run()
 
-    def add(self, result: Result) -> None:
-        """Append a result, at once and whole. Raises OpconformError if the disk does not take it."""
-        self._append(RESULTS, self._results, result.to_json())
+    def add(self, result: Result, line: bytes | None = None, beside: Iterable[tuple[str, bytes]] = ()) -> None:
+        """Append a result, whose line may be known, and the lines of other files that belong to it.
 
-    def add_beside(self, name: str, line: Mapping[str, Any]) -> None:
-        """Append a line to another file of the folder, before its result: where a run is killed, no result lacks it.
-
-        Raises OpconformError if the disk does not take it.
+        They are on disk within about a fifth of a second. Raises OpconformError if the disk does not take it.
         """
-        try:
-            file = self._beside.get(name) or self._beside.setdefault(name, (self.path / name).open("ab", buffering=0))
-        except OSError as error:
-            raise self._failed(name, error) from None
-        self._append(name, file, json.dumps(line, allow_nan=False, separators=(",", ":")))
+        self._journal.add(result.to_json().encode() if line is None else line, beside)
 
-    def _append(self, name: str, file: BinaryIO, text: str) -> None:
-        line = memoryview(text.encode() + b"\n")
-        try:
-            while line:
-                line = line[file.write(line) :]
-        except OSError as error:
-            raise self._failed(name, error) from None
+    def flush(self) -> None:
+        """Write to the disk what was added. Raises OpconformError if it does not take it."""
+        self._journal.flush()
 
     def finish(self, status: str, exit_code: int, more: Mapping[str, Any] | None = None) -> None:
         """Rewrite `run.json` as that of a run which is over, with `more` JSON such as its figures."""
-        self._told = {**self._told, **(more or {}), "status": status, "exit_code": exit_code}
+        self.flush()
+        self.told = {**self.told, **(more or {}), "status": status, "exit_code": exit_code}
+        self._running = False
         self._write_run()
 
     def close(self) -> None:
-        """Close the files."""
-        for file in (self._results, *self._beside.values()):
-            file.close()
+        """Write what waits and close the files."""
+        self._journal.close()
 
     def __enter__(self) -> ResultsFolder:
         return self
@@ -89,97 +115,70 @@ class ResultsFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
-        if kind is not None and self._told.get("status") == "running":
-            if issubclass(kind, KeyboardInterrupt):
+        if kind is None:
+            self.close()
+            return
+        with contextlib.suppress(OpconformError):  # the error under way matters more
+            if self._running and issubclass(kind, KeyboardInterrupt):
                 self.finish("interrupted", INTERRUPTED)
-            else:
-                self._told["status"] = "failed"
-                self._write_run_quietly()
+            elif self._running:
+                self.told["status"] = "failed"
+                self._write_run()
+        with contextlib.suppress(OpconformError):
+            self.close()
 
     def _write_run(self) -> None:
         """Write aside and move, so that a reader never meets half a file."""
-        text = json.dumps(self._told, allow_nan=False, indent=2) + "\n"
-        aside = self.path / f".{RUN}.part"
+        text = json.dumps(self.told, allow_nan=False, indent=2) + "\n"
+        aside = self.path / _PART
         try:
             aside.write_text(text, encoding="utf-8")
             os.replace(aside, self.path / RUN)  # noqa: PTH105 - Path.replace is the same, os says what it does
         except OSError as error:
             raise self._failed(RUN, error) from None
 
-    def _write_run_quietly(self) -> None:
-        try:
-            self._write_run()
-        except OpconformError:
-            return  # the error under way matters more
-
     def _failed(self, file: str, error: OSError) -> OpconformError:
         return OpconformError(f"{self.path / file}: cannot be written: {error.strerror}; what was judged is kept")
 
 
-def read_run(path: Path | str) -> dict[str, Any]:
-    """Return what `run.json` of a results folder says. Raises OpconformError if there is none that is whole."""
-    file = Path(path) / RUN
-    try:
-        read = json.loads(file.read_bytes())
-    except OSError as error:
-        raise OpconformError(f"{file}: cannot be read: {error.strerror}; expected a results folder") from None
-    except ValueError as error:
-        raise OpconformError(f"{file}: no JSON: {error}") from None
-    if not isinstance(read, dict):
-        raise OpconformError(f"{file}: expected an object")
-    return read
+def companions(judged: Judged, line: bytes, certified: set[str]) -> list[tuple[str, bytes]]:
+    """Return the lines that belong beside a result's line; the certificate of a case once, whatever the backends."""
+    attached, found = judged.attachments, []
+    if not attached:
+        return found
+    head = head_of(line)
+    if "outputs" in attached:
+        outputs = attached["outputs"]
+        told = {"case_digest": judged.result.case_digest}
+        found.append((OUTPUTS, _joined(head, told | (outputs if "failed" in outputs else {"outputs": outputs}))))
+    if "accuracy" in attached:
+        alone = len(attached) == 1 and judged.attached.startswith(_ALONE)  # as a rule: it need not be written again
+        rest = judged.attached[len(_ALONE) : -1] if alone else _rest(attached["accuracy"])
+        found.append((ACCURACY, head + b"," + rest))
+    case = judged.result.case
+    if "certificate" in attached and case not in certified:
+        certified.add(case)
+        found.append((CERTIFICATES, _joined(case_head_of(line), {"case": case, **attached["certificate"]})))
+    return found
 
 
-def read_results(path: Path | str) -> Iterator[Result]:
-    """Yield the results of a folder, or of a file of results; a torn last line, as a killed run leaves it, is dropped.
-
-    Raises OpconformError if there is none, or a line is no result.
-    """
-    return (result for _, result in read_places(path))
+_ALONE = b'{"accuracy":{'
 
 
-def read_places(path: Path | str) -> Iterator[tuple[int, Result]]:
-    """Yield each result with the offset of its line in bytes; see `read_results`."""
-    file = _results_file(Path(path))
-    offset = 0
-    try:
-        with file.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if (result := _read(line, file, number)) is not None:
-                    yield offset, result
-                offset += len(line)
-    except OSError as error:
-        raise OpconformError(f"{file}: cannot be read: {error.strerror}; expected a results folder") from None
+def _joined(head: bytes, told: Mapping[str, Any]) -> bytes:
+    """Return a line that begins so, and goes on with an object's other keys."""
+    return head + b"," + _rest({key: value for key, value in told.items() if key not in ("case", "backend")})
 
 
-def _results_file(path: Path) -> Path:
-    return path if path.is_file() else path / RESULTS
-
-
-def _read(line: bytes, file: Path, number: int) -> Result | None:
-    try:
-        return _sound(result_from_json(line))
-    except (ValueError, TypeError, RecursionError) as error:
-        if not line.endswith(b"\n"):
-            return None
-        raise OpconformError(f"{file}:{number}: no result: {error}") from None
-
-
-def _sound(result: Result) -> Result:
-    """Return the result if its values are of their kinds, which a file from elsewhere may get wrong."""
-    texts = (result.case, result.backend, result.detail or "", result.reason or "", *result.clauses)
-    if not all(isinstance(text, str) for text in texts) or not isinstance(result.seconds, int | float | None):
-        raise ValueError("a value is of the wrong kind")
-    behaviour = result.behaviour
-    if not isinstance(behaviour, dict) or not all(isinstance(options, list) for options in behaviour.values()):
-        raise ValueError("behaviour: expected an object of lists")
-    return result
+def _rest(told: Mapping[str, Any]) -> bytes:
+    return json.dumps(told, allow_nan=False, separators=(",", ":")).encode()[1:]
 
 
 def _refuse_used(path: Path) -> None:
+    """Raise OpconformError unless the folder is new, empty, or that of a run that was killed before it began."""
     if path.is_dir():
-        if any(path.iterdir()):
+        left = {f.name: f.stat().st_size for f in path.iterdir()}
+        if left.keys() - {RESULTS, _PART} or left.get(RESULTS):
             raise OpconformError(f"{path}: the folder is not empty; choose a new or an empty one for the results")
     elif path.exists():
         raise OpconformError(f"{path}: is a file; choose a new or an empty folder for the results")

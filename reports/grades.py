@@ -13,8 +13,6 @@ from ..specs.globs import operator_version_of
 
 ATTACHMENT = "accuracy"
 """The name of the attachment that has a result's accuracy."""
-ACCURACY = "accuracy.jsonl"
-"""The file of a results folder that has them, a line a graded answer."""
 
 
 class Peak(NamedTuple):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
@@ -28,34 +29,36 @@ _TAGS: Mapping[Verdict, str] = {"failures": "failure", "errors": "error", "skipp
 
 @dataclass
 class _Suite:
-    """Where the results of a suite are in the file, and what its head says."""
+    """Where the results of a suite are in each file, and what its head says."""
 
     backend: str
     operator_version: str
-    offsets: array[int] = field(default_factory=lambda: array("Q"))
+    offsets: dict[int, array[int]] = field(default_factory=dict)
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     seconds: float = 0.0
 
 
 def write_junit(
-    folder: Path,
+    folders: Sequence[Path] | Path,
     target: Path,
     *,
     demands: Demands | None = None,
     suspensions: Suspensions | None = None,
     versions: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the results of a folder as JUnit XML to the file `target`.
+    """Write the results of a folder, or of several, as JUnit XML to the file `target`.
 
     `demands` says what fails, `suspensions` what does not count, `versions` the version of each backend. Holds eight
     bytes a case. Raises OpconformError if the results cannot be read or the file cannot be written.
     """
     judge = _judge(demands or Demands(), suspensions or Suspensions())
     check_target(target)
-    suites = _suites(folder, judge)
+    folders = [folders] if isinstance(folders, Path) else folders
+    suites = _suites(folders, judge)
     aside = target.with_name(f".{target.name}.part")
     try:
-        with (folder / RESULTS).open("rb") as results, aside.open("wb") as file:
+        with ExitStack() as opened, aside.open("wb") as file:
+            results = [opened.enter_context((folder / RESULTS).open("rb")) for folder in folders]
             _write(file, suites, results, judge, versions or {})
         os.replace(aside, target)  # noqa: PTH105 - as in the results folder
     except OSError as error:
@@ -96,18 +99,21 @@ def _judge(demands: Demands, suspensions: Suspensions) -> _Judge:
     return judge
 
 
-def _suites(folder: Path, judge: _Judge) -> list[_Suite]:
+def _suites(folders: Sequence[Path], judge: _Judge) -> list[_Suite]:
     found: dict[tuple[str, str], _Suite] = {}
-    for offset, result in read_places(folder):
-        key = (result.backend, operator_version_of(result.case))
-        suite = found.setdefault(key, _Suite(*key))
-        suite.offsets.append(offset)
-        suite.verdicts[judge(result)[0]] += 1
-        suite.seconds += result.seconds or 0.0
+    for index, folder in enumerate(folders):
+        for offset, result in read_places(folder):
+            key = (result.backend, operator_version_of(result.case))
+            suite = found.setdefault(key, _Suite(*key))
+            suite.offsets.setdefault(index, array("Q")).append(offset)
+            suite.verdicts[judge(result)[0]] += 1
+            suite.seconds += result.seconds or 0.0
     return list(found.values())
 
 
-def _write(file: BinaryIO, suites: list[_Suite], results: BinaryIO, judge: _Judge, versions: Mapping[str, str]) -> None:
+def _write(
+    file: BinaryIO, suites: list[_Suite], results: Sequence[BinaryIO], judge: _Judge, versions: Mapping[str, str]
+) -> None:
     out = _Xml(file)
     out.open("testsuites", {"name": "opconform", **_head(suites)})
     for suite in suites:
@@ -135,10 +141,11 @@ def _write_case(out: _Xml, result: Result, operator_version: str, verdict: Verdi
     out.close("testcase")
 
 
-def _results(suite: _Suite, results: BinaryIO) -> Iterator[Result]:
-    for offset in suite.offsets:
-        results.seek(offset)
-        yield result_from_json(results.readline())
+def _results(suite: _Suite, results: Sequence[BinaryIO]) -> Iterator[Result]:
+    for index, offsets in suite.offsets.items():
+        for offset in offsets:
+            results[index].seek(offset)
+            yield result_from_json(results[index].readline())
 
 
 def _head(suites: Iterable[_Suite]) -> dict[str, str]:

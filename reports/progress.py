@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from rich.console import Console, Group, RenderableType
@@ -25,11 +25,19 @@ _NEUTRAL = frozenset({Outcome.UNSUPPORTED, Outcome.WAIVED, Outcome.ACCEPTED_INVA
 class RunProgress:
     """Shows results as they are added; a context manager."""
 
-    def __init__(self, console: Console, total: int | None, clock: Callable[[], float] = time.monotonic) -> None:
-        """Expect `total` results, None if it is not known; `clock` tells seconds."""
+    def __init__(
+        self,
+        console: Console,
+        total: int | None,
+        clock: Callable[[], float] = time.monotonic,
+        known: Mapping[Outcome, int] | None = None,
+    ) -> None:
+        """Expect `total` results, None if it is not known, of which some are `known`; `clock` tells seconds."""
         self.console = console
         self.total = total
-        self.outcomes: Counter[Outcome] = Counter()
+        self.outcomes: Counter[Outcome] = Counter(known or {})
+        self.done = self._before = self.outcomes.total()
+        self._plain = not console.is_terminal
         self._clock = clock
         self._started = self._told = clock()
         self._live = Live(get_renderable=self._shown, console=console, refresh_per_second=8, transient=True)
@@ -37,7 +45,8 @@ class RunProgress:
     def add(self, result: Result) -> None:
         """Count a result; the terminal is drawn from time to time, not here."""
         self.outcomes[result.outcome] += 1
-        if not self.console.is_terminal and self._is_due():
+        self.done += 1
+        if self._plain and self._is_due():
             self._told = self._clock()
             self.console.print(Text(f"{self._count()}: {self._outcomes().plain}"), soft_wrap=True)
 
@@ -51,11 +60,6 @@ class RunProgress:
     ) -> None:
         self._live.stop()
 
-    @property
-    def done(self) -> int:
-        """How many results were added."""
-        return self.outcomes.total()
-
     def _is_due(self) -> bool:
         if self.total and self.done * _PLAIN_LINES // self.total > (self.done - 1) * _PLAIN_LINES // self.total:
             return True
@@ -64,7 +68,7 @@ class RunProgress:
     def _count(self) -> str:
         seconds = self._clock() - self._started
         of = f" of {self.total:,}" if self.total else ""
-        rate = f", {self.done / seconds:,.0f}/s" if seconds > 0 else ""
+        rate = f", {(self.done - self._before) / seconds:,.0f}/s" if seconds > 0 else ""
         return f"{self.done:,}{of} cases{rate}"
 
     def _outcomes(self) -> Text:

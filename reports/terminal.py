@@ -246,7 +246,7 @@ def _print_ending(console: Console, summary: Summary) -> None:
         console.print(Text(printable(problem), "red"), soft_wrap=True)
     for reason, count in summary.tally.suspensions.items():
         console.print(Text(f"suspended: {counted(count, 'result')}, {printable(reason)}"), soft_wrap=True)
-    words, style = _ending(summary)
+    words, style = ending(summary)
     failures = f"{counted(summary.failures.count, 'failure')} of {counted(summary.failures.kinds, 'kind')} in "
     told = (failures if summary.failures.count else "") + counted(summary.tally.figures().cases, "result")
     took = f" in {summary.seconds:,.1f} s" if summary.seconds is not None else ""
@@ -255,7 +255,7 @@ def _print_ending(console: Console, summary: Summary) -> None:
         console.print(Text(f"results: {printable(summary.folder)}"), soft_wrap=True)
 
 
-def _ending(summary: Summary) -> tuple[str, str]:
+def ending(summary: Summary) -> tuple[str, str]:
     """Return what the exit code means, and its style."""
     words, style = _ENDINGS.get(summary.exit_code, (f"exit code {summary.exit_code}", "red"))
     idle = [b for b in summary.tally.backends if summary.tally.figures(b).exit_code == summary.exit_code]

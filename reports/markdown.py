@@ -1,0 +1,109 @@
+"""The summary of a run as a short page of Markdown, for a job's page on a CI server: the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..cases.results import Outcome
+from .failures import Alike
+from .terminal import Summary, ending
+from .text import counted, percent, printable, reproduce_line
+
+_FAILURES = 15
+_OPERATORS = 20
+_DETAIL = 160
+_WORST = (
+    *(Outcome.CRASH, Outcome.TIMEOUT, Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR),
+)
+
+
+def markdown_summary(summary: Summary) -> str:
+    """Return the page."""
+    words, _ = ending(summary)
+    cases = counted(summary.tally.figures().cases, "result")
+    lines = [f"## opconform: {_text(words)}", "", *_backends(summary), "", *_problems(summary)]
+    lines += [*_failures(summary), *_operators(summary), f"{cases}.", ""]
+    return "\n".join(lines)
+
+
+def _backends(summary: Summary) -> Iterator[str]:
+    yield "| backend | correctness | support | refusal | failures |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    tally = summary.tally
+    worst = sorted(tally.backends, key=lambda b: (tally.figures(b).correctness or 0, b))
+    for backend in worst:
+        found = tally.figures(backend)
+        shares = " | ".join(percent(share) for share in (found.correctness, found.support, found.refusal))
+        yield f"| {_text(summary.backend(backend))} | {shares} | {found.failed:,} |"
+
+
+def _problems(summary: Summary) -> Iterator[str]:
+    yield from (f"- {_text(problem)}" for problem in summary.problems)
+    yield from (
+        f"- suspended: {counted(count, 'result')}, {_text(reason)}"
+        for reason, count in summary.tally.suspensions.items()
+    )
+    if summary.problems or summary.tally.suspensions:
+        yield ""
+
+
+def _failures(summary: Summary) -> Iterator[str]:
+    found = sorted(summary.failures.first(summary.failures.kinds), key=_badness)
+    if not found:
+        return
+    yield "| failure | times | first case | what |"
+    yield "| --- | ---: | --- | --- |"
+    several = len(summary.tally.backends) > 1
+    for alike in found[:_FAILURES]:
+        first = alike.first
+        on = f" on {_text(first.backend)}" if several else ""
+        detail = (first.detail or "").partition("\n")[0]
+        cut = detail if len(detail) <= _DETAIL else f"{detail[:_DETAIL]}…"
+        yield f"| {first.outcome}{on} | {alike.count:,} | {_code(first.case)} | {_text(cut)} |"
+    yield ""
+    if len(found) > _FAILURES:
+        yield f"And {counted(len(found) - _FAILURES, 'more kind')} of failures."
+        yield ""
+    yield from ("Reproduce the first:", "", "```console", f"$ {reproduce_line(found[0].first)}", "```", "")
+
+
+def _badness(alike: Alike) -> tuple[int, int, str]:
+    outcome = alike.first.outcome
+    return (_WORST.index(outcome) if outcome in _WORST else len(_WORST), -alike.count, alike.first.case)
+
+
+def _operators(summary: Summary) -> Iterator[str]:
+    """Yield a table of the operator versions that are not all right."""
+    tally = summary.tally
+    rows = [
+        (figures.correctness, operator_version, backend, figures)
+        for backend in tally.backends
+        for operator_version, figures in tally.operator_versions(backend).items()
+        if figures.correctness is not None and figures.correctness < 1
+    ]
+    if not rows:
+        return
+    yield "| operator version | backend | correctness | support |"
+    yield "| --- | --- | ---: | ---: |"
+    for share, operator_version, backend, figures in sorted(rows, key=lambda row: row[:3])[:_OPERATORS]:
+        shares = f"{percent(share)} | {percent(figures.support)}"
+        yield f"| {_text(operator_version)} | {_text(backend)} | {shares} |"
+    yield ""
+    if len(rows) > _OPERATORS:
+        yield f"And {len(rows) - _OPERATORS:,} more."
+        yield ""
+
+
+def _text(text: str) -> str:
+    """Return text that Markdown shows as it is, in one line."""
+    line = " ".join(printable(text).split())
+    return "".join(f"\\{c}" if c in _SPECIAL else c for c in line)
+
+
+_SPECIAL: Sequence[str] = tuple("\\`*_[]<>|~#")
+
+
+def _code(text: str) -> str:
+    """Return text as code within a table: what holds a backquote between two of them."""
+    line = " ".join(printable(text).split()).replace("|", "\\|")
+    return f"`` {line} ``" if "`" in line else f"`{line}`"

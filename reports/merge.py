@@ -1,0 +1,180 @@
+"""Which results folders are one run: its shards put together, runs of several backends side by side, others refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..cases.errors import OpconformError
+from ..generators.shards import Shard, shard_of
+from .reading import RUN, read_run
+from .resume import Begun, compared
+from .tables import Terms
+from .terms import terms_from
+from .text import counted
+
+_OF_ONE_BACKEND = frozenset({"shard", "waivers digest"})
+"""What runs of different backends, shown side by side, need not have in common."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A results folder: a run, or a shard of one."""
+
+    begun: Begun
+    shard: Shard | None
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self.begun.folder
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """Its `run.json`."""
+        return self.begun.told
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Its backends, each with the version."""
+        return {name: self.begun.about(name).version for name in self.told["backends"]}
+
+    @property
+    def terms(self) -> Terms:
+        """What decided its verdicts. Raises OpconformError if `run.json` does not tell."""
+        return terms_from(self.told.get("terms", {}), self.folder / RUN)
+
+    @property
+    def planned(self) -> int:
+        """How many results it has when it is finished."""
+        return sum(int(number) for number in self.told.get("planned", {}).values())
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The parts of one run, in the order of their shards; `missing` are those that are not there."""
+
+    parts: tuple[Part, ...]
+    missing: tuple[Shard, ...] = ()
+
+    @property
+    def unfinished(self) -> list[Part]:
+        """The parts that were interrupted or killed, or are under way."""
+        return [part for part in self.parts if not part.begun.finished]
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The backends, each with its version."""
+        return self.parts[0].versions
+
+    @property
+    def partial(self) -> bool:
+        """Whether cases of the suite are left out."""
+        selected = self.parts[0].told.get("selection") or self.parts[0].told.get("suite", {}).get("name")
+        return bool(selected or self.missing or self.unfinished)
+
+
+def put_together(folders: Sequence[Path], *, partial: bool = False) -> list[Whole]:
+    """Return the runs that lie in these folders, one for each set of backends.
+
+    Raises OpconformError for folders that are not of one suite and one selection, for shards of different runs, for one
+    that is there twice and, unless `partial`, for one that is missing or unfinished.
+    """
+    _refuse_twice(folders)
+    groups: dict[tuple[str, ...], list[Part]] = {}
+    for part in map(_part, folders):
+        groups.setdefault(tuple(sorted(part.versions)), []).append(part)
+    wholes = [_whole(parts, partial=partial) for parts in groups.values()]
+    for number, whole in enumerate(wholes):
+        for other in wholes[:number]:
+            _side_by_side(other, whole)
+    return wholes
+
+
+def _part(folder: Path) -> Part:
+    told = read_run(folder)
+    if not isinstance(told.get("backends"), dict) or not isinstance(told.get("terms"), dict):
+        raise OpconformError(f"{folder / RUN}: names no backends and no terms: it was written by an older version")
+    shard = told.get("shard")
+    return Part(Begun(folder, told), None if shard is None else shard_of(str(shard)))
+
+
+def _refuse_twice(folders: Sequence[Path]) -> None:
+    seen: dict[Path, Path] = {}
+    for folder in folders:
+        if folder.resolve() in seen:
+            raise OpconformError(f"{folder}: named twice")
+        seen[folder.resolve()] = folder
+
+
+def _whole(parts: Sequence[Part], *, partial: bool) -> Whole:
+    first = parts[0]
+    for part in parts[1:]:
+        _refuse_other(first, part, {**_apart(first, part), **_versions_apart(first, part)})
+    if first.shard is None:
+        if len(parts) > 1:
+            names = " and ".join(first.versions)
+            raise OpconformError(f"{first.folder} and {parts[1].folder} are both whole runs of {names}: report one")
+        return Whole((first,))
+    by_index: dict[int, Part] = {}
+    for part in parts:
+        index = part.shard.index if part.shard else 0
+        if index in by_index:
+            raise OpconformError(f"shard {part.shard} is there twice: {by_index[index].folder} and {part.folder}")
+        by_index[index] = part
+    count = first.shard.count
+    missing = tuple(Shard(i, count) for i in range(1, count + 1) if i not in by_index)
+    whole = Whole(tuple(by_index[i] for i in sorted(by_index)), missing)
+    if not partial:
+        _refuse_incomplete(whole)
+    return whole
+
+
+def _apart(one: Part, other: Part, but: frozenset[str] = frozenset({"shard"})) -> dict[str, tuple[object, object]]:
+    found = {name: pair for name, pair in compared(one.told, other.told).items() if name not in but}
+    counts = [part.shard and part.shard.count for part in (one, other)]
+    if "waivers digest" not in but and counts[0] != counts[1]:
+        found["number of shards"] = (counts[0], counts[1])
+    return found
+
+
+def _versions_apart(one: Part, other: Part) -> dict[str, tuple[object, object]]:
+    old, new = one.versions, other.versions
+    return {f"version of {name}": (old[name], new[name]) for name in old if old[name] != new[name]}
+
+
+def _refuse_other(one: Part, other: Part, apart: Mapping[str, tuple[object, object]]) -> None:
+    if apart:
+        lines = "".join(
+            f"\n  {name}: {_value(a)} in {one.folder}, {_value(b)} in {other.folder}" for name, (a, b) in apart.items()
+        )
+        raise OpconformError(f"{one.folder} and {other.folder} are not parts of one run:{lines}")
+
+
+def _value(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)
+
+
+def _refuse_incomplete(whole: Whole) -> None:
+    names = " and ".join(whole.versions)
+    if whole.missing:
+        which = ", ".join(map(str, whole.missing[:20])) + (", …" if whole.missing[20:] else "")
+        told = f"{counted(len(whole.missing), 'shard')} of {names} missing: {which}"
+        raise OpconformError(f"{told}; name their folders too, or go on without them with --partial")
+    if whole.unfinished:
+        folder = whole.unfinished[0].folder
+        raise OpconformError(
+            f"{folder}: unfinished; `opconform run --resume {folder}` ends it, and --partial goes on without the rest"
+        )
+
+
+def _side_by_side(one: Whole, other: Whole) -> None:
+    """Raise OpconformError unless two runs of different backends can be shown together."""
+    a, b = one.parts[0], other.parts[0]
+    for name in a.versions.keys() & b.versions.keys():
+        raise OpconformError(f"{a.folder} and {b.folder} are both runs of {name}: report one of them")
+    _refuse_other(a, b, _apart(a, b, _OF_ONE_BACKEND))

@@ -1,0 +1,127 @@
+"""The options of a run: as they are given, as `run.json` keeps them, and as a run that goes on takes them up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from ..cases.errors import OpconformError
+from ..generators.plan import Selection
+from ..generators.shards import Shard, shard_of
+from ..runners.kept import Keep
+from ..runners.pool import Limits
+
+_PREPARE_FACTOR = 6
+_FILES = frozenset({"specs", "waivers", "errata", "profile", "arithmetic"})
+"""What may be found elsewhere when a run goes on; that it says the same is checked by digest."""
+_FREE = frozenset({"jobs", "junit", "quiet", "executor", "resources"})
+"""What decides no outcome, and may be another when a run goes on."""
+_NOT_KEPT = frozenset({"out", "resume", "given", "quiet", "executor", "resources"})
+_NAMES = {"globs": "select", "requires": "require", "keep_outputs": "keep-outputs"}
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of `opconform run`; see its help.
+
+    `given` has the names of those that the user gave; with `resume` the others are those of the run that goes on.
+    """
+
+    backends: Sequence[str] = ()
+    selection: Selection = field(default_factory=Selection)
+    specs: Path | None = None
+    jobs: int | None = None
+    timeout: float = 10.0
+    memory: int | None = None
+    waivers: Path | None = None
+    errata: Path | None = None
+    profile: Path | None = None
+    arithmetic: Path | None = None
+    requires: Sequence[str] = ()
+    out: Path | None = None
+    junit: Path | None = None
+    keep_outputs: Keep = "failures"
+    quiet: bool = False
+    executor: str = "local"
+    resources: Sequence[str] = ()
+    shard: Shard | None = None
+    resume: Path | None = None
+    given: frozenset[str] = frozenset()
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of a case."""
+        memory = None if self.memory is None else self.memory << 20
+        return Limits(run_seconds=self.timeout, prepare_seconds=_PREPARE_FACTOR * self.timeout, memory_bytes=memory)
+
+    @property
+    def partial(self) -> bool:
+        """Whether cases of the suite's operator versions are left out."""
+        return bool(self.selection.globs or self.selection.suite or self.shard)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return for JSON what a run that goes on takes up; files as they were named."""
+        told: dict[str, Any] = {"selection": asdict(self.selection)}
+        for name in (f.name for f in fields(self) if f.name not in _NOT_KEPT and f.name != "selection"):
+            value = getattr(self, name)
+            told[name] = str(value) if isinstance(value, Path | Shard) else value
+        return told
+
+
+def continued(options: RunOptions, told: Mapping[str, Any], place: object) -> RunOptions:
+    """Return the options of the run that goes on: those that it began with, and what else the user gave now.
+
+    `told` is what `to_dict` returned, of the `run.json` at `place`. Raises OpconformError where both do not agree.
+    """
+    try:
+        begun = _read(told)
+    except (KeyError, TypeError, ValueError, OpconformError) as error:
+        raise OpconformError(f"{place}: options: not as a run writes them: {error!r}") from None
+    if "out" in options.given:
+        raise OpconformError("--out: a run that goes on has its folder: leave it out with --resume")
+    selecting = {f.name for f in fields(Selection)}
+    given = sorted(options.given - _FREE - _FILES - {"resume"})
+    differences = []
+    for name in given:
+        old, new = (getattr(o.selection if name in selecting else o, name) for o in (begun, options))
+        if _plain(old) != _plain(new):
+            full = "full" if name == "strength" else None
+            differences.append(difference(_NAMES.get(name, name), _plain(old) or full, _plain(new) or full))
+    refuse(place, differences)
+    taken = {name: getattr(options, name) for name in options.given & (_FREE | _FILES)}
+    return replace(begun, **taken, resume=options.resume, quiet=options.quiet)
+
+
+def difference(name: str, old: object, new: object) -> str:
+    """Return the line that tells a difference between a run when it began and now."""
+    return f"{name}: {_told(old)} when it began, {_told(new)} now"
+
+
+def refuse(place: object, differences: Sequence[str]) -> None:
+    """Raise OpconformError if there are differences."""
+    if differences:
+        lines = "".join(f"\n  {line}" for line in differences)
+        raise OpconformError(f"{place}: this run cannot go on, it would become another one; start a new one{lines}")
+
+
+def _told(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple | list) else str(value) if isinstance(value, Shard) else value
+
+
+def _read(told: Mapping[str, Any]) -> RunOptions:
+    selection = told["selection"]
+    tuples = {name: tuple(selection[name]) for name in ("globs", "standards")}
+    known = {f.name for f in fields(RunOptions)} - _NOT_KEPT
+    values = {name: value for name, value in told.items() if name in known}
+    values |= {name: Path(values[name]) for name in (_FILES | {"junit"}) & values.keys() if values[name] is not None}
+    values["selection"] = Selection(**{**selection, **tuples})
+    values["shard"] = shard_of(told["shard"]) if told["shard"] else None
+    return RunOptions(**values)

@@ -1,0 +1,222 @@
+"""Reading results folders, also of runs that were killed: whole lines only, each result with what belongs to it."""
+
+from __future__ import annotations
+
+import bisect
+import json
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..cases.errors import OpconformError
+from ..cases.results import Result, result_from_json
+
+RESULTS = "results.jsonl"
+RUN = "run.json"
+OUTPUTS = "outputs.jsonl"
+CERTIFICATES = "certificates.jsonl"
+ACCURACY = "accuracy.jsonl"
+
+_BACKEND, _OUTCOME = b',"backend":', b',"outcome":'  # a quote inside a text is escaped: they stand there once
+
+
+def read_run(path: Path | str) -> dict[str, Any]:
+    """Return what `run.json` of a results folder says. Raises OpconformError if there is none that is whole."""
+    file = Path(path) / RUN
+    try:
+        read = json.loads(file.read_bytes())
+    except OSError as error:
+        raise OpconformError(f"{file}: cannot be read: {error.strerror}; expected a results folder") from None
+    except (ValueError, RecursionError) as error:
+        raise OpconformError(f"{file}: no JSON: {error}") from None
+    if not isinstance(read, dict):
+        raise OpconformError(f"{file}: expected an object")
+    return read
+
+
+def read_results(path: Path | str) -> Iterator[Result]:
+    """Yield the results of a folder, or of a file of results; a torn last line, as a killed run leaves it, is dropped.
+
+    Raises OpconformError if there is none, or a line is no result.
+    """
+    return (result for _, result in read_places(path))
+
+
+def read_places(path: Path | str) -> Iterator[tuple[int, Result]]:
+    """Yield each result with the offset of its line in bytes; see `read_results`."""
+    path = Path(path)
+    file = path if path.is_file() else path / RESULTS
+    for number, offset, line in _whole_lines(file):
+        yield offset, _result(line, file, number)
+
+
+def _whole_lines(file: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Yield each line that has its end: its number, its offset, and the line with its end."""
+    offset = 0
+    try:
+        with file.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.endswith(b"\n"):
+                    yield number, offset, line
+                offset += len(line)
+    except OSError as error:
+        raise OpconformError(f"{file}: cannot be read: {error.strerror}; expected a results folder") from None
+
+
+def _result(line: bytes, file: Path, number: int) -> Result:
+    try:
+        return _sound(result_from_json(line))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise OpconformError(f"{file}:{number}: no result: {error}") from None
+
+
+def _sound(result: Result) -> Result:
+    """Return the result if its values are of their kinds, which a file from elsewhere may get wrong."""
+    texts = (result.case, result.backend, result.detail or "", result.reason or "", *result.clauses)
+    if not all(isinstance(text, str) for text in texts) or not isinstance(result.seconds, int | float | None):
+        raise ValueError("a value is of the wrong kind")
+    behaviour = result.behaviour
+    if not isinstance(behaviour, dict) or not all(isinstance(options, list) for options in behaviour.values()):
+        raise ValueError("behaviour: expected an object of lists")
+    return result
+
+
+def head_of(line: bytes) -> bytes:
+    """Return the beginning of a result's line that tells case and backend, as lines beside it have it too."""
+    return line[: line.index(_OUTCOME)]
+
+
+def case_head_of(line: bytes) -> bytes:
+    """Return the beginning of a result's line that tells the case."""
+    return line[: line.index(_BACKEND)]
+
+
+class Done:
+    """Which cases of which backends have a result; eight bytes each."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[str, array[int]] = {}
+
+    def add(self, backend: str, case: str) -> None:
+        """Take in a case, before any question."""
+        self._hashes.setdefault(backend, array("q")).append(hash(case))
+
+    def update(self, other: Done) -> None:
+        """Take in what another one has, before any question."""
+        for backend, hashes in other._hashes.items():
+            self._hashes.setdefault(backend, array("q")).extend(hashes)
+
+    def settle(self) -> bool:
+        """Return whether each case is there once only, about which a hash may err; from now on questions are cheap."""
+        once = True
+        for hashes in self._hashes.values():
+            numbers = np.frombuffer(hashes, np.int64)
+            numbers.sort()
+            once &= not (numbers[1:] == numbers[:-1]).any()
+        return once
+
+    def count(self, backend: str) -> int:
+        """Return how many cases a backend has."""
+        return len(self._hashes.get(backend, ()))
+
+    def has(self, backend: str, case: str) -> bool:
+        """Return whether a case is there."""
+        hashes, wanted = self._hashes.get(backend, ()), hash(case)
+        place = bisect.bisect_left(hashes, wanted)
+        return place < len(hashes) and hashes[place] == wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A result as it stands in a folder, and the line of its accuracy, if it has one."""
+
+    result: Result
+    accuracy: bytes | None
+
+
+@dataclass
+class KeptResults:
+    """A walk over the results of a folder and the lines that belong to them.
+
+    What stands beside a result was written before it, in the same order: so lines that belong to no result stand at
+    the end of their file, where a run was killed. After the walk `ends` says where each file would have to end for
+    all of it to belong together, and `done` and `certified` which cases are there.
+    """
+
+    folder: Path
+    done: Done = field(default_factory=Done)
+    certified: set[str] = field(default_factory=set)
+    ends: dict[str, int] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Kept]:
+        """Walk, once. Raises OpconformError for a line that is wrong, or a case that is there twice."""
+        file = self.folder / RESULTS
+        beside = {name: _Companions(self.folder / name) for name in (OUTPUTS, CERTIFICATES, ACCURACY)}
+        self.ends[RESULTS] = 0
+        for number, offset, line in _whole_lines(file):
+            result = _result(line, file, number)
+            self.done.add(result.backend, result.case)
+            head = _head(line, file, number)
+            beside[OUTPUTS].take(head)
+            if beside[CERTIFICATES].take(case_head_of(line)):
+                self.certified.add(result.case)
+            self.ends[RESULTS] = offset + len(line)
+            yield Kept(result, beside[ACCURACY].take(head))
+        if not self.done.settle():
+            _name_the_double(self.folder)
+        for name, companions in beside.items():
+            companions.check_rest(self.done)
+            if companions.exists:
+                self.ends[name] = companions.end
+
+
+def _head(line: bytes, file: Path, number: int) -> bytes:
+    if not line.startswith(b'{"case":') or _OUTCOME not in line:
+        raise OpconformError(f"{file}:{number}: no result: expected its keys in the order in which a run writes them")
+    return head_of(line)
+
+
+class _Companions:
+    """A file of lines that belong to results, read in step with them."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.exists = file.exists()
+        self._lines = _whole_lines(file) if self.exists else iter(())
+        self._head = next(self._lines, None)
+        self.end = 0
+
+    def take(self, head: bytes) -> bytes | None:
+        """Return the next line if it begins so, and go on to the one after it."""
+        if self._head is None or not self._head[2].startswith(head + b","):
+            return None
+        _, offset, line = self._head
+        self.end = offset + len(line)
+        self._head = next(self._lines, None)
+        return line
+
+    def check_rest(self, done: Done) -> None:
+        """Raise OpconformError unless the lines that are left belong to cases without a result."""
+        while self._head is not None:
+            number, _, line = self._head
+            place = f"{self._file}:{number}"
+            try:
+                told = json.loads(line)
+                case, backend = str(told["case"]), str(told.get("backend"))
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+                raise OpconformError(f"{place}: no line of a case: {error}") from None
+            if done.has(backend, case):
+                raise OpconformError(f"{place}: not in the order of {RESULTS}: {case} on {backend}")
+            self._head = next(self._lines, None)
+
+
+def _name_the_double(folder: Path) -> None:
+    seen: set[tuple[str, str]] = set()
+    for number, result in enumerate(read_results(folder), 1):
+        if (result.backend, result.case) in seen:
+            raise OpconformError(f"{folder / RESULTS}:{number}: {result.case} on {result.backend} is there twice")
+        seen.add((result.backend, result.case))
