@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -115,14 +116,22 @@ class Expectation:
     @property
     def digest(self) -> str:
         """sha256 over all that decides a verdict, to the bit."""
-        heads = [
-            (o.labels, o.kind, o.exceptional, o.level, [(b.type, b.shape) for b in o.outputs]) for o in self.options
-        ]
-        arrays = [a.tobytes() for option in self.options for bounds in option.outputs for a in _decisive(bounds)]
-        return hashlib.sha256(b"".join([repr((self.types, heads)).encode(), *arrays])).hexdigest()
+        told = head(self.types, [(option, [b.shape for b in option.outputs]) for option in self.options])
+        arrays = [a.tobytes() for option in self.options for bounds in option.outputs for a in decisive(bounds)]
+        return hashlib.sha256(b"".join([told, *arrays])).hexdigest()
 
 
-def _decisive(bounds: Bounds) -> list[Array]:
+def head(types: tuple[str, ...], options: Sequence[tuple[Option, Sequence[tuple[int, ...]]]]) -> bytes:
+    """Return what an expectation's digest is taken over beside arrays: of each option, and its outputs' shapes."""
+    heads = [
+        (o.labels, o.kind, o.exceptional, o.level, [(b.type, s) for b, s in zip(o.outputs, shapes, strict=True)])
+        for o, shapes in options
+    ]
+    return repr((types, heads)).encode()
+
+
+def decisive(bounds: Bounds) -> list[Array]:
+    """Return the arrays that decide a verdict, in the order in which a digest is taken over them."""
     arrays = [bounds.lower, bounds.upper]
     if bounds.flags is not None:
         arrays.append(bounds.flags)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .elements import Array
-from .expectation import Bounds, Expectation, Labels, Option, Residue, Spread
+from .expectation import Bounds, Expectation, Labels, Option, Residue, Spread, decisive, head
 from .model import Case, Program
 
 
@@ -47,6 +48,59 @@ class LanedExpectation:
     def _labels(self) -> dict[bytes, list[Labels]]:
         return {}
 
+    def part(self, start: int, stop: int) -> LanedExpectation:
+        """Return the expectations of the lanes from `start` on and before `stop`."""
+        return self if (start, stop) == (0, self.lanes) else self.of_lanes(slice(start, stop), stop - start)
+
+    def of_lanes(self, which: slice | Array, lanes: int) -> LanedExpectation:
+        """Return the expectations of some lanes, by a slice or by their numbers, and how many these are."""
+        cut = _Cut(which)
+        return LanedExpectation(tuple(cut.option(one) for one in self.options), self.types, lanes)
+
+    def by_pattern(self) -> Iterator[tuple[Array, tuple[Option, ...]]]:
+        """Yield the lanes in which the same options apply, by number, and these options with bounds of those lanes."""
+        shared: dict[bytes, list[int]] = {}
+        for lane, pattern in enumerate(_rows_of_bytes(self.patterns)):
+            shared.setdefault(pattern, []).append(lane)
+        for pattern, lanes in shared.items():
+            which = np.array(lanes)
+            here = self if len(shared) == 1 else self.of_lanes(which, len(lanes))
+            chosen = (here.options[i].option for i in np.frombuffer(pattern, bool).nonzero()[0].tolist())
+            yield which, tuple(replace(o, labels=told) for o, told in zip(chosen, self.labels(pattern), strict=True))
+
+    @functools.cached_property
+    def digests(self) -> list[str]:
+        """The digest of each lane's expectation."""
+        found = [""] * self.lanes
+        for lanes, pattern, arrays in self._alike():
+            chosen = [self.options[i].option for i in np.frombuffer(pattern, bool).nonzero()[0].tolist()]
+            told = [replace(one, labels=labels) for one, labels in zip(chosen, self.labels(pattern), strict=True)]
+            begun = hashlib.sha256(head(self.types, [(o, [b.shape[1:] for b in o.outputs]) for o in told]))
+            whole = [_rows(array if len(lanes) == self.lanes else array[lanes]) for array in arrays]
+            width, content = sum(rows.shape[1] for rows in whole), b""
+            if whole:
+                content = np.concatenate(whole, axis=1).tobytes()
+            for place, lane in enumerate(lanes):
+                digest = begun.copy()
+                digest.update(content[place * width : (place + 1) * width])
+                found[lane] = digest.hexdigest()
+        return found
+
+    def _alike(self) -> Iterator[tuple[list[int], bytes, list[Array]]]:
+        """Yield the lanes in which the same options apply and have flags: their pattern, and what decides there."""
+        every = [bounds for one in self.options for bounds in one.option.outputs]
+        flagged = {id(b.flags): _any_lane(b.flags) for b in every if b.flags is not None}
+        columns = [self.patterns, *(found[:, np.newaxis] for found in flagged.values())]
+        keys = np.concatenate(columns, axis=1)
+        shared: dict[bytes, list[int]] = {}
+        for lane, key in enumerate(_rows_of_bytes(keys)):
+            shared.setdefault(key, []).append(lane)
+        for key, lanes in shared.items():
+            pattern, flags = key[: len(self.options)], dict(zip(flagged, key[len(self.options) :], strict=True))
+            chosen = [self.options[i].option for i in np.frombuffer(pattern, bool).nonzero()[0].tolist()]
+            bounds = [b if flags.get(id(b.flags)) else replace(b, flags=None) for o in chosen for b in o.outputs]
+            yield lanes, pattern, [array for b in bounds for array in decisive(b)]
+
     def of(self, lane: int) -> Expectation:
         """Return one lane's expectation."""
         here = self.patterns[lane]
@@ -54,7 +108,7 @@ class LanedExpectation:
         options = [
             Option(
                 labels,
-                tuple(_lane(bounds, lane) for bounds in option.outputs),
+                tuple(one_lane(bounds, lane) for bounds in option.outputs),
                 option.kind,
                 option.exceptional,
                 option.level,
@@ -78,10 +132,41 @@ class CaseGroup:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def part(self, start: int, stop: int) -> CaseGroup:
+        """Return the cases from `start` on and before `stop`."""
+        if (start, stop) == (0, len(self)):
+            return self
+        return replace(
+            self,
+            ids=self.ids[start:stop],
+            inputs=tuple(array[start:stop] for array in self.inputs),
+            expectation=self.expectation.part(start, stop),
+        )
+
+    @functools.cached_property
+    def digests(self) -> list[str]:
+        """The digest of each case."""
+        begun = hashlib.sha256(self.program.key.encode())
+        begun.update(repr([array.shape[1:] for array in self.inputs]).encode())
+        contents = [(memoryview(array.tobytes()), array.nbytes // len(self)) for array in self.inputs]
+        found = []
+        for lane in range(len(self)):
+            digest = begun.copy()
+            for content, width in contents:
+                digest.update(content[lane * width : (lane + 1) * width])
+            found.append(digest.hexdigest())
+        return found
+
     def case(self, lane: int) -> Case:
         """Return one of the cases."""
         inputs = tuple(array[lane, ...] for array in self.inputs)
         return Case(self.ids[lane], self.program, inputs, self.expectation.of(lane), self.clauses, self.mended)
+
+
+def laned(options: Sequence[Option]) -> tuple[Option, ...]:
+    """Return one case's options as those of a single lane."""
+    cut = _Cut(np.newaxis)
+    return tuple(cut.option(LanedOption(option, np.ones((), bool))).option for option in options)
 
 
 def open_labels(every: Sequence[Labels]) -> list[Labels]:
@@ -93,7 +178,8 @@ def open_labels(every: Sequence[Labels]) -> list[Labels]:
     return [tuple(label for label in labels if len(answers[label[0]]) > 1) for labels in every]
 
 
-def _lane(bounds: Bounds, lane: int) -> Bounds:
+def one_lane(bounds: Bounds, lane: int) -> Bounds:
+    """Return the bounds in one lane."""
     flags = None if bounds.flags is None else bounds.flags[lane, ...]
     spread, residue = bounds.spread, bounds.residue
     return Bounds(
@@ -105,3 +191,48 @@ def _lane(bounds: Bounds, lane: int) -> Bounds:
         None if spread is None else Spread(spread.sigma[lane, ...], spread.limit),
         None if residue is None else Residue(residue.rest[lane, ...], residue.doubt[lane, ...]),
     )
+
+
+def _any_lane(flags: Array) -> Array:
+    return np.asarray(flags.reshape(len(flags), -1).any(axis=1))
+
+
+def _rows(array: Array) -> Array:
+    """Return the bytes of each lane, in C order: uint8 of shape (lanes, bytes)."""
+    return np.frombuffer(array.tobytes(), np.uint8).reshape(len(array), -1)
+
+
+def _rows_of_bytes(array: Array) -> list[bytes]:
+    """Return the bytes of each row."""
+    content, width = array.tobytes(), array.shape[1] * array.itemsize
+    return [content[place * width : (place + 1) * width] for place in range(len(array))]
+
+
+class _Cut:
+    """Cuts the same lanes out of options; arrays that these share stay shared."""
+
+    def __init__(self, lanes: slice | Array | None) -> None:
+        self._lanes = lanes
+        self._made: dict[int, tuple[Array, Array]] = {}
+
+    def option(self, one: LanedOption) -> LanedOption:
+        outputs = tuple(self._bounds(bounds) for bounds in one.option.outputs)
+        return LanedOption(replace(one.option, outputs=outputs), one.applies[self._lanes])
+
+    def _bounds(self, bounds: Bounds) -> Bounds:
+        spread, residue = bounds.spread, bounds.residue
+        return Bounds(
+            bounds.type,
+            self._array(bounds.value),
+            self._array(bounds.lower),
+            self._array(bounds.upper),
+            None if bounds.flags is None else self._array(bounds.flags),
+            None if spread is None else Spread(self._array(spread.sigma), spread.limit),
+            None if residue is None else Residue(self._array(residue.rest), self._array(residue.doubt)),
+        )
+
+    def _array(self, array: Array) -> Array:
+        known = self._made.get(id(array))
+        if known is None:
+            known = self._made[id(array)] = array, array[self._lanes]
+        return known[1]

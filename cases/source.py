@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from .lanes import CaseGroup
 from .model import Case
 
 
@@ -16,3 +17,11 @@ class CaseSource(Protocol):
 
     def cases(self, texts: Sequence[str], /) -> Iterator[Case]:
         """Yield the cases with these ids, in this order."""
+
+
+@runtime_checkable
+class GroupSource(Protocol):
+    """A source that also hands out cases side by side."""
+
+    def groups(self, texts: Sequence[str], /) -> Iterator[CaseGroup]:
+        """Yield the cases with these ids, in this order, those that differ in their data alone side by side."""

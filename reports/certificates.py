@@ -35,6 +35,11 @@ class AttachCertificate:
         """Return the certificate as JSON, or None."""
         return certificate_json(self.source, case) if self.kept.keeps(verdict) else None
 
+    @property
+    def of_passes(self) -> bool:
+        """Whether a case that passes has one."""
+        return self.kept.keep == "all"
+
 
 def certificate_text(source: GeneratedCases, case: Case) -> str:
     """Return a case's certificate as a line of strict JSON."""

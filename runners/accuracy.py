@@ -13,8 +13,10 @@ import numpy as np
 
 from ..cases.elements import Array, FloatFormat, element_type, type_of
 from ..cases.expectation import EXCEPTIONAL, Bounds, Expectation, Flag, Labels, Option
+from ..cases.lanes import CaseGroup, LanedExpectation, laned, one_lane
 from ..cases.model import Case
-from .judge import Verdict
+from .judge import Verdict, spread_holds
+from .lanes import Answers, LaneVerdicts, every, fits
 
 _FREE, _ZERO, _EXCEPTIONAL = np.uint8(Flag.FREE), np.uint8(Flag.ZERO), np.uint8(EXCEPTIONAL)
 _ARITHMETICAL = frozenset({"accumulator", "flush", "overflow", "summation", "zero-sign"})
@@ -42,6 +44,7 @@ class Grade(enum.StrEnum):
         return _RANKS[self]
 
 
+_GRADES = tuple(Grade)
 _RANKS = {grade: rank for rank, grade in enumerate(Grade)}
 _BY_LABEL = {str(grade): grade for grade in (Grade.WIDE, Grade.STEPWISE, Grade.NARROW, Grade.BOUND)}
 
@@ -78,6 +81,15 @@ class Accuracy:
             "tightest": _short(self.tightest),
         }
 
+    def to_json(self) -> str:
+        """Return the JSON text of `to_dict`, which its own writer takes longer for."""
+        share, at = _text(self.share), ",".join(map(str, self.at))
+        tightest = share if self.tightest == self.share else _text(self.tightest)
+        return (
+            f'{{"grade":"{self.grade.value}","type":"{self.type}","graded":{self.graded},"apart":{self.apart},'
+            f'"ulp":{_text(self.ulp)},"at":[{at}],"share":{share},"tightest":{tightest}}}'
+        )
+
 
 def accuracy_from(read: Mapping[str, Any]) -> Accuracy:
     """Read what `Accuracy.to_dict` returned; ValueError, KeyError or TypeError if it is none."""
@@ -93,10 +105,22 @@ def accuracy_from(read: Mapping[str, Any]) -> Accuracy:
     )
 
 
-def attach_accuracy(case: Case, _verdict: Verdict, outputs: Sequence[Array]) -> dict[str, Any] | None:
-    """Return an answer's accuracy as an attachment of its result."""
-    found = accuracy_of(case.expectation, outputs)
-    return None if found is None else found.to_dict()
+@dataclass(frozen=True)
+class AttachAccuracy:
+    """Attaches an answer's accuracy to its result."""
+
+    def __call__(self, case: Case, _verdict: Verdict, outputs: Sequence[Array]) -> dict[str, Any] | None:
+        """Return the accuracy of one answer."""
+        found = accuracy_of(case.expectation, outputs)
+        return None if found is None else found.to_dict()
+
+    def lanes(self, group: CaseGroup, verdicts: LaneVerdicts) -> list[str | None]:
+        """Return the accuracy of each lane's answer, as the JSON text of what one answer's is."""
+        found = accuracies(group.expectation, verdicts.answers)
+        return [None if accuracy is None else accuracy.to_json() for accuracy in found]
+
+
+attach_accuracy = AttachAccuracy()
 
 
 def accuracy_of(expectation: Expectation, outputs: Sequence[Array]) -> Accuracy | None:
@@ -107,8 +131,31 @@ def accuracy_of(expectation: Expectation, outputs: Sequence[Array]) -> Accuracy 
     """
     if [type_of(output) for output in outputs] != list(expectation.types):
         return None
+    return _accuracies(laned(expectation.options), Answers([output[np.newaxis] for output in outputs]))[0]
+
+
+def accuracies(expectation: LanedExpectation, answers: Answers) -> list[Accuracy | None]:
+    """Return what `accuracy_of` does, for all lanes at once; the answers are as many as expected, and of the types."""
+    found: list[Accuracy | None] = [None] * expectation.lanes
+    for lanes, options in expectation.by_pattern():
+        whole = len(lanes) == expectation.lanes
+        these = answers if whole else Answers([output[lanes] for output in answers.outputs])
+        for lane, accuracy in zip(lanes.tolist(), _accuracies(options, these), strict=True):
+            found[lane] = accuracy
+    return found
+
+
+def _accuracies(options: Sequence[Option], answers: Answers) -> list[Accuracy | None]:
+    """Return the accuracy of each lane by options that apply in all of them, their bounds lanes first."""
     with np.errstate(all="ignore"):  # NaN and infinities are set apart
-        found = [_worst(options, outputs) for options in _readings(expectation, outputs)]
+        found = [_worst(reading, answers) for reading in _readings(options, answers.outputs)]
+    if len(found) == 1:
+        return found[0]
+    lanes = len(answers.outputs[0]) if answers.outputs else 1
+    return [_least([reading[lane] for reading in found]) for lane in range(lanes)]
+
+
+def _least(found: Sequence[Accuracy | None]) -> Accuracy | None:
     return min((a for a in found if a is not None), key=_badness, default=None)
 
 
@@ -116,40 +163,43 @@ def _badness(accuracy: Accuracy) -> tuple[int, float]:
     return accuracy.grade.rank, math.inf if accuracy.ulp is None else accuracy.ulp
 
 
-def _readings(expectation: Expectation, outputs: Sequence[Array]) -> Iterator[list[Option]]:
+def _readings(options: Sequence[Option], outputs: Sequence[Array]) -> Iterator[list[Option]]:
     """Yield the options that compute the same, differently; those of declared arithmetic with each."""
     found: dict[Labels, list[Option]] = {}
-    for option in expectation.options:
-        fits = option.kind == "values" and all(b.shape == y.shape for b, y in zip(option.outputs, outputs, strict=True))
-        if fits:
+    for option in options:
+        if fits(option, outputs):
             key = tuple(label for label in option.labels if label[0] not in _ARITHMETICAL)
             found.setdefault(key, []).append(option)
-    for options in found.values():
-        if any(o.level == "strict" for o in options):
-            yield options
+    for same in found.values():
+        if any(o.level == "strict" for o in same):
+            yield same
 
 
-def _worst(options: Sequence[Option], outputs: Sequence[Array]) -> Accuracy | None:
+def _worst(options: Sequence[Option], answers: Answers) -> list[Accuracy | None]:
     found = []
-    for index, output in enumerate(outputs):
+    for index, output in enumerate(answers.outputs):
         element = element_type(type_of(output))
         if element.format is not None and output.size:
-            admissible = _Admissible.of(options, index)
-            found.append(_graded(admissible, output.astype(np.float64), element.format, element.name))
-    return max((a for a in found if a is not None), key=_badness, default=None)
+            found.append(_graded(_Admissible.of(options, index, answers), element.format, element.name))
+    if len(found) == 1:
+        return found[0]
+    lanes = len(answers.outputs[0])
+    return [max((a[lane] for a in found if a[lane]), key=_badness, default=None) for lane in range(lanes)]  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
 class _Admissible:
     """One output's bounds: by the grade that they stand for, tightest first; then what is admitted beside them."""
 
+    answers: Answers
+    index: int
     strict: Mapping[Grade, Sequence[Bounds]]
     declared: Sequence[Bounds]
     flushed: Sequence[Bounds]
     overflowing: Sequence[Bounds]
 
     @classmethod
-    def of(cls, options: Sequence[Option], index: int) -> _Admissible:
+    def of(cls, options: Sequence[Option], index: int, answers: Answers) -> _Admissible:
         strict: dict[Grade, list[Bounds]] = {}
         declared, flushed, overflowing = [], [], []
         for option in options:
@@ -167,7 +217,11 @@ class _Admissible:
                 flushed.append(bounds)
             else:
                 strict.setdefault(_BY_LABEL[grade], []).append(bounds)
-        return cls(strict, declared, flushed, overflowing)
+        return cls(answers, index, strict, declared, flushed, overflowing)
+
+    @property
+    def output(self) -> Array:
+        return self.answers.numbers[self.index]
 
     @property
     def first(self) -> Bounds:
@@ -181,7 +235,7 @@ class _Admissible:
     def widest(self) -> Sequence[Bounds]:
         return next(reversed(self.strict.values()))  # type: ignore[call-overload]  # a dict's are ordered
 
-    def graded(self, output: Array) -> Array:
+    def graded(self) -> Array:
         """Return which elements have a grade; one that is infinite and must not be is graded, and outside."""
         first = self.first
         graded = np.isfinite(first.value)
@@ -189,43 +243,61 @@ class _Admissible:
             graded &= (first.flags & _FREE) == 0
         for bounds in self.overflowing:
             if bounds.flags is not None:
-                graded &= np.isfinite(output) | ((bounds.flags & _EXCEPTIONAL) == 0)
+                graded &= np.isfinite(self.output) | ((bounds.flags & _EXCEPTIONAL) == 0)
         return np.asarray(graded)
 
-    def admits(self, output: Array) -> Array:
+    def admits(self) -> Array:
         """Return which elements some arithmetic admits without flushing."""
-        return _any_within([bounds for group in self.strict.values() for bounds in group], output)
+        return self.within([bounds for group in self.strict.values() for bounds in group])
+
+    def within(self, group: Sequence[Bounds]) -> Array:
+        """Return which elements lie within any of the bounds, or are zeros that the flags admit."""
+        found = np.zeros(self.output.shape, bool)
+        for bounds in group:
+            found |= self.answers.within(bounds, self.index)
+            if bounds.flags is not None and (bounds.flags & _ZERO).any():
+                found |= ((bounds.flags & _ZERO) > 0) & (self.output == 0)
+        return found
+
+    def within_as_a_whole(self, group: Sequence[Bounds]) -> Array:
+        """Return the same, of bounds whose spread holds alone."""
+        found = np.zeros(self.output.shape, bool)
+        for bounds in group:
+            elements = self.within([bounds])
+            if bounds.spread is not None:
+                lanes = range(len(elements))
+                holds = [spread_holds(one_lane(bounds, lane), self.output[lane, ...]) for lane in lanes]
+                elements = elements & np.reshape(holds, (-1, *[1] * (elements.ndim - 1)))
+            found |= elements
+        return found
 
 
-def _graded(admissible: _Admissible, output: Array, form: FloatFormat, type_name: str) -> Accuracy | None:
-    graded = admissible.graded(output)
+def _graded(admissible: _Admissible, form: FloatFormat, type_name: str) -> list[Accuracy | None]:
+    output, graded = admissible.output, admissible.graded()
     error = _error(admissible.first, output, form)
-    grade = Grade.ROUNDED
-    if not (error.rounded | ~graded).all():  # correct rounding is always admitted
-        admitted = admissible.admits(output)
+    lanes, ranks = len(output), np.zeros(len(output), np.intp)
+    rounded = every(error.rounded | ~graded)  # correct rounding is always admitted
+    if not rounded.all():
+        admitted = admissible.admits()
         if admissible.flushed and not admitted.all():
-            graded &= admitted | ~_any_within(admissible.flushed, output)
-        grade = _grade(admissible, output, error, ~graded, admitted)
-    count = int(np.count_nonzero(graded))
-    if not count:
-        return None
-    ulps = error.ulps if count == output.size else np.where(graded, error.ulps, 0.0)
-    place = int(ulps.argmax())
-    largest = float(ulps.reshape(-1)[place])
-    share, tightest = _shares(admissible, output, graded) if largest else (0.0, 0.0)
-    at = tuple(int(i) for i in np.unravel_index(place, output.shape))
-    whole = largest if math.isfinite(largest) else None
-    return Accuracy(grade, type_name, count, output.size - count, whole, at, share, tightest)
-
-
-def _any_within(every: Sequence[Bounds], output: Array) -> Array:
-    """Return which elements lie within any of the bounds, or are zeros that the flags admit."""
-    found = np.zeros(output.shape, bool)
-    for bounds in every:
-        found |= (output >= bounds.lower) & (output <= bounds.upper)
-        if bounds.flags is not None and (bounds.flags & _ZERO).any():
-            found |= ((bounds.flags & _ZERO) > 0) & (output == 0)
-    return found
+            kept = rounded.reshape(-1, *[1] * (output.ndim - 1)) | admitted
+            graded &= kept | ~admissible.within(admissible.flushed)
+        ranks = np.where(rounded, 0, _ranks(admissible, error, ~graded, admitted))
+    counts, size = np.count_nonzero(graded.reshape(lanes, -1), axis=1).tolist(), output[0, ...].size
+    ulps = np.where(graded, error.ulps, 0.0).reshape(lanes, -1)
+    places = ulps.argmax(axis=1)
+    largest = ulps[np.arange(lanes), places].tolist()
+    wide, tight = _shares(admissible, graded) if any(largest) else ([0.0] * lanes, [0.0] * lanes)
+    at = (
+        zip(*(i.tolist() for i in np.unravel_index(places, output.shape[1:])), strict=True) if output.ndim > 1 else None
+    )
+    told = zip(ranks.tolist(), counts, largest, wide, tight, at or [()] * lanes, strict=True)
+    return [
+        Accuracy(_GRADES[r], type_name, n, size - n, u if math.isfinite(u) else None, i, *((w, t) if u else (0.0, 0.0)))
+        if n
+        else None
+        for r, n, u, w, t, i in told
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,47 +351,56 @@ def ulp_exponent(values: Array, form: FloatFormat) -> Array:
     return np.where(values == 0, lowest, grid)
 
 
-def _grade(admissible: _Admissible, output: Array, error: _Error, apart: Array, admitted: Array) -> Grade:
-    """Return the worst element's grade, of those that are not apart."""
+def _indices(places: Array, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return places in a tensor as its indices."""
+    along = [axis.tolist() for axis in np.unravel_index(places, shape)] if shape else []
+    return list(zip(*along, strict=True)) if along else [()] * len(places)
 
-    def all_of(elements: Array) -> bool:
-        return bool((elements | apart).all())
 
-    if not all_of(admitted):
-        declared = admissible.declared and all_of(admitted | _any_within(admissible.declared, output))
-        return Grade.DECLARED if declared else Grade.OUTSIDE
-    if all_of(error.rounded):
-        return Grade.ROUNDED
+def _ranks(admissible: _Admissible, error: _Error, apart: Array, admitted: Array) -> Array:
+    """Return the rank of the worst element's grade in each lane, of those elements that are not apart."""
+    ranks = np.full(len(apart), Grade.OUTSIDE.rank)
+    left = every(admitted | apart)
+    if admissible.declared and not left.all():
+        ranks[~left & every(admitted | admissible.within(admissible.declared) | apart)] = Grade.DECLARED.rank
+    for grade, elements in _closer(admissible, error):
+        if not left.any():
+            break
+        found = left & every(elements | apart)
+        ranks[found] = grade.rank
+        left &= ~found
+    return ranks  # what is left: each element is admitted, but not all by one arithmetic, or not all of them together
+
+
+def _closer(admissible: _Admissible, error: _Error) -> Iterator[tuple[Grade, Array]]:
+    """Yield the grades from the best one on, and the elements that earn each."""
+    yield Grade.ROUNDED, error.rounded
     close = error.faithful | error.rounded
-    if all_of(close):
-        return Grade.FAITHFUL
+    yield Grade.FAITHFUL, close
     for grade, group in admissible.strict.items():
-        if all_of(close | _any_within([b for b in group if _spread_holds(b, output)], output)):
-            return grade
-    return Grade.OUTSIDE  # each element is admitted, but not all by one arithmetic, or not all of them together
+        yield grade, close | admissible.within_as_a_whole(group)
 
 
-def _spread_holds(bounds: Bounds, output: Array) -> bool:
-    if bounds.spread is None:
-        return True
-    return float(np.mean(((output - bounds.value) / bounds.spread.sigma) ** 2)) <= bounds.spread.limit
-
-
-def _shares(admissible: _Admissible, output: Array, graded: Array) -> tuple[float | None, float | None]:
-    """Return the largest error as a share of the widest bound, and of the tightest."""
-    errors = np.where(graded, np.abs(output - admissible.first.value), 0.0)
+def _shares(admissible: _Admissible, graded: Array) -> tuple[list[float | None], list[float | None]]:
+    """Return the largest error of each lane as a share of the widest bound, and of the tightest."""
+    errors = np.where(graded, admissible.answers.errors(admissible.first, admissible.index), 0.0)
     wide = _share(errors, admissible.widest, np.maximum)
     if len(admissible.strict) == 1 and len(admissible.widest) == 1:
         return wide, wide
     return wide, _share(errors, admissible.tightest, np.minimum)
 
 
-def _share(errors: Array, group: Sequence[Bounds], choose: Callable[[Array, Array], Array]) -> float | None:
-    width = functools.reduce(choose, [np.maximum(b.upper - b.value, b.value - b.lower) for b in group])
-    largest = float(np.where(errors == 0, 0.0, errors / width).max())
-    return largest if math.isfinite(largest) else None
+def _share(errors: Array, group: Sequence[Bounds], choose: Callable[[Array, Array], Array]) -> list[float | None]:
+    distinct = {(id(b.lower), id(b.upper)): b for b in group}.values()
+    width = functools.reduce(choose, [np.maximum(b.upper - b.value, b.value - b.lower) for b in distinct])
+    largest = np.where(errors == 0, 0.0, errors / width).reshape(len(errors), -1).max(axis=1).tolist()
+    return [share if math.isfinite(share) else None for share in largest]
 
 
 def _short(number: float | None) -> float | None:
     """Return a number with the digits that matter; what is not zero stays so."""
     return None if number is None else float(f"{number:.{_DIGITS}g}")
+
+
+def _text(number: float | None) -> str:
+    return "null" if number is None else repr(_short(number))

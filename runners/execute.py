@@ -13,18 +13,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from ..cases.elements import Array
+from ..cases.lanes import CaseGroup
 from ..cases.model import Case, Program
 from ..cases.results import Outcome, Result
 from ..cases.runner import Classifies, Describes, Executable, NotInstalled, Runner, Unsupported
-from ..cases.source import CaseSource
+from ..cases.source import CaseSource, GroupSource
 from .judge import Refusal, Verdict, judge_answer, judge_refusal
+from .lanes import LaneVerdicts, judge_lanes
 from .pool_wire import Phase
+from .records import PassLines, record
 from .registry import BackendSpec, open_runner
+from .side_by_side import Answer, Block, run_block
 
 
 class Attach(Protocol):
@@ -32,6 +36,17 @@ class Attach(Protocol):
 
     def __call__(self, case: Case, verdict: Verdict, outputs: Sequence[Array], /) -> object:
         """Return the attachment, which is strict JSON, or None for none. What it raises becomes the attachment."""
+
+
+@runtime_checkable
+class AttachLanes(Protocol):
+    """An Attach that also makes the attachments of cases side by side, which costs less.
+
+    Another one may say by an attribute `of_passes` that is False that it attaches nothing where a case passes.
+    """
+
+    def lanes(self, group: CaseGroup, verdicts: LaneVerdicts, /) -> Sequence[str | None]:
+        """Return each lane's attachment as JSON text, or None for none; of lanes that do not pass none is used."""
 
 
 Isolation: TypeAlias = Literal["program", "case"]
@@ -78,7 +93,7 @@ class _Judged:
     """A verdict, the answer that it is about, and whether the program had run before."""
 
     verdict: Verdict
-    answer: list[Array] | Refusal
+    answer: Answer
     shared: bool
 
 
@@ -112,15 +127,77 @@ class Worker:
         if list(keys) == [ABOUT]:
             yield self._about()
             return
-        cases = self.source.cases(keys)
-        for index, key in enumerate(keys):
+        index, found = 0, self._groups(keys)
+        while index < len(keys):
             try:
-                case = next(cases)
+                group = next(found)
             except Exception:  # our side: said as such, and the other cases go on
-                cases = self.source.cases(keys[index + 1 :])
-                yield self._ours(key).to_json().encode()
+                found = self._groups(keys[index + 1 :])
+                yield self._ours(keys[index]).to_json().encode()
+                index += 1
                 continue
-            yield self._record(case, partial(begin, index))
+            if isinstance(group, Case):
+                yield self._record(group, partial(begin, index))
+                index += 1
+            else:
+                yield from self._records(group, partial(_later, begin, index))
+                index += len(group)
+
+    def _groups(self, keys: Sequence[str]) -> Iterator[CaseGroup | Case]:
+        """Yield what a source offers: cases side by side, or one by one."""
+        return self.source.groups(keys) if isinstance(self.source, GroupSource) else self.source.cases(keys)
+
+    def _records(self, group: CaseGroup, begin: Callable[[int, Phase], None]) -> Iterator[bytes]:
+        """Yield the records of a group's cases, run and judged side by side where there are several."""
+        start = 0
+        while start < len(group):
+            block = Block(start)
+            if len(group) - start > 1 and group.expectation.options:
+                block = self._block(group, start, begin)
+            if len(block):
+                stop = start + len(block)
+                yield from self._judged_block(group.part(start, stop), block, partial(_later, begin, start))
+                start = stop
+            else:
+                yield self._record(group.case(start), partial(begin, start))
+                start += 1
+
+    def _block(self, group: CaseGroup, start: int, begin: Callable[[int, Phase], None]) -> Block:
+        """Run cases of a group; those of no block are for running alone."""
+        begin(start, "prepare")
+        began = time.perf_counter()
+        try:
+            prepared = self._prepared(group.program)
+        except Exception:  # which the case that runs alone will tell
+            return Block(start)
+        if prepared.executable is None:
+            return Block(start)
+        preparing = time.perf_counter() - began
+        block = run_block(group, start, partial(self._answer, prepared), lambda lane: begin(lane, "run"))
+        if len(block):
+            block.seconds[0] += preparing
+        return block
+
+    def _judged_block(self, group: CaseGroup, block: Block, begin: Callable[[int, Phase], None]) -> Iterator[bytes]:
+        """Judge what was answered side by side; what does not pass is judged by itself, for the words and a proof."""
+        begin(len(group) - 1, "prepare")
+        verdicts, attached = None, dict[str, Sequence[str | None]]()
+        if block.outputs:
+            try:
+                verdicts = judge_lanes(group.expectation, block.outputs, self.required)
+                attached = {n: t for n, make in self.attach.items() if (t := _lanes_attached(make, group, verdicts))}
+                digests = list(zip(group.digests, group.expectation.digests, strict=True))
+            except Exception:  # the judge failed, not the backend
+                yield from (self._ours(text).to_json().encode() for text in group.ids)
+                return
+        lines = PassLines(self.name, group.clauses)
+        for place, text in enumerate(group.ids):
+            taken = verdicts.passing[place] if verdicts and place not in block.odd else None
+            if verdicts is None or taken is None:
+                yield self._record(group.case(place), partial(begin, place), block.answer(place), block.seconds[place])
+            else:
+                line = lines.line(text, taken, verdicts.ratios[place], digests[place], block.seconds[place])
+                yield record(line, [(name, told) for name, texts in attached.items() if (told := texts[place])])
 
     def _about(self) -> bytes:
         facts = self.runner.describe() if isinstance(self.runner, Describes) else {}
@@ -130,22 +207,25 @@ class Worker:
     def _ours(self, key: str) -> Result:
         return Result(key, self.name, Outcome.RUNNER_ERROR, detail=_last_lines(traceback.format_exc()))
 
-    def _record(self, case: Case, begin: Callable[[Phase], None]) -> bytes:
-        started = time.perf_counter()
+    def _record(
+        self, case: Case, begin: Callable[[Phase], None], answer: Answer | None = None, seconds: float = 0.0
+    ) -> bytes:
+        """Return the record of a case, which is run unless its answer is there, and took that many seconds."""
+        started = time.perf_counter() - seconds
         try:
-            judged = self._verdict(case, begin)
+            judged = self._verdict(case, begin) if answer is None else self._judged(case, answer)
             if judged.shared and judged.verdict.outcome in _CONFIRMED:
                 judged = self._confirmed(case, judged, begin)
         except NotInstalled as error:  # nothing was put to the backend
             return Result(case.id, self.name, Outcome.RUNNER_ERROR, detail=str(error)).to_json().encode()
         except Exception:  # the judge or the source failed, not the backend
             return self._ours(case.id).to_json().encode()
-        line = self._result(case, judged.verdict, time.perf_counter() - started).to_json().encode()
+        line = self._result(case, judged.verdict, time.perf_counter() - started).to_json()
         if not self.attach or isinstance(judged.answer, Refusal):
-            return line
+            return line.encode()
         begin("prepare")  # the backend has done its part
-        attached = _attached(self.attach, case, judged.verdict, judged.answer)
-        return line + b"\t" + attached if attached else line
+        texts = {n: _attachment(make, case, judged.verdict, judged.answer) for n, make in self.attach.items()}
+        return record(line, [(name, text) for name, text in texts.items() if text != "null"])
 
     def _result(self, case: Case, verdict: Verdict, seconds: float) -> Result:
         return Result(
@@ -170,11 +250,14 @@ class Worker:
         prepared = self._prepared(case.program)
         begin("run")
         shared = prepared.runs > 0
-        answer = self._answer(prepared, case)
+        answer = self._answer(prepared, case.inputs)
+        return self._judged(case, answer, shared=shared, mended_ran=mended_ran)
+
+    def _judged(self, case: Case, answer: Answer, *, shared: bool = True, mended_ran: bool = True) -> _Judged:
         if isinstance(answer, Refusal):
-            verdict = judge_refusal(expectation, answer, mended_ran=mended_ran, required=self.required)
+            verdict = judge_refusal(case.expectation, answer, mended_ran=mended_ran, required=self.required)
         else:
-            verdict = judge_answer(expectation, answer, self.required)
+            verdict = judge_answer(case.expectation, answer, self.required)
         return _Judged(verdict, answer, shared)
 
     def _confirmed(self, case: Case, judged: _Judged, begin: Callable[[Phase], None]) -> _Judged:
@@ -196,7 +279,7 @@ class Worker:
             begin("sibling")
             sibling = self.source.case(case.mended)
             prepared = self._prepared(sibling.program)
-            self._ran[case.mended] = not isinstance(self._answer(prepared, sibling), Refusal)
+            self._ran[case.mended] = not isinstance(self._answer(prepared, sibling.inputs), Refusal)
         return self._ran[case.mended]
 
     def _prepared(self, program: Program) -> _Prepared:
@@ -221,14 +304,14 @@ class Worker:
         except Exception as error:
             return _Prepared(None, self._refusal(error))
 
-    def _answer(self, prepared: _Prepared, case: Case) -> list[Array] | Refusal:
+    def _answer(self, prepared: _Prepared, inputs: Sequence[Array]) -> Answer:
         if prepared.executable is None:
             if prepared.refusal is None:
                 raise TypeError("a program is neither prepared nor refused")
             return prepared.refusal
         prepared.runs += 1
         try:
-            return [np.asarray(output) for output in prepared.executable.run(case.inputs)]
+            return [np.asarray(output) for output in prepared.executable.run(inputs)]
         except NotInstalled:
             raise
         except Exception as error:
@@ -244,21 +327,36 @@ class Worker:
         return Refusal(words[:_WORDS_KEPT], unsupported=False, reason=reason)
 
 
-def _attached(attach: Mapping[str, Attach], case: Case, verdict: Verdict, outputs: Sequence[Array]) -> bytes:
-    """Return the attachments as a JSON object; empty if there are none."""
-    made = {}
-    for name, make in attach.items():
-        text = _attachment(make, case, verdict, outputs)
-        if text != "null":
-            made[name] = text
-    return ("{" + ",".join(f"{json.dumps(n)}:{text}" for n, text in made.items()) + "}").encode() if made else b""
+def _later(begin: Callable[[int, Phase], None], places: int, place: int, phase: Phase) -> None:
+    begin(places + place, phase)
+
+
+def _lanes_attached(make: Attach, group: CaseGroup, verdicts: LaneVerdicts) -> Sequence[str | None]:
+    """Return the attachments of the lanes that pass, as JSON texts; empty where there is none at all."""
+    if not getattr(make, "of_passes", True):
+        return ()
+    if isinstance(make, AttachLanes):
+        try:
+            return make.lanes(group, verdicts)
+        except Exception:
+            return [_failure()] * len(group)
+    outputs = verdicts.answers.outputs
+    return [
+        _attachment(make, group.case(lane), verdicts.verdict(lane), [o[lane, ...] for o in outputs]) if taken else None
+        for lane, taken in enumerate(verdicts.passing)
+    ]
 
 
 def _attachment(make: Attach, case: Case, verdict: Verdict, outputs: Sequence[Array]) -> str:
     try:
         return json.dumps(make(case, verdict, outputs), allow_nan=False, separators=(",", ":"))
-    except Exception:  # our side: the result stands, and what is missing beside it is told
-        return json.dumps({"failed": _last_lines(traceback.format_exc())})
+    except Exception:
+        return _failure()
+
+
+def _failure() -> str:
+    """Return what is attached where making an attachment failed: the result stands, and what is missing is told."""
+    return json.dumps({"failed": _last_lines(traceback.format_exc())})
 
 
 def _last_lines(text: str) -> str:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..cases.elements import Array, type_of
-from ..cases.expectation import EXCEPTIONAL, Bounds, Expectation, Flag, Option
+from ..cases.expectation import EXCEPTIONAL, Bounds, Expectation, Flag, Labels, Option
 from ..cases.results import Level, Outcome
 from ..cases.runner import Reason
 
@@ -82,9 +82,9 @@ def judge_answer(
         if type_of(got) != want:
             return Verdict(Outcome.WRONG_DTYPE, detail=f"got {type_of(got)}, want {want}")
     with np.errstate(all="ignore"):  # NaN and infinities are compared on purpose, signalling ones are cast
-        comparable = [_comparable(output) for output in outputs]
-        matches = [_match(option, comparable) for option in expectation.options]
-        return _verdict(matches, comparable, required)
+        numbers = [comparable(output) for output in outputs]
+        matches = [_match(option, numbers) for option in expectation.options]
+        return _verdict(matches, numbers, required)
 
 
 def judge_refusal(
@@ -95,11 +95,11 @@ def judge_refusal(
         return _refusal_of_invalid(refusal, mended_ran, required)
     if refusal.unsupported:
         return Verdict(Outcome.UNSUPPORTED, detail=refusal.words, reason=refusal.reason)
-    admitted = [o for o in expectation.options if o.kind in ("rejected", "anything")]
-    if not admitted:
+    admitting = [o.labels for o in expectation.options if o.kind in ("rejected", "anything")]
+    if not admitting:
         return Verdict(Outcome.ERROR, detail=refusal.words, reason=refusal.reason)
-    behaviour = _behaviour(admitted)
-    if not [o for o in admitted if _meets(o, required)]:
+    behaviour = behaviour_of(admitting)
+    if not [labels for labels in admitting if meets(labels, required)]:
         detail = f"refused ({refusal.words}), {_required_text(required, behaviour)}"
         return Verdict(Outcome.WRONG_VALUE, behaviour, detail, reason=refusal.reason)
     return Verdict(Outcome.PASS, behaviour, refusal.words, level="strict", reason=refusal.reason)
@@ -119,13 +119,13 @@ def _refusal_of_invalid(refusal: Refusal, mended_ran: bool, required: Requiremen
 def _verdict(matches: Sequence[_Match], outputs: Sequence[Array], required: Requirements) -> Verdict:
     admitting = [m for m in matches if m.admits]
     strict = [m for m in admitting if m.option.level == "strict"]
-    behaviour = _behaviour([m.option for m in strict])
+    behaviour = behaviour_of([m.option.labels for m in strict])
     # Strict options first: what they admit needs no declaration.
     for match in (*strict, *(m for m in admitting if m.option.level == "declared")):
-        if _meets(match.option, required):
+        if meets(match.option.labels, required):
             return Verdict(Outcome.PASS, behaviour, bound_ratio=_ratio(match, outputs), level=match.option.level)
     if admitting:
-        taken = behaviour or _behaviour([m.option for m in admitting])
+        taken = behaviour or behaviour_of([m.option.labels for m in admitting])
         return Verdict(Outcome.WRONG_VALUE, behaviour, _required_text(required, taken), _ratio(admitting[0], outputs))
     nearest = min(matches, key=lambda m: m.wrong_count)
     if not nearest.shape_fits:
@@ -133,22 +133,23 @@ def _verdict(matches: Sequence[_Match], outputs: Sequence[Array], required: Requ
     return Verdict(Outcome.WRONG_VALUE, detail=_value_text(nearest, outputs), bound_ratio=_ratio(nearest, outputs))
 
 
-def _meets(option: Option, required: Requirements) -> bool:
-    return all(required.get(silence, answer) == answer for silence, answer in option.labels)
+def meets(labels: Labels, required: Requirements) -> bool:
+    """Return whether an option with these labels is none that the user has excluded."""
+    return all(required.get(silence, answer) == answer for silence, answer in labels)
 
 
-def _behaviour(admitting: Sequence[Option]) -> dict[str, list[str]]:
+def behaviour_of(admitting: Sequence[Labels]) -> dict[str, list[str]]:
     """Return the options taken of each silence, in the order of the expectation's options."""
     taken: dict[str, list[str]] = {}
-    for option in admitting:
-        for silence, answer in option.labels:
+    for labels in admitting:
+        for silence, answer in labels:
             answers = taken.setdefault(silence, [])
             if answer not in answers:
                 answers.append(answer)
     return taken
 
 
-def _comparable(output: Array) -> Array:
+def comparable(output: Array) -> Array:
     """Return floats of any width as float64, which holds them exactly, and integers as they are."""
     known = output.dtype.kind in "iub"
     return output if known else output.astype(np.float64)
@@ -160,37 +161,39 @@ def _match(option: Option, outputs: Sequence[Array]) -> _Match:
     pairs = list(zip(option.outputs, outputs, strict=True))
     if any(output.shape != bounds.shape for bounds, output in pairs):
         return _Match(option, shape_fits=False)
-    within = [_within(*pair) for pair in pairs]
-    admitted = [_admitted(*pair, inside) for pair, inside in zip(pairs, within, strict=True)]
-    admits = all(bool(a.all()) for a in admitted)
+    inside = [within(*pair) for pair in pairs]
+    taken = [admitted(*pair, elements) for pair, elements in zip(pairs, inside, strict=True)]
+    admits = all(bool(a.all()) for a in taken)
     if admits and option.exceptional:
-        admits = any(bool((a & ~w).any()) for a, w in zip(admitted, within, strict=True))
+        admits = any(bool((a & ~w).any()) for a, w in zip(taken, inside, strict=True))
     if admits:
-        admits = all(_spread_holds(*pair) for pair in pairs)
-    return _Match(option, True, tuple(~a for a in admitted), tuple(within), admits)
+        admits = all(spread_holds(*pair) for pair in pairs)
+    return _Match(option, True, tuple(~a for a in taken), tuple(inside), admits)
 
 
-def _within(bounds: Bounds, output: Array) -> Array:
+def within(bounds: Bounds, output: Array) -> Array:
+    """Return which elements lie between the bounds."""
     return np.asarray((output >= bounds.lower) & (output <= bounds.upper))
 
 
-def _admitted(bounds: Bounds, output: Array, within: Array) -> Array:
+def admitted(bounds: Bounds, output: Array, inside: Array) -> Array:
     """Add to the elements within bounds those that the flags admit, and take off zeros of the wrong sign."""
     flags = bounds.flags
-    if flags is None:
-        return within
-    present = int(np.bitwise_or.reduce(flags, axis=None))
-    admitted = within.copy()
+    present = 0 if flags is None else int(np.bitwise_or.reduce(flags, axis=None))
+    if flags is None or not present:
+        return inside
+    taken = inside.copy()
     for bit, shows in _ADMITS:
         if present & bit:
-            admitted |= ((flags & bit) > 0) & shows(output)
+            taken |= ((flags & bit) > 0) & shows(output)
     for bit, minus in ((_NEGATIVE_ZERO, True), (_POSITIVE_ZERO, False)):
         if present & bit:
-            admitted &= ((flags & bit) == 0) | (np.signbit(output) == minus)
-    return admitted
+            taken &= ((flags & bit) == 0) | (np.signbit(output) == minus)
+    return taken
 
 
-def _spread_holds(bounds: Bounds, output: Array) -> bool:
+def spread_holds(bounds: Bounds, output: Array) -> bool:
+    """Return whether the errors of one tensor, as a whole, are no larger than its spread says."""
     if bounds.spread is None:
         return True
     scaled = (output - bounds.value) / bounds.spread.sigma
@@ -203,12 +206,12 @@ def _ratio(match: _Match, outputs: Sequence[Array]) -> float | None:
     None where there is no such element, and where an error meets a bound of zero.
     """
     largest = None
-    for bounds, output, within, wrong in zip(match.option.outputs, outputs, match.within, match.wrong, strict=False):
+    for bounds, output, inside, wrong in zip(match.option.outputs, outputs, match.within, match.wrong, strict=False):
         if output.dtype.kind != "f" or not output.size:
             continue
         error = np.abs(output - bounds.value)
         if error.any():
-            judged = (within | wrong) & np.isfinite(error)
+            judged = (inside | wrong) & np.isfinite(error)
             if not judged.any():
                 continue
             bound = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower)

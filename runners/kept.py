@@ -56,6 +56,11 @@ class KeepOutputs:
             return [{**_described(output), "left_out": reason} for output in outputs]
         return [tensor_to_json(output) for output in outputs]
 
+    @property
+    def of_passes(self) -> bool:
+        """Whether something is attached where a case passes."""
+        return self.keep in ("digest", "all")
+
     def keeps(self, verdict: Verdict) -> bool:
         """Whether the bytes of an answer with this verdict are kept."""
         if self.keep == "failures":

@@ -1,0 +1,181 @@
+"""The judge for answers side by side: what `judge_answer` says of each, found for all lanes at once."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from ..cases.elements import Array
+from ..cases.expectation import Bounds, Option
+from ..cases.lanes import LanedExpectation, LanedOption, one_lane
+from ..cases.results import Level, Outcome
+from .judge import Requirements, Verdict, admitted, behaviour_of, comparable, meets, spread_holds, within
+
+_NONE_REQUIRED: Requirements = MappingProxyType({})
+
+
+class Answers:
+    """The answers of all lanes, each output with a leading lane axis; what is compared of them is kept."""
+
+    def __init__(self, outputs: Sequence[Array]) -> None:
+        self.outputs = tuple(outputs)
+        with np.errstate(all="ignore"):  # signalling NaN
+            self.numbers = tuple(comparable(output) for output in outputs)
+        self._within: dict[tuple[int, int, int], tuple[Bounds, Array]] = {}
+        self._errors: dict[tuple[int, int], tuple[Bounds, Array]] = {}
+
+    def within(self, bounds: Bounds, index: int) -> Array:
+        """Return which elements of an output lie between the bounds; it has the bounds' shape."""
+        key = id(bounds.lower), id(bounds.upper), index
+        if key not in self._within:  # the bounds are kept, so that their ids stay theirs
+            self._within[key] = bounds, within(bounds, self.numbers[index])
+        return self._within[key][1]
+
+    def errors(self, bounds: Bounds, index: int) -> Array:
+        """Return how far the elements of a floating-point output are from the exact value."""
+        key = id(bounds.value), index
+        if key not in self._errors:
+            self._errors[key] = bounds, np.abs(self.numbers[index] - bounds.value)
+        return self._errors[key][1]
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """What lanes that pass have in common: what is told of the silences, and the first option that admits them."""
+
+    behaviour: Mapping[str, list[str]]
+    level: Level
+    option: int
+
+
+@dataclass(frozen=True)
+class LaneVerdicts:
+    """The verdicts on all lanes: how each passes, None for one that does not, and its `bound_ratio`."""
+
+    answers: Answers
+    passing: Sequence[Passing | None]
+    ratios: Sequence[float | None]
+
+    def verdict(self, lane: int) -> Verdict:
+        """Return the verdict on a lane that passes; ValueError for another."""
+        found = self.passing[lane]
+        if found is None:
+            raise ValueError(f"lane {lane} does not pass: judge_answer tells why")
+        return Verdict(Outcome.PASS, found.behaviour, bound_ratio=self.ratios[lane], level=found.level)
+
+
+def judge_lanes(
+    expectation: LanedExpectation, outputs: Sequence[Array], required: Requirements = _NONE_REQUIRED
+) -> LaneVerdicts:
+    """Return the verdicts on the answers to valid cases; `outputs` in the program's order, lanes first.
+
+    The outputs are as many as the expectation has, and of its types.
+    """
+    answers = Answers(outputs)
+    with np.errstate(all="ignore"):  # NaN and infinities are compared on purpose
+        admits = [_admits(one, answers) & one.applies for one in expectation.options]
+        passing = list(_passing(expectation, np.stack(admits, axis=1), required))
+        ratios = _chosen_ratios(expectation, passing, answers)
+    return LaneVerdicts(answers, passing, ratios)
+
+
+def every(elements: Array) -> Array:
+    """Return in which lanes all elements are true."""
+    return np.asarray(elements.reshape(len(elements), -1).all(axis=1))
+
+
+def some(elements: Array) -> Array:
+    """Return in which lanes some element is true."""
+    return np.asarray(elements.reshape(len(elements), -1).any(axis=1))
+
+
+def fits(option: Option, outputs: Sequence[Array]) -> bool:
+    """Return whether an option has values, in the outputs' shapes."""
+    return option.kind == "values" and all(b.shape == y.shape for b, y in zip(option.outputs, outputs, strict=True))
+
+
+def _admits(one: LanedOption, answers: Answers) -> Array:
+    """Return in which lanes an option admits the answer."""
+    option, lanes = one.option, len(one.applies)
+    if option.kind != "values":
+        return np.full(lanes, option.kind == "anything")
+    if not fits(option, answers.outputs):
+        return np.zeros(lanes, bool)
+    pairs = list(zip(option.outputs, answers.numbers, strict=True))
+    inside = [answers.within(bounds, index) for index, bounds in enumerate(option.outputs)]
+    taken = [admitted(*pair, elements) for pair, elements in zip(pairs, inside, strict=True)]
+    admits = functools.reduce(np.logical_and, [every(elements) for elements in taken])
+    if option.exceptional:
+        shows = [some(a & ~w) for a, w in zip(taken, inside, strict=True)]
+        admits = admits & functools.reduce(np.logical_or, shows)
+    for bounds, output in pairs:
+        if bounds.spread is not None:
+            for lane in admits.nonzero()[0].tolist():
+                admits[lane] = spread_holds(one_lane(bounds, lane), output[lane, ...])
+    return admits
+
+
+def _passing(expectation: LanedExpectation, admits: Array, required: Requirements) -> Iterator[Passing | None]:
+    """Yield how each lane passes; lanes in which the same options apply and admit the answer pass alike."""
+    known: dict[bytes, Passing | None] = {}
+    keys, width = np.concatenate([expectation.patterns, admits], axis=1).tobytes(), 2 * len(expectation.options)
+    for start in range(0, len(keys), width):
+        key = keys[start : start + width]
+        if key not in known:
+            known[key] = _taken(expectation, key[: width // 2], key[width // 2 :], required)
+        yield known[key]
+
+
+def _taken(expectation: LanedExpectation, pattern: bytes, admits: bytes, required: Requirements) -> Passing | None:
+    applying = [i for i, applies in enumerate(pattern) if applies]
+    told = list(zip(applying, expectation.labels(pattern), strict=True))
+    admitting = [(i, expectation.options[i].option.level, labels) for i, labels in told if admits[i]]
+    behaviour = behaviour_of([labels for _, level, labels in admitting if level == "strict"])
+    for wanted in ("strict", "declared"):  # what strict options admit needs no declaration
+        for index, level, labels in admitting:
+            if level == wanted and meets(labels, required):
+                return Passing(behaviour, level, index)
+    return None
+
+
+def _chosen_ratios(
+    expectation: LanedExpectation, passing: Sequence[Passing | None], answers: Answers
+) -> list[float | None]:
+    """Return each lane's largest error as a share of its bound, by the option that it passes by."""
+    known: dict[int, list[float | None]] = {}
+    found: list[float | None] = [None] * len(passing)
+    for lane, taken in enumerate(passing):
+        if taken is not None:
+            if taken.option not in known:
+                known[taken.option] = _ratios(expectation.options[taken.option], answers)
+            found[lane] = known[taken.option][lane]
+    return found
+
+
+def _ratios(one: LanedOption, answers: Answers) -> list[float | None]:
+    """Return what the judge says of each lane, all of whose elements the option admits."""
+    largest: list[float | None] = [None] * len(one.applies)
+    for index, bounds in enumerate(one.option.outputs):
+        output = answers.numbers[index]
+        if output.dtype.kind == "f" and output.size:
+            for lane, ratio in enumerate(_output_ratios(bounds, answers, index)):
+                if ratio is not None:
+                    largest[lane] = max(ratio, largest[lane] or 0.0)
+    return [ratio if ratio is not None and math.isfinite(ratio) else None for ratio in largest]
+
+
+def _output_ratios(bounds: Bounds, answers: Answers, index: int) -> list[float | None]:
+    error = answers.errors(bounds, index)
+    exact = ~some(error)
+    if exact.all():
+        return [0.0] * len(exact)
+    judged = answers.within(bounds, index) & np.isfinite(error)
+    bound = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower)
+    ratios = np.where(judged & (error > 0), error / bound, 0.0).reshape(len(exact), -1).max(axis=1)
+    known = exact | some(judged)
+    return [ratio if there else None for ratio, there in zip(ratios.tolist(), known.tolist(), strict=True)]

@@ -1,0 +1,288 @@
+"""Cases side by side: judged, graded, digested and recorded as each one is by itself."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from fakes import attachments, backends
+from fakes.backends import Right
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opconform.cases.declared import Declaration, DeclaredType
+from opconform.cases.elements import Array, element_type
+from opconform.cases.lanes import CaseGroup
+from opconform.cases.model import Case, Program
+from opconform.cases.results import Outcome, Result, result_from_json
+from opconform.cases.source import CaseSource
+from opconform.generators.plan import Selection, planned
+from opconform.generators.source import GeneratedCases
+from opconform.reports.certificates import AttachCertificate
+from opconform.runners.accuracy import accuracies, accuracy_of, attach_accuracy
+from opconform.runners.execute import Worker
+from opconform.runners.judge import judge_answer
+from opconform.runners.kept import KeepOutputs
+from opconform.runners.lanes import Passing, judge_lanes
+from opconform.runners.records import PassLines
+
+SOURCE = GeneratedCases()
+FLUSHING = DeclaredType(accumulator="float16", flush=frozenset({"input", "output"}))
+DECLARED = GeneratedCases(declaration=Declaration(dict.fromkeys(("float16", "bfloat16", "float32"), FLUSHING)))
+GLOBS = ("onnx/ReduceMean-13", "onnx/ReduceMean-18", "onnx/Mean-13", "openvino/*", "onednn/*")
+
+
+@cache
+def drawn() -> tuple[tuple[str, ...], ...]:
+    """The ids of the cases, up to four draws each."""
+    ids = planned(SOURCE.library, Selection(GLOBS, draws=4))
+    return tuple(
+        tuple(draws) for _, draws in itertools.groupby(ids, key=lambda text: re.sub("draw=[0-9]+;?", "", text))
+    )
+
+
+@dataclass(frozen=True)
+class Answered:
+    group: CaseGroup
+    outputs: tuple[Array, ...]
+    required: Mapping[str, str]
+
+
+PERTURBED = ("value", "lower", "upper", "beyond", "nan", "inf", "-inf", "zero", "-zero", "tiny", "wrong")
+
+
+@np.errstate(all="ignore")
+def perturbed(how: str, bounds: Mapping[str, Array], dtype: np.dtype[Any]) -> Array:
+    """A tensor of answers that all go wrong, or right, in one way."""
+    value = bounds["value"]
+    if dtype.kind in "iub":
+        wrong = {"wrong": value + value.dtype.type(1), "zero": np.zeros_like(value)}
+        return wrong.get(how, value).astype(dtype)
+    special = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf, "zero": 0.0, "-zero": -0.0, "tiny": 1e-40, "wrong": 1e30}
+    if how in special:
+        return np.full(value.shape, special[how]).astype(dtype)
+    found = (bounds["upper"] if how == "beyond" else bounds[how]).astype(dtype)
+    return np.nextafter(found, dtype.type(np.inf)) if how == "beyond" and dtype.kind == "f" else found
+
+
+@st.composite
+def answered(draw: st.DrawFn) -> Answered:
+    declared = draw(st.booleans())
+    source = DECLARED if declared else SOURCE
+    group = next(source.groups(draw(st.sampled_from(drawn()))))
+    options = [one.option for one in group.expectation.options if one.option.kind == "values"]
+    outputs = []
+    for index, name in enumerate(group.expectation.types):
+        dtype = element_type(name).dtype
+        bounds = draw(st.sampled_from(options)).outputs[index] if options else None
+        shape = bounds.shape if bounds else (len(group), 2)
+        output = np.zeros(shape, dtype)
+        for lane in range(len(group)):
+            about = {n: getattr(bounds, n)[lane, ...] if bounds else np.zeros(2) for n in ("value", "lower", "upper")}
+            ways = draw(st.lists(st.sampled_from(PERTURBED), min_size=1, max_size=3))
+            whole = perturbed("value" if draw(st.booleans()) else ways[0], about, dtype)
+            flat = whole.reshape(-1).copy()
+            for how in ways if flat.size and draw(st.booleans()) else ():
+                place = draw(st.integers(0, flat.size - 1))
+                flat[place] = perturbed(how, about, dtype).reshape(-1)[place]
+            output[lane, ...] = flat.reshape(whole.shape)
+        outputs.append(output)
+    labels = [label for option in options for label in option.labels]
+    required = dict(draw(st.lists(st.sampled_from(labels), max_size=2))) if labels and draw(st.booleans()) else {}
+    return Answered(group, tuple(outputs), required)
+
+
+@settings(deadline=None, max_examples=300)
+@given(answered())
+@np.errstate(all="ignore")
+def test_lanes_are_judged_and_graded_as_each_is_by_itself(answered: Answered) -> None:
+    group, outputs = answered.group, answered.outputs
+    if not group.expectation.options:
+        return
+    found = judge_lanes(group.expectation, outputs, answered.required)
+    grades = accuracies(group.expectation, found.answers)
+    for lane in range(len(group)):
+        alone = [output[lane, ...] for output in outputs]
+        expectation = group.case(lane).expectation
+        verdict = judge_answer(expectation, alone, answered.required)
+        assert (found.passing[lane] is not None) == (verdict.outcome is Outcome.PASS)
+        if found.passing[lane] is not None:
+            assert found.verdict(lane) == verdict
+            assert json.dumps(found.verdict(lane).behaviour) == json.dumps(verdict.behaviour), "the order too"
+        grade = grades[lane]
+        assert grade == accuracy_of(expectation, alone)
+        if grade is not None:
+            assert grade.to_json() == json.dumps(grade.to_dict(), separators=(",", ":"), allow_nan=False)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_digests_and_parts_are_those_of_each_lane(data: st.DataObject) -> None:
+    declared = data.draw(st.booleans())
+    whole = next((DECLARED if declared else SOURCE).groups(data.draw(st.sampled_from(drawn()))))
+    start = data.draw(st.integers(0, len(whole) - 1))
+    stop = data.draw(st.integers(start + 1, len(whole)))
+    part = whole.part(start, stop)
+    cases = [whole.case(lane) for lane in range(start, stop)]
+    assert part.ids == whole.ids[start:stop]
+    assert part.digests == [case.digest for case in cases]
+    assert part.expectation.digests == [case.expectation.digest for case in cases]
+    assert [part.case(lane).expectation.digest for lane in range(len(part))] == part.expectation.digests
+
+
+def test_an_answer_in_another_shape_than_some_option_is_judged_by_the_others() -> None:
+    (group,) = SOURCE.groups([f"onnx/ReduceMean-13/float32/3x2x2/axes=1{end}/uniform" for end in ("", ";draw=1")])
+    shape = group.expectation.options[0].option.outputs[0].shape
+    found = judge_lanes(group.expectation, [np.zeros((2, *shape[1:], 1), np.float32)])
+    assert found.passing == [None, None]
+    with pytest.raises(ValueError, match="lane 1 does not pass"):
+        found.verdict(1)
+
+
+@given(
+    st.text(),
+    st.dictionaries(st.text(), st.lists(st.text(), max_size=2), max_size=3),
+    st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(0, 1e3),
+    st.lists(st.text(), max_size=2),
+)
+def test_the_line_of_a_pass_is_that_of_its_result(
+    text: str, behaviour: dict[str, list[str]], ratio: float | None, seconds: float, clauses: list[str]
+) -> None:
+    taken, backend = Passing(behaviour, "strict", 0), f"backend {text}"
+    line = PassLines(backend, tuple(clauses)).line(text, taken, ratio, ("c" * 64, "e" * 64), seconds)
+    told = (None, None, ratio, "strict", tuple(clauses), "c" * 64, "e" * 64, round(seconds, 7))
+    assert line == Result(text, backend, Outcome.PASS, behaviour, *told).to_json()  # type: ignore[arg-type]
+
+
+# The worker
+
+
+class OneByOne:
+    """The same cases without groups."""
+
+    def case(self, text: str) -> Case:
+        return SOURCE.case(text)
+
+    def cases(self, texts: Sequence[str]) -> Iterator[Case]:
+        return SOURCE.cases(texts)
+
+
+def draws(case: str, count: int) -> list[str]:
+    operator, types, shapes, settings_, fill = case.split("/")
+    kept = [] if settings_ == "-" else settings_.split(";")
+    numbered = [[*kept, *([f"draw={k}"] if k else [])] for k in range(count)]
+    told = (";".join(sorted(one, key=lambda s: s.partition("=")[0])) or "-" for one in numbered)
+    return [f"onnx/{operator}/{types}/{shapes}/{one}/{fill}" for one in told]
+
+
+KEYS = [
+    *draws("ReduceMean-13/float32/3x2x2/axes=1/uniform", 5),
+    *draws("ReduceMean-13/uint32/3x2x2/axes=1/uniform", 4),
+    *draws("ReduceMean-13/float16/3x2x2/axes=1/mixed", 3),
+    "onnx/ReduceMean-13/int32/3x2x2/axes=3/ramp/axis-too-large",
+    *draws("Mean-13/float64/3x2,3x2/-/special", 3),
+    *draws("ReduceMean-13/float32/7/-/overflow", 3),
+]
+
+
+def records(runner: Right, source: CaseSource, keys: Sequence[str], **more: Any) -> list[tuple[Result, Any]]:
+    worker = Worker(runner, "right", source, more.get("required", {}), more.get("attach", {}))
+    found = []
+    for record in worker.run(keys, lambda _index, _phase: None):
+        line, _, attached = record.partition(b"\t")
+        result = result_from_json(line)
+        assert result.to_json().encode() == line
+        found.append((result, json.loads(attached) if attached else None))
+    return found
+
+
+def without_seconds(found: Sequence[tuple[Result, Any]]) -> list[tuple[str, Any]]:
+    return [(json.dumps({**json.loads(r.to_json()), "seconds": 0}), attached) for r, attached in found]
+
+
+def fake(name: str) -> Right:
+    made: Right = getattr(backends, name)()
+    return made
+
+
+ATTACH = {
+    "accuracy": attach_accuracy,
+    "told": attachments.told,
+    "outputs": KeepOutputs("failures"),
+    "certificate": AttachCertificate(SOURCE, KeepOutputs("failures")),
+}
+
+
+BACKENDS = [
+    *("Right", "WrongOnUint32", "WrongShape", "WrongType", "Flushes", "Raises", "RefusesTypes", "RefusesEverything"),
+    *("LosesItsLibrary", "LeaksState", "LeaksIntoOneBuffer", "ReturnsNothing"),
+]
+
+
+@pytest.mark.parametrize("attach", [{}, ATTACH, {"outputs": KeepOutputs("digest")}, {"no": attachments.raises}])
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_worker_records_a_group_as_it_does_its_cases(name: str, attach: Mapping[str, Any]) -> None:
+    together = records(fake(name), SOURCE, KEYS, attach=attach)
+    alone = records(fake(name), OneByOne(), KEYS, attach=attach)
+    if "no" in attach:
+        together, alone = ([(r, a and "failed" in a["no"]) for r, a in found] for found in (together, alone))
+    assert without_seconds(together) == without_seconds(alone)
+
+
+def test_what_a_user_requires_holds_side_by_side() -> None:
+    required = {"zero-sign": "lost", "overflow": "infinite"}
+    assert without_seconds(records(Right(), SOURCE, KEYS, required=required)) == without_seconds(
+        records(Right(), OneByOne(), KEYS, required=required)
+    )
+
+
+class OneBuffer(Right):
+    """All answers lie in the same memory."""
+
+    def prepare(self, program: Program) -> Any:
+        inner, memory = super().prepare(program), bytearray(1 << 12)
+
+        class Buffered:
+            def run(self, inputs: Sequence[Array]) -> list[Array]:
+                (output,) = inner.run(inputs)
+                view = np.frombuffer(memory, output.dtype, output.size).reshape(output.shape)
+                view[...] = output
+                return [view]
+
+        return Buffered()
+
+
+def test_answers_in_memory_that_is_used_again_are_each_judged() -> None:
+    assert {result.outcome for result, _ in records(OneBuffer(), SOURCE, KEYS[:9])} == {Outcome.PASS}
+
+
+def test_the_pool_is_told_each_case_before_it_runs() -> None:
+    begun: list[tuple[int, str]] = []
+    worker = Worker(Right(), "right", SOURCE, {})
+    assert len(list(worker.run(KEYS[:9], lambda index, phase: begun.append((index, phase))))) == 9
+    assert [index for index, phase in begun if phase == "run"] == list(range(9))
+
+
+class BrokenGroups(GeneratedCases):
+    """Cannot make the case `draw=1`."""
+
+    def groups(self, texts: Sequence[str]) -> Iterator[CaseGroup]:
+        for text in texts:
+            if "draw=1" in text:
+                raise RuntimeError("no such case today")
+            yield from super().groups([text])
+
+
+def test_a_source_that_fails_costs_only_the_case() -> None:
+    found = [result for result, _ in records(Right(), BrokenGroups(), KEYS[:5])]
+    assert [r.outcome for r in found] == [Outcome.PASS, Outcome.RUNNER_ERROR, *[Outcome.PASS] * 3]
+    assert [r.case for r in found] == KEYS[:5]
+    assert "no such case today" in (found[1].detail or "")
