@@ -82,7 +82,8 @@ class DaskExecutor:
         return {"kind": "dask", "workers": self._workers, "resources": dict(self._resources)}
 
     def _own_cluster(self) -> Any:
-        return LocalCluster(
+        make: Any = LocalCluster  # which has no types
+        return make(
             n_workers=self._jobs,
             threads_per_worker=1,
             processes=True,
@@ -113,8 +114,9 @@ def _words(resources: Mapping[str, float]) -> str:
 
 
 def _client(address: str, seconds: float) -> Any:
+    make: Any = Client  # which has no types
     try:
-        return Client(address, timeout=seconds, set_as_default=False, name="opconform")
+        return make(address, timeout=seconds, set_as_default=False, name="opconform")
     except (OSError, TimeoutError) as error:
         start = "`dask scheduler` starts one, and --executor dask needs none"
         raise OpconformError(

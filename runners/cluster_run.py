@@ -42,7 +42,8 @@ def slots_of(client: Any, resources: Mapping[str, float]) -> dict[str, int]:
 
 def _slots(worker: Mapping[str, Any], resources: Mapping[str, float]) -> int:
     has = worker["resources"]
-    return min([worker["nthreads"], *(int(has.get(name, 0) // amount) for name, amount in resources.items())])
+    threads: int = worker["nthreads"]
+    return min([threads, *(int(has.get(name, 0) // amount) for name, amount in resources.items())])
 
 
 class Pace:
@@ -114,7 +115,9 @@ class ClusterRun:
 
         Raises OpconformError where a worker is unfit, and where the scheduler or all workers are lost.
         """
-        with ThreadPoolExecutor(1) as beside, contextlib.ExitStack() as ending:
+        with contextlib.ExitStack() as ending:
+            beside = ThreadPoolExecutor(1)
+            ending.callback(beside.shutdown, wait=False, cancel_futures=True)
             ending.callback(self._end)
             self._welcome(self._enlist(slots_of(self._client, self._resources)))
             if self._about is not None:
@@ -246,7 +249,8 @@ class ClusterRun:
         with contextlib.suppress(Exception):  # a scheduler that is gone has nothing to take back
             if self._client.status == "running":
                 self._client.cancel([sent.future for sent in self._under_way.values()], force=True)
-                self._client.run(dismiss, self._digest, workers=list(self._slots), wait=False, on_error="ignore")
+                there = list(slots_of(self._client, self._resources))
+                self._client.run(dismiss, self._digest, workers=there, wait=False, on_error="ignore")
 
 
 _LOST: Final = "the connection to the dask scheduler was lost; what was judged until then is kept"

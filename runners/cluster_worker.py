@@ -142,6 +142,7 @@ class Crews:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._found: dict[str, Crew] = {}
+        self._dismissed: deque[str] = deque(maxlen=_CREWS_KEPT)
 
     def get(self, digest: str) -> Crew | None:
         """Return a crew, if it is here."""
@@ -154,17 +155,19 @@ class Crews:
             return self._found.get(digest)
 
     def add(self, digest: str, crew: Crew) -> None:
-        """Keep a crew; the oldest of many goes, whose client died before it could dismiss it."""
+        """Keep a crew, unless its run has ended; the oldest of many goes, whose client died without dismissing it."""
         with self._changed:
             self._found[digest] = crew
             gone = [self._found.pop(old) for old in list(self._found)[:-_CREWS_KEPT]]
+            gone += [self._found.pop(digest)] if digest in self._dismissed else []
             self._changed.notify_all()
         for old in gone:
             old.close()
 
     def drop(self, digest: str) -> None:
-        """End a crew, if it is here."""
+        """End a crew, if it is here, or when it comes."""
         with self._changed:
+            self._dismissed.append(digest)
             crew = self._found.pop(digest, None)
         if crew is not None:
             crew.close()
