@@ -132,10 +132,15 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A result as it stands in a folder, and the line of its accuracy, if it has one."""
+    """A result as it stands in a folder, and the lines that belong to it, where there are any.
+
+    `certificate` stands with the first of a case's results alone.
+    """
 
     result: Result
     accuracy: bytes | None
+    outputs: bytes | None = None
+    certificate: bytes | None = None
 
 
 @dataclass
@@ -161,11 +166,12 @@ class KeptResults:
             result = _result(line, file, number)
             self.done.add(result.backend, result.case)
             head = _head(line, file, number)
-            beside[OUTPUTS].take(head)
-            if beside[CERTIFICATES].take(case_head_of(line)):
+            outputs = beside[OUTPUTS].take(head)
+            certificate = beside[CERTIFICATES].take(case_head_of(line))
+            if certificate:
                 self.certified.add(result.case)
             self.ends[RESULTS] = offset + len(line)
-            yield Kept(result, beside[ACCURACY].take(head))
+            yield Kept(result, beside[ACCURACY].take(head), outputs, certificate)
         if not self.done.settle():
             _name_the_double(self.folder)
         for name, companions in beside.items():
