@@ -50,13 +50,13 @@ def test_the_right_implementation_truncates_the_exact_fraction(name, choice):
 
 
 @pytest.mark.parametrize("accumulator", ["own", "wide", "widest"])
-@pytest.mark.parametrize("order", [*ORDERS, "running-means"])
-@pytest.mark.parametrize("division", ["after", "reciprocal", "before", "before-reciprocal", "fused"])
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=300)
 @given(choice=st.data())
-def test_no_order_and_no_division_is_blamed_on_any_numbers(accumulator, order, division, choice):
-    if order == "running-means" and (division != "after" or accumulator == "own"):
-        return
+def test_no_order_and_no_division_is_blamed_on_any_numbers(accumulator, choice):
+    order = choice.draw(st.sampled_from([*ORDERS, "running-means"]))
+    division = choice.draw(st.sampled_from(["after", "reciprocal", "before", "before-reciprocal", "fused"]))
+    if order == "running-means" and accumulator == "own":
+        order = "pairwise"  # running means in 16 bits are not admitted
     name = choice.draw(st.sampled_from(["float16", "bfloat16", "float32", "float64"]))
     limit = 100.0 if name == "float16" else 1e6
     x = np.array(choice.draw(st.lists(st.floats(-limit, limit), min_size=1, max_size=30)))
