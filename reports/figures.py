@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -136,15 +137,15 @@ class Tally:
         return list(self._named | dict.fromkeys(group.backend for group in self._counts))
 
     def groups(self, backend: str | None = None) -> Iterator[tuple[Group, Figures]]:
-        """Yield the groups, of one backend or all, with their figures, in the order in which they came."""
-        for group, counts in self._counts.items():
+        """Yield the groups, of one backend or all, with their figures: by operator version, then by type."""
+        for group, counts in sorted(self._counts.items(), key=lambda item: _order(item[0])):
             if backend in (None, group.backend):
                 yield group, _figures([counts])
 
     def operator_versions(self, backend: str | None = None) -> dict[str, Figures]:
-        """Return the figures of each operator version."""
+        """Return the figures of each operator version, in ascending order."""
         found: dict[str, list[_Counts]] = {}
-        for group, counts in self._counts.items():
+        for group, counts in sorted(self._counts.items(), key=lambda item: _order(item[0])):
             if backend in (None, group.backend):
                 found.setdefault(group.operator_version, []).append(counts)
         return {operator_version: _figures(counts) for operator_version, counts in found.items()}
@@ -169,6 +170,12 @@ class Tally:
             types[group.types] = figures.to_dict()
         overall = self.figures().to_dict()
         return {"overall": overall, "backends": backends, "suspended": dict(self.suspensions)}
+
+
+def _order(group: Group) -> tuple[list[tuple[int, str]], str]:
+    """Return what groups are sorted by: the numbers in an operator version as numbers, so that 8 comes before 13."""
+    parts = re.split(r"(\d+)", group.operator_version)
+    return [(int(p), "") if p.isdigit() else (-1, p) for p in parts], group.types
 
 
 def _invalid(result: Result) -> dict[str, int]:
