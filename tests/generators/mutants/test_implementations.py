@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from fractions import Fraction
 
 import numpy as np
@@ -33,9 +34,13 @@ CUBE = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
 
 
 def run(name: str, program: Program, *inputs: np.ndarray) -> np.ndarray:
-    runner: Runner = mutant(name)
-    (output,) = runner.prepare(program).run(inputs)
+    (output,) = backend(name).prepare(program).run(inputs)
     return output
+
+
+@functools.cache
+def backend(name: str) -> Runner:
+    return mutant(name)
 
 
 @pytest.mark.parametrize("name", ["int32", "int64", "uint64"])
