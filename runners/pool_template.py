@@ -7,6 +7,7 @@ factory says is safe to fork after.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -108,7 +109,7 @@ class _Factory:
         """Return the factory; raises whatever unpickling it raises."""
         import pickle  # noqa: PLC0415 - only where workers are forked
 
-        return self._warm or pickle.loads(self._pickled)  # type: ignore[no-any-return] # noqa: S301 - the pool wrote it
+        return self._warm or pickle.loads(self._pickled)  # noqa: S301 - the pool wrote it
 
 
 class _Server:
@@ -178,7 +179,7 @@ class _Server:
                 warnings.simplefilter("ignore")  # of threads: the factory's word is that they do no harm
                 worker = os.fork()
         except OSError as error:
-            worker = -error.errno
+            worker = -(error.errno or errno.EAGAIN)
         if not worker:
             os.close(ours)
             self._become_worker(ends, theirs)

@@ -1,0 +1,111 @@
+"""`python -m benchmarks.faults` from a checkout: milliseconds that a fault costs a run, by how workers are started.
+
+Everything is measured in one run, what is compared in turns; see docs/isolation.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from opconform.runners.pool import Begin, Limits, Loss, Pool
+
+Cell: TypeAlias = tuple[bool, bool, str]
+"""Whether workers are forked, whether the worker has run other keys before the fault, and which fault."""
+
+ROUNDS = 3
+LIMITS = Limits(run_seconds=1.0)
+_CHUNK = b"x" * (1 << 20)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
+    parser.add_argument("--faults", type=int, default=10, help="how many of each kind in a run (default 10)")
+    chosen = parser.parse_args()
+    # Imported by its name, so that a worker can import what it is told of.
+    from benchmarks.faults import table  # noqa: PLC0415
+
+    for line in table(chosen.faults):
+        print(line, flush=True)
+
+
+def table(count: int) -> Iterator[str]:
+    """Yield the lines of the table: medians over the rounds."""
+    cells = [(fork, used, name) for fork in (True, False) for used in (False, True) for name in FAULTS]
+    spent: dict[Cell, list[float]] = {cell: [] for cell in cells}
+    for _ in range(ROUNDS):
+        for cell in cells:
+            spent[cell].append(_milliseconds(*cell, 2 if cell[2] == "hang" else count))
+    yield "| ms a fault | " + " | ".join(HEADS[name] for name in FAULTS) + " |"
+    yield "| --- |" + " --- |" * len(FAULTS)
+    for fork in (True, False):
+        for used in (False, True):
+            row = [f"{statistics.median(spent[fork, used, name]):,.0f}" for name in FAULTS]
+            start, where = "forked" if fork else "spawned", "in a used worker" if used else "as a worker's first key"
+            yield f"| {start}, {where} | " + " | ".join(row) + " |"
+
+
+def _milliseconds(fork: bool, used: bool, name: str, count: int) -> float:
+    """Return what a fault adds to a run on one worker, the start of the first worker apart."""
+    between = ["ok"] if used else []
+    keys = [f"{one}-{i}" for i in range(count) for one in (*between, name)]
+    batches = [["ok-first"], *([key] for key in keys)]
+    found = Pool(Faulty, jobs=1, limits=LIMITS, fork=fork).run(batches)
+    next(found)  # the first worker is up
+    started = time.perf_counter()
+    losses = sum(isinstance(one, Loss) for one in found)
+    spent = time.perf_counter() - started
+    if losses != count:
+        raise RuntimeError(f"{losses} losses of {count} faults")
+    return 1000 * spent / count
+
+
+class Faulty:
+    """Does what a key's name says, and answers with the key."""
+
+    def run(self, keys: Sequence[str], begin: Begin, /) -> Iterator[bytes]:
+        """Yield the keys that do not end the process."""
+        for index, key in enumerate(keys):
+            begin(index, "run")
+            FAULTS.get(key.partition("-")[0], int)()
+            yield key.encode()
+
+
+def _segv() -> None:
+    ctypes.string_at(0)
+
+
+def _hang() -> None:
+    ctypes.PyDLL(None).sleep(3600)  # holding the interpreter
+
+
+def _flood() -> None:
+    for _ in range(100):
+        os.write(1, _CHUNK)
+
+
+def _garbage() -> None:
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            os.write(int(entry.name), b"garbage\n")
+        except OSError:
+            continue
+
+
+FAULTS: dict[str, Callable[[], object]] = {"segv": _segv, "hang": _hang, "flood": _flood, "garbage": _garbage}
+HEADS = {
+    "segv": "SIGSEGV",
+    "hang": "hang (limit 1 s)",
+    "flood": "100 MB on stdout",
+    "garbage": "stray bytes on the pipe",
+}
+
+if __name__ == "__main__":
+    main()
