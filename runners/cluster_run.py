@@ -108,7 +108,12 @@ class ClusterRun:
         self._suspects: list[list[str]] = []
         self._looked = self._peopled = time.monotonic()
         self.workers = 0
-        self.sent_bytes = self.received_bytes = 0  # of tasks and of their answers
+        self.batches = self.sent_bytes = self.received_bytes = 0  # bytes of tasks and of their answers
+
+    @property
+    def crew_bytes(self) -> int:
+        """How many bytes each worker gets when it is enlisted."""
+        return len(self._crew)
 
     def results(self) -> Generator[About | Judged | Death]:
         """Yield what the backend says of itself, then one result for each id. Closing the iterator ends the run.
@@ -147,6 +152,7 @@ class ClusterRun:
     def _send(self, ids: list[str], *, alone: bool) -> None:
         # Only the standard library's names are in the task: the scheduler unpickles it, and need not have this package.
         task = pickle.dumps(Task(self._digest, packed([text.encode() for text in ids])))
+        self.batches += 1
         self.sent_bytes += len(task)
         name = f"opconform-{uuid.uuid4().hex}"
         future = self._client.submit(pickle.loads, task, key=name, pure=False, resources=self._resources or None)
