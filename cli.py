@@ -127,6 +127,13 @@ def main() -> None:
     help="Seconds that a case may run; preparing its program has six times as long.",
 )
 @click.option("--memory", metavar="MIB", type=click.IntRange(64), help="Memory limit of a worker process, in MiB.")
+@click.option(
+    "--isolation",
+    type=click.Choice(["program", "case"]),
+    default="program",
+    show_default=True,
+    help="What shares a process: programs with all their cases, or nothing: each case has its own.",
+)
 @click.option("--waivers", metavar="FILE", type=click.Path(path_type=Path), help="Known failures (YAML).")
 @click.option("--errata", metavar="FILE", type=click.Path(path_type=Path), help="Other errata than the suite's.")
 @click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="What the product promises (YAML).")

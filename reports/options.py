@@ -10,6 +10,7 @@ from typing import Any
 from ..cases.errors import OpconformError
 from ..generators.plan import Selection
 from ..generators.shards import Shard, shard_of
+from ..runners.execute import Isolation
 from ..runners.kept import Keep
 from ..runners.pool import Limits
 
@@ -47,6 +48,7 @@ class RunOptions:
     executor: str = "local"
     resources: Sequence[str] = ()
     shard: Shard | None = None
+    isolation: Isolation = "program"
     resume: Path | None = None
     given: frozenset[str] = frozenset()
 
@@ -86,9 +88,8 @@ def continued(options: RunOptions, told: Mapping[str, Any], place: object) -> Ru
     differences = []
     for name in given:
         old, new = (getattr(o.selection if name in selecting else o, name) for o in (begun, options))
-        if _plain(old) != _plain(new):
-            full = "full" if name == "strength" else None
-            differences.append(difference(_NAMES.get(name, name), _plain(old) or full, _plain(new) or full))
+        if _plain(old, name) != _plain(new, name):
+            differences.append(difference(_NAMES.get(name, name), _plain(old, name), _plain(new, name)))
     refuse(place, differences)
     taken = {name: getattr(options, name) for name in options.given & (_FREE | _FILES)}
     return replace(begun, **taken, resume=options.resume, quiet=options.quiet)
@@ -112,7 +113,9 @@ def _told(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def _plain(value: object) -> object:
+def _plain(value: object, name: str) -> object:
+    if value is None and name == "strength":
+        return "full"
     return list(value) if isinstance(value, tuple | list) else str(value) if isinstance(value, Shard) else value
 
 

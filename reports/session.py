@@ -168,7 +168,8 @@ def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -
     left = progress.left(name)
     if left <= 0:
         return
-    assignment = Assignment(backend, session.source, session.terms.demands.required, _attach(session))
+    required, isolation = session.terms.demands.required, session.options.isolation
+    assignment = Assignment(backend, session.source, required, _attach(session), isolation)
     has = progress.done.has
     ids = session.plans[name].ids(session.source)
     owed = (text for text in ids if not has(name, text)) if progress.done.count(name) else ids
