@@ -351,6 +351,34 @@ def report(**options: Any) -> int:
     return run_report(ReportOptions(**options))
 
 
+@main.command(
+    cls=_Examples,
+    examples="opconform rejudge results --out rejudged\n"
+    "opconform rejudge results --errata errata.yaml --require accumulator=wide",
+)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Results folder: new or empty.")
+@_SPECS
+@click.option("--waivers", metavar="FILE", type=click.Path(path_type=Path), help="Other known failures (YAML).")
+@click.option("--errata", metavar="FILE", type=click.Path(path_type=Path), help="Other errata than the suite's.")
+@click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="Another profile (YAML).")
+@click.option(
+    "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail any other answer to a silence."
+)
+@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML there too.")
+@_clear_errors
+def rejudge(**options: Any) -> int:
+    """Judge a run again by this version's expectations and errata, without the device.
+
+    DIR is a results folder; the answers that it keeps (`run --keep-outputs all`) and refusals are judged, the others
+    stay as they are where nothing that decides them has changed, and are listed as to be run again where it has.
+    Requirements, profile and waivers are those of the run unless others are given. Exits as the run would.
+    """
+    from .reports.rejudge import RejudgeOptions, run_rejudge  # noqa: PLC0415
+
+    return run_rejudge(RejudgeOptions(**options), ["opconform", *sys.argv[1:]])
+
+
 @main.command(cls=_Examples, examples="opconform scaffold onnx/Add > specs/onnx/Add.yaml")
 @click.argument("operator", metavar="OP")
 @_clear_errors

@@ -85,9 +85,7 @@ def _verdict(
     raise CannotJudge(f"{why}, and the answer was not kept")
 
 
-def _of_refusal(
-    result: Result, expectation: Expectation, required: Requirements, *, same: bool
-) -> Verdict | None:
+def _of_refusal(result: Result, expectation: Expectation, required: Requirements, *, same: bool) -> Verdict | None:
     was_invalid = "invalid" in result.behaviour
     if was_invalid and expectation.invalid and result.outcome is Outcome.UNSUPPORTED:
         return None if same else Verdict(result.outcome, result.behaviour, result.detail, reason=result.reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import math
 import sys
 import zlib
 from collections.abc import Mapping, Sequence
@@ -83,27 +84,41 @@ def tensor_to_json(array: Array) -> dict[str, Any]:
 
 def tensor_from_json(told: Mapping[str, Any]) -> Array | None:
     """Read back a tensor; None if its bytes were not kept. Raises ValueError if it is damaged or none of our types."""
-    name, content = str(told["type"]), _content(told)
-    if content is None:
-        return None
-    if hashlib.sha256(content).hexdigest() != told["sha256"]:
-        raise ValueError("the bytes are not those of the sha256")
+    name = str(told["type"])
     known = element_types().get(name)
     try:
         dtype = known.dtype if known else np.dtype(name)
     except TypeError as error:
         raise ValueError(f"{name}: no element type") from error
+    shape = [int(d) for d in told["shape"]]
+    size = math.prod(shape) * dtype.itemsize
+    content = _content(told, size)
+    if content is None:
+        return None
+    if dtype.hasobject or len(content) != size or hashlib.sha256(content).hexdigest() != told["sha256"]:
+        raise ValueError("the bytes are not those of the sha256")
     array = np.frombuffer(content, dtype if dtype.byteorder != "=" else dtype.newbyteorder("<"))
-    return array.reshape([int(d) for d in told["shape"]]).astype(dtype, copy=False)
+    return array.reshape(shape).astype(dtype, copy=False)
 
 
-def _content(told: Mapping[str, Any]) -> bytes | None:
+def _content(told: Mapping[str, Any], size: int) -> bytes | None:
+    """Return the bytes, of which there are to be `size`; no more than that is unpacked. None if they were not kept."""
     try:
         if "base64" in told:
             return base64.b64decode(told["base64"], validate=True)
-        return zlib.decompress(base64.b64decode(told["zlib_base64"], validate=True)) if "zlib_base64" in told else None
+        if "zlib_base64" not in told:
+            return None
+        if not 0 <= size <= LARGEST:
+            raise ValueError(f"{size} bytes, more than the {LARGEST} that are kept of a case")
+        stream = zlib.decompressobj()
+        content = stream.decompress(base64.b64decode(told["zlib_base64"], validate=True), size + 1)
+        if len(content) == size and not stream.eof:
+            content += stream.decompress(stream.unconsumed_tail, 1)  # the stream's end has its checksum
     except (binascii.Error, zlib.error) as error:
         raise ValueError(str(error)) from None
+    if len(content) != size or not stream.eof:
+        raise ValueError(f"the stream does not have the {size} bytes of the shape")
+    return content
 
 
 def _described(array: Array) -> dict[str, Any]:

@@ -1,0 +1,268 @@
+"""`opconform rejudge`: a run judged once more by today's expectations and errata, from what was kept of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import importlib.metadata
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ..cases.declared import Declaration
+from ..cases.elements import Array
+from ..cases.errors import CaseIdError, OpconformError
+from ..cases.model import Case
+from ..cases.results import Result
+from ..generators.source import GeneratedCases
+from ..runners.accuracy import attach_accuracy
+from ..runners.again import CannotJudge, judged_again
+from ..runners.demands import Demands
+from ..runners.judge import Verdict
+from ..runners.kept import tensor_from_json
+from ..runners.profile import load_profile
+from ..runners.requirements import requirements
+from ..runners.running import Judged
+from ..runners.waivers import before_waiving, load_waivers
+from ..specs.errata import Suspensions, disputed_clauses, load_errata
+from .certificates import certificate_json
+from .changes import Changes, print_changes
+from .folder import INTERRUPTED, ResultsFolder, companions
+from .grades import ATTACHMENT
+from .junit import check_target, write_junit
+from .preparation import suite_digest
+from .reading import OUTPUTS, RESULTS, RUN, Kept, KeptResults, read_run
+from .resume import Begun
+from .tables import Tables, Terms, clause_text_of
+from .terminal import print_summary
+from .terms import terms_from, terms_to_dict
+
+_TOGETHER = 64
+_HEAD = frozenset({"case", "backend", "case_digest"})
+
+
+@dataclass(frozen=True)
+class RejudgeOptions:
+    """The options of `opconform rejudge`; see its help. What is None or empty is as the run had it."""
+
+    folder: Path
+    out: Path | None = None
+    specs: Path | None = None
+    waivers: Path | None = None
+    errata: Path | None = None
+    profile: Path | None = None
+    requires: Sequence[str] = ()
+    junit: Path | None = None
+
+
+@dataclass(frozen=True)
+class Rejudged:
+    """A run that is judged again: what it was, and what judges it now, on which day."""
+
+    begun: Begun
+    source: GeneratedCases
+    old: Terms
+    new: Terms
+    day: dt.date
+
+    def judged(self) -> Iterator[tuple[Kept, Judged, str | None]]:
+        """Yield every result as it was, as it is now before waivers, and why it cannot be judged again if it cannot.
+
+        Raises OpconformError if the folder is damaged.
+        """
+        kept = iter(KeptResults(self.begun.folder))
+        while together := list(itertools.islice(kept, _TOGETHER)):
+            cases = _of_today(self.source, [one.result.case for one in together])
+            for one, case in zip(together, cases, strict=True):
+                yield one, *self._judged(one, case)
+
+    def _judged(self, kept: Kept, case: Case | None) -> tuple[Judged, str | None]:
+        outputs = self._outputs(kept)
+        required, before = self.new.demands.required, self.old.demands.required
+        try:
+            old = before_waiving(kept.result)
+        except ValueError as error:
+            raise OpconformError(f"{self.begun.folder / RESULTS}: {kept.result.case}: {error}") from None
+        try:
+            new = judged_again(old, case, outputs, required=required, before=before)
+        except CannotJudge as why:
+            return Judged(old, _as_kept(kept)), str(why)
+        if case is None or outputs is None or new is old:
+            return Judged(new, _as_kept(kept)), None
+        return Judged(new, {**_as_kept(kept), **self._of_today(case, new, outputs)}), None
+
+    def _of_today(self, case: Case, result: Result, outputs: Sequence[Array]) -> dict[str, Any]:
+        """Return what is attached to a result whose answer is there."""
+        verdict = Verdict(result.outcome, result.behaviour, result.detail, result.bound_ratio, result.level)
+        graded = attach_accuracy(case, verdict, outputs)
+        told = {"certificate": certificate_json(self.source, case)}
+        return told if graded is None else {**told, ATTACHMENT: graded}
+
+    def _outputs(self, kept: Kept) -> list[Array] | None:
+        """Return the answer, None if it was not kept. Raises OpconformError if it is damaged."""
+        place = f"{self.begun.folder / OUTPUTS}: {kept.result.case} on {kept.result.backend}"
+        try:
+            return outputs_of(kept)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise OpconformError(f"{place}: not as a run writes them: {error}") from None
+
+
+def outputs_of(kept: Kept) -> list[Array] | None:
+    """Return the answer that was kept of a result, None if it was not. Raises ValueError, KeyError or TypeError."""
+    told = None if kept.outputs is None else json.loads(kept.outputs)
+    if told is None or "outputs" not in told or told["case_digest"] != kept.result.case_digest:
+        return None
+    found = [tensor_from_json(tensor) for tensor in told["outputs"]]
+    whole = [array for array in found if array is not None]
+    return whole if len(whole) == len(found) else None
+
+
+def run_rejudge(options: RejudgeOptions, command: Sequence[str], console: Console | None = None) -> int:
+    """Judge again, report, and return the exit code that the run would have.
+
+    Raises OpconformError before anything is written if an option or the folder is wrong.
+    """
+    console = console or Console()
+    if options.junit is not None:
+        check_target(options.junit)
+    rejudged = opened(options)
+    now = dt.datetime.now(tz=dt.UTC)
+    out = options.out or Path("opconform-results") / now.strftime("%Y-%m-%dT%H-%M-%S")
+    with ResultsFolder.create(out) as folder:
+        return _run(rejudged, options, [str(word) for word in command], folder, console)
+
+
+def opened(options: RejudgeOptions) -> Rejudged:
+    """Read what judges a run again. Raises OpconformError."""
+    begun = Begun(options.folder, read_run(options.folder))
+    place = options.folder / RUN
+    old = terms_from(begun.told.get("terms") or {}, place)
+    source = GeneratedCases(options.specs, old.declaration or Declaration())
+    library = source.library
+    specs = [library.spec(operator) for operator in library.operators()]
+    versions = [str(version.operator) for spec in specs for version in spec.versions.values()]
+    demands = Demands(
+        requirements(options.requires, library) if options.requires else old.demands.required,
+        load_profile(options.profile) if options.profile else old.demands.profile,
+    )
+    waivers = load_waivers(options.waivers, versions) if options.waivers else old.waivers
+    day = dt.datetime.now(tz=dt.UTC).date() if options.waivers else begun.started.date()
+    suspensions = Suspensions(load_errata(options.errata), disputed_clauses(specs))
+    return Rejudged(begun, source, old, Terms(demands, suspensions, waivers, old.declaration), day)
+
+
+def _run(
+    rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str], folder: ResultsFolder, console: Console
+) -> int:
+    begun, terms = rejudged.begun, rejudged.new
+    backends = [str(name) for name in begun.told.get("backends", {})]
+    tables, changes = Tables.of(terms, backends, rejudged.day), Changes()
+    folder.start(_description(rejudged, options, command))
+    _take_all(rejudged, tables, changes, folder)
+    partial = bool(begun.told.get("selection") or begun.told.get("shard") or not begun.finished)
+    problems = tables.waivers.problems(partial=partial)
+    code = max(tables.tally.exit_code(len(problems)), 0 if begun.finished else INTERRUPTED)
+    told = {**folder.told["rejudged"], **changes.to_dict()}
+    folder.finish("finished" if begun.finished else "interrupted", code, {**tables.to_dict(problems), "rejudged": told})
+    versions = {name: begun.about(name).version for name in backends}
+    for target in (folder.path / "junit.xml", options.junit):
+        if target is not None:
+            write_junit(folder.path, target, demands=terms.demands, suspensions=terms.suspensions, versions=versions)
+    print_changes(console, changes)
+    summary = tables.summary(
+        code,
+        versions=versions,
+        clause_text=clause_text_of(rejudged.source.library),
+        problems=problems,
+        seconds=None,
+        folder=str(folder.path),
+    )
+    print_summary(console, summary)
+    return code
+
+
+def _take_all(rejudged: Rejudged, tables: Tables, changes: Changes, folder: ResultsFolder) -> None:
+    certified: set[str] = set()
+    for kept, judged, why in rejudged.judged():
+        reported = tables.take(judged.result, judged.attachments)
+        if why is not None:
+            changes.cannot(kept.result, why)
+        else:
+            terms = rejudged.old, rejudged.new
+            before, now = (t.suspensions.reason(reported.case, reported.clauses) for t in terms)
+            changes.add(kept.result, reported, (before, now))
+        line = reported.to_json().encode()
+        folder.add(reported, line, companions(Judged(reported, judged.attachments), line, certified))
+
+
+def _description(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str]) -> dict[str, Any]:
+    """Return `run.json`: what the backends did is as it was, what judges it is of today."""
+    told, terms = rejudged.begun.told, rejudged.new
+    profile, errata = terms.demands.profile, terms.suspensions.errata
+    suite = {"version": importlib.metadata.version("opconform"), "digest": suite_digest(rejudged.source.library)}
+    return {
+        **told,
+        "command": list(command),
+        "suite": {**told.get("suite", {}), **suite},
+        "required": dict(terms.demands.required),
+        "profile": profile and {"name": profile.name, "version": profile.version, "digest": profile.digest},
+        "waivers": {"digest": terms.waivers.digest} if options.waivers else told.get("waivers"),
+        "errata": {"digest": errata.digest, "ids": [erratum.id for erratum in errata.entries]},
+        "disputed": {clause: upstream or None for clause, upstream in terms.suspensions.disputed.items()},
+        "terms": terms_to_dict(terms),
+        "rejudged": {
+            "on": dt.datetime.now(tz=dt.UTC).isoformat(timespec="seconds"),
+            "from": {
+                "results": _digest(rejudged.begun.folder / RESULTS),
+                "outputs": _digest(rejudged.begun.folder / OUTPUTS),
+                "suite": told.get("suite"),
+                "command": rejudged.begun.command,
+            },
+        },
+    }
+
+
+def _digest(file: Path) -> str | None:
+    """Return a file's sha256, None if there is none. Raises OpconformError if it cannot be read."""
+    try:
+        with file.open("rb") as opened_file:
+            return hashlib.file_digest(opened_file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise OpconformError(f"{file}: cannot be read: {error.strerror}") from None
+
+
+def _of_today(source: GeneratedCases, texts: Sequence[str]) -> Iterator[Case | None]:
+    """Yield the cases of these ids, None for an id that names none any more."""
+    start = 0
+    while start < len(texts):
+        try:
+            for case in source.cases(texts[start:]):
+                start += 1
+                yield case
+        except CaseIdError:
+            start += 1
+            yield None
+
+
+def _as_kept(kept: Kept) -> dict[str, Any]:
+    """Return what stands beside a result, as attachments."""
+    found: dict[str, Any] = {}
+    if kept.outputs is not None:
+        told = json.loads(kept.outputs)
+        found["outputs"] = told["outputs"] if "outputs" in told else _without_head(told)
+    if kept.accuracy is not None:
+        found[ATTACHMENT] = _without_head(json.loads(kept.accuracy))
+    if kept.certificate is not None:
+        found["certificate"] = json.loads(kept.certificate)
+    return found
+
+
+def _without_head(told: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in told.items() if name not in _HEAD}
