@@ -26,7 +26,7 @@ from ..cases.source import CaseSource, GroupSource
 from .judge import Refusal, Verdict, judge_answer, judge_refusal
 from .lanes import LaneVerdicts, judge_lanes
 from .pool_wire import Phase
-from .records import PassLines, record
+from .records import ResultLines, record
 from .registry import BackendSpec, open_runner
 from .side_by_side import Answer, Block, run_block
 
@@ -151,9 +151,12 @@ class Worker:
         """Yield the records of a group's cases, run and judged side by side where there are several."""
         start = 0
         while start < len(group):
-            block = Block(start)
+            block, refusal = Block(start), None
             if len(group) - start > 1 and group.expectation.options:
-                block = self._block(group, start, begin)
+                block, refusal = self._block(group, start, begin)
+            if refusal is not None:
+                yield from self._refused(group.part(start, len(group)), refusal)
+                return
             if len(block):
                 stop = start + len(block)
                 yield from self._judged_block(group.part(start, stop), block, partial(_later, begin, start))
@@ -162,21 +165,33 @@ class Worker:
                 yield self._record(group.case(start), partial(begin, start))
                 start += 1
 
-    def _block(self, group: CaseGroup, start: int, begin: Callable[[int, Phase], None]) -> Block:
-        """Run cases of a group; those of no block are for running alone."""
+    def _block(self, group: CaseGroup, start: int, begin: Callable[[int, Phase], None]) -> tuple[Block, Refusal | None]:
+        """Run cases of a group, unless their program is refused; those of no block are for running alone."""
         begin(start, "prepare")
         began = time.perf_counter()
         try:
             prepared = self._prepared(group.program)
         except Exception:  # which the case that runs alone will tell
-            return Block(start)
+            return Block(start), None
         if prepared.executable is None:
-            return Block(start)
+            return Block(start), prepared.refusal
         preparing = time.perf_counter() - began
         block = run_block(group, start, partial(self._answer, prepared), lambda lane: begin(lane, "run"))
         if len(block):
             block.seconds[0] += preparing
-        return block
+        return block, None
+
+    def _refused(self, group: CaseGroup, refusal: Refusal) -> Iterator[bytes]:
+        """Yield the records of valid cases whose program is refused; where the same options apply, alike."""
+        known: dict[bytes, Verdict] = {}
+        lines = ResultLines(self.name, group.clauses)
+        digests = zip(group.digests, group.expectation.digests, strict=True)
+        for lane, (text, both) in enumerate(zip(group.ids, digests, strict=True)):
+            pattern = group.expectation.patterns[lane].tobytes()
+            if pattern not in known:
+                expectation = group.expectation.of(lane)
+                known[pattern] = judge_refusal(expectation, refusal, mended_ran=True, required=self.required)
+            yield lines.line(text, known[pattern], None, both, 0.0).encode()
 
     def _judged_block(self, group: CaseGroup, block: Block, begin: Callable[[int, Phase], None]) -> Iterator[bytes]:
         """Judge what was answered side by side; what does not pass is judged by itself, for the words and a proof."""
@@ -190,7 +205,7 @@ class Worker:
             except Exception:  # the judge failed, not the backend
                 yield from (self._ours(text).to_json().encode() for text in group.ids)
                 return
-        lines = PassLines(self.name, group.clauses)
+        lines = ResultLines(self.name, group.clauses)
         for place, text in enumerate(group.ids):
             taken = verdicts.passing[place] if verdicts and place not in block.odd else None
             if verdicts is None or taken is None:

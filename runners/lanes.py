@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from ..cases.elements import Array
 from ..cases.expectation import Bounds, Option
 from ..cases.lanes import LanedExpectation, LanedOption, one_lane
-from ..cases.results import Level, Outcome
+from ..cases.results import Outcome
 from .judge import Requirements, Verdict, admitted, behaviour_of, comparable, meets, spread_holds, within
 
 _NONE_REQUIRED: Requirements = MappingProxyType({})
@@ -44,21 +44,12 @@ class Answers:
         return self._errors[key][1]
 
 
-@dataclass(frozen=True, slots=True)
-class Passing:
-    """What lanes that pass have in common: what is told of the silences, and the first option that admits them."""
-
-    behaviour: Mapping[str, list[str]]
-    level: Level
-    option: int
-
-
 @dataclass(frozen=True)
 class LaneVerdicts:
-    """The verdicts on all lanes: how each passes, None for one that does not, and its `bound_ratio`."""
+    """The verdicts on all lanes: how each passes, None for one that does not, and apart its `bound_ratio`."""
 
     answers: Answers
-    passing: Sequence[Passing | None]
+    passing: Sequence[Verdict | None]
     ratios: Sequence[float | None]
 
     def verdict(self, lane: int) -> Verdict:
@@ -66,7 +57,15 @@ class LaneVerdicts:
         found = self.passing[lane]
         if found is None:
             raise ValueError(f"lane {lane} does not pass: judge_answer tells why")
-        return Verdict(Outcome.PASS, found.behaviour, bound_ratio=self.ratios[lane], level=found.level)
+        return replace(found, bound_ratio=self.ratios[lane])
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What lanes that pass alike have in common: the verdict, and the first option that admits the answer."""
+
+    verdict: Verdict
+    option: int
 
 
 def judge_lanes(
@@ -79,9 +78,9 @@ def judge_lanes(
     answers = Answers(outputs)
     with np.errstate(all="ignore"):  # NaN and infinities are compared on purpose
         admits = [_admits(one, answers) & one.applies for one in expectation.options]
-        passing = list(_passing(expectation, np.stack(admits, axis=1), required))
-        ratios = _chosen_ratios(expectation, passing, answers)
-    return LaneVerdicts(answers, passing, ratios)
+        taken = list(_passing(expectation, np.stack(admits, axis=1), required))
+        ratios = _chosen_ratios(expectation, taken, answers)
+    return LaneVerdicts(answers, [one and one.verdict for one in taken], ratios)
 
 
 def every(elements: Array) -> Array:
@@ -120,9 +119,9 @@ def _admits(one: LanedOption, answers: Answers) -> Array:
     return admits
 
 
-def _passing(expectation: LanedExpectation, admits: Array, required: Requirements) -> Iterator[Passing | None]:
+def _passing(expectation: LanedExpectation, admits: Array, required: Requirements) -> Iterator[_Taken | None]:
     """Yield how each lane passes; lanes in which the same options apply and admit the answer pass alike."""
-    known: dict[bytes, Passing | None] = {}
+    known: dict[bytes, _Taken | None] = {}
     keys, width = np.concatenate([expectation.patterns, admits], axis=1).tobytes(), 2 * len(expectation.options)
     for start in range(0, len(keys), width):
         key = keys[start : start + width]
@@ -131,7 +130,7 @@ def _passing(expectation: LanedExpectation, admits: Array, required: Requirement
         yield known[key]
 
 
-def _taken(expectation: LanedExpectation, pattern: bytes, admits: bytes, required: Requirements) -> Passing | None:
+def _taken(expectation: LanedExpectation, pattern: bytes, admits: bytes, required: Requirements) -> _Taken | None:
     applying = [i for i, applies in enumerate(pattern) if applies]
     told = list(zip(applying, expectation.labels(pattern), strict=True))
     admitting = [(i, expectation.options[i].option.level, labels) for i, labels in told if admits[i]]
@@ -139,12 +138,12 @@ def _taken(expectation: LanedExpectation, pattern: bytes, admits: bytes, require
     for wanted in ("strict", "declared"):  # what strict options admit needs no declaration
         for index, level, labels in admitting:
             if level == wanted and meets(labels, required):
-                return Passing(behaviour, level, index)
+                return _Taken(Verdict(Outcome.PASS, behaviour, level=level), index)
     return None
 
 
 def _chosen_ratios(
-    expectation: LanedExpectation, passing: Sequence[Passing | None], answers: Answers
+    expectation: LanedExpectation, passing: Sequence[_Taken | None], answers: Answers
 ) -> list[float | None]:
     """Return each lane's largest error as a share of its bound, by the option that it passes by."""
     known: dict[int, list[float | None]] = {}

@@ -7,23 +7,23 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..cases.results import Outcome, Result
-from .lanes import Passing
+from ..cases.results import Result
+from .judge import Verdict
 
 _CASE, _RATIO = '{"case":""', '"bound_ratio":null'
 _END = '"case_digest":null,"expectation_digest":null,"seconds":null}'
 
 
 @dataclass(frozen=True)
-class PassLines:
-    """Writes the results of cases that pass, of one program: byte for byte as `Result.to_json`, and faster."""
+class ResultLines:
+    """Writes the results of a program's cases: byte for byte as `Result.to_json`, faster where verdicts are shared."""
 
     backend: str
     clauses: tuple[str, ...]
 
-    def line(self, case: str, taken: Passing, ratio: float | None, digests: tuple[str, str], seconds: float) -> str:
-        """Return the line of one result; `digests` of the case and of its expectation."""
-        before, after = self._parts[id(taken)] if id(taken) in self._parts else self._learn(taken)
+    def line(self, case: str, verdict: Verdict, ratio: float | None, digests: tuple[str, str], seconds: float) -> str:
+        """Return the line of one result; `verdict` without its ratio, `digests` of the case and of its expectation."""
+        _, before, after = self._parts.get(id(verdict)) or self._learn(verdict)
         told = "null" if ratio is None else repr(ratio)
         return (
             f'{{"case":{json.dumps(case)}{before}"bound_ratio":{told}{after}'
@@ -31,22 +31,17 @@ class PassLines:
         )
 
     @functools.cached_property
-    def _parts(self) -> dict[int, tuple[str, str]]:
-        """What stands before and after the ratio, by the identity of how a case passes."""
+    def _parts(self) -> dict[int, tuple[Verdict, str, str]]:
+        """What stands before and after the ratio, by the identity of a verdict, which is kept so that it stays its."""
         return {}
 
-    @functools.cached_property
-    def _known(self) -> list[Passing]:
-        """Kept, so that their identities stay theirs."""
-        return []
-
-    def _learn(self, taken: Passing) -> tuple[str, str]:
-        whole = Result("", self.backend, Outcome.PASS, taken.behaviour, level=taken.level, clauses=self.clauses)
+    def _learn(self, verdict: Verdict) -> tuple[Verdict, str, str]:
+        v = verdict
+        whole = Result("", self.backend, v.outcome, v.behaviour, v.reason, v.detail, None, v.level, self.clauses)
         # quotes within a string are escaped: this one is the key
         before, _, after = whole.to_json().removeprefix(_CASE).removesuffix(_END).partition(_RATIO)
-        self._known.append(taken)
-        self._parts[id(taken)] = before, after
-        return before, after
+        found = self._parts[id(verdict)] = verdict, before, after
+        return found
 
 
 def record(line: str, attached: Sequence[tuple[str, str]]) -> bytes:

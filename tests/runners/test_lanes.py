@@ -28,10 +28,10 @@ from opconform.generators.source import GeneratedCases
 from opconform.reports.certificates import AttachCertificate
 from opconform.runners.accuracy import accuracies, accuracy_of, attach_accuracy
 from opconform.runners.execute import Worker
-from opconform.runners.judge import judge_answer
+from opconform.runners.judge import Verdict, judge_answer
 from opconform.runners.kept import KeepOutputs
-from opconform.runners.lanes import Passing, judge_lanes
-from opconform.runners.records import PassLines
+from opconform.runners.lanes import judge_lanes
+from opconform.runners.records import ResultLines
 
 SOURCE = GeneratedCases()
 FLUSHING = DeclaredType(accumulator="float16", flush=frozenset({"input", "output"}))
@@ -153,12 +153,13 @@ def test_an_answer_in_another_shape_than_some_option_is_judged_by_the_others() -
     st.floats(0, 1e3),
     st.lists(st.text(), max_size=2),
 )
-def test_the_line_of_a_pass_is_that_of_its_result(
+def test_the_line_of_a_verdict_is_that_of_its_result(
     text: str, behaviour: dict[str, list[str]], ratio: float | None, seconds: float, clauses: list[str]
 ) -> None:
-    taken, backend = Passing(behaviour, "strict", 0), f"backend {text}"
-    line = PassLines(backend, tuple(clauses)).line(text, taken, ratio, ("c" * 64, "e" * 64), seconds)
-    told = (None, None, ratio, "strict", tuple(clauses), "c" * 64, "e" * 64, round(seconds, 7))
+    verdict, backend = Verdict(Outcome.PASS, behaviour, text, None, "strict"), f"backend {text}"
+    lines = ResultLines(backend, tuple(clauses))
+    line = [lines.line(text, verdict, ratio, ("c" * 64, "e" * 64), seconds) for _ in range(2)][1]
+    told = (None, text, ratio, "strict", tuple(clauses), "c" * 64, "e" * 64, round(seconds, 7))
     assert line == Result(text, backend, Outcome.PASS, behaviour, *told).to_json()  # type: ignore[arg-type]
 
 
