@@ -66,6 +66,7 @@ class Figures:
     crew: int
     scheduler_growth: float
     client_peak: float
+    busy: float
 
 
 def main() -> None:
@@ -139,6 +140,7 @@ def _measured(run: ClusterRun, scheduler: psutil.Process) -> Figures:
         crew=run.crew_bytes,
         scheduler_growth=(scheduler.memory_info().rss - memory) / 2**20,
         client_peak=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        busy=run.busy_seconds / run.workers,
     )
 
 
@@ -152,7 +154,8 @@ def tell(backend: str, found: Figures) -> None:
     n = found.cases
     client, scheduler = found.client / n * 1e6, found.scheduler / n * 1e6
     batch = found.scheduler / found.batches * 1e3
-    print(f"{backend}: {n:,} cases in {found.batches} batches, {n / found.seconds:,.0f} cases/s")
+    print(f"{backend}: {n:,} cases in {found.batches} batches, {n / found.seconds:,.0f} cases/s;", end="")
+    print(f" workers busy {found.busy / found.seconds:.0%} of the time")
     print(f"  processor  client {client:.0f} us a case, scheduler {scheduler:.0f} us a case ({batch:.1f} ms a batch)")
     print(
         f"  bytes      {found.sent / n:.0f} out and {found.received / n:.0f} back a case, {found.crew:,} once a worker"

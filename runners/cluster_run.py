@@ -109,6 +109,7 @@ class ClusterRun:
         self._looked = self._peopled = time.monotonic()
         self.workers = 0
         self.batches = self.sent_bytes = self.received_bytes = 0  # bytes of tasks and of their answers
+        self.busy_seconds = 0.0  # of the workers, together
 
     @property
     def crew_bytes(self) -> int:
@@ -189,6 +190,7 @@ class ClusterRun:
         if kind != "records":
             raise WorkerStartError(*json.loads(payload))
         self.received_bytes += len(payload)
+        self.busy_seconds += seconds
         self._pace.learn(len(sent.ids), seconds)
         yield from map(told, unpacked(payload))
 
