@@ -138,11 +138,17 @@ def _peaks(cases: int) -> Iterator[tuple[str, float]]:
         parent = worker = 0.0
         while process.poll() is None:
             parent = max(parent, _peak(process.pid))
-            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-            worker = max([worker, *(_peak(int(pid)) for pid in _read(children).split())])
+            worker = max([worker, *map(_peak, _descendants(process.pid))])
             time.sleep(0.02)
     yield "parent", parent
     yield "worker", worker
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    """Yield the processes that a process started, and those that they did."""
+    for child in _read(Path(f"/proc/{pid}/task/{pid}/children")).split():
+        yield int(child)
+        yield from _descendants(int(child))
 
 
 def _peak(pid: int) -> float:

@@ -549,7 +549,9 @@ def wait_until(holds: Any) -> None:
 
 
 def children(parent: int) -> set[int]:
-    return {int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()}
+    """Return the processes that a process started, and those that they did."""
+    found = {int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()}
+    return found.union(*map(children, found))
 
 
 def alive(pid: int) -> bool:

@@ -1,0 +1,122 @@
+"""What cases that share a process do to each other, and what a process of its own changes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from opconform.cli import main
+from opconform.generators.plan import Selection, planned
+from opconform.generators.source import GeneratedCases
+from opconform.runners.execute import Assignment, Isolation
+from opconform.runners.pool import Limits
+from opconform.runners.registry import BackendSpec, backend_spec
+from opconform.runners.running import Death, Judged, run_cases
+
+SOURCE = GeneratedCases()
+LIMITS = Limits(run_seconds=30)
+
+
+def ids(glob: str, count: int) -> list[str]:
+    return list(planned(SOURCE.library, Selection((glob,))))[:count]
+
+
+HALF, SINGLE = ids("onnx/Mean-13/float16/*", 1)[0], ids("onnx/Mean-13/float32/*", 1)[0]
+DOUBLE = ids("onnx/Mean-13/float64/*", 1)[0]
+
+
+def found(backend: str, cases: list[str], isolation: Isolation = "program") -> tuple[dict[str, Any], list[Death]]:
+    """Return outcomes by case and unexplained deaths of a run of one case after the other."""
+    assignment = Assignment(backend_spec(f"python:fakes.fragile_backends:{backend}"), SOURCE, isolation=isolation)
+    told = list(run_cases(assignment, [[case] for case in cases], jobs=1, limits=LIMITS))
+    outcomes = {one.result.case: one.result.outcome for one in told if isinstance(one, Judged)}
+    assert sorted(outcomes) == sorted(cases)
+    return outcomes, [one for one in told if isinstance(one, Death)]
+
+
+def test_a_case_is_not_charged_with_what_an_earlier_one_broke_and_the_death_is_told() -> None:
+    outcomes, deaths = found("BreaksTheNext", [SINGLE, HALF, DOUBLE])
+    assert Counter(outcomes.values()) == {"pass": 3}
+    (death,) = deaths
+    assert death.backend == "python:fakes.fragile_backends:BreaksTheNext"
+    assert (death.case, death.kind, death.exit) == (DOUBLE, "crash", "signal SIGSEGV")
+    assert death.before == (SINGLE, HALF)
+    assert death.tail == "something is broken here"
+
+
+def test_with_a_process_a_case_none_suffers_from_another() -> None:
+    outcomes, deaths = found("BreaksTheNext", [HALF, SINGLE, DOUBLE], "case")
+    assert Counter(outcomes.values()) == {"pass": 3}
+    assert not deaths
+
+
+def test_what_a_process_keeps_shows_only_where_cases_share_it() -> None:
+    cases = ids("onnx/Mean-13/float32/*", 6)
+    shared, _ = found("Counts", cases)
+    apart, _ = found("Counts", cases, "case")
+    assert set(shared.values()) != {"pass"}
+    assert set(apart.values()) == {"pass"}
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "onnx-reference", "openvino", "onednn"])
+def test_a_backend_of_this_package_answers_from_workers_that_are_forked_and_dismissed(name: str) -> None:
+    library = {"onnx-reference": "onnx", "onednn": "opconform"}.get(name, name)
+    pytest.importorskip(library)
+    try:
+        backend = backend_spec(name)
+    except Exception as error:  # its library is no module
+        pytest.skip(str(error))
+    operator = {"openvino": "openvino/ReduceMean-1", "onednn": "onednn/ReduceMean-any"}.get(name, "onnx/ReduceMean-13")
+    cases = ids(f"{operator}/float32*", 4)
+    for isolation in ("program", "case"):
+        told = list(run_cases(Assignment(backend, SOURCE, isolation=isolation), [cases], jobs=2, limits=LIMITS))
+        results = [one.result for one in told if isinstance(one, Judged)]
+        assert sorted(result.case for result in results) == sorted(cases)
+        assert not {result.outcome for result in results} & {"timeout", "runner-error"}
+
+
+def test_only_libraries_that_bear_it_are_imported_before_forking() -> None:
+    assert backend_spec("onnx-reference").preload
+    assert backend_spec("python:fakes.fragile_backends:Counts").preload == ()
+    assert backend_spec("onnx-backend:fakes.fragile_backends").preload == ()
+
+
+def test_warming_imports_what_the_backend_names_and_passes_over_what_is_not_there() -> None:
+    backend = BackendSpec("mine", "plug-in", "mine:Mine", preload=("fakes.no_such_module", "fakes.fragile_backends"))
+    sys.modules.pop("fakes.fragile_backends", None)
+    Assignment(backend, SOURCE).warm()
+    assert "fakes.fragile_backends" in sys.modules
+
+
+# From the command line
+
+
+def test_an_unexplained_death_stands_in_run_json_and_in_the_terminal_and_fails_nothing(tmp_path: Path) -> None:
+    output, told = run("BreaksTheNext", tmp_path)
+    (death,) = told["deaths"]
+    assert (death["kind"], death["exit"], death["tail"]) == ("crash", "signal SIGSEGV", "something is broken here")
+    assert death["case"] in (SINGLE, DOUBLE)
+    assert death["before"][-1] == HALF
+    assert "a worker process ended (signal SIGSEGV)" in output
+    assert told["exit_code"] == 0
+
+
+def test_isolation_by_case_is_an_option_of_the_run_and_stands_in_run_json(tmp_path: Path) -> None:
+    _, told = run("BreaksTheNext", tmp_path, "--isolation", "case")
+    assert told["deaths"] == []
+    assert told["options"]["isolation"] == "case"
+
+
+def run(backend: str, folder: Path, *more: str) -> tuple[str, Any]:
+    """Return what a run of three cases prints, in one line, and its run.json."""
+    words = ["run", f"python:fakes.fragile_backends:{backend}", "--jobs", "1", "--out", str(folder / "out"), *more]
+    for case in (HALF, SINGLE, DOUBLE):
+        words += ["--select", case]
+    done = CliRunner().invoke(main, words, catch_exceptions=False)
+    return " ".join(done.output.split()), json.loads((folder / "out" / "run.json").read_text())
