@@ -77,6 +77,13 @@ def certificate_json(source: GeneratedCases, case: Case) -> dict[str, Any]:
     }
 
 
+def derivations_json(source: GeneratedCases, case: Case) -> dict[str, Any]:
+    """Return where a case's bounds come from: its derivations, and of each option which one, or None."""
+    found = certificate(source, case)
+    derivations = [_derivation(derivation) for derivation in found.derivations]
+    return {"of_option": list(found.of_option), "derivations": derivations}
+
+
 def _option(option: Option, derivation: int | None) -> dict[str, Any]:
     return {
         "labels": dict(option.labels),

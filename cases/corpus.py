@@ -1,0 +1,109 @@
+"""A corpus as a source of cases: read from a folder or an archive, the generators not needed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .corpus_descriptor import case_from
+from .corpus_files import Files, open_files
+from .corpus_json import CorpusError, read_json
+from .corpus_manifest import CaseEntry, Manifest, checked_read, read_manifest
+from .corpus_tensors import read_npz, read_tensor_file, read_tensors_file
+from .elements import Array
+from .errors import CaseIdError, did_you_mean
+from .model import Case
+
+DESCRIPTOR = "case.json"
+
+
+@dataclass(frozen=True)
+class CorpusCases:
+    """The cases of a corpus, by id; picklable. `path` is a folder or an archive that `opconform export` wrote.
+
+    Every file is held against the manifest when it is read, and every case against its digests. What is wrong raises
+    CorpusError, which names the file.
+    """
+
+    path: Path
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"path": self.path}
+
+    @functools.cached_property
+    def files(self) -> Files:
+        """The files."""
+        return open_files(self.path)
+
+    @functools.cached_property
+    def manifest(self) -> Manifest:
+        """The manifest."""
+        return read_manifest(self.files)
+
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids of all cases, in the order of the suite."""
+        return tuple(self.manifest.cases)
+
+    def case(self, text: str, /) -> Case:
+        """Return one case by its id. Raises CaseIdError if the corpus has none such, CorpusError if it is damaged."""
+        entry = self._entry(text)
+        content = {path: self._read(path) for path in self._files_of(entry)}
+        file = f"{self.files.name}: {entry.folder}/{DESCRIPTOR}"
+        told = self._descriptor(text, entry)
+        return case_from(told, self._tensors(content), file)
+
+    def cases(self, texts: Sequence[str], /) -> Iterator[Case]:
+        """Yield the cases with these ids, in this order."""
+        return map(self.case, texts)
+
+    def descriptor(self, text: str, /) -> dict[str, Any]:
+        """Return a case's descriptor, as docs/corpus.md has it: clauses with their texts, certificate."""
+        return self._descriptor(text, self._entry(text))
+
+    def _entry(self, text: str) -> CaseEntry:
+        entry = self.manifest.cases.get(text)
+        if entry is None:
+            raise CaseIdError(f"{self.path}: has no case {text!r}{did_you_mean(text, self.manifest.cases)}")
+        return entry
+
+    def _descriptor(self, text: str, entry: CaseEntry) -> dict[str, Any]:
+        path = f"{entry.folder}/{DESCRIPTOR}"
+        told = read_json(self._read(path), f"{self.files.name}: {path}")
+        for name, wanted in (("id", text), ("case_digest", entry.case_digest)):
+            if told.get(name) != wanted:
+                raise CorpusError(f"{self.files.name}: {path}: {name} {told.get(name)!r}; the manifest has {wanted!r}")
+        return told
+
+    def _files_of(self, entry: CaseEntry) -> list[str]:
+        return self._by_folder.get(entry.folder, [])
+
+    @functools.cached_property
+    def _by_folder(self) -> dict[str, list[str]]:
+        """The files with tensors, by folder."""
+        found: dict[str, list[str]] = {}
+        for path in self.manifest.files:
+            folder, _, name = path.rpartition("/")
+            if name.endswith((".pb", ".npz")):
+                found.setdefault(folder, []).append(path)
+        return found
+
+    def _read(self, path: str) -> bytes:
+        entry = self.manifest.files.get(path)
+        if entry is None:
+            raise CorpusError(f"{self.files.name}: {path}: the manifest does not have it")
+        return checked_read(self.files, entry, path)
+
+    def _tensors(self, content: Mapping[str, bytes]) -> dict[str, Array]:
+        found: dict[str, Array] = {}
+        for path, read in content.items():
+            name, file = path.rpartition("/")[2], f"{self.files.name}: {path}"
+            if name == "case.npz":
+                found |= read_npz(read, file)
+            elif name == "bounds.pb":
+                found |= read_tensors_file(read, file)
+            elif name.endswith(".pb"):
+                found[name.removesuffix(".pb")] = read_tensor_file(read, file)
+        return found

@@ -1,0 +1,275 @@
+"""A case as a descriptor and named tensors, and back: see docs/corpus.md."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .corpus_json import CorpusError
+from .elements import Array, element_type, element_types
+from .expectation import Bounds, Expectation, Option, Residue, Spread
+from .model import Attribute, Case, Input, OperatorVersion, Output, Program
+
+SCHEMA = 1
+"""The version of the layout and of the descriptor."""
+
+KINDS = ("values", "rejected", "anything")
+
+
+@dataclass(frozen=True)
+class CorpusClause:
+    """A clause as a corpus tells it."""
+
+    id: str
+    text: str
+    status: str
+    source: str
+
+
+@dataclass(frozen=True)
+class CorpusCase:
+    """A case with all that a corpus tells of it.
+
+    `answer` has an admissible value of each output, of the output's type, for readers that know tolerances alone; None
+    where only a refusal is right. `certificate` says where the bounds come from, as JSON.
+    """
+
+    case: Case
+    clauses: tuple[CorpusClause, ...] = ()
+    answer: tuple[Array, ...] | None = None
+    certificate: Mapping[str, Any] | None = None
+
+
+def described(one: CorpusCase) -> dict[str, Any]:
+    """Return the descriptor of a case, as JSON."""
+    case = one.case
+    return {
+        "schema": SCHEMA,
+        "id": case.id,
+        "standard": case.program.operator.standard,
+        "operator": str(case.program.operator),
+        "program": _program(case.program),
+        "inputs": [
+            {"name": i.name, "type": i.type, "shape": list(array.shape)}
+            for i, array in zip(case.program.feeds, case.inputs, strict=True)
+        ],
+        "types": list(case.expectation.types),
+        "rejected": case.expectation.invalid,
+        "mended": case.mended,
+        "options": [_option(option) for option in case.expectation.options],
+        "clauses": [{"id": c.id, "text": c.text, "status": c.status, "source": c.source} for c in one.clauses],
+        "case_digest": case.digest,
+        "expectation_digest": case.expectation.digest,
+        "certificate": one.certificate,
+    }
+
+
+def tensors(one: CorpusCase) -> dict[str, Array]:
+    """Return all tensors of a case by name: inputs, an admissible answer, and each option's bounds."""
+    found = {f"input_{place}": array for place, array in enumerate(one.case.inputs)}
+    found |= {f"output_{place}": array for place, array in enumerate(one.answer or ())}
+    return found | bounds_tensors(one.case.expectation)
+
+
+def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
+    """Return the tensors of an expectation's bounds by name."""
+    return {
+        f"option_{place}_{part}_{output}": array
+        for place, option in enumerate(expectation.options)
+        for output, bounds in enumerate(option.outputs)
+        for part, array in _parts(bounds)
+    }
+
+
+def tables(case: Case) -> dict[str, Array]:
+    """Return what a reader without JSON needs beside the tensors, for the npz form.
+
+    `types`: uint8, ONNX's numbers of the types of the inputs, then of the outputs. `options`: uint8 of shape
+    (options, 3): the kind by its place in KINDS, whether it is exceptional, whether only declared arithmetic admits it.
+    `limits`: float64 of shape (options, outputs), the limit of the spread, or infinity.
+    """
+    types = [i.type for i in case.program.feeds] + list(case.expectation.types)
+    options = case.expectation.options
+    rows = [(KINDS.index(o.kind), o.exceptional, o.level == "declared") for o in options]
+    limits = np.full((len(options), len(case.expectation.types)), math.inf)
+    for place, option in enumerate(options):
+        for output, bounds in enumerate(option.outputs):
+            if bounds.spread is not None:
+                limits[place, output] = bounds.spread.limit
+    return {
+        "types": np.array([element_type(name).onnx for name in types], np.uint8),
+        "options": np.array(rows, np.uint8).reshape(len(options), 3),
+        "limits": limits,
+    }
+
+
+def case_from(told: Mapping[str, Any], found: Mapping[str, Array], file: str) -> Case:
+    """Return the case of a descriptor and its tensors.
+
+    Raises CorpusError that begins with `file` if the descriptor is none of ours, or if they do not belong together.
+    """
+    _check_schema(told, file)
+    try:
+        case = _case(told, _Tensors(found, file))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, binascii.Error) as error:
+        raise CorpusError(f"{file}: no descriptor of schema {SCHEMA}: {type(error).__name__}: {error}") from None
+    for name, digest in (("case_digest", case.digest), ("expectation_digest", case.expectation.digest)):
+        if told.get(name) != digest:
+            raise CorpusError(f"{file}: the tensors are not those of its {name}: read {told.get(name)}, made {digest}")
+    return case
+
+
+def _check_schema(told: Mapping[str, Any], file: str) -> None:
+    if told.get("schema") != SCHEMA:
+        read = told.get("schema")
+        raise CorpusError(f"{file}: of schema {read!r}; this version of opconform reads schema {SCHEMA}")
+
+
+class _Tensors:
+    """Tensors by name, of which every one must have the shape and type that is told."""
+
+    def __init__(self, found: Mapping[str, Array], file: str) -> None:
+        self._found, self._file = found, file
+
+    def take(self, name: str, type_: str, shape: Sequence[int]) -> Array:
+        array = self._found.get(name)
+        if array is None:
+            raise CorpusError(f"{self._file}: tensor {name} is missing")
+        wanted = element_types()[type_].dtype
+        if type_ == "bfloat16" and array.dtype == np.uint16:
+            array = array.view(wanted)
+        if array.dtype != wanted or array.shape != tuple(shape):
+            read = f"read {array.dtype} {list(array.shape)}, told {type_} {list(shape)}"
+            raise CorpusError(f"{self._file}: tensor {name} is not what the descriptor tells: {read}")
+        return array
+
+
+def _case(told: Mapping[str, Any], found: _Tensors) -> Case:
+    program = program_from(told["program"])
+    inputs = tuple(found.take(f"input_{place}", one["type"], one["shape"]) for place, one in enumerate(told["inputs"]))
+    if [i.type for i in program.feeds] != [one["type"] for one in told["inputs"]]:
+        raise ValueError("the inputs are not those of the program")
+    options = tuple(_option_from(one, f"option_{place}", found) for place, one in enumerate(told["options"]))
+    clauses = tuple(_text(clause["id"]) for clause in told["clauses"])
+    mended = None if told["mended"] is None else _text(told["mended"])
+    return Case(_text(told["id"]), program, inputs, Expectation(options, _texts(told["types"])), clauses, mended)
+
+
+def _text(word: Any) -> str:
+    if not isinstance(word, str):
+        raise TypeError(f"expected a text, read {word!r}")
+    return word
+
+
+def _texts(words: Any) -> tuple[str, ...]:
+    return tuple(_text(word) for word in words)
+
+
+def _program(program: Program) -> dict[str, Any]:
+    operator = program.operator
+    return {
+        "standard": operator.standard,
+        "name": operator.name,
+        "version": operator.version,
+        "domain": operator.domain,
+        "opset": program.opset,
+        "attributes": [{"name": a.name, "kind": a.kind, "value": _number(a.value)} for a in program.attributes],
+        "inputs": [None if one is None else _input(one) for one in program.inputs],
+        "outputs": [{"name": o.name, "type": o.type, "rank": o.rank} for o in program.outputs],
+        "key": program.key,
+    }
+
+
+def _number(value: Any) -> Any:
+    """Return an attribute's value for JSON, which has no word for infinities and NaN."""
+    if isinstance(value, tuple):
+        return [_number(one) for one in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _input(one: Input) -> dict[str, Any]:
+    constant = None if one.constant is None else base64.b64encode(one.constant).decode()
+    return {"name": one.name, "type": one.type, "dims": list(one.dims), "constant": constant}
+
+
+def program_from(told: Mapping[str, Any]) -> Program:
+    """Return the program that a descriptor tells. Raises KeyError, TypeError or ValueError if it is none."""
+    operator = OperatorVersion(told["standard"], told["name"], told["version"], told["domain"])
+    program = Program(
+        operator,
+        tuple(Attribute(a["name"], a["kind"], _value(a["kind"], a["value"])) for a in told["attributes"]),
+        tuple(None if one is None else _input_from(one) for one in told["inputs"]),
+        tuple(Output(o["name"], o["type"], o["rank"]) for o in told["outputs"]),
+        told["opset"],
+    )
+    if program.key != told["key"]:
+        raise ValueError(f"the program is not that of its key: read {told['key']}, made {program.key}")
+    return program
+
+
+def _value(kind: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_value(kind, one) for one in value)
+    return float(value) if isinstance(value, str) and kind.startswith("f") else value
+
+
+def _input_from(told: Mapping[str, Any]) -> Input:
+    constant = None if told["constant"] is None else base64.b64decode(told["constant"], validate=True)
+    if told["type"] not in element_types():
+        raise ValueError(f"{told['type']!r} is no type of an input")
+    return Input(told["name"], told["type"], tuple(told["dims"]), constant)
+
+
+def _option(option: Option) -> dict[str, Any]:
+    return {
+        "labels": dict(option.labels),
+        "kind": option.kind,
+        "level": option.level,
+        "exceptional": option.exceptional,
+        "outputs": [
+            {
+                "type": bounds.type,
+                "shape": list(bounds.shape),
+                "tensors": [part for part, _ in _parts(bounds)],
+                "limit": None if bounds.spread is None else bounds.spread.limit,
+            }
+            for bounds in option.outputs
+        ],
+    }
+
+
+def _parts(bounds: Bounds) -> Iterator[tuple[str, Array]]:
+    yield from (("value", bounds.value), ("lower", bounds.lower), ("upper", bounds.upper))
+    if bounds.flags is not None:
+        yield "flags", bounds.flags
+    if bounds.spread is not None:
+        yield "sigma", bounds.spread.sigma
+    if bounds.residue is not None:
+        yield from (("rest", bounds.residue.rest), ("doubt", bounds.residue.doubt))
+
+
+def _option_from(told: Mapping[str, Any], name: str, found: _Tensors) -> Option:
+    if told["kind"] not in KINDS or told["level"] not in ("strict", "declared"):
+        raise ValueError(f"{name} is of kind {told['kind']!r} and level {told['level']!r}")
+    outputs = tuple(_bounds_from(one, name, place, found) for place, one in enumerate(told["outputs"]))
+    labels = tuple((silence, _text(answer)) for silence, answer in told["labels"].items())
+    return Option(labels, outputs, told["kind"], told["exceptional"], told["level"])
+
+
+def _bounds_from(told: Mapping[str, Any], name: str, place: int, found: _Tensors) -> Bounds:
+    type_, shape = told["type"], told["shape"]
+    # floats are bounded in float64, everything else in its own type
+    number = "float64" if element_type(type_).kind == "float" else type_
+    parts = {
+        part: found.take(f"{name}_{part}_{place}", "uint8" if part == "flags" else number, shape)
+        for part in told["tensors"]
+    }
+    spread = Spread(parts["sigma"], float(told["limit"])) if "sigma" in parts else None
+    residue = Residue(parts["rest"], parts["doubt"]) if "rest" in parts else None
+    return Bounds(type_, parts["value"], parts["lower"], parts["upper"], parts.get("flags"), spread, residue)

@@ -1,0 +1,235 @@
+"""The files of a corpus, in a folder or an archive, read without trust and without unpacking; and where they go."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+
+from .corpus_json import CorpusError
+
+LARGEST_FILE = 1 << 30
+"""The bytes that a file of a corpus may have, once unpacked."""
+LARGEST_WHOLE = 64 << 30
+"""The bytes that all files of an archive may have together."""
+MOST_FILES = 2_000_000
+"""The files that a corpus may have."""
+
+_HEADER = 30  # bytes of a local file header of a zip, its name left out
+_ENCRYPTED = 0x1
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip can tell
+
+
+class Files(Protocol):
+    """Files by their path, with `/`, from the root of the corpus."""
+
+    name: str
+
+    def sizes(self) -> Mapping[str, int]:
+        """Return every file there is with its size in bytes, as it is told. Raises CorpusError."""
+
+    def read(self, path: str, largest: int = LARGEST_FILE) -> bytes:
+        """Return a file's content. Raises CorpusError if it is missing, damaged or larger than `largest`."""
+
+
+class Sink(Protocol):
+    """Where the files of a new corpus go."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write one file."""
+
+
+def open_files(path: Path) -> Files:
+    """Open a folder or an archive. Raises CorpusError if it is neither."""
+    if path.is_dir():
+        return FolderFiles(path)
+    if path.is_file():
+        return ArchiveFiles(path)
+    raise CorpusError(f"{path}: no such folder or archive")
+
+
+class FolderFiles:
+    """The files below a folder; links are refused."""
+
+    def __init__(self, root: Path) -> None:
+        self.name, self.root = str(root), root
+
+    def sizes(self) -> Mapping[str, int]:
+        """Return every file with its size."""
+        found: dict[str, int] = {}
+        for path, entry in self._walk(self.root, ""):
+            found[path] = entry.stat(follow_symlinks=False).st_size
+            if len(found) > MOST_FILES:
+                raise CorpusError(f"{self.root}: more than {MOST_FILES:,} files")
+        return found
+
+    def _walk(self, folder: Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda e: e.name):
+                if entry.is_dir(follow_symlinks=False):
+                    yield from self._walk(Path(entry.path), f"{prefix}{entry.name}/")
+                elif entry.is_file(follow_symlinks=False):
+                    yield prefix + entry.name, entry
+                else:
+                    raise CorpusError(f"{self.root / prefix / entry.name}: a link or a device; expected files alone")
+
+    def read(self, path: str, largest: int = LARGEST_FILE) -> bytes:
+        """Return a file's content."""
+        check_path(path, self.name)
+        file = self.root / path
+        self._check_links(file)
+        try:
+            with file.open("rb") as opened:
+                content = opened.read(largest + 1)
+        except OSError as error:
+            raise CorpusError(f"{file}: cannot be read: {error.strerror}") from None
+        if len(content) > largest:
+            raise CorpusError(f"{file}: larger than the {largest:,} bytes that are told")
+        return content
+
+    def _check_links(self, file: Path) -> None:
+        """Raise CorpusError where the file or a folder on the way to it leads somewhere else."""
+        for step in (file, *file.parents):
+            if step == self.root:
+                return
+            if step.is_symlink():
+                raise CorpusError(f"{step}: a link; expected files and folders alone")
+
+
+class ArchiveFiles:
+    """The files of a zip archive; nothing is unpacked to disk. Picklable, and safe to use after a fork."""
+
+    def __init__(self, source: Path | bytes, name: str | None = None) -> None:
+        """Take the path of an archive, or its content with the `name` that errors say."""
+        self.name, self._source = name or str(source), source
+        self._opened: tuple[int, zipfile.ZipFile] | None = None
+        self._entries: Mapping[str, zipfile.ZipInfo] | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"name": self.name, "_source": self._source, "_opened": None, "_entries": None}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+
+    def sizes(self) -> Mapping[str, int]:
+        """Return every file with the size that the archive's directory tells."""
+        return {path: entry.file_size for path, entry in self.entries().items()}
+
+    def entries(self) -> Mapping[str, zipfile.ZipInfo]:
+        """Return the archive's directory, checked; folders are left out."""
+        if self._entries is None:
+            self._entries = MappingProxyType(_checked(self._archive().infolist(), self.name))
+        return self._entries
+
+    def read(self, path: str, largest: int = LARGEST_FILE) -> bytes:
+        """Return a file's content."""
+        entry = self.entries().get(path)
+        if entry is None:
+            raise CorpusError(f"{self.name}: has no file {path}")
+        try:
+            with self._archive().open(entry) as opened:
+                content = opened.read(min(largest, LARGEST_FILE) + 1)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+            raise CorpusError(f"{self.name}: {path}: cannot be unpacked: {error}") from None
+        if len(content) > largest:
+            raise CorpusError(f"{self.name}: {path}: larger than the {largest:,} bytes that are told")
+        return content
+
+    def _archive(self) -> zipfile.ZipFile:
+        # a forked process shares the place in an open file with its parent: each opens its own
+        if self._opened is None or self._opened[0] != os.getpid():
+            try:
+                source = io.BytesIO(self._source) if isinstance(self._source, bytes) else self._source
+                self._opened = os.getpid(), zipfile.ZipFile(source)
+            except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+                raise CorpusError(f"{self.name}: no whole zip archive: {error}") from None
+        return self._opened[1]
+
+
+def _checked(entries: list[zipfile.ZipInfo], name: str) -> dict[str, zipfile.ZipInfo]:
+    if len(entries) > MOST_FILES:
+        raise CorpusError(f"{name}: more than {MOST_FILES:,} files")
+    found: dict[str, zipfile.ZipInfo] = {}
+    folded: set[str] = set()
+    for entry in entries:
+        check_path(entry.filename.removesuffix("/"), name)
+        _check_entry(entry, name)
+        if entry.filename.lower() in folded:
+            raise CorpusError(f"{name}: {entry.filename} stands there twice")
+        folded.add(entry.filename.lower())
+        if not entry.is_dir():
+            found[entry.filename] = entry
+    if sum(entry.file_size for entry in entries) > LARGEST_WHOLE:
+        raise CorpusError(f"{name}: its files have more than {LARGEST_WHOLE:,} bytes together")
+    _check_overlaps(entries, name)
+    return found
+
+
+def _check_entry(entry: zipfile.ZipInfo, name: str) -> None:
+    kind = stat.S_IFMT(entry.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+        raise CorpusError(f"{name}: {entry.filename} is a link or a device; expected files alone")
+    if entry.flag_bits & _ENCRYPTED:
+        raise CorpusError(f"{name}: {entry.filename} is encrypted")
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise CorpusError(f"{name}: {entry.filename} is neither stored nor deflated")
+    if entry.file_size > LARGEST_FILE:
+        raise CorpusError(f"{name}: {entry.filename} has more than {LARGEST_FILE:,} bytes")
+
+
+def _check_overlaps(entries: list[zipfile.ZipInfo], name: str) -> None:
+    """Refuse files that share their bytes, by which a small archive becomes a large one."""
+    end = 0
+    for entry in sorted(entries, key=lambda e: e.header_offset):
+        if entry.header_offset < end:
+            raise CorpusError(f"{name}: {entry.filename} overlaps the file before it")
+        end = entry.header_offset + _HEADER + len(entry.filename.encode()) + entry.compress_size
+
+
+def check_path(path: str, name: str) -> None:
+    """Raise CorpusError for a path that leaves the corpus, or that some file system cannot hold."""
+    parts = path.split("/")
+    odd = any(not p or p in (".", "..") or p != p.strip() or p.endswith(".") for p in parts)
+    if odd or any(c in '\\:*?"<>|' or not c.isprintable() for c in path):
+        raise CorpusError(f"{name}: {path!r} is no path of a file in a corpus")
+
+
+class FolderSink:
+    """Writes below a folder, which is made; it must be new or empty."""
+
+    def __init__(self, root: Path) -> None:
+        """Raises CorpusError if there is something already."""
+        if root.exists() and (not root.is_dir() or any(root.iterdir())):
+            raise CorpusError(f"{root}: is there already and is no empty folder; name another")
+        root.mkdir(parents=True, exist_ok=True)
+        self._root = root
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write one file."""
+        file = self._root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+
+
+class ArchiveSink:
+    """Writes a zip archive whose bytes depend on its files alone (and on the version of zlib)."""
+
+    def __init__(self, file: io.BufferedIOBase | Path, *, deflated: bool = True) -> None:
+        self._kind = zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED
+        self._archive = zipfile.ZipFile(file, "w", self._kind)
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write one file."""
+        entry = zipfile.ZipInfo(path, _EPOCH)
+        entry.create_system, entry.external_attr, entry.compress_type = 3, (stat.S_IFREG | 0o644) << 16, self._kind
+        self._archive.writestr(entry, content, compresslevel=9)
+
+    def close(self) -> None:
+        """Write the archive's directory."""
+        self._archive.close()
