@@ -6,7 +6,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final
 
@@ -49,6 +49,7 @@ class DaskExecutor:
 
     def __enter__(self) -> DaskExecutor:
         with contextlib.ExitStack() as opening:
+            opening.enter_context(_silence())
             address = self._address or opening.enter_context(self._own_cluster()).scheduler_address
             self._client = opening.enter_context(contextlib.closing(_client(address, min(_REACH, self._patience))))
             self._workers = len(self._await_workers(address))
@@ -107,6 +108,20 @@ class DaskExecutor:
         there = Counter(_words(worker["resources"]) or "no resources" for worker in workers)
         told = "; ".join(f"{count} with {words}" for words, count in there.most_common())
         return f"no worker of the scheduler at {address} has {needed} (there are {told})"
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Keep dask's tracebacks off the terminal; what they are about is told in our words."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 def _words(resources: Mapping[str, float]) -> str:

@@ -24,7 +24,7 @@ from .pool import Limits, Loss, WorkerStartError
 from .running import About, Death, Judged, about_of, lost
 
 _AHEAD: Final = 3  # batches a slot of a worker: at work, waiting there, on the way
-_SMALLEST, _LARGEST, _FIRST = 50, 1000, 100  # cases in a batch
+_SMALLEST, _LARGEST, _FIRST = 8, 1000, 16  # cases in a batch
 _BATCH_SECONDS: Final = 2.0  # what a batch should take: what a lost worker costs, and how long the end drags on
 _PIECES: Final = 32  # of a batch that kills workers; each level costs as many workers as dask allows to fail
 _LOOK: Final = 1.0  # seconds between two looks at the cluster
@@ -55,14 +55,21 @@ class Pace:
     def learn(self, cases: int, seconds: float) -> None:
         """Take in what a batch took; a step at a time, since batches differ."""
         wanted = int(_BATCH_SECONDS * cases / max(seconds, 1e-6))
-        self.size = max(_SMALLEST, min(_LARGEST, wanted, 2 * self.size))
+        self.size = max(_SMALLEST, min(_LARGEST, wanted, 3 * self.size))
 
 
 def gathered(batches: Iterable[Sequence[str]], size: Callable[[], int]) -> Iterator[list[str]]:
-    """Yield batches put together until they have `size` ids; what there is where the source has nothing for now."""
+    """Yield batches put together until they have `size` ids, or cut where one has more.
+
+    Yields what there is, be it nothing, where the source has nothing for now.
+    """
     together: list[str] = []
     for batch in batches:
         together += batch
+        while len(batch) > size() and len(together) > size():
+            cut = size()
+            yield together[:cut]
+            together = together[cut:]
         if len(together) >= size() or not batch:
             yield together
             together = []
