@@ -179,7 +179,7 @@ def run(**options: Any) -> int:
     Exits 0 if all backends conform, 1 if one does not or a waiver is stale, 2 for wrong usage or if nothing was judged,
     3 if our own side failed, 130 if interrupted (what was judged is kept).
     """
-    from .generators.shards import shard_of  # noqa: PLC0415
+    from .cases.selection import shard_of  # noqa: PLC0415
     from .reports.options import RunOptions  # noqa: PLC0415
     from .reports.session import run_session  # noqa: PLC0415
 
@@ -201,7 +201,7 @@ def _given() -> frozenset[str]:
 
 def _selection(options: dict[str, Any]) -> Any:
     """Take the options that select cases out of `options`."""
-    from .generators.plan import Selection, strength_of  # noqa: PLC0415
+    from .cases.selection import Selection, strength_of  # noqa: PLC0415
 
     strength = strength_of(options.pop("strength"))
     drawn = options.pop("draws", 1), options.pop("seed", 0)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from dataclasses import replace
 
 from ..cases.elements import element_type
 from ..cases.errors import OpconformError
 from ..cases.ids import CaseId
+from ..cases.selection import Selection, may_match, strength_of
 from ..specs.loader import Library
 from ..specs.model import Edge, Spec, Value, VersionSpec
 from .covering import rows
@@ -17,47 +17,7 @@ from .fills import UNDRAWN, suits
 from .strategy.registry import family_of, settle
 from .strategy.rows import data_port, free_letters, identify
 
-
-@dataclass(frozen=True)
-class Selection:
-    """What to generate.
-
-    `globs` are matched, as fnmatchcase does, against case ids and operator versions; none selects all. `strength` of
-    the covering array, None for every combination. `draws` of each drawn fill; `seed` varies all of them. `standards`
-    are those that a backend implements; none: all. `suite` is a list of cases by its name, in place of the plan.
-    """
-
-    globs: tuple[str, ...] = ()
-    strength: int | None = 2
-    draws: int = 1
-    seed: int = 0
-    standards: tuple[str, ...] = ()
-    suite: str | None = None
-
-    def admits(self, case: CaseId, text: str) -> bool:
-        """Return whether a glob selects this case."""
-        return not self.globs or any(fnmatchcase(text, g) or fnmatchcase(case.operator, g) for g in self.globs)
-
-    def may_admit(self, operator_version: str) -> bool:
-        """Return whether a glob may select a case of this operator version; cheap, and true when in doubt."""
-        if self.standards and operator_version.partition("/")[0] not in self.standards:
-            return False
-        return not self.globs or any(_may_match(glob, operator_version) for glob in self.globs)
-
-
-def strength_of(text: str) -> int | None:
-    """Return a strength as a user writes it: a whole number from 1, or `full`, which is None. Raises OpconformError."""
-    if text != "full" and not (text.isascii() and text.isdigit() and int(text)):
-        raise OpconformError(f"strength {text}: expected a whole number from 1, or full")
-    return None if text == "full" else int(text)
-
-
-def _may_match(glob: str, operator_version: str) -> bool:
-    wild = min((i for i, c in enumerate(glob) if c in "*?["), default=len(glob))
-    literal = glob[:wild]
-    return literal.startswith(f"{operator_version}/") or (
-        f"{operator_version}/".startswith(literal) and (wild < len(glob) or literal == operator_version)
-    )
+__all__ = ["Selection", "edge_cases", "edges", "grid", "numbered", "planned", "strength_of"]
 
 
 def planned(library: Library, selection: Selection) -> Iterator[str]:
@@ -73,7 +33,7 @@ def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
         if selection.standards and operator.partition("/")[0] not in selection.standards:
             continue
         # one operator's versions differ in their numbers alone: try the glob on the part before
-        if not selection.globs or any(_may_match(g.split("-", 1)[0] + "*", operator) for g in selection.globs):
+        if not selection.globs or any(may_match(g.split("-", 1)[0] + "*", operator) for g in selection.globs):
             yield library.spec(operator)
 
 

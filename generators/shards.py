@@ -7,14 +7,14 @@ import heapq
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
-from ..cases.errors import OpconformError
 from ..cases.ids import parse_id
 from ..cases.model import count
+from ..cases.selection import Shard, shard_of
 from .fills import UNDRAWN
 
-_FORM = re.compile(r"(\d{1,9})/(\d{1,9})")
+__all__ = ["Shard", "cost_of", "of_shard", "shard_of", "shared_out"]
+
 _DRAWN = re.compile(r"(draw|seed)=\d+;?")
 
 # What a case costs, in tenths of a microsecond, as it was measured on one core: see docs/shards-and-resume.md.
@@ -23,25 +23,6 @@ _CASE = 1_000
 _ELEMENT = 2
 _ELEMENT_OF_DOUBLES = 40  # whose exact sums take numbers of 160 bits
 _LARGEST_PART = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """One of `count` shards, the first is 1."""
-
-    index: int
-    count: int
-
-    def __str__(self) -> str:
-        return f"{self.index}/{self.count}"
-
-
-def shard_of(text: str) -> Shard:
-    """Return the shard that a user writes as `I/N`. Raises OpconformError."""
-    match = _FORM.fullmatch(text)
-    if not match or not 1 <= int(match[1]) <= int(match[2]):
-        raise OpconformError(f"shard {text}: expected I/N with I from 1 to N, as in 2/8")
-    return Shard(int(match[1]), int(match[2]))
 
 
 def of_shard(ids: Iterable[str], shard: Shard | None) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..cases.declared import Declaration
-from ..generators.shards import Shard
+from ..cases.selection import Shard
 from ..runners.kept import Keep
 from ..runners.profile import Profile
 from ..specs.errata import Suspensions

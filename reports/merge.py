@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..cases.errors import OpconformError
-from ..generators.shards import Shard, shard_of
+from ..cases.selection import Shard, shard_of
 from .reading import RUN, read_run
 from .resume import Begun, compared
 from .tables import Terms

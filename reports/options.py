@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..cases.errors import OpconformError
-from ..generators.plan import Selection
-from ..generators.shards import Shard, shard_of
+from ..cases.selection import Selection, Shard, shard_of
 from ..runners.execute import Isolation
 from ..runners.kept import Keep
 from ..runners.pool import Limits

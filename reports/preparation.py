@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..cases.declared import Declaration
 from ..cases.errors import OpconformError
-from ..generators.plan import Selection
+from ..cases.selection import Selection
 from ..generators.select import selected
 from ..generators.shards import Shard, of_shard, shared_out
 from ..generators.source import GeneratedCases
