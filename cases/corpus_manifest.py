@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,8 @@ from .corpus_json import LARGEST_JSON, CorpusError, lined_json, read_json
 
 MANIFEST = "manifest.json"
 FORMATS = ("onnx", "npz")
+SIBLINGS = "siblings"
+"""The key of a manifest's selection that names the cases which are there for the sake of invalid ones alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,8 @@ def _manifest(told: Mapping[str, Any]) -> Manifest:
     files = {path: FileEntry(_size(f["size"]), str(f["sha256"])) for path, f in told["files"].items()}
     counts = {name: _size(number) for name, number in told["counts"].items()}
     suite, digest = str(told["suite"]["version"]), str(told["digest"])
+    if not re.fullmatch(r"\d{1,9}\.\d{1,9}\.\d{1,9}", suite):
+        raise ValueError(f"suite version {suite!r}; expected X.Y.Z")
     return Manifest(told["format"], suite, dict(told["selection"]), counts, cases, files, digest)
 
 
@@ -118,6 +123,7 @@ def differences(files: Files, manifest: Manifest) -> Iterator[str]:
     """Yield what is not as the manifest says: missing, added and changed files, and the manifest itself."""
     if files.read(MANIFEST, LARGEST_JSON) != manifest.sealed().to_bytes():
         yield f"changed: {MANIFEST} (its digest is not that of its content)"
+    yield from files.flaws()
     there = files.sizes()
     yield from (f"missing: {path}" for path in manifest.files if path not in there)
     yield from (f"added: {path}" for path in there if path not in manifest.files and path != MANIFEST)

@@ -14,7 +14,7 @@ from ..cases.corpus import DESCRIPTOR
 from ..cases.corpus_descriptor import CorpusCase, CorpusClause, bounds_tensors, described, tables, tensors
 from ..cases.corpus_files import ArchiveSink, FolderSink, Sink
 from ..cases.corpus_json import CorpusError, compact_json
-from ..cases.corpus_manifest import MANIFEST, CaseEntry, FileEntry, Manifest, counted
+from ..cases.corpus_manifest import MANIFEST, SIBLINGS, CaseEntry, FileEntry, Manifest, counted
 from ..cases.corpus_names import program_folder
 from ..cases.corpus_tensors import tensor_file, tensors_file, write_npz
 from ..cases.errors import OpconformError
@@ -73,16 +73,26 @@ def _ids(source: GeneratedCases, options: ExportOptions) -> list[str]:
 
 
 def write_corpus(source: GeneratedCases, ids: Sequence[str], options: ExportOptions, sinks: Sequence[Sink]) -> Manifest:
-    """Write cases and their manifest to every sink."""
+    """Write cases and their manifest to every sink.
+
+    What an invalid case is a damaged copy of is there too, since a refusal counts only if that one runs; the manifest's
+    selection names those cases that are there for that alone.
+    """
     writing = _Writing(options.format, sinks)
+    mended: dict[str, None] = {}
     for case in source.cases(ids):
+        writing.add(_corpus_case(source, case))
+        if case.mended is not None:
+            mended[case.mended] = None
+    siblings = [text for text in mended if text not in writing.cases]
+    for case in source.cases(siblings):
         writing.add(_corpus_case(source, case))
     writing.finish()
     manifest = Manifest(
         options.format,
         suite_version(),
-        _selection(options.selection),
-        counted(ids),
+        _selection(options.selection) | {SIBLINGS: siblings},
+        counted([*ids, *siblings]),
         writing.cases,
         writing.files,
     ).sealed()
@@ -109,7 +119,7 @@ class _Told:
 
     @property
     def folder(self) -> str:
-        """The first folder of the case's path: can a reader that knows tolerances alone judge it?"""
+        """The first folder of the case's path, by what a reader that knows tolerances alone can do with it."""
         if self.plain is None:
             return "refused"
         return "open" if self.plain.tolerance is None else "values"
