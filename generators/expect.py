@@ -254,8 +254,8 @@ class _Branch:
             carried: Bounded = _formula(self.reading)([x.under(itself) for x in inputs])
             return Residue(zeros, carried.error)
         finite = np.isfinite(floats)
-        with self.arithmetic.context():
-            rest = numbers.floats(result.value - numbers.lift(np.where(finite, floats, 0.0)))
+        with self.arithmetic.context(), np.errstate(all="ignore"):
+            rest = numbers.floats(numbers.widen(result.value) - np.where(finite, floats, 0.0).astype(object))
         return Residue(np.where(finite, rest, 0.0), zeros)
 
     def _flags(self, result: Bounded, flush_input: bool) -> Array:
@@ -335,8 +335,9 @@ def bounds_of(result: Bounded, element: ElementType) -> Bounds:
         if numbers.name == "float64":
             lower, upper = value - result.error, value + result.error
         else:
-            error = numbers.lift(np.where(np.isfinite(result.error), result.error, np.inf))
-            lower, upper = numbers.floats(result.value - error), numbers.floats(result.value + error)
+            error = np.where(np.isfinite(result.error), result.error, np.inf).astype(object)
+            exact = numbers.widen(result.value)
+            lower, upper = numbers.floats(exact - error), numbers.floats(exact + error)
         if result.arithmetic.storage != form:
             lower, upper = nearest(form, lower), nearest(form, upper)
         unknown = np.isnan(value)

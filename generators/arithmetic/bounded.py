@@ -301,10 +301,11 @@ class Bounded:
         """Divide; a positive whole number is exact, and by a power of two so is the division, but for underflow."""
         if isinstance(divisor, int):
             return self._divided(divisor)
+        numbers = self.arithmetic.numbers
         with np.errstate(all="ignore"):
-            value = self.value / divisor.value
+            value = numbers.widen(self.value) / numbers.widen(divisor.value)
             below = np.abs(divisor.floats()) - divisor.error
-            error = (self.error + np.abs(self.arithmetic.numbers.floats(value)) * divisor.error) / below
+            error = (self.error + np.abs(numbers.floats(value)) * divisor.error) / below
             singular = (below <= 0) & (divisor.error > 0)
             flags = _flip(self.flags, divisor.floats() < 0) | np.where(singular, _EXCEPTIONAL, 0)
             flags = np.where(divisor.flags & _EXCEPTIONAL, flags | _EXCEPTIONAL | _ZERO, flags)
@@ -317,7 +318,8 @@ class Bounded:
             return self
         storage, power = self.arithmetic.storage, divisor & (divisor - 1) == 0
         with np.errstate(all="ignore"):
-            quotient = Bounded(self.arithmetic, self.value / divisor, self.error / divisor, self.flags)
+            value = self.arithmetic.numbers.widen(self.value) / divisor
+        quotient = Bounded(self.arithmetic, value, self.error / divisor, self.flags)
         if self.addends is None or self.arithmetic.summation == "as-written":
             whole = quotient.held_by(storage) if power else self._divides(divisor)
             exact = (self.error == 0) & whole
@@ -384,7 +386,7 @@ class Bounded:
         """Multiply, lane by lane, with broadcasting."""
         a, b = (_half(self.stack([other]), i) for i in (0, 1))
         with np.errstate(all="ignore"):
-            value = a.value * b.value
+            value = self.arithmetic.numbers.widen(a.value) * self.arithmetic.numbers.widen(b.value)
             x, y = np.abs(a.floats()), np.abs(b.floats())
             error = np.nan_to_num(x * b.error) + np.nan_to_num(y * a.error) + a.error * b.error
             flags: Array = _flip(a.flags, b.floats() < 0) | _flip(b.flags, a.floats() < 0)
@@ -440,9 +442,14 @@ class Bounded:
         values, known = self._known.stacked.get(key, ((), None))
         if known is not None and all(t.value is v for t, v in zip(every, values, strict=True)):
             return known.under(self.arithmetic)
-        value = lane_stack([t.value for t in every])
+        numbers = [t.value for t in every]
+        if any(value.dtype == object for value in numbers):
+            numbers = [self.arithmetic.numbers.widen(value) for value in numbers]
         stacked = Bounded(
-            self.arithmetic, value, lane_stack([t.error for t in every]), lane_stack([t.flags for t in every])
+            self.arithmetic,
+            lane_stack(numbers),
+            lane_stack([t.error for t in every]),
+            lane_stack([t.flags for t in every]),
         )
         self._known.stacked[key] = tuple(t.value for t in every), stacked  # kept, so that their ids stay theirs
         return stacked

@@ -9,6 +9,7 @@ import gmpy2
 import numpy as np
 
 from ...cases.elements import Array
+from .exact_sums import whole_sums
 from .tensors import Axes
 
 _PRECISION = 160  # bits: three times float64's, so that the carrier's own error is below 2**-100 of any bound
@@ -23,7 +24,10 @@ class Numbers(Protocol):
         """Return the context in which the carrier's precision holds."""
 
     def lift(self, array: Array) -> Array:
-        """Return a float array's values in this carrier."""
+        """Return a float array's values; float64 numbers that nothing is computed of may stay such."""
+
+    def widen(self, values: Array) -> Array:
+        """Return values ready to be computed with."""
 
     def floats(self, values: Array) -> Array:
         """Return values rounded to float64."""
@@ -51,6 +55,10 @@ class Float64:
         """Widen, which is exact."""
         return array.astype(np.float64)
 
+    def widen(self, values: Array) -> Array:
+        """Return the values themselves."""
+        return values
+
     def floats(self, values: Array) -> Array:
         """Return the values themselves."""
         return values
@@ -61,7 +69,7 @@ class Float64:
 
     def apply(self, function: str, values: Array) -> Array:
         """Return `exp`, `log` or `sqrt`, correctly rounded: NumPy's differ between processors in the last bit."""
-        return self.floats_of(Multiprecision().apply(function, Multiprecision().lift(values)))
+        return self.floats_of(Multiprecision().apply(function, values))
 
     @staticmethod
     def floats_of(values: Array) -> Array:
@@ -74,7 +82,7 @@ class Float64:
 
 
 class Multiprecision:
-    """Values in object arrays of 160-bit gmpy2.mpfr, whose exponents do not run out."""
+    """Values in object arrays of 160-bit gmpy2.mpfr, whose exponents do not run out, and inputs as float64 arrays."""
 
     name = "mpfr160"
 
@@ -84,27 +92,53 @@ class Multiprecision:
         return local
 
     def lift(self, array: Array) -> Array:
-        """Widen, which is exact; equal numbers are made once, since making one costs microseconds."""
-        numbers, places = np.unique(array.astype(np.float64), return_inverse=True)
-        return np.asarray(self._map(gmpy2.mpfr, numbers.astype(object))[places]).reshape(array.shape)
+        """Widen to float64, which is exact: making numbers of many bits costs microseconds each."""
+        return array.astype(np.float64)
+
+    def widen(self, values: Array) -> Array:
+        """Return multiprecision numbers."""
+        return values if values.dtype == object else self._map(gmpy2.mpfr, values.astype(object))
 
     def floats(self, values: Array) -> Array:
         """Round to nearest float64."""
-        return self._map(float, values).astype(np.float64)
+        return self._map(float, values).astype(np.float64) if values.dtype == object else values
 
     def sum(self, values: Array, axes: Axes) -> Array:
-        """Add up along `axes`, one after the other: object arrays take one at a time."""
+        """Add up along `axes`: float64 numbers exactly, and the sum is rounded; others one after the other."""
+        if values.dtype != object and values.size:
+            total = self._sum_of_floats(values, axes)
+            if total is not None:
+                return total
+        values = self.widen(values)
         for axis in axes:
             values = np.add.reduce(values, axis=axis, keepdims=True, initial=gmpy2.mpfr(0) if not values.size else None)
         return values
 
+    def _sum_of_floats(self, floats: Array, axes: Axes) -> Array | None:
+        finite = np.isfinite(floats)
+        found = whole_sums(floats if finite.all() else np.where(finite, floats, 0.0), axes)
+        if found is None:
+            return None
+        whole, unit = found
+        scaled = gmpy2.mul_2exp if unit >= 0 else gmpy2.div_2exp
+        total = self._map(lambda number: scaled(gmpy2.mpfr(number), abs(unit)), whole)
+        special = ~finite.all(axis=axes, keepdims=True)
+        if special.any():
+            with np.errstate(all="ignore"):  # infinities of both signs make NaN
+                alone = np.where(finite, 0.0, floats).sum(axis=axes, keepdims=True)
+            total = np.where(special, self._map(gmpy2.mpfr, alone.astype(object)), total)
+        minus = ((floats == 0) & np.signbit(floats)).all(axis=axes, keepdims=True)
+        return np.where(minus, gmpy2.mpfr("-0.0"), total) if minus.any() else total
+
     def apply(self, function: str, values: Array) -> Array:
         """Return `exp`, `log` or `sqrt` of every value, correctly rounded to 160 bits."""
         with self.context():
-            return self._map(getattr(gmpy2, function), values)
+            return self._map(getattr(gmpy2, function), self.widen(values))
 
     def is_float(self, values: Array) -> Array:
         """Return which values float64 holds exactly; NaN is held."""
+        if values.dtype != object:
+            return np.ones(values.shape, bool)
         return self._map(lambda v: bool(v == float(v) or v != v), values).astype(bool)  # noqa: PLR0124 - NaN
 
     @staticmethod
