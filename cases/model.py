@@ -103,6 +103,17 @@ class Program:
         return hashlib.sha256(repr(self).encode()).hexdigest()
 
 
+@dataclass(frozen=True)
+class ModelProgram(Program):
+    """A program that comes as a whole ONNX model, whose bytes are put to a backend as they are.
+
+    `inputs` and `outputs` are those of its graph that are fed and answered; `operator` is that of its only node, or
+    `model` with the opset.
+    """
+
+    model: bytes = b""
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """A program with input tensors, what is expected of it, and the clauses that it tests.

@@ -20,7 +20,7 @@ from onnx import (
 from onnx.helper import VERSION_TABLE
 
 from .elements import Array, element_type
-from .model import Attribute, AttributeKind, Dims, Input, Output, Program
+from .model import Attribute, AttributeKind, Dims, Input, ModelProgram, Output, Program
 
 _IR_COLUMN = 1
 _OPSET_COLUMN = {"": 2, "ai.onnx.ml": 3, "ai.onnx.preview.training": 4}
@@ -48,6 +48,8 @@ def onnx_model(program: Program) -> ModelProto:
     """
     if program.operator.standard != "onnx":
         raise ValueError(f"{program.operator} has no ONNX model: it is no ONNX operator")
+    if isinstance(program, ModelProgram):
+        return ModelProto.FromString(program.model)
     opset = opset_of(program)
     ir = ir_version(program.operator.domain, opset)
     return ModelProto(
@@ -60,6 +62,8 @@ def onnx_model(program: Program) -> ModelProto:
 
 def onnx_bytes(program: Program) -> bytes:
     """Return the model of `program` serialized, with the same bytes every time."""
+    if isinstance(program, ModelProgram):
+        return program.model
     serialized: bytes = onnx_model(program).SerializeToString(deterministic=True)
     return serialized
 

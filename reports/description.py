@@ -37,7 +37,7 @@ class RunDescription:
     of which answers `outputs.jsonl` has what, `executor` where the cases ran. `suite_name` is a list of cases in place
     of the plan, `shard` the part that this run has of it, `planned` the number of cases by backend. `options` are those
     with which the run can go on, `terms` what decided its verdicts, both in full; `deaths`
-    the ends of workers that no case explains.
+    the ends of workers that no case explains; `corpus` the files that the cases come from, None if they are generated.
     """
 
     command: Sequence[str]
@@ -62,6 +62,7 @@ class RunDescription:
     options: Mapping[str, Any] = field(default_factory=dict)
     terms: Mapping[str, Any] = field(default_factory=dict)
     deaths: Sequence[Mapping[str, Any]] = ()
+    corpus: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON, with the facts of this machine."""
@@ -72,6 +73,7 @@ class RunDescription:
             "started": _moment(self.started),
             "suite": suite | ({"name": self.suite_name} if self.suite_name else {}),
             "backends": {b.name: {"version": b.version, "facts": dict(b.facts)} for b in self.backends},
+            "corpus": self.corpus and dict(self.corpus),
             "selection": list(self.selection),
             "strength": "full" if self.strength is None else self.strength,
             "draws": self.draws,

@@ -14,7 +14,7 @@ from ..runners.kept import Keep
 from ..runners.pool import Limits
 
 _PREPARE_FACTOR = 6
-_FILES = frozenset({"specs", "waivers", "errata", "profile", "arithmetic"})
+_FILES = frozenset({"specs", "waivers", "errata", "profile", "arithmetic", "corpus"})
 """What may be found elsewhere when a run goes on; that it says the same is checked by digest."""
 _FREE = frozenset({"jobs", "junit", "quiet", "executor", "resources"})
 """What decides no outcome, and may be another when a run goes on."""
@@ -48,6 +48,7 @@ class RunOptions:
     resources: Sequence[str] = ()
     shard: Shard | None = None
     isolation: Isolation = "program"
+    corpus: Path | None = None
     resume: Path | None = None
     given: frozenset[str] = frozenset()
 
@@ -60,7 +61,7 @@ class RunOptions:
     @property
     def partial(self) -> bool:
         """Whether cases of the suite's operator versions are left out."""
-        return bool(self.selection.globs or self.selection.suite or self.shard)
+        return bool(self.selection.globs or self.selection.suite or self.shard or self.corpus)
 
     def to_dict(self) -> dict[str, Any]:
         """Return for JSON what a run that goes on takes up; files as they were named."""

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
-import importlib.metadata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..cases.declared import Declaration
 from ..cases.errors import OpconformError
-from ..cases.selection import Selection
-from ..generators.select import selected
-from ..generators.shards import Shard, of_shard, shared_out
-from ..generators.source import GeneratedCases
+from ..cases.selection import Selection, Shard
+from ..cases.source import CaseSource
 from ..runners.declaration import load_declaration
 from ..runners.demands import Demands
 from ..runners.execute import Assignment
 from ..runners.executors import Executor
 from ..runners.profile import load_profile
 from ..runners.registry import BackendSpec, backend_spec
-from ..runners.requirements import requirements
+from ..runners.requirements import required
 from ..runners.running import About, about
 from ..runners.waivers import Waivers, load_waivers
-from ..specs.errata import Suspensions, disputed_clauses, load_errata
-from ..specs.loader import Library
+from ..specs.errata import Suspensions, load_errata
 from .options import RunOptions
+from .suite import Suite, open_suite
 from .tables import Terms
 
 
@@ -38,9 +33,9 @@ class Plan:
     shard: Shard | None
     total: int
 
-    def ids(self, source: GeneratedCases) -> Iterator[str]:
+    def ids(self, suite: Suite) -> Iterator[str]:
         """Yield the ids of the cases."""
-        return of_shard(selected(source, self.selection), self.shard)
+        return suite.selected(self.selection, self.shard)
 
 
 @dataclass(frozen=True)
@@ -50,37 +45,42 @@ class Session:
     options: RunOptions
     executor: Executor
     backends: tuple[BackendSpec, ...]
-    source: GeneratedCases
+    suite: Suite
     terms: Terms
     plans: Mapping[str, Plan]
     abouts: Mapping[str, About]
     started: dt.datetime
 
+    @property
+    def source(self) -> CaseSource:
+        """Where the workers take the cases from."""
+        return self.suite.source
+
 
 def opened(options: RunOptions, executor: Executor) -> Session:
     """Read and check what the options name. Raises OpconformError."""
     backends = tuple(backend_spec(name) for name in dict.fromkeys(options.backends))
+    suite = open_suite(options)
     declaration = load_declaration(options.arithmetic) if options.arithmetic else None
-    source = GeneratedCases(options.specs, declaration or Declaration())
-    library = source.library
     demands = Demands(
-        requirements(options.requires, library), load_profile(options.profile) if options.profile else None
+        required(options.requires, suite.silences() if options.requires else {}),
+        load_profile(options.profile) if options.profile else None,
     )
-    specs = [library.spec(operator) for operator in library.operators()]
-    versions = [str(version.operator) for spec in specs for version in spec.versions.values()]
-    waivers = load_waivers(options.waivers, versions) if options.waivers else Waivers()
-    terms = Terms(demands, Suspensions(load_errata(options.errata), disputed_clauses(specs)), waivers, declaration)
+    waivers = load_waivers(options.waivers, suite.operator_versions) if options.waivers else Waivers()
+    terms = Terms(demands, Suspensions(load_errata(options.errata), suite.disputed), waivers, declaration)
     abouts = {
-        b.name: about(Assignment(b, source), options.limits, executor.run_cases) for b in backends if not b.standards
+        b.name: about(Assignment(b, suite.source), options.limits, executor.run_cases)
+        for b in backends
+        if not b.standards
     }
-    plans = _plans(options, {b.name: b.standards or abouts[b.name].standards for b in backends}, source)
-    return Session(options, executor, backends, source, terms, plans, abouts, dt.datetime.now(tz=dt.UTC))
+    plans = _plans(options, {b.name: b.standards or abouts[b.name].standards for b in backends}, suite)
+    return Session(options, executor, backends, suite, terms, plans, abouts, dt.datetime.now(tz=dt.UTC))
 
 
-def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], source: GeneratedCases) -> dict[str, Plan]:
+def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite: Suite) -> dict[str, Plan]:
     """Return what each backend is put to: the selected cases of its standards. OpconformError where there is none."""
-    counts = Counter(text.partition("/")[0] for text in selected(source, options.selection))
-    globs = ", ".join(options.selection.globs) or "the suite"
+    counts = Counter(text.partition("/")[0] for text in suite.selected(options.selection))
+    globs = ", ".join(options.selection.globs) or ("the suite" if options.corpus is None else str(options.corpus))
     plans: dict[str, Plan] = {}
     totals: dict[Selection, int] = {}
     for name, standards in implemented.items():
@@ -90,28 +90,6 @@ def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], source
             raise OpconformError(f"{globs} selects no case{alone}")
         selection = replace(options.selection, standards=tuple(standards))
         if options.shard is not None and selection not in totals:
-            totals[selection] = _share(source, selection, options.shard)
+            totals[selection] = suite.share(selection, options.shard)
         plans[name] = Plan(selection, options.shard, totals.get(selection, total))
     return plans
-
-
-def _share(source: GeneratedCases, selection: Selection, shard: Shard) -> int:
-    """Return how many cases a shard has. Raises OpconformError where some shard has none."""
-    parts: Counter[int] = Counter()
-    cases = 0
-    for index, part in shared_out(selected(source, selection), shard.count):
-        parts[index] += 1
-        cases += len(part) if index == shard.index else 0
-    if len(parts) < shard.count:
-        raise OpconformError(
-            f"--shard {shard}: the cases come in {parts.total()} parts, one a program: choose at most so many shards"
-        )
-    return cases
-
-
-def suite_digest(library: Library) -> str:
-    """Return the sha256 over the suite's version and the digests of all its spec files."""
-    whole = hashlib.sha256(importlib.metadata.version("opconform").encode())
-    for operator in library.operators():
-        whole.update(f"{operator} {library.spec(operator).digest}\n".encode())
-    return whole.hexdigest()

@@ -33,9 +33,9 @@ from ..specs.errata import Suspensions, disputed_clauses, load_errata
 from .certificates import certificate_json
 from .changes import Changes, print_changes
 from .folder import INTERRUPTED, ResultsFolder, companions
+from .generated_suite import suite_digest
 from .grades import ATTACHMENT
 from .junit import check_target, write_junit
-from .preparation import suite_digest
 from .reading import OUTPUTS, RESULTS, RUN, Kept, KeptResults, read_run
 from .resume import Begun
 from .tables import Tables, Terms, clause_text_of

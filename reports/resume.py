@@ -33,6 +33,7 @@ _DECIDING: Mapping[str, tuple[str, ...]] = {
     "waivers digest": ("waivers", "digest"),
     "errata digest": ("errata", "digest"),
     "disputed": ("disputed",),
+    "corpus digest": ("corpus", "digest"),
     "keep_outputs": ("keep_outputs",),
 }
 """What of `run.json` makes a run the one that it is, beside its backends."""

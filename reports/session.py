@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 from ..runners.accuracy import attach_accuracy
 from ..runners.execute import Assignment, Attach
@@ -17,7 +18,6 @@ from ..runners.executors import Executor, opened_executor
 from ..runners.kept import KeepOutputs
 from ..runners.registry import BackendSpec
 from ..runners.running import About, Death, Judged, about, batched
-from .certificates import AttachCertificate
 from .cores import usable_cores
 from .description import BackendDescription, RunDescription
 from .figures import OUR_SIDE_FAILED
@@ -25,15 +25,14 @@ from .folder import INTERRUPTED, ResultsFolder, companions
 from .grades import ATTACHMENT
 from .junit import check_target, write_junit
 from .options import RunOptions
-from .preparation import Session, opened, suite_digest
+from .preparation import Session, opened
 from .progress import RunProgress
 from .reading import Done
-from .report import ReportOptions, run_report
 from .resume import UNKNOWN, Begun, take_kept
-from .tables import Tables, clause_text_of
+from .tables import Tables
 from .terminal import print_summary
 from .terms import terms_to_dict
-from .text import counted, deaths_told
+from .text import counted, deaths_told, printable
 
 
 @dataclass
@@ -82,6 +81,8 @@ def _resumed(options: RunOptions, path: Path, console: Console) -> int:
         begun = Begun(path, folder.told)
         options = begun.options(options)
         if begun.finished:
+            from .report import ReportOptions, run_report  # noqa: PLC0415 - it imports the generators
+
             return run_report(ReportOptions((path,), junit=options.junit), console)
         with opened_executor(options.executor, options.resources, jobs=options.jobs or usable_cores()) as executor:
             progress = _Progress.of(replace(_opened(options, executor), started=begun.started), begun.command)
@@ -121,18 +122,21 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
     lost = [] if interrupted else _lost(progress)
     code = max(tables.tally.exit_code(len(problems)), OUR_SIDE_FAILED if lost else 0, INTERRUPTED if interrupted else 0)
     status = "interrupted" if interrupted else "finished"
-    folder.finish(status, code, {**_description(progress), **tables.to_dict(problems)})
+    folder.flush()
     _write_reports(progress, folder.path)
+    folder.finish(status, code, {**_description(progress), **tables.to_dict(problems)})  # last: all is there then
     seconds = None if goes_on else (dt.datetime.now(tz=dt.UTC) - started).total_seconds()
     summary = tables.summary(
         code,
         versions=progress.versions,
-        clause_text=clause_text_of(session.source.library),
+        clause_text=session.suite.clause_text,
         problems=[*problems, *lost, *deaths_told(progress.deaths)],
         seconds=seconds,
         folder=str(folder.path),
     )
     print_summary(console, summary)
+    for note in session.suite.notes:
+        console.print(Text(printable(note)), soft_wrap=True)
     return code
 
 
@@ -171,7 +175,7 @@ def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -
     required, isolation = session.terms.demands.required, session.options.isolation
     assignment = Assignment(backend, session.source, required, _attach(session), isolation)
     has = progress.done.has
-    ids = session.plans[name].ids(session.source)
+    ids = session.plans[name].ids(session.suite)
     owed = (text for text in ids if not has(name, text)) if progress.done.count(name) else ids
     jobs = min(session.options.jobs or usable_cores(), left)
     early: list[Judged] | None = []
@@ -198,7 +202,7 @@ def _attach(session: Session) -> dict[str, Attach]:
     if keep != "none":
         attach["outputs"] = kept
     if keep not in ("none", "digest"):
-        attach["certificate"] = AttachCertificate(session.source, kept)
+        attach.update(session.suite.attach(kept))
     return attach
 
 
@@ -209,7 +213,7 @@ def _description(progress: _Progress) -> Mapping[str, object]:
     return RunDescription(
         progress.command,
         importlib.metadata.version("opconform"),
-        suite_digest(session.source.library),
+        session.suite.digest,
         [BackendDescription(name, about.version, about.facts) for name, about in told],
         session.started,
         selection.globs,
@@ -229,6 +233,7 @@ def _description(progress: _Progress) -> Mapping[str, object]:
         options.to_dict(),
         terms_to_dict(terms),
         progress.deaths,
+        session.suite.to_dict(),
     ).to_dict()
 
 

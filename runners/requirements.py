@@ -20,10 +20,10 @@ _EVERYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 
-def silences(library: Library) -> dict[str, tuple[str, ...]]:
+def silences(library: Library | None = None) -> dict[str, tuple[str, ...]]:
     """Return every silence with its options: those of all operators, and those of the spec files."""
     found = dict(_EVERYWHERE)
-    for operator in library.operators():
+    for operator in () if library is None else library.operators():
         for version in library.spec(operator).versions.values():
             for silence in version.silences.values():
                 found[silence.id] = tuple(dict.fromkeys((*found.get(silence.id, ()), *silence.options)))
@@ -32,8 +32,12 @@ def silences(library: Library) -> dict[str, tuple[str, ...]]:
 
 def requirements(texts: Iterable[str], library: Library) -> Mapping[str, str]:
     """Return silence to option. Raises OpconformError for a silence or an option that there isn't."""
+    return required(texts, silences(library)) if texts else {}
+
+
+def required(texts: Iterable[str], known: Mapping[str, tuple[str, ...]]) -> Mapping[str, str]:
+    """Return silence to option, of those that are known with their options. Raises OpconformError."""
     chosen: dict[str, str] = {}
-    known = silences(library) if texts else {}
     for text in texts:
         silence, equals, option = text.partition("=")
         if not equals:

@@ -1,0 +1,323 @@
+"""Anybody's directories in the layout of ONNX's backend tests, without descriptors: judged by ONNX's tolerances."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .corpus_files import Files, open_files
+from .corpus_json import CorpusError
+from .elements import Array, element_type, element_types, type_of
+from .errors import CaseIdError, did_you_mean
+from .expectation import Bounds, Expectation, Flag, Option
+from .ids import CaseId, parse_id
+from .model import Case, Input, ModelProgram, OperatorVersion, Output
+
+RELATIVE, ABSOLUTE = 1e-3, 1e-7
+"""The tolerances of ONNX's own runner of backend tests."""
+
+MODEL = "model.onnx"
+LARGEST_MODEL = 512 << 20
+"""The bytes that a file may have."""
+
+_DATA_SET = re.compile(
+    r"(?:(?P<folder>.+)/)?(?P<set>test_data_set_\d{1,6})/(?P<kind>input|output)_(?P<place>\d{1,4})\.pb"
+)
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.^+-]+")
+_MODEL_NAME = "model"
+"""What stands for the operator where a model has more than one node."""
+
+
+class _LeftOut(Exception):  # noqa: N818 - no error: the other data sets are run
+    """A data set that cannot be a case; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _DataSet:
+    """The files of one case."""
+
+    folder: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        return f"{self.folder}/{self.name}" if self.folder else self.name
+
+    @property
+    def model(self) -> str:
+        return f"{self.folder}/{MODEL}" if self.folder else MODEL
+
+
+@dataclass(frozen=True)
+class ForeignCases:
+    """The cases of a folder or an archive, by ids that are made from models and tensors; picklable.
+
+    An id's settings name the folder (`from`), its fill the data set. Files are read with limits, links are refused, and
+    nothing outside the folder is opened. Raises CorpusError, which names the file, where there is no case at all.
+    """
+
+    path: Path
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"path": self.path}
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """The data sets that are no case, each with the reason."""
+        return self._found.left_out
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """sha256 over the names and contents of all files that cases are made of."""
+        whole = hashlib.sha256()
+        for one in self._found.cases.values():
+            for path in (one.model, *one.inputs, *one.outputs):
+                content = hashlib.sha256(self._files.read(path, LARGEST_MODEL)).hexdigest()
+                whole.update(f"{path}\n{content}\n".encode())
+        return whole.hexdigest()
+
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids of all cases, in the order of their paths."""
+        return tuple(self._found.cases)
+
+    def case(self, text: str, /) -> Case:
+        """Return one case by its id. Raises CaseIdError."""
+        known = self._known(text)
+        if known is None:
+            raise CaseIdError(f"{self.path}: has no case {text!r}{did_you_mean(text, self._found.cases)}")
+        case = self._case(known)
+        if case.id != text:
+            raise CaseIdError(f"{self.path}: {known.path} is {case.id} now, not {text}")
+        return case
+
+    def cases(self, texts: Sequence[str], /) -> Iterator[Case]:
+        """Yield the cases with these ids, in this order."""
+        return map(self.case, texts)
+
+    @functools.cached_property
+    def _files(self) -> Files:
+        return open_files(self.path)
+
+    @functools.cached_property
+    def _data_sets(self) -> tuple[_DataSet, ...]:
+        """All data sets beside a model, in the order of their paths."""
+        sizes = self._files.sizes()
+        found: dict[tuple[str, str], dict[str, dict[int, str]]] = {}
+        for path in sizes:
+            if match := _DATA_SET.fullmatch(path):
+                kinds = found.setdefault((match["folder"] or "", match["set"]), {"input": {}, "output": {}})
+                kinds[match["kind"]][int(match["place"])] = path
+        made = [
+            _DataSet(folder, name, *(tuple(kinds[k][i] for i in sorted(kinds[k])) for k in ("input", "output")))
+            for (folder, name), kinds in sorted(found.items(), key=lambda one: (one[0][0], _number(one[0][1])))
+        ]
+        return tuple(one for one in made if one.model in sizes)
+
+    @functools.cached_property
+    def _found(self) -> _Found:
+        found = _Found()
+        for one in self._data_sets:
+            try:
+                text = self._case(one).id
+            except (_LeftOut, CorpusError) as why:
+                found.left_out[one.path] = str(why).removeprefix(f"{self._files.name}: ")
+                continue
+            if text in found.cases:
+                found.left_out[one.path] = f"has the id of {found.cases[text].path}"
+            else:
+                found.cases[text] = one
+        if not found.cases:
+            first = next((f": {path}: {why}" for path, why in found.left_out.items()), "")
+            expected = f"expected a corpus, or folders with {MODEL} and test_data_set_0/input_0.pb, output_0.pb"
+            raise CorpusError(f"{self.path}: has no case{first}; {expected}")
+        return found
+
+    def _known(self, text: str) -> _DataSet | None:
+        """Return the data set of an id; a worker looks at the files of its own cases alone."""
+        if "_found" in self.__dict__:
+            return self._found.cases.get(text)
+        parts = parse_id(text)
+        return self._by_name.get((parts.setting("from") or "", parts.fill))
+
+    @functools.cached_property
+    def _by_name(self) -> dict[tuple[str, str], _DataSet]:
+        return {(_safe(one.folder), one.name): one for one in reversed(self._data_sets)}
+
+    @functools.cached_property
+    def _recent_model(self) -> dict[str, tuple[bytes, Any]]:
+        return {}
+
+    def _model(self, path: str) -> tuple[bytes, Any]:
+        """Return a model's bytes and the model; the last one is kept, since its data sets follow each other."""
+        if path not in self._recent_model:
+            content = self._files.read(path, LARGEST_MODEL)
+            model = _parsed("ModelProto", content, f"{self._files.name}: {path}")
+            self._recent_model.clear()
+            self._recent_model[path] = content, model
+        return self._recent_model[path]
+
+    def _case(self, one: _DataSet) -> Case:
+        content, model = self._model(one.model)
+        if not one.outputs:
+            raise _LeftOut("has no output_0.pb")
+        if _refers_elsewhere(model):
+            raise _LeftOut("its weights are in another file")
+        inputs, outputs = (tuple(map(self._tensor, paths)) for paths in (one.inputs, one.outputs))
+        program = _program(content, model, inputs, outputs)
+        shapes = tuple(array.shape for array in inputs)
+        settings = (("from", _safe(one.folder)),)
+        case_id = CaseId(str(program.operator), _types(inputs), shapes, settings, one.name)
+        expectation = Expectation((Option((), tuple(map(_bounds, outputs))),), tuple(map(type_of, outputs)))
+        return Case(str(case_id), program, inputs, expectation, ())
+
+    def _tensor(self, path: str) -> Array:
+        name = f"{self._files.name}: {path}"
+        tensor = _parsed("TensorProto", self._files.read(path, LARGEST_MODEL), name)
+        return _array(tensor, path)
+
+
+@dataclass
+class _Found:
+    cases: dict[str, _DataSet] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def _number(data_set: str) -> int:
+    return int(data_set.rpartition("_")[2])
+
+
+def _safe(folder: str) -> str:
+    """Return a folder's path as a setting of an id."""
+    return _UNSAFE.sub("_", folder.replace("/", ".")) or "."
+
+
+def _types(inputs: Sequence[Array]) -> tuple[str, ...]:
+    return tuple(type_of(array) for array in inputs) or ("none",)
+
+
+def _parsed(kind: str, content: bytes, name: str) -> Any:
+    import onnx  # noqa: PLC0415 - it takes long
+    from google.protobuf.message import DecodeError  # noqa: PLC0415
+
+    message = getattr(onnx, kind)()
+    try:
+        message.ParseFromString(content)
+    except (DecodeError, ValueError) as error:
+        raise CorpusError(f"{name}: no {kind} of ONNX: {error}") from None
+    return message
+
+
+def _refers_elsewhere(message: Any) -> bool:
+    """Return whether a tensor anywhere in a message has its content in another file."""
+    if message.DESCRIPTOR.name == "TensorProto" and (message.external_data or message.data_location):
+        return True
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is not None:
+            parts = value if hasattr(value, "append") or hasattr(value, "add") else [value]
+            if any(_refers_elsewhere(part) for part in parts):
+                return True
+    return False
+
+
+def _array(tensor: Any, path: str) -> Array:
+    from onnx import numpy_helper  # noqa: PLC0415
+
+    known = next((t for t in element_types().values() if t.onnx == tensor.data_type), None)
+    if known is None:
+        raise _LeftOut(f"{path.rpartition('/')[2]} is no tensor of a type that cases have")
+    if tensor.external_data or tensor.data_location:
+        raise _LeftOut(f"the content of {path.rpartition('/')[2]} is in another file")
+    if any(d < 0 for d in tensor.dims) or math.prod(tensor.dims) * known.bits // 8 > LARGEST_MODEL:
+        raise _LeftOut(f"{path.rpartition('/')[2]} has a shape that is none, or too large")
+    try:
+        read: Array = np.asarray(numpy_helper.to_array(tensor))
+    except Exception as error:  # onnx raises what it likes
+        raise _LeftOut(f"{path.rpartition('/')[2]} cannot be read: {error}") from None
+    if known.name == "bfloat16" and read.dtype != known.dtype:  # onnx before 1.18 widens it
+        return read.astype(np.float32).astype(known.dtype)
+    return np.ascontiguousarray(read.astype(known.dtype, copy=False)).reshape(read.shape)
+
+
+def _program(content: bytes, model: Any, inputs: Sequence[Array], outputs: Sequence[Array]) -> ModelProgram:
+    graph = model.graph
+    initialized = {tensor.name for tensor in graph.initializer}
+    names = [value.name for value in graph.input if value.name not in initialized]
+    if len(names) != len(inputs):  # before IR version 4 an initializer is an input with a default
+        names = [value.name for value in graph.input][: len(inputs)]
+    if len(names) != len(inputs) or len(graph.output) != len(outputs):
+        raise _LeftOut("has not as many inputs and outputs as its model")
+    fed = tuple(Input(n, type_of(a), a.shape) for n, a in zip(names, inputs, strict=True))
+    made = tuple(Output(v.name, type_of(a), a.ndim) for v, a in zip(graph.output, outputs, strict=True))
+    operator, opset = _operator(model)
+    return ModelProgram(operator, (), fed, made, opset, model=content)
+
+
+def _operator(model: Any) -> tuple[OperatorVersion, int]:
+    """Return the operator version of a model's only node, or `model` with the opset, and the opset of its domain."""
+    from onnx import defs  # noqa: PLC0415
+
+    opsets = {_domain(one.domain): int(one.version) for one in model.opset_import}
+    nodes = model.graph.node
+    if len(nodes) != 1:
+        return OperatorVersion("onnx", _MODEL_NAME, opsets.get("", 0)), opsets.get("", 0)
+    name, domain = _UNSAFE.sub("_", nodes[0].op_type) or "_", _domain(nodes[0].domain)
+    opset = opsets.get(domain, 0)
+    try:
+        version = int(defs.get_schema(nodes[0].op_type, opset, domain).since_version)
+    except Exception:  # an operator or an opset that the installed onnx does not know
+        version = opset
+    return OperatorVersion("onnx", name, version, domain), opset
+
+
+def _domain(name: str) -> str:
+    return "" if name == "ai.onnx" else name
+
+
+def _bounds(array: Array) -> Bounds:
+    """Return what ONNX's runner admits: |expected - answer| <= atol + rtol * |answer|, NaN and infinities in place."""
+    name = type_of(array)
+    kind = element_type(name)
+    if kind.kind == "bool":
+        return Bounds(name, array, array, array)
+    if kind.is_integer:
+        return Bounds(name, array, _integers(array, -1), _integers(array, 1))
+    value = array.astype(np.float64)
+    finite = np.isfinite(value)
+    number = np.where(finite, value, 0.0)
+    lower, upper = -_farthest(-number), _farthest(number)
+    flags = np.zeros(value.shape, np.uint8)
+    for flag, where in (
+        (Flag.NAN, np.isnan(value)),
+        (Flag.POSITIVE_INFINITY, value == np.inf),
+        (Flag.NEGATIVE_INFINITY, value == -np.inf),
+    ):
+        flags[where] = flag
+    lower, upper = (np.where(finite, end, np.nan) for end in (lower, upper))
+    return Bounds(name, value, lower, upper, flags if flags.any() else None)
+
+
+def _farthest(number: Array) -> Array:
+    """Return the largest answer that is admitted for each expected number."""
+    reach = number + ABSOLUTE
+    return np.where(reach >= 0, reach / (1 - RELATIVE), reach / (1 + RELATIVE))
+
+
+def _integers(array: Array, sign: int) -> Array:
+    kind, relative, absolute = element_type(type_of(array)), Fraction(RELATIVE), Fraction(ABSOLUTE)
+    ends = []
+    for number in array.reshape(-1).tolist():
+        reach = sign * number + absolute
+        end = math.floor(reach / (1 - relative) if reach >= 0 else reach / (1 + relative))
+        ends.append(min(max(sign * end, kind.smallest), kind.largest))
+    return np.array(ends, array.dtype).reshape(array.shape)

@@ -1,0 +1,204 @@
+"""Cases from files alone: a corpus, or anybody else's directories in the layout of ONNX's backend tests."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..cases.corpus import CorpusCases
+from ..cases.corpus_files import open_files
+from ..cases.corpus_manifest import MANIFEST, SIBLINGS, differences
+from ..cases.errors import OpconformError
+from ..cases.foreign import ABSOLUTE, RELATIVE, ForeignCases
+from ..cases.ids import parse_id
+from ..cases.selection import Selection, Shard
+from ..runners.execute import Attach
+from ..runners.kept import KeepOutputs
+from ..runners.requirements import silences
+from .options import RunOptions
+from .text import counted
+
+_OTHERS = ("strength", "draws", "seed", "suite", "specs", "arithmetic", "shard")
+"""The options that decide what is generated, or how."""
+_LEFT_OUT = 3
+
+
+def file_suite(options: RunOptions) -> CorpusSuite | ForeignSuite:
+    """Return the cases of the files that the options name; a corpus is verified first. Raises OpconformError."""
+    if options.corpus is None:
+        raise ValueError("no files are named")
+    for name in _OTHERS:
+        if name in options.given:
+            raise OpconformError(f"--{name} with --corpus: its cases are there as they are; leave --{name} out")
+    path = options.corpus.resolve()  # the workers may be elsewhere
+    files = open_files(path)
+    if MANIFEST not in files.sizes():
+        return ForeignSuite(ForeignCases(path))
+    source = CorpusCases(path)
+    if wrong := next(differences(files, source.manifest), None):
+        raise OpconformError(f"{options.corpus}: not whole: {wrong}; `opconform verify` tells the rest")
+    return CorpusSuite(source)
+
+
+def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:
+    for text in ids:
+        if selection.standards and text.partition("/")[0] not in selection.standards:
+            continue
+        if not selection.globs or selection.admits(parse_id(text), text):
+            yield text
+
+
+def _no_shards(shard: Shard | None) -> None:
+    if shard is not None:
+        raise OpconformError("--shard with --corpus: a corpus is run as a whole; use --select")
+
+
+@dataclass(frozen=True)
+class _Knowledge:
+    """What the descriptors of a corpus tell beside the cases."""
+
+    texts: Mapping[tuple[str, str], str]
+    disputed: Mapping[str, str]
+    silences: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class CorpusSuite:
+    """A Suite: see there. `source` is a corpus that is whole."""
+
+    source: CorpusCases
+
+    @property
+    def digest(self) -> str:
+        """The digest of the corpus."""
+        return self.source.manifest.digest
+
+    @property
+    def operator_versions(self) -> Sequence[str]:
+        """None: waivers may be about others than those that the corpus has."""
+        return ()
+
+    @property
+    def disputed(self) -> Mapping[str, str]:
+        """The clauses in dispute when the corpus was written."""
+        return self._known.disputed
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Which corpus it is."""
+        manifest = self.source.manifest
+        return (f"cases from a corpus of suite {manifest.suite}, digest {manifest.digest}",)
+
+    def silences(self) -> Mapping[str, tuple[str, ...]]:
+        """Return those of all operators, and those that are open in a case."""
+        found = silences()
+        for name, options in self._known.silences.items():
+            found[name] = tuple(dict.fromkeys((*found.get(name, ()), *options)))
+        return found
+
+    def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
+        """Yield the ids of the selected cases; those that are there for others' sake only if they are named."""
+        _no_shards(shard)
+        siblings = set(self.source.manifest.selection.get(SIBLINGS, ())) - set(selection.globs)
+        return _admitted([text for text in self.source.ids() if text not in siblings], selection)
+
+    def share(self, selection: Selection, shard: Shard) -> int:  # noqa: ARG002 - the protocol
+        """Raise OpconformError."""
+        _no_shards(shard)
+        return 0
+
+    def clause_text(self, operator_version: str, clause: str) -> str | None:
+        """Return a clause's text."""
+        return self._known.texts.get((operator_version, clause))
+
+    def attach(self, kept: KeepOutputs) -> Mapping[str, Attach]:  # noqa: ARG002 - the protocol
+        """Return nothing: the corpus itself tells where its bounds come from."""
+        return {}
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """Return what identifies the corpus."""
+        manifest = self.source.manifest
+        return {"kind": "corpus", "format": manifest.format, "suite": manifest.suite, "digest": manifest.digest}
+
+    @functools.cached_property
+    def _known(self) -> _Knowledge:
+        texts: dict[tuple[str, str], str] = {}
+        disputed: dict[str, str] = {}
+        found: dict[str, dict[str, None]] = {}
+        for text in self.source.ids():
+            told = self.source.descriptor(text)
+            for clause in told["clauses"]:
+                texts[told["operator"], clause["id"]] = clause["text"]
+                if clause["status"] == "disputed":
+                    disputed[clause["id"]] = clause["source"]
+            for silence, answer in itertools.chain.from_iterable(o["labels"].items() for o in told["options"]):
+                found.setdefault(silence, {})[answer] = None
+        return _Knowledge(texts, disputed, {name: tuple(answers) for name, answers in found.items()})
+
+
+@dataclass(frozen=True)
+class ForeignSuite:
+    """A Suite: see there. `source` are directories without descriptors, judged by ONNX's tolerances."""
+
+    source: ForeignCases
+
+    @property
+    def digest(self) -> str:
+        """The digest of the files."""
+        return self.source.digest
+
+    @property
+    def operator_versions(self) -> Sequence[str]:
+        """None: they are what the models have."""
+        return ()
+
+    @property
+    def disputed(self) -> Mapping[str, str]:
+        """Nothing: there are no clauses."""
+        return {}
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """How it is judged, and what was left out."""
+        told = [
+            f"expected values from files, within ONNX's own tolerances (rtol {RELATIVE:g}, atol {ABSOLUTE:g}), "
+            "not within derived bounds"
+        ]
+        if left := self.source.left_out:
+            told.append(f"{counted(len(left), 'data set')} left out; run.json has every one:")
+            told += [f"  {name}: {why}" for name, why in itertools.islice(left.items(), _LEFT_OUT)]
+        return told
+
+    def silences(self) -> Mapping[str, tuple[str, ...]]:
+        """Return those of all operators."""
+        return silences()
+
+    def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
+        """Yield the ids of the selected cases."""
+        _no_shards(shard)
+        return _admitted(self.source.ids(), selection)
+
+    def share(self, selection: Selection, shard: Shard) -> int:  # noqa: ARG002 - the protocol
+        """Raise OpconformError."""
+        _no_shards(shard)
+        return 0
+
+    def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - the protocol
+        """Return None."""
+        return None
+
+    def attach(self, kept: KeepOutputs) -> Mapping[str, Attach]:  # noqa: ARG002 - the protocol
+        """Return nothing."""
+        return {}
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """Return what identifies the files, and how they are judged."""
+        return {
+            "kind": "onnx-files",
+            "digest": self.source.digest,
+            "tolerances": {"rtol": RELATIVE, "atol": ABSOLUTE},
+            "left_out": dict(self.source.left_out),
+        }

@@ -1,0 +1,110 @@
+"""The suite that is generated from the spec files."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..cases.declared import Declaration
+from ..cases.errors import OpconformError
+from ..cases.selection import Selection, Shard
+from ..generators.select import selected
+from ..generators.shards import of_shard, shared_out
+from ..generators.source import GeneratedCases
+from ..runners.declaration import load_declaration
+from ..runners.execute import Attach
+from ..runners.kept import KeepOutputs
+from ..runners.requirements import silences
+from ..specs.errata import disputed_clauses
+from ..specs.loader import Library
+from ..specs.model import Spec
+from .certificates import AttachCertificate
+from .options import RunOptions
+from .tables import clause_text_of
+
+
+@dataclass(frozen=True)
+class GeneratedSuite:
+    """A Suite: see there."""
+
+    source: GeneratedCases
+
+    @property
+    def digest(self) -> str:
+        """The digest of version and spec files."""
+        return suite_digest(self.source.library)
+
+    @functools.cached_property
+    def _specs(self) -> list[Spec]:
+        library = self.source.library
+        return [library.spec(operator) for operator in library.operators()]
+
+    @property
+    def operator_versions(self) -> Sequence[str]:
+        """All of them."""
+        return [str(version.operator) for spec in self._specs for version in spec.versions.values()]
+
+    @property
+    def disputed(self) -> Mapping[str, str]:
+        """The clauses in dispute."""
+        return disputed_clauses(self._specs)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Nothing."""
+        return ()
+
+    def silences(self) -> Mapping[str, tuple[str, ...]]:
+        """Return those of all operators and of the spec files."""
+        return silences(self.source.library)
+
+    def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
+        """Yield the ids of the selected cases."""
+        return of_shard(selected(self.source, selection), shard)
+
+    def share(self, selection: Selection, shard: Shard) -> int:
+        """Return how many cases a shard has."""
+        parts: Counter[int] = Counter()
+        cases = 0
+        for index, part in shared_out(selected(self.source, selection), shard.count):
+            parts[index] += 1
+            cases += len(part) if index == shard.index else 0
+        if len(parts) < shard.count:
+            raise OpconformError(
+                f"--shard {shard}: the cases come in {parts.total()} parts, one a program: choose at most so many"
+                " shards"
+            )
+        return cases
+
+    def clause_text(self, operator_version: str, clause: str) -> str | None:
+        """Return a clause's text."""
+        return clause_text_of(self.source.library)(operator_version, clause)
+
+    def attach(self, kept: KeepOutputs) -> Mapping[str, Attach]:
+        """Return what makes certificates."""
+        return {"certificate": AttachCertificate(self.source, kept)}
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """Return None."""
+        return None
+
+
+def generated_suite(options: RunOptions) -> GeneratedSuite:
+    """Return the suite of the spec files that the options name. Raises OpconformError."""
+    declaration = load_declaration(options.arithmetic) if options.arithmetic else None
+    suite = GeneratedSuite(GeneratedCases(options.specs, declaration or Declaration()))
+    suite.source.library  # noqa: B018 - reads it, so that mistakes show now
+    return suite
+
+
+def suite_digest(library: Library) -> str:
+    """Return the sha256 over the suite's version and the digests of all its spec files."""
+    whole = hashlib.sha256(importlib.metadata.version("opconform").encode())
+    for operator in library.operators():
+        whole.update(f"{operator} {library.spec(operator).digest}\n".encode())
+    return whole.hexdigest()
