@@ -107,6 +107,7 @@ def main() -> None:
     "opconform run onnxruntime onnx-reference --select 'onnx/ReduceMean-*' --out results\n"
     "opconform run python:my_backend:Backend --require accumulator=wide\n"
     "opconform run onnxruntime --shard 2/8 --out shard-2\n"
+    "opconform run onnxruntime --corpus corpus.zip\n"
     "opconform run --resume shard-2",
 )
 @click.argument("backends", metavar="BACKEND...", nargs=-1)
@@ -142,6 +143,12 @@ def main() -> None:
     "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail any other answer to a silence."
 )
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Results folder: new or empty.")
+@click.option(
+    "--corpus",
+    metavar="DIR|FILE.zip",
+    type=click.Path(path_type=Path, exists=True),
+    help="Judge from files alone: a corpus, or folders in the layout of ONNX's backend tests.",
+)
 @click.option("--shard", metavar="I/N", help="The I-th of N parts alone; `opconform report` puts them together.")
 @click.option(
     "--resume",
@@ -377,6 +384,82 @@ def rejudge(**options: Any) -> int:
     from .reports.rejudge import RejudgeOptions, run_rejudge  # noqa: PLC0415
 
     return run_rejudge(RejudgeOptions(**options), ["opconform", *sys.argv[1:]])
+
+
+@main.command(
+    cls=_Examples,
+    examples="opconform export --format onnx --out corpus\n"
+    "opconform export --format npz --pack corpus.zip --select 'openvino/*'",
+)
+@click.option("--format", type=click.Choice(["onnx", "npz"]), required=True, help="ONNX's test data, or NumPy arrays.")
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="The corpus's folder: new or empty.")
+@click.option("--pack", metavar="FILE", type=click.Path(path_type=Path), help="The corpus as one zip file.")
+@_SELECT
+@_STRENGTH
+@_DRAWS
+@_SEED
+@_SUITE
+@_SPECS
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@_clear_errors
+def export(as_json: bool, **options: Any) -> None:
+    """Write cases to files that any language reads, with a manifest: a corpus."""
+    from .reports.export import ExportOptions, export_lines  # noqa: PLC0415
+    from .reports.export import export as write  # noqa: PLC0415
+
+    manifest = write(ExportOptions(_selection(options), **options))
+    for line in export_lines(manifest, as_json=as_json):
+        click.echo(line)
+
+
+@main.command(cls=_Examples, examples="opconform verify corpus\nopconform verify corpus.zip")
+@click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path))
+@_clear_errors
+def verify(path: Path) -> int:
+    """Check that a corpus is whole; a missing, added or changed file exits 1."""
+    from .reports.corpora import verify as verified  # noqa: PLC0415
+
+    return _told(*verified(path))
+
+
+def _told(lines: list[str], code: int) -> int:
+    """Print lines, and return the exit code."""
+    for line in lines:
+        click.echo(line)
+    return code
+
+
+@main.command(
+    "corpus-diff",
+    cls=_Examples,
+    examples="opconform corpus-diff corpus-0.1.0.zip corpus\nopconform corpus-diff old/cases/manifests cases/manifests",
+)
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@_clear_errors
+def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
+    """List added, removed and changed cases of two corpora or locks; a difference exits 1."""
+    from .reports.corpora import corpus_difference  # noqa: PLC0415
+
+    return _told(*corpus_difference(old, new, as_json=as_json))
+
+
+@main.command(cls=_Examples, examples="opconform lock --check\nopconform lock")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if the lock is not that of the suite.")
+@click.option("--folder", metavar="DIR", type=click.Path(path_type=Path), help="Another folder of locks.")
+@click.option("--changelog", metavar="FILE", type=click.Path(path_type=Path), help="Another changelog.")
+@_SPECS
+@_clear_errors
+def lock(**options: Any) -> int:
+    """Write the digests of the suite's cases to cases/manifests, where a changed expectation shows in review.
+
+    A changed expectation needs a line in the changelog, and a version that says so.
+    """
+    from .reports.locking import LockOptions  # noqa: PLC0415
+    from .reports.locking import lock as locked  # noqa: PLC0415
+
+    return _told(*locked(LockOptions(**options)))
 
 
 @main.command(cls=_Examples, examples="opconform scaffold onnx/Add > specs/onnx/Add.yaml")

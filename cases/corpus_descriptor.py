@@ -19,6 +19,9 @@ from .model import Attribute, Case, Input, OperatorVersion, Output, Program
 SCHEMA = 1
 """The version of the layout and of the descriptor."""
 
+_REST_OF_BOUNDS = ("lower", "upper", "flags", "sigma")
+_SHARED = ("value", "rest", "doubt")
+
 KINDS = ("values", "rejected", "anything")
 
 
@@ -78,13 +81,31 @@ def tensors(one: CorpusCase) -> dict[str, Array]:
 
 
 def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
-    """Return the tensors of an expectation's bounds by name."""
-    return {
-        f"option_{place}_{part}_{output}": array
-        for place, option in enumerate(expectation.options)
-        for output, bounds in enumerate(option.outputs)
-        for part, array in _parts(bounds)
-    }
+    """Return the tensors of an expectation's bounds by name.
+
+    Left out are those that decide no verdict and can be had from others: `value` where `lower` and `upper` are the
+    same, and `value`, `rest` and `doubt` where they are those of the last option that has them.
+    """
+    found: dict[str, Array] = {}
+    last: dict[tuple[str, int], bytes] = {}
+    for place, option in enumerate(expectation.options):
+        for output, bounds in enumerate(option.outputs):
+            for part, array in _parts(bounds):
+                if part in _SHARED:
+                    if part == "value" and bounds.spread is None and _is_point(bounds):
+                        continue
+                    content = repr(array.shape).encode() + array.tobytes()
+                    same = last.get((part, output)) == content
+                    last[part, output] = content
+                    if same and bounds.spread is None:
+                        continue
+                found[f"option_{place}_{part}_{output}"] = array
+    return found
+
+
+def _is_point(bounds: Bounds) -> bool:
+    content = bounds.value.tobytes()
+    return bounds.lower.tobytes() == content and bounds.upper.tobytes() == content
 
 
 def tables(case: Case) -> dict[str, Array]:
@@ -136,6 +157,33 @@ class _Tensors:
 
     def __init__(self, found: Mapping[str, Array], file: str) -> None:
         self._found, self._file = found, file
+        self._last: dict[tuple[str, int], Array] = {}
+
+    def parts(self, name: str, place: int, told: Mapping[str, Any]) -> dict[str, Array]:
+        """Return the tensors of one output's bounds, those included that are left out because others tell them."""
+        type_, shape = told["type"], told["shape"]
+        # floats are bounded in float64, everything else in its own type
+        number = "float64" if element_type(type_).kind == "float" else type_
+        parts: dict[str, Array] = {}
+        for part in (*_REST_OF_BOUNDS, *_SHARED):
+            if part not in told["tensors"]:
+                continue
+            full = f"{name}_{part}_{place}"
+            if part not in _SHARED:
+                parts[part] = self.take(full, "uint8" if part == "flags" else number, shape)
+            elif full in self._found:
+                parts[part] = self._last[part, place] = self.take(full, number, shape)
+            elif part == "value" and parts["lower"].tobytes() == parts["upper"].tobytes():
+                parts[part] = parts["lower"]
+            else:
+                parts[part] = self._earlier(full, part, place, tuple(shape))
+        return parts
+
+    def _earlier(self, name: str, part: str, place: int, shape: tuple[int, ...]) -> Array:
+        array = self._last.get((part, place))
+        if array is None or array.shape != shape:
+            raise CorpusError(f"{self._file}: tensor {name} is missing")
+        return array
 
     def take(self, name: str, type_: str, shape: Sequence[int]) -> Array:
         array = self._found.get(name)
@@ -263,13 +311,7 @@ def _option_from(told: Mapping[str, Any], name: str, found: _Tensors) -> Option:
 
 
 def _bounds_from(told: Mapping[str, Any], name: str, place: int, found: _Tensors) -> Bounds:
-    type_, shape = told["type"], told["shape"]
-    # floats are bounded in float64, everything else in its own type
-    number = "float64" if element_type(type_).kind == "float" else type_
-    parts = {
-        part: found.take(f"{name}_{part}_{place}", "uint8" if part == "flags" else number, shape)
-        for part in told["tensors"]
-    }
+    parts = found.parts(name, place, told)
     spread = Spread(parts["sigma"], float(told["limit"])) if "sigma" in parts else None
     residue = Residue(parts["rest"], parts["doubt"]) if "rest" in parts else None
-    return Bounds(type_, parts["value"], parts["lower"], parts["upper"], parts.get("flags"), spread, residue)
+    return Bounds(told["type"], parts["value"], parts["lower"], parts["upper"], parts.get("flags"), spread, residue)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import stat
@@ -22,7 +23,9 @@ MOST_FILES = 2_000_000
 """The files that a corpus may have."""
 
 _HEADER = 30  # bytes of a local file header of a zip, its name left out
+_END, _END_MARK = 22, b"PK\x05\x06"  # the record at the end of a zip, its comment left out
 _ENCRYPTED = 0x1
+_SEAL = 64  # the characters of a sha256
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip can tell
 
 
@@ -36,6 +39,9 @@ class Files(Protocol):
 
     def read(self, path: str, largest: int = LARGEST_FILE) -> bytes:
         """Return a file's content. Raises CorpusError if it is missing, damaged or larger than `largest`."""
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what is wrong with the whole beside its files."""
 
 
 class Sink(Protocol):
@@ -93,6 +99,10 @@ class FolderFiles:
             raise CorpusError(f"{file}: larger than the {largest:,} bytes that are told")
         return content
 
+    def flaws(self) -> Iterator[str]:
+        """Yield nothing: a folder is its files."""
+        return iter(())
+
     def _check_links(self, file: Path) -> None:
         """Raise CorpusError where the file or a folder on the way to it leads somewhere else."""
         for step in (file, *file.parents):
@@ -140,6 +150,16 @@ class ArchiveFiles:
         if len(content) > largest:
             raise CorpusError(f"{self.name}: {path}: larger than the {largest:,} bytes that are told")
         return content
+
+    def flaws(self) -> Iterator[str]:
+        """Yield what differs from the archive that was written, in its own bytes beside those of its files."""
+        source = self._source
+        content = source if isinstance(source, bytes) else source.read_bytes()
+        seal = self._archive().comment
+        if content[-_END - len(seal) :][:4] != _END_MARK:
+            yield "changed: the archive (it does not end with its directory)"
+        elif seal and hashlib.sha256(content[: -len(seal)]).hexdigest().encode() != seal:
+            yield "changed: the archive (its sha256 is not that of its comment)"
 
     def _archive(self) -> zipfile.ZipFile:
         # a forked process shares the place in an open file with its parent: each opens its own
@@ -204,7 +224,7 @@ class FolderSink:
     """Writes below a folder, which is made; it must be new or empty."""
 
     def __init__(self, root: Path) -> None:
-        """Raises CorpusError if there is something already."""
+        """Make the folder. Raises CorpusError if there is something already."""
         if root.exists() and (not root.is_dir() or any(root.iterdir())):
             raise CorpusError(f"{root}: is there already and is no empty folder; name another")
         root.mkdir(parents=True, exist_ok=True)
@@ -218,10 +238,14 @@ class FolderSink:
 
 
 class ArchiveSink:
-    """Writes a zip archive whose bytes depend on its files alone (and on the version of zlib)."""
+    """Writes a zip archive whose bytes depend on its files alone (and on the version of zlib).
 
-    def __init__(self, file: io.BufferedIOBase | Path, *, deflated: bool = True) -> None:
-        self._kind = zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED
+    A file of its own is deflated, and its comment is the sha256 of all before; an archive in memory is stored as it is.
+    """
+
+    def __init__(self, file: io.BytesIO | Path) -> None:
+        self._file = file
+        self._kind = zipfile.ZIP_STORED if isinstance(file, io.BytesIO) else zipfile.ZIP_DEFLATED
         self._archive = zipfile.ZipFile(file, "w", self._kind)
 
     def write(self, path: str, content: bytes) -> None:
@@ -231,5 +255,10 @@ class ArchiveSink:
         self._archive.writestr(entry, content, compresslevel=9)
 
     def close(self) -> None:
-        """Write the archive's directory."""
+        """Write the archive's directory and its seal."""
+        if isinstance(self._file, Path):
+            self._archive.comment = b"0" * _SEAL
         self._archive.close()
+        if isinstance(self._file, Path):
+            content = self._file.read_bytes()[:-_SEAL]
+            self._file.write_bytes(content + hashlib.sha256(content).hexdigest().encode())

@@ -27,7 +27,7 @@ _HEADER = re.compile(r"\{'descr': '([<|][a-z]\d)', 'fortran_order': False, 'shap
 def write_npz(tensors: Mapping[str, Array]) -> bytes:
     """Return tensors as an uncompressed npz; a bfloat16 is written as the uint16 of its bits."""
     written = io.BytesIO()
-    sink = ArchiveSink(written, deflated=False)
+    sink = ArchiveSink(written)
     for name, array in tensors.items():
         sink.write(f"{name}.npy", write_npy(array))
     sink.close()

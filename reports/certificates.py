@@ -78,10 +78,25 @@ def certificate_json(source: GeneratedCases, case: Case) -> dict[str, Any]:
 
 
 def derivations_json(source: GeneratedCases, case: Case) -> dict[str, Any]:
-    """Return where a case's bounds come from: its derivations, and of each option which one, or None."""
+    """Return where a case's bounds come from: its derivations, and of each option which one, or None.
+
+    What follows from the rest is left out: errors of single elements, and what follows from a format's numbers.
+    """
     found = certificate(source, case)
-    derivations = [_derivation(derivation) for derivation in found.derivations]
+    derivations = [_essence(_derivation(derivation)) for derivation in found.derivations]
     return {"of_option": list(found.of_option), "derivations": derivations}
+
+
+def _essence(derivation: dict[str, Any]) -> dict[str, Any]:
+    steps = [{key: step[key] for key in ("rule", "u", "n")} for step in derivation["steps"]]
+    arithmetic = {
+        key: {one: part[one] for one in ("precision", "emin", "emax")} if isinstance(part, dict) else part
+        for key, part in derivation["arithmetic"].items()
+    }
+    return {key: part for key, part in derivation.items() if key != "error"} | {
+        "steps": steps,
+        "arithmetic": arithmetic,
+    }
 
 
 def _option(option: Option, derivation: int | None) -> dict[str, Any]:

@@ -1,0 +1,215 @@
+"""The lock: the digests of every case of the suite, in git, so that no expected value changes unseen."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import OpconformError
+
+SUFFIX = ".lock"
+SHORT = 16
+"""The characters of a digest that a lock holds."""
+
+_HEAD = re.compile(r"# opconform lock 1: (\S+), suite (\d+\.\d+\.\d+), (\d+) cases?, sha256 ([0-9a-f]{64})")
+_LINE = re.compile(rf"([0-9a-f]{{{SHORT}}}) ([0-9a-f]{{{SHORT}}}) (\S+)")
+
+
+class LockError(OpconformError):
+    """A lock that cannot be read; the message begins with the file's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseDigests:
+    """A case's id, and the first characters of its two digests."""
+
+    id: str
+    case: str
+    expectation: str
+
+
+@dataclass(frozen=True)
+class Lock:
+    """The cases of one operator version, sorted by id, as of a version of the suite."""
+
+    operator: str
+    suite: str
+    cases: tuple[CaseDigests, ...]
+
+    @property
+    def digest(self) -> str:
+        """sha256 over the lines of the cases."""
+        return hashlib.sha256("".join(self._lines()).encode()).hexdigest()
+
+    def _lines(self) -> Iterator[str]:
+        return (f"{one.case} {one.expectation} {one.id}\n" for one in self.cases)
+
+    def to_text(self) -> str:
+        """Return the content of the lock's file."""
+        number = f"{len(self.cases)} case" + "s" * (len(self.cases) != 1)
+        return f"# opconform lock 1: {self.operator}, suite {self.suite}, {number}, sha256 {self.digest}\n" + "".join(
+            self._lines()
+        )
+
+    @property
+    def file_name(self) -> str:
+        """The name of the lock's file: `onnx-ReduceMean-13.lock`."""
+        return self.operator.replace("/", "-") + SUFFIX
+
+
+def lock_of(operator: str, suite: str, cases: Iterable[CaseDigests]) -> Lock:
+    """Return the lock of an operator version, digests cut short."""
+    short = (CaseDigests(one.id, one.case[:SHORT], one.expectation[:SHORT]) for one in cases)
+    return Lock(operator, suite, tuple(sorted(short, key=lambda one: one.id)))
+
+
+def read_lock(file: Path) -> Lock:
+    """Read a lock. Raises LockError that names the file, and the line where one is wrong."""
+    try:
+        lines = file.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise LockError(f"{file}: cannot be read: {error}") from None
+    head = _HEAD.fullmatch(lines[0]) if lines else None
+    if head is None:
+        raise LockError(f"{file}:1: expected '# opconform lock 1: OPERATOR, suite X.Y.Z, N cases, sha256 …'")
+    cases = []
+    for number, line in enumerate(lines[1:], 2):
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise LockError(f"{file}:{number}: expected two digests of {SHORT} characters and a case id; read {line!r}")
+        cases.append(CaseDigests(found[3], found[1], found[2]))
+    lock = Lock(head[1], head[2], tuple(cases))
+    if lock.digest != head[4] or len(cases) != int(head[3]):
+        raise LockError(f"{file}: not as it was written; take it from git, or run `opconform lock`")
+    return lock
+
+
+def read_locks(folder: Path) -> dict[str, Lock]:
+    """Return the locks of a folder by operator version, sorted. Raises LockError."""
+    locks = [read_lock(file) for file in sorted(folder.glob(f"*{SUFFIX}"))]
+    return {lock.operator: lock for lock in locks}
+
+
+class Change(enum.IntEnum):
+    """What a difference means to those who use the suite, by the part of its version that grows."""
+
+    NONE = 0
+    PATCH = 1
+    MINOR = 2
+    MAJOR = 3
+
+    @property
+    def label(self) -> str:
+        """The word for it."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How two sets of cases differ; ids in order.
+
+    `changed` have another input or program, `expected` another expectation. `operators` are versions that are new.
+    """
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()
+
+    @property
+    def change(self) -> Change:
+        """The part of the suite's version that grows: a case that went or is another is a major change."""
+        if self.removed or self.changed or self.expected:
+            return Change.MAJOR
+        if self.operators:
+            return Change.MINOR
+        return Change.PATCH if self.added else Change.NONE
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The cases whose old results no longer hold: all but those added."""
+        return (*self.expected, *self.changed, *self.removed)
+
+
+def difference(old: Iterable[CaseDigests], new: Iterable[CaseDigests]) -> Difference:
+    """Return how two sets of cases differ; digests that were cut are compared as far as both go."""
+    before, after = ({one.id: one for one in cases} for cases in (old, new))
+    both = [(before[text], one) for text, one in after.items() if text in before]
+    changed = tuple(b.id for a, b in both if not _same(a.case, b.case))
+    expected = tuple(b.id for a, b in both if _same(a.case, b.case) and not _same(a.expectation, b.expectation))
+    known = operators_of(before)
+    return Difference(
+        tuple(text for text in after if text not in before),
+        tuple(text for text in before if text not in after),
+        changed,
+        expected,
+        tuple(one for one in operators_of(after) if one not in known),
+    )
+
+
+def _same(one: str, other: str) -> bool:
+    length = min(len(one), len(other))
+    return one[:length] == other[:length]
+
+
+def operators_of(ids: Iterable[str]) -> dict[str, None]:
+    """Return the operator versions of cases, in order."""
+    return dict.fromkeys("/".join(text.split("/", 2)[:2]) for text in ids)
+
+
+def least_version(released: str, change: Change) -> str:
+    """Return the least version that may follow a release with such a change, by Semantic Versioning.
+
+    Before 1.0.0 a major change moves the middle number, and every other the last.
+    """
+    major, minor, patch = map(int, released.split("."))
+    if change is Change.NONE:
+        return released
+    if change is Change.MAJOR:
+        return f"{major + 1}.0.0" if major else f"0.{minor + 1}.0"
+    return f"{major}.{minor + 1}.0" if change is Change.MINOR and major else f"{major}.{minor}.{patch + 1}"
+
+
+def is_at_least(version: str, least: str) -> bool:
+    """Return whether a version is another or a later one."""
+    return [int(part) for part in version.split(".")] >= [int(part) for part in least.split(".")]
+
+
+def latest_release(changelog: str) -> str | None:
+    """Return the newest version that a changelog has a heading for, or None if none was released."""
+    found = re.search(r"(?m)^## \[?(\d+\.\d+\.\d+)\]?", changelog)
+    return found[1] if found else None
+
+
+def unexplained(changelog: str, suite: str, broken: Sequence[str]) -> list[str]:
+    """Return the operator versions of `broken` cases that the changelog does not account for.
+
+    A line under *Unreleased*, or under the heading of the suite's version, must name the operator version, or its
+    operator, and have the word `expectation`.
+    """
+    lines = [line for line in _section(changelog, suite) if "expectation" in line.lower()]
+    words = {word for line in lines for word in re.findall(r"[\w./-]*\w", line)}
+    return [one for one in operators_of(broken) if not words & {one, one.rpartition("-")[0]}]
+
+
+def _section(changelog: str, suite: str) -> Iterator[str]:
+    inside = False
+    for line in changelog.splitlines():
+        if line.startswith("## "):
+            name = line.removeprefix("## ").strip("[] ").partition("]")[0].partition(" ")[0].lower()
+            inside = name in ("unreleased", suite)
+        elif inside:
+            yield line
+
+
+def by_operator(cases: Iterable[CaseDigests]) -> Mapping[str, list[CaseDigests]]:
+    """Return cases by operator version."""
+    found: dict[str, list[CaseDigests]] = {}
+    for one in cases:
+        found.setdefault(next(iter(operators_of([one.id]))), []).append(one)
+    return found

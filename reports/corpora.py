@@ -1,0 +1,94 @@
+"""`opconform verify` and `opconform corpus-diff`: is a corpus whole, and how two differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..cases.corpus_files import open_files
+from ..cases.corpus_manifest import MANIFEST, Manifest, differences, read_manifest
+from ..cases.errors import OpconformError
+from ..cases.lock import SUFFIX, CaseDigests, Difference, difference, least_version, read_lock, read_locks
+from .text import counted
+
+Lines = tuple[list[str], int]
+
+
+def verify(path: Path) -> Lines:
+    """Return what is wrong with a corpus, the first thing first, and the exit code.
+
+    Raises OpconformError if there is no corpus, or one of another schema.
+    """
+    files = open_files(path)
+    manifest = read_manifest(files)
+    if not manifest.cases:
+        raise OpconformError(f"{path}: {MANIFEST}: has no case")
+    wrong = [*_inside(manifest), *differences(files, manifest)]
+    if not wrong:
+        told = f"{counted(len(manifest.cases), 'case')}, {counted(len(manifest.files) + 1, 'file')}"
+        return [f"whole: {told}", f"digest {manifest.digest}"], 0
+    more = [f"and {len(wrong) - 1:,} more"] if len(wrong) > 1 else []
+    return [f"{path}: not whole: {counted(len(wrong), 'difference')}", wrong[0], *more], 1
+
+
+def _inside(manifest: Manifest) -> Iterator[str]:
+    """Yield what in a manifest contradicts itself, however well it is sealed."""
+    for name, entry in manifest.cases.items():
+        if f"{entry.folder}/case.json" not in manifest.files:
+            yield f"missing: {entry.folder}/case.json, the descriptor of {name}"
+    if sum(manifest.counts.values()) != len(manifest.cases):
+        yield f"changed: {MANIFEST} (its counts are not those of its cases)"
+
+
+def corpus_difference(old: Path, new: Path, *, as_json: bool) -> Lines:
+    """Return how two corpora or locks differ, and the exit code: 1 if they do. Raises OpconformError."""
+    (suite, before), (newer, after) = _digests(old), _digests(new)
+    found = difference(before, after)
+    code = 1 if found.change else 0
+    if as_json:
+        return [json.dumps(_json(found, suite, newer))], code
+    return [*_lines(found), _summary(found, suite, newer)], code
+
+
+def _digests(path: Path) -> tuple[str, list[CaseDigests]]:
+    """Return the suite's version and the digests of a corpus, a lock, or a folder of locks."""
+    if path.suffix == SUFFIX and path.is_file():
+        lock = read_lock(path)
+        return lock.suite, list(lock.cases)
+    if path.is_dir() and not (path / MANIFEST).exists() and (locks := read_locks(path)):
+        newest = max((lock.suite for lock in locks.values()), key=lambda v: [int(part) for part in v.split(".")])
+        return newest, [one for lock in locks.values() for one in lock.cases]
+    manifest = read_manifest(open_files(path))
+    cases = [CaseDigests(name, c.case_digest, c.expectation_digest) for name, c in manifest.cases.items()]
+    return manifest.suite, cases
+
+
+def _lines(found: Difference) -> Iterator[str]:
+    yield from (f"added    {text}" for text in found.added)
+    yield from (f"removed  {text}" for text in found.removed)
+    yield from (f"changed  {text} (input or program)" for text in found.changed)
+    yield from (f"changed  {text} (expectation)" for text in found.expected)
+
+
+def _summary(found: Difference, suite: str, newer: str) -> str:
+    if not found.change:
+        return "no difference"
+    numbers = (
+        f"{len(found.added):,} added, {len(found.removed):,} removed, "
+        f"{len(found.changed) + len(found.expected):,} changed"
+    )
+    return f"{numbers}: a {found.change.label} change, {least_version(suite, found.change)} or later; read {newer}"
+
+
+def _json(found: Difference, suite: str, newer: str) -> dict[str, object]:
+    return {
+        "old": suite,
+        "new": newer,
+        "change": found.change.label,
+        "least": least_version(suite, found.change),
+        "added": list(found.added),
+        "removed": list(found.removed),
+        "changed": list(found.changed),
+        "expectations": list(found.expected),
+    }

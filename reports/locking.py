@@ -1,0 +1,140 @@
+"""`opconform lock`: the digests of the suite's cases as they are held in git, written or checked."""
+
+from __future__ import annotations
+
+import importlib.resources
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..cases.errors import OpconformError
+from ..cases.lock import (
+    SUFFIX,
+    CaseDigests,
+    Difference,
+    Lock,
+    by_operator,
+    difference,
+    is_at_least,
+    latest_release,
+    least_version,
+    lock_of,
+    read_locks,
+    unexplained,
+)
+from ..generators.plan import Selection
+from ..generators.select import selected
+from ..generators.source import GeneratedCases
+from .export import suite_version
+from .text import counted
+
+Lines = tuple[list[str], int]
+
+
+@dataclass(frozen=True)
+class LockOptions:
+    """What to do with the lock: `folder` and `changelog` None are those of this checkout."""
+
+    check: bool = False
+    folder: Path | None = None
+    changelog: Path | None = None
+    specs: Path | None = None
+
+
+def package_root() -> Path:
+    """Return the folder of this package, which in a checkout is the repository."""
+    return Path(str(importlib.resources.files((__package__ or "opconform.reports").rpartition(".")[0])))
+
+
+def lock(options: LockOptions) -> Lines:
+    """Write or check the lock; return what to tell and the exit code. Raises OpconformError for what cannot be read."""
+    folder = options.folder or package_root() / "cases" / "manifests"
+    old = read_locks(folder) if folder.is_dir() else {}
+    suite = suite_version()
+    new = suite_locks(GeneratedCases(options.specs), suite)
+    if options.check:
+        return _checked(folder, old, new)
+    changelog = options.changelog or package_root() / "CHANGELOG.md"
+    return _written(folder, changelog, old, new)
+
+
+def suite_locks(source: GeneratedCases, suite: str) -> dict[str, Lock]:
+    """Return the locks of the default suite, by operator version, sorted."""
+    found = by_operator(_digests(source))
+    if not found:
+        raise OpconformError("the suite has no case")
+    return {operator: lock_of(operator, suite, cases) for operator, cases in sorted(found.items())}
+
+
+def _digests(source: GeneratedCases) -> Iterator[CaseDigests]:
+    for group in source.groups(list(selected(source, Selection()))):
+        for one in zip(group.ids, group.digests, group.expectation.digests, strict=True):
+            yield CaseDigests(*one)
+
+
+def _every(locks: Mapping[str, Lock]) -> list[CaseDigests]:
+    return [one for lock in locks.values() for one in lock.cases]
+
+
+def difference_lines(found: Difference) -> Iterator[str]:
+    """Yield a line for each operator version that differs, with its first case."""
+    kinds = (
+        ("expectation changed", "expectations changed", found.expected),
+        ("case changed", "cases changed", found.changed),
+        ("case removed", "cases removed", found.removed),
+        ("case added", "cases added", found.added),
+    )
+    for one, many, ids in kinds:
+        by_version: dict[str, list[str]] = {}
+        for text in ids:
+            by_version.setdefault("/".join(text.split("/", 2)[:2]), []).append(text)
+        for operator, those in by_version.items():
+            yield f"{operator}: {counted(len(those), one, many)}, the first: {those[0]}"
+
+
+def _checked(folder: Path, old: Mapping[str, Lock], new: Mapping[str, Lock]) -> Lines:
+    found = difference(_every(old), _every(new))
+    lines = list(difference_lines(found))
+    if not lines:
+        return [f"the lock is that of the suite: {counted(len(_every(new)), 'case')}"], 0
+    told = f"{folder}: not the lock of this suite; run `opconform lock`, and look at what it changes"
+    return [*lines, told], 1
+
+
+def _written(folder: Path, changelog: Path, old: Mapping[str, Lock], new: Mapping[str, Lock]) -> Lines:
+    found = difference(_every(old), _every(new))
+    suite = next(iter(new.values())).suite
+    if old and (missing := _missing(changelog, suite, found)):
+        return [*difference_lines(found), *missing, "nothing was written"], 1
+    folder.mkdir(parents=True, exist_ok=True)
+    for stale in old.keys() - new.keys():
+        (folder / old[stale].file_name).unlink()
+    written = 0
+    for operator, lock_ in new.items():
+        # a lock keeps the version under which its cases last changed
+        if operator not in old or old[operator].cases != lock_.cases:
+            (folder / lock_.file_name).write_text(lock_.to_text())
+            written += 1
+    return [*difference_lines(found), f"{folder}: {counted(written, f'*{SUFFIX} file')} written"], 0
+
+
+def _missing(changelog: Path, suite: str, found: Difference) -> list[str]:
+    """Return what has to be done before a change may be locked."""
+    try:
+        text = changelog.read_text()
+    except OSError as error:
+        raise OpconformError(f"{changelog}: cannot be read: {error.strerror}") from None
+    lines = [
+        f"{changelog}: expected a line under Unreleased or {suite} that names {operator} and says which expectation "
+        "changed and why"
+        for operator in unexplained(text, suite, found.broken)
+    ]
+    released = latest_release(text)
+    if released is not None:
+        least = least_version(released, found.change)
+        if not is_at_least(suite, least):
+            lines.append(
+                f"pyproject.toml: version {suite}; expected {least} or later, since this is a {found.change.label} "
+                f"change after {released}"
+            )
+    return lines
