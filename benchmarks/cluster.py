@@ -66,6 +66,7 @@ class Figures:
     crew: int
     scheduler_growth: float
     client_peak: float
+    work: float
     busy: float
 
 
@@ -129,10 +130,11 @@ def _measured(run: ClusterRun, scheduler: psutil.Process) -> Figures:
     memory = scheduler.memory_info().rss
     started, own, theirs = time.perf_counter(), time.process_time(), _processor(scheduler)
     count = sum(isinstance(found, Judged) for found in results)
+    seconds = time.perf_counter() - started
     return Figures(
         cases=count,
         batches=run.batches,
-        seconds=time.perf_counter() - started,
+        seconds=seconds,
         scheduler=_processor(scheduler) - theirs,
         client=time.process_time() - own,
         sent=run.sent_bytes,
@@ -140,7 +142,8 @@ def _measured(run: ClusterRun, scheduler: psutil.Process) -> Figures:
         crew=run.crew_bytes,
         scheduler_growth=(scheduler.memory_info().rss - memory) / 2**20,
         client_peak=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        busy=run.busy_seconds / run.workers,
+        work=run.busy_seconds,
+        busy=run.busy_seconds / run.workers / seconds,
     )
 
 
@@ -155,7 +158,7 @@ def tell(backend: str, found: Figures) -> None:
     client, scheduler = found.client / n * 1e6, found.scheduler / n * 1e6
     batch = found.scheduler / found.batches * 1e3
     print(f"{backend}: {n:,} cases in {found.batches} batches, {n / found.seconds:,.0f} cases/s;", end="")
-    print(f" workers busy {found.busy / found.seconds:.0%} of the time")
+    print(f" {found.work / n * 1e3:.2f} ms a case on its worker, busy {found.busy:.0%} of the time")
     print(f"  processor  client {client:.0f} us a case, scheduler {scheduler:.0f} us a case ({batch:.1f} ms a batch)")
     print(
         f"  bytes      {found.sent / n:.0f} out and {found.received / n:.0f} back a case, {found.crew:,} once a worker"
@@ -164,15 +167,15 @@ def tell(backend: str, found: Figures) -> None:
 
 
 def extrapolate(found: Figures) -> None:
-    """Print what a large run takes: the slower of devices, client and scheduler."""
+    """Print what a large run takes: the slower of workers, client and scheduler."""
     n = found.cases
     central = max(found.client, found.scheduler) / n * CASES
     traffic = (found.sent + found.received) / n * CASES + found.crew * DEVICES
     print(f"{CASES:,} cases, {DEVICES} devices: {traffic / 1e6:,.0f} MB through the scheduler")
     for milliseconds in (0.1, 1, 10, 100):
         devices = CASES * milliseconds / 1e3 / DEVICES
-        slower = "devices" if devices > central else "client and scheduler"
-        print(f"  {milliseconds:>5} ms a case on its device: {max(devices, central) / 3600:.2f} h ({slower})")
+        slower = "workers" if devices > central else "client and scheduler"
+        print(f"  {milliseconds:>5} ms a case on its worker: {max(devices, central) / 3600:.2f} h ({slower})")
 
 
 if __name__ == "__main__":
