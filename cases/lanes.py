@@ -50,7 +50,16 @@ class LanedExpectation:
 
     def part(self, start: int, stop: int) -> LanedExpectation:
         """Return the expectations of the lanes from `start` on and before `stop`."""
-        return self if (start, stop) == (0, self.lanes) else self.of_lanes(slice(start, stop), stop - start)
+        if (start, stop) == (0, self.lanes):
+            return self
+        found = self.of_lanes(slice(start, stop), stop - start)
+        if "digests" in self.__dict__:
+            found.remember_digests(self.digests[start:stop])
+        return found
+
+    def remember_digests(self, digests: list[str]) -> None:
+        """Take the lanes' digests where they are known, which saves making them again."""
+        self.__dict__["digests"] = digests
 
     def of_lanes(self, which: slice | Array, lanes: int) -> LanedExpectation:
         """Return the expectations of some lanes, by a slice or by their numbers, and how many these are."""

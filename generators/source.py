@@ -21,6 +21,7 @@ from ..specs.loader import Library
 from ..specs.model import Clause, Condition, Edge, Value, Word
 from .expect import Reading, Rules, laned_expectation
 from .fills import UNDRAWN, Blank, fill
+from .kept_expectations import Cached, KeptExpectations
 from .plan import edge_cases
 from .strategy.families import Build
 from .strategy.reading import LARGEST, mended_row, read_row
@@ -57,10 +58,14 @@ class Reasoning:
 
 @dataclass(frozen=True)
 class GeneratedCases:
-    """The cases that the spec files under `root` describe (None: those of the package); picklable."""
+    """The cases that the spec files under `root` describe (None: those of the package); picklable.
+
+    `cache`: where expectations are kept between runs; None: nowhere.
+    """
 
     root: Path | None = None
     declaration: Declaration = field(default_factory=Declaration)
+    cache: Cached | None = None
 
     @functools.cached_property
     def library(self) -> Library:
@@ -72,7 +77,8 @@ class GeneratedCases:
 
     def __getstate__(self) -> dict[str, object]:
         # with the specs that are read already: reading them again costs a worker a quarter of a second
-        return {"root": self.root, "declaration": self.declaration, "library": self.library}
+        kept = {"root": self.root, "declaration": self.declaration, "cache": self.cache}
+        return {**kept, "library": self.library}
 
     def case(self, text: str) -> Case:
         """Return one case by its id. Raises CaseIdError."""
@@ -150,19 +156,32 @@ class GeneratedCases:
         inputs = tuple(
             tensors[f] if isinstance(f, int) else np.broadcast_to(f, (len(texts), *f.shape)) for f in build.feeds
         )
-        expected = self._expected(row, build, tensors, len(texts))
+        expected = self._expected(row, build, tensors, texts)
         return CaseGroup(texts, build.program, inputs, expected, prepared.clauses, prepared.mended)
 
-    def _expected(self, row: Row, build: Build, tensors: Sequence[Array], lanes: int) -> LanedExpectation:
+    def _expected(self, row: Row, build: Build, tensors: Sequence[Array], texts: Sequence[str]) -> LanedExpectation:
         if is_invalid(row):
-            return LanedExpectation((), tuple(output.type for output in build.program.outputs), lanes)
-        found = laned_expectation(build.readings, tensors, self._rules(row, build))
-        return found if found.lanes == lanes else LanedExpectation(found.options, found.types, lanes)
+            return LanedExpectation((), tuple(output.type for output in build.program.outputs), len(texts))
+        rules = self._rules(row, build)
+        if self._kept is None or rules.type.format is None:  # integers are as quick to compute as to read
+            return _computed(build, tensors, rules, len(texts))
+        declared = rules.declared and (rules.declared.compute, rules.declared.accumulator, sorted(rules.declared.flush))
+        question = [row.spec.digest, str(row.version.operator), repr((declared, rules.random)), *texts]
+        return self._kept.get(question, lambda: _computed(build, tensors, rules, len(texts)))
+
+    @functools.cached_property
+    def _kept(self) -> KeptExpectations | None:
+        return self.cache and self.cache.open()
 
     def _rules(self, row: Row, build: Build) -> Rules:
         element = build.program.outputs[0].type
         silences = {silence.id: silence.options for silence in row.version.silences.values()}
         return Rules(element_type(element), silences, row.id.fill in _RANDOM, self.declaration.types.get(element))
+
+
+def _computed(build: Build, tensors: Sequence[Array], rules: Rules, lanes: int) -> LanedExpectation:
+    found = laned_expectation(build.readings, tensors, rules)
+    return found if found.lanes == lanes else LanedExpectation(found.options, found.types, lanes)
 
 
 def _check_edge(row: Row, edge: Edge, wanted: Sequence[CaseId]) -> None:
