@@ -18,6 +18,7 @@ from .errors import CaseIdError, did_you_mean
 from .model import Case
 
 DESCRIPTOR = "case.json"
+CLAUSES = "clauses.json"
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,17 @@ class CorpusCases:
         return map(self.case, texts)
 
     def descriptor(self, text: str, /) -> dict[str, Any]:
-        """Return a case's descriptor, as docs/corpus.md has it: clauses with their texts, certificate."""
-        return self._descriptor(text, self._entry(text))
+        """Return a case's descriptor, as docs/corpus.md has it, but its clauses with their texts as in `clauses`."""
+        told = self._descriptor(text, self._entry(text))
+        try:
+            return {**told, "clauses": [{"id": name, **self.clauses[name]} for name in told["clauses"]]}
+        except (KeyError, TypeError) as error:
+            raise CorpusError(f"{self.files.name}: {CLAUSES}: has no clause {error}, which {text} tests") from None
+
+    @functools.cached_property
+    def clauses(self) -> dict[str, Any]:
+        """The clauses by id: `text`, `status` and `source` of each."""
+        return read_json(self._read(CLAUSES), f"{self.files.name}: {CLAUSES}")
 
     def _entry(self, text: str) -> CaseEntry:
         entry = self.manifest.cases.get(text)

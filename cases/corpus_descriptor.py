@@ -26,16 +26,6 @@ KINDS = ("values", "rejected", "anything")
 
 
 @dataclass(frozen=True)
-class CorpusClause:
-    """A clause as a corpus tells it."""
-
-    id: str
-    text: str
-    status: str
-    source: str
-
-
-@dataclass(frozen=True)
 class CorpusCase:
     """A case with all that a corpus tells of it.
 
@@ -44,7 +34,6 @@ class CorpusCase:
     """
 
     case: Case
-    clauses: tuple[CorpusClause, ...] = ()
     answer: tuple[Array, ...] | None = None
     certificate: Mapping[str, Any] | None = None
 
@@ -66,7 +55,7 @@ def described(one: CorpusCase) -> dict[str, Any]:
         "rejected": case.expectation.invalid,
         "mended": case.mended,
         "options": [_option(option) for option in case.expectation.options],
-        "clauses": [{"id": c.id, "text": c.text, "status": c.status, "source": c.source} for c in one.clauses],
+        "clauses": list(case.clauses),
         "case_digest": case.digest,
         "expectation_digest": case.expectation.digest,
         "certificate": one.certificate,
@@ -83,8 +72,8 @@ def tensors(one: CorpusCase) -> dict[str, Array]:
 def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
     """Return the tensors of an expectation's bounds by name.
 
-    Left out are those that decide no verdict and can be had from others: `value` where `lower` and `upper` are the
-    same, and `value`, `rest` and `doubt` where they are those of the last option that has them.
+    Left out are those that decide no verdict and are told by others: a `value` that is both `lower` and `upper`, and
+    `value`, `rest` and `doubt` where they are those of the option before, unless `lower` and `upper` are the same.
     """
     found: dict[str, Array] = {}
     last: dict[tuple[str, int], bytes] = {}
@@ -92,20 +81,20 @@ def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
         for output, bounds in enumerate(option.outputs):
             for part, array in _parts(bounds):
                 if part in _SHARED:
-                    if part == "value" and bounds.spread is None and _is_point(bounds):
-                        continue
                     content = repr(array.shape).encode() + array.tobytes()
-                    same = last.get((part, output)) == content
-                    last[part, output] = content
-                    if same and bounds.spread is None:
+                    same, last[part, output] = last.get((part, output)) == content, content
+                    if bounds.spread is None and _is_told(part, bounds, same):
                         continue
                 found[f"option_{place}_{part}_{output}"] = array
     return found
 
 
-def _is_point(bounds: Bounds) -> bool:
-    content = bounds.value.tobytes()
-    return bounds.lower.tobytes() == content and bounds.upper.tobytes() == content
+def _is_told(part: str, bounds: Bounds, same: bool) -> bool:
+    """Return whether a tensor need not be written; `same`: it is that of the option before."""
+    lower = bounds.lower.tobytes()
+    if part == "value" and lower == bounds.upper.tobytes():
+        return bounds.value.tobytes() == lower
+    return same
 
 
 def tables(case: Case) -> dict[str, Array]:
@@ -174,7 +163,7 @@ class _Tensors:
             elif full in self._found:
                 parts[part] = self._last[part, place] = self.take(full, number, shape)
             elif part == "value" and parts["lower"].tobytes() == parts["upper"].tobytes():
-                parts[part] = parts["lower"]
+                parts[part] = self._last[part, place] = parts["lower"]
             else:
                 parts[part] = self._earlier(full, part, place, tuple(shape))
         return parts
@@ -204,9 +193,10 @@ def _case(told: Mapping[str, Any], found: _Tensors) -> Case:
     if [i.type for i in program.feeds] != [one["type"] for one in told["inputs"]]:
         raise ValueError("the inputs are not those of the program")
     options = tuple(_option_from(one, f"option_{place}", found) for place, one in enumerate(told["options"]))
-    clauses = tuple(_text(clause["id"]) for clause in told["clauses"])
     mended = None if told["mended"] is None else _text(told["mended"])
-    return Case(_text(told["id"]), program, inputs, Expectation(options, _texts(told["types"])), clauses, mended)
+    return Case(
+        _text(told["id"]), program, inputs, Expectation(options, _texts(told["types"])), _texts(told["clauses"]), mended
+    )
 
 
 def _text(word: Any) -> str:

@@ -24,7 +24,7 @@ def verify(path: Path) -> Lines:
     manifest = read_manifest(files)
     if not manifest.cases:
         raise OpconformError(f"{path}: {MANIFEST}: has no case")
-    wrong = [*_inside(manifest), *differences(files, manifest)]
+    wrong = [*differences(files, manifest), *_inside(manifest)]
     if not wrong:
         told = f"{counted(len(manifest.cases), 'case')}, {counted(len(manifest.files) + 1, 'file')}"
         return [f"whole: {told}", f"digest {manifest.digest}"], 0

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ..cases.corpus import DESCRIPTOR
-from ..cases.corpus_descriptor import CorpusCase, CorpusClause, bounds_tensors, described, tables, tensors
+from ..cases.corpus import CLAUSES, DESCRIPTOR
+from ..cases.corpus_descriptor import CorpusCase, bounds_tensors, described, tables, tensors
 from ..cases.corpus_files import ArchiveSink, FolderSink, Sink
-from ..cases.corpus_json import CorpusError, compact_json
+from ..cases.corpus_json import CorpusError, compact_json, lined_json
 from ..cases.corpus_manifest import MANIFEST, SIBLINGS, CaseEntry, FileEntry, Manifest, counted
 from ..cases.corpus_names import program_folder
 from ..cases.corpus_tensors import tensor_file, tensors_file, write_npz
@@ -23,6 +23,7 @@ from ..generators.plain_answers import RELATIVE, PlainAnswer, plain_answer
 from ..generators.plan import Selection
 from ..generators.select import selected
 from ..generators.source import GeneratedCases
+from ..specs.model import Clause
 from .certificates import derivations_json
 from .show import clauses_of
 
@@ -78,16 +79,18 @@ def write_corpus(source: GeneratedCases, ids: Sequence[str], options: ExportOpti
     What an invalid case is a damaged copy of is there too, since a refusal counts only if that one runs; the manifest's
     selection names those cases that are there for that alone.
     """
-    writing = _Writing(options.format, sinks)
+    writing, clauses = _Writing(options.format, sinks), dict[str, Clause]()
     mended: dict[str, None] = {}
     for case in source.cases(ids):
         writing.add(_corpus_case(source, case))
+        clauses |= clauses_of(source, case)
         if case.mended is not None:
             mended[case.mended] = None
     siblings = [text for text in mended if text not in writing.cases]
     for case in source.cases(siblings):
         writing.add(_corpus_case(source, case))
-    writing.finish()
+        clauses |= clauses_of(source, case)
+    writing.finish(clauses)
     manifest = Manifest(
         options.format,
         suite_version(),
@@ -127,12 +130,8 @@ class _Told:
 
 def _corpus_case(source: GeneratedCases, case: Case) -> _Told:
     plain = plain_answer(case.expectation)
-    clauses = tuple(
-        CorpusClause(name, clause.text, clause.status, clause.source)
-        for name, clause in clauses_of(source, case).items()
-    )
     certificate = None if case.expectation.invalid else derivations_json(source, case)
-    return _Told(CorpusCase(case, clauses, plain and plain.outputs, certificate), plain)
+    return _Told(CorpusCase(case, plain and plain.outputs, certificate), plain)
 
 
 @dataclass
@@ -161,8 +160,10 @@ class _Writing:
         self.cases[case.id] = CaseEntry(folder, descriptor["case_digest"], descriptor["expectation_digest"])
         self._tolerate(model, told)
 
-    def finish(self) -> None:
-        """Write the tolerances that differ from what readers take."""
+    def finish(self, clauses: Mapping[str, Clause]) -> None:
+        """Write the clauses, and the tolerances that differ from what readers take."""
+        told = {i: {"text": c.text, "status": c.status, "source": c.source} for i, c in sorted(clauses.items())}
+        self._write(CLAUSES, lined_json(told))
         if self.format == "onnx":
             for model, (relative, absolute) in self.tolerances.items():
                 if (relative, absolute) != (RELATIVE, _USUAL):

@@ -1,0 +1,268 @@
+"""What `opconform export` writes: whole, safe on every file system, the same every time, and read back to the bit."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import opconform.cases
+from opconform.cases.corpus import CorpusCases
+from opconform.cases.corpus_descriptor import CorpusCase, case_from, described, tables, tensors
+from opconform.cases.corpus_json import CorpusError, compact_json, read_json
+from opconform.cases.corpus_names import LONGEST, program_folder
+from opconform.cases.corpus_tensors import read_npz, read_tensors_file, tensors_file, write_npz
+from opconform.cases.errors import CaseIdError
+from opconform.cases.model import Case
+from opconform.cases.results import Outcome
+from opconform.cli import main
+from opconform.generators.plain_answers import RELATIVE, plain_answer
+from opconform.generators.plan import Selection
+from opconform.generators.select import selected
+from opconform.generators.source import GeneratedCases
+from opconform.runners.judge import judge_answer
+
+SELECT = ("--select", "onnx/ReduceMean-18/*16/[2-7]*", "--select", "onnx/*-18/int32/[12]*")
+OTHERS = ("--select", "openvino/*/bfloat16,int64/*", "--select", "onednn/*/*16/[23]*")
+RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
+
+
+def exported(*words: object) -> Result:
+    return CliRunner().invoke(main, ["export", *map(str, words)])
+
+
+@pytest.fixture(scope="module")
+def onnx_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpora") / "onnx"
+    assert exported("--format", "onnx", "--out", folder, *SELECT).exit_code == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def npz_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpora") / "npz"
+    assert exported("--format", "npz", "--out", folder, *SELECT, *OTHERS).exit_code == 0
+    return folder
+
+
+@pytest.fixture(params=["onnx", "npz"])
+def corpus(request: pytest.FixtureRequest) -> Path:
+    found: Path = request.getfixturevalue(f"{request.param}_corpus")
+    return found
+
+
+def files_below(folder: Path) -> list[Path]:
+    return sorted(file.relative_to(folder) for file in folder.rglob("*") if file.is_file())
+
+
+def schema(name: str) -> jsonschema.Draft202012Validator:
+    file = Path(str(opconform.cases.__file__)).parent / "schemas" / f"{name}.schema.json"
+    return jsonschema.Draft202012Validator(json.loads(file.read_text()))
+
+
+# The whole suite
+
+
+@pytest.fixture(scope="module")
+def suite() -> tuple[Case, ...]:
+    source = GeneratedCases()
+    return tuple(source.cases(list(selected(source, Selection()))))
+
+
+def test_every_case_of_the_suite_survives_its_descriptor_and_its_tensors(suite: tuple[Case, ...]) -> None:
+    validator = schema("case")
+    for number, case in enumerate(suite):
+        one = CorpusCase(case)
+        told = read_json(compact_json(described(one)), "case.json")
+        packed = read_npz(write_npz(tables(case) | tensors(one)), "case.npz")
+        back = case_from(told, packed, "case.json")  # holds it against both digests
+        assert (back.program, back.clauses, back.mended) == (case.program, case.clauses, case.mended)
+        assert back.expectation.silences == case.expectation.silences
+        if number % 10 == 0:
+            validator.validate(told)
+            held = read_tensors_file(tensors_file(tensors(one)), "bounds.pb")
+            assert case_from(told, held, "case.json").expectation.digest == case.expectation.digest
+
+
+def test_what_only_grades_an_answer_is_kept_as_well(suite: tuple[Case, ...]) -> None:
+    graded = 0
+    for case in suite[::7]:
+        one = CorpusCase(case)
+        back = case_from(described(one), tensors(one), "case.json")
+        for was, now in zip(case.expectation.options, back.expectation.options, strict=True):
+            for wanted, found in zip(was.outputs, now.outputs, strict=True):
+                np.testing.assert_array_equal(wanted.value, found.value)
+                assert (wanted.residue is None) == (found.residue is None)
+                if wanted.residue is not None and found.residue is not None:
+                    np.testing.assert_array_equal(wanted.residue.rest, found.residue.rest)
+                    np.testing.assert_array_equal(wanted.residue.doubt, found.residue.doubt)
+                    graded += 1
+    assert graded
+
+
+def test_the_answer_of_every_case_is_one_that_the_judge_admits(suite: tuple[Case, ...]) -> None:
+    for case in suite:
+        plain = plain_answer(case.expectation)
+        if plain is None:
+            assert not any(option.kind == "values" for option in case.expectation.options)
+        else:
+            assert judge_answer(case.expectation, plain.outputs).outcome is Outcome.PASS, case.id
+
+
+def test_the_tolerance_of_a_case_admits_both_ends_of_every_option(suite: tuple[Case, ...]) -> None:
+    ends = 0
+    for case in suite:
+        plain = plain_answer(case.expectation)
+        if plain is None or plain.tolerance is None:
+            continue
+        for bounds in (b for option in case.expectation.options for b in option.outputs):
+            for end in (bounds.lower, bounds.upper):
+                wanted = plain.outputs[0].astype(end.dtype)
+                told = np.where(np.isnan(end), wanted, end) if end.dtype.kind == "f" else end
+                relative = RELATIVE if end.dtype.kind == "f" else 0
+                np.testing.assert_allclose(told, wanted, rtol=relative, atol=plain.tolerance, err_msg=case.id)
+                ends += 1
+    assert ends
+
+
+def test_names_of_folders_speak_and_every_file_system_holds_them(suite: tuple[Case, ...]) -> None:
+    programs = {case.program.key: case.program for case in suite}
+    names = {program_folder(program) for program in programs.values()}
+    assert len({name.lower() for name in names}) == len(programs)
+    assert all(re.fullmatch(r"test_[A-Za-z0-9_-]+", name) and len(name) <= LONGEST for name in names)
+    assert not any(RESERVED.fullmatch(name) for name in names)
+    assert any(name.startswith("test_onnx_ReduceMean-13_float32_3x2x2_") for name in names)
+
+
+# The files
+
+
+def test_a_corpus_read_back_has_the_generated_cases(corpus: Path) -> None:
+    read, source = CorpusCases(corpus), GeneratedCases()
+    assert len(read.ids()) > 30
+    for case in read.cases(read.ids()):
+        generated = source.case(case.id)
+        assert (case.digest, case.expectation.digest) == (generated.digest, generated.expectation.digest)
+
+
+def test_a_corpus_can_be_pickled_and_asked_by_id(npz_corpus: Path) -> None:
+    read = CorpusCases(npz_corpus)
+    first = read.case(read.ids()[0])
+    copied = pickle.loads(pickle.dumps(read))
+    assert copied.case(first.id).digest == first.digest
+    with pytest.raises(CaseIdError, match="has no case"):
+        read.case("onnx/ReduceMean-18/float32/1/axes=0/none")
+
+
+def test_descriptors_and_manifest_fulfil_their_published_schemas(corpus: Path) -> None:
+    schema("manifest").validate(json.loads((corpus / "manifest.json").read_text()))
+    validator = schema("case")
+    descriptors = [json.loads(file.read_text()) for file in corpus.rglob("case.json")]
+    for told in descriptors:
+        validator.validate(told)
+    assert any(told["rejected"] for told in descriptors)
+    assert any(told["certificate"] and told["certificate"]["derivations"] for told in descriptors)
+    with pytest.raises(jsonschema.ValidationError):
+        validator.validate({**descriptors[0], "id": "no id"})
+
+
+def test_every_clause_that_a_case_tests_is_told_with_its_text(corpus: Path) -> None:
+    read = CorpusCases(corpus)
+    for text in read.ids():
+        told = read.descriptor(text)["clauses"]
+        assert tuple(clause["id"] for clause in told) == read.case(text).clauses
+        assert all(clause["text"] and clause["source"] and clause["status"] for clause in told)
+
+
+def test_cases_that_share_a_program_are_data_sets_of_one_model(onnx_corpus: Path) -> None:
+    sets = [sorted(p.name for p in model.parent.glob("test_data_set_*")) for model in onnx_corpus.rglob("model.onnx")]
+    assert max(map(len, sets)) > 1
+    assert all(names == [f"test_data_set_{n}" for n in range(len(names))] for names in sets)
+
+
+def test_onnx_s_own_loader_reads_the_folders(onnx_corpus: Path) -> None:
+    from onnx.backend.test.loader import load_model_tests
+
+    for kind in ("values", "open"):
+        found = load_model_tests(str(onnx_corpus), kind)
+        assert len(found) == len(list((onnx_corpus / kind).iterdir()))
+    exact = [one for one in load_model_tests(str(onnx_corpus), "values") if "_int32" in one.name]
+    assert exact
+    assert all((one.rtol, one.atol) == (0, 0) for one in exact)
+
+
+def test_only_what_has_an_answer_has_output_files(onnx_corpus: Path) -> None:
+    assert list((onnx_corpus / "refused").rglob("case.json"))
+    assert not list((onnx_corpus / "refused").rglob("output_*.pb"))
+    for descriptor in [*(onnx_corpus / "values").rglob("case.json"), *(onnx_corpus / "open").rglob("case.json")]:
+        assert (descriptor.parent / "output_0.pb").exists()
+
+
+def test_numpy_reads_the_npz_form_without_pickle_and_the_tables_tell_what_the_descriptor_does(npz_corpus: Path) -> None:
+    for file in npz_corpus.rglob("case.npz"):
+        told = json.loads((file.parent / "case.json").read_text())
+        with np.load(file, allow_pickle=False) as arrays:
+            assert arrays["options"].shape == (len(told["options"]), 3)
+            assert len(arrays["types"]) == len(told["inputs"]) + len(told["types"])
+            for place, one in enumerate(told["inputs"]):
+                assert arrays[f"input_{place}"].dtype == ("uint16" if one["type"] == "bfloat16" else one["type"])
+
+
+# The same every time
+
+
+def test_two_exports_are_the_same_to_the_byte(npz_corpus: Path, tmp_path: Path) -> None:
+    words = [*SELECT, *OTHERS, "--format", "npz", "--out", tmp_path / "again", "--pack", tmp_path / "again.zip"]
+    script = "import sys; from opconform.cli import main; main(sys.argv[1:])"
+    subprocess.run([sys.executable, "-c", script, "export", *map(str, words)], check=True, env={"PYTHONHASHSEED": "7"})
+    assert files_below(tmp_path / "again") == files_below(npz_corpus)
+    for file in files_below(npz_corpus):
+        assert (tmp_path / "again" / file).read_bytes() == (npz_corpus / file).read_bytes()
+    packed = CorpusCases(tmp_path / "again.zip")
+    assert packed.manifest == CorpusCases(npz_corpus).manifest
+    assert packed.case(packed.ids()[-1]).digest == CorpusCases(npz_corpus).case(packed.ids()[-1]).digest
+
+
+def test_a_corpus_differs_by_what_was_selected(tmp_path: Path) -> None:
+    words = ["--format", "npz", "--select", "onnx/Mean-13/float32/*/uniform"]
+    digests = set()
+    for number, more in enumerate([[], ["--draws", 2], ["--seed", 3]]):
+        done = exported(*words, *more, "--json", "--out", tmp_path / str(number))
+        digests.add(json.loads(done.output)["digest"])
+    assert len(digests) == 3
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--format", "npz", "--select", "onnx/None-1", "--out", "@"], "selects no case"),
+        (["--format", "onnx", "--select", "openvino/*", "--out", "@"], "use --format npz"),
+        (["--format", "npz", "--select", "onnx/ReduceMean-18/int32/3x2x2/*"], "--out DIR"),
+        (["--format", "npz", "--select", "onnx/ReduceMean-18/int32/3x2x2/*", "--out", "."], "no empty folder"),
+    ],
+)
+def test_an_export_that_makes_no_sense_exits_2_and_writes_nothing(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("taken").touch()
+    done = exported(*[str(tmp_path / "new") if word == "@" else word for word in words])
+    assert done.exit_code == 2
+    assert said in done.output
+    assert [p.name for p in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_corpus_that_is_none_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="no such folder"):
+        CorpusCases(tmp_path / "nowhere").ids()

@@ -1,0 +1,339 @@
+"""`opconform verify`: every change shows; what is damaged or hostile is refused by its name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import shutil
+import stat
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from opconform.cases.corpus import CorpusCases
+from opconform.cases.corpus_files import ArchiveFiles
+from opconform.cases.corpus_json import CorpusError, read_json
+from opconform.cases.corpus_manifest import FileEntry, Manifest, read_manifest
+from opconform.cases.corpus_tensors import read_npy, read_npz, read_tensor_file, write_npy
+from opconform.cli import main
+
+SELECT = ("--select", "onnx/ReduceMean-18/bfloat16/[2-4]*", "--select", "onnx/ReduceMean-18/int32/3x2x2/*")
+
+
+def verified(path: Path) -> Result:
+    return CliRunner().invoke(main, ["verify", str(path)])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a corpus in both forms, each as a folder and as an archive."""
+    folder = tmp_path_factory.mktemp("made")
+    for form in ("onnx", "npz"):
+        words = ["--out", str(folder / form), "--pack", str(folder / f"{form}.zip"), *SELECT]
+        assert CliRunner().invoke(main, ["export", "--format", form, *words]).exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def corpus(made: Path, tmp_path: Path) -> Path:
+    """A corpus to damage."""
+    return shutil.copytree(made / "onnx", tmp_path / "corpus")
+
+
+def some(corpus: Path, name: str) -> Path:
+    return sorted(corpus.rglob(name))[0]
+
+
+def resealed(corpus: Path, change: Callable[[Path], object]) -> None:
+    """Change files, and make a manifest that agrees with them, as somebody who forges a corpus does."""
+    change(corpus)
+    manifest = read_manifest(CorpusCases(corpus).files)
+    files = {}
+    for path in manifest.files:
+        content = (corpus / path).read_bytes()
+        files[path] = FileEntry(len(content), hashlib.sha256(content).hexdigest())
+    known = {name: getattr(manifest, name) for name in ("format", "suite", "selection", "counts", "cases")}
+    (corpus / "manifest.json").write_bytes(Manifest(files=files, **known).sealed().to_bytes())
+
+
+def edited(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    told = json.loads(file.read_text())
+    change(told)
+    file.write_text(json.dumps(told))
+
+
+# What changed
+
+
+def test_a_whole_corpus_is_told_with_its_digest(made: Path) -> None:
+    for name in ("onnx", "onnx.zip", "npz", "npz.zip"):
+        done = verified(made / name)
+        assert done.exit_code == 0, done.output
+        assert f"digest {CorpusCases(made / name).manifest.digest}" in done.output
+
+
+def test_each_of_a_hundred_changed_bytes_is_found(made: Path, tmp_path: Path) -> None:
+    chance = random.Random(20_25)
+    folder = shutil.copytree(made / "onnx", tmp_path / "corpus")
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    sizes = [file.stat().st_size for file in files]
+    for number in range(100):
+        file = chance.choices(files, sizes)[0] if number % 4 else folder / "manifest.json"
+        content = bytearray(file.read_bytes())
+        content[chance.randrange(len(content))] ^= chance.randrange(1, 256)
+        whole = file.read_bytes()
+        file.write_bytes(content)
+        done = verified(folder)
+        assert done.exit_code in (1, 2), (file, done.output)
+        assert file.name in done.output
+        file.write_bytes(whole)
+    assert verified(folder).exit_code == 0
+
+
+@pytest.mark.parametrize("form", ["onnx", "npz"])
+def test_each_of_a_hundred_changed_bytes_of_an_archive_is_found(form: str, made: Path, tmp_path: Path) -> None:
+    chance, whole = random.Random(7), (made / f"{form}.zip").read_bytes()
+    places = [chance.randrange(len(whole)) for _ in range(60)] + [len(whole) - 1 - 3 * n for n in range(40)]
+    for place in places:
+        content = bytearray(whole)
+        content[place] ^= chance.randrange(1, 256)
+        (tmp_path / "changed.zip").write_bytes(content)
+        done = verified(tmp_path / "changed.zip")
+        assert done.exit_code in (1, 2), place
+        assert "changed.zip" in done.output
+
+
+def test_a_missing_an_added_and_a_changed_file_are_told_by_name(corpus: Path) -> None:
+    gone = some(corpus, "bounds.pb")
+    gone.unlink()
+    done = verified(corpus)
+    assert (done.exit_code, gone.relative_to(corpus).as_posix() in done.output) == (1, True)
+    assert "missing: " in done.output
+    gone.touch()
+    assert "changed: " in verified(corpus).output
+    (corpus / "values" / "more.txt").touch()
+    done = verified(corpus)
+    assert "2 differences" in done.output
+    assert "added: values/more.txt" in done.output
+    assert "and 1 more" in done.output
+
+
+def test_an_archive_made_by_another_program_is_read_as_well(made: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "other.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        for file in sorted((made / "npz").rglob("*")):
+            archive.write(file, file.relative_to(made / "npz"))
+    assert verified(packed).exit_code == 0
+
+
+# What is damaged
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.999])
+def test_a_truncated_archive_is_refused(share: float, made: Path, tmp_path: Path) -> None:
+    content = (made / "npz.zip").read_bytes()
+    (tmp_path / "half.zip").write_bytes(content[: int(len(content) * share)])
+    done = verified(tmp_path / "half.zip")
+    assert done.exit_code == 2
+    assert "half.zip: no whole zip archive" in done.output
+
+
+def test_a_foreign_schema_is_refused_by_its_version(corpus: Path) -> None:
+    edited(corpus / "manifest.json", lambda told: told.update(schema=2))
+    done = verified(corpus)
+    assert done.exit_code == 2
+    assert "manifest.json: of schema 2; this version of opconform reads schema 1" in done.output
+
+
+def test_a_folder_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
+    done = verified(tmp_path)
+    assert done.exit_code == 2
+    assert "manifest.json" in done.output
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"{", "no JSON"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"schema": NaN}', "NaN is no number"),
+        (b'{"schema": 1, "schema": 1}', "twice"),
+        (b'{"schema": 1}', "no manifest of schema 1"),
+        (b'{"schema": ' + b"1" * 10_000 + b"}", "no JSON"),
+        (b"\xff", "no JSON"),
+        (b"3", "expected a JSON object"),
+    ],
+)
+def test_a_manifest_that_is_none_is_refused(text: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_bytes(text)
+    done = verified(tmp_path)
+    assert done.exit_code == 2
+    assert f"{tmp_path}: manifest.json: " in done.output
+    assert said in done.output
+
+
+def damaged_descriptor(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    return lambda corpus: edited(some(corpus / "values", "case.json"), change)
+
+
+def damaged_tensor(name: str, content: bytes) -> Callable[[Path], object]:
+    return lambda corpus: some(corpus / "values", name).write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (damaged_descriptor(lambda told: told.update(schema=7)), "of schema 7"),
+        (damaged_descriptor(lambda told: told.pop("options")), "no descriptor of schema 1"),
+        (damaged_descriptor(lambda told: told["inputs"][0].update(shape=[1, 2, 3, 4])), "is not what the descriptor"),
+        (damaged_descriptor(lambda told: told["options"][0].update(kind="perhaps")), "perhaps"),
+        (damaged_descriptor(lambda told: told["options"][0]["labels"].update(more="one")), "not those of its expect"),
+        (damaged_descriptor(lambda told: told["program"].update(opset=99)), "not that of its key"),
+        (damaged_descriptor(lambda told: told.update(id="another")), "the manifest has"),
+        (damaged_tensor("input_0.pb", b"\xff\xff"), "no message of ONNX"),
+        (damaged_tensor("input_0.pb", b""), "data_type 0"),
+        (damaged_tensor("bounds.pb", b""), "is missing"),
+    ],
+)
+def test_a_case_that_contradicts_itself_is_refused_by_its_file(
+    change: Callable[[Path], object], said: str, corpus: Path
+) -> None:
+    resealed(corpus, change)
+    assert verified(corpus).exit_code == 0, "the manifest was made to agree"
+    read = CorpusCases(corpus)
+    folder = some(corpus / "values", "case.json").parent.relative_to(corpus).as_posix()
+    text = next(text for text, entry in read.manifest.cases.items() if entry.folder == folder)
+    with pytest.raises(CorpusError, match=r"(?s)case\.json|\.pb") as refused:
+        read.case(text)
+    assert said in str(refused.value)
+
+
+def test_a_file_that_is_not_the_manifest_s_is_refused_when_it_is_read(corpus: Path) -> None:
+    file = some(corpus, "input_0.pb")
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    read = CorpusCases(corpus)
+    with pytest.raises(CorpusError, match=r"input_0\.pb: not the file that the manifest tells"):
+        list(read.cases(read.ids()))
+
+
+# What is hostile
+
+
+def archive_with(folder: Path, *entries: zipfile.ZipInfo, method: int = zipfile.ZIP_STORED) -> Path:
+    file = folder / "hostile.zip"
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for entry in entries:
+            archive.writestr(entry, b"x" * 100)
+    return file
+
+
+@pytest.mark.parametrize("name", ["../up", "/root", "a/../../up", "C:/x", "a\\b", "a//b", "a\nb", "./a", "a/ "])
+def test_a_path_that_leaves_the_archive_is_refused(name: str, tmp_path: Path) -> None:
+    file = archive_with(tmp_path, zipfile.ZipInfo(name))
+    with pytest.raises(CorpusError, match=r"hostile\.zip: .* is no path of a file in a corpus"):
+        ArchiveFiles(file).sizes()
+
+
+def test_links_and_devices_in_an_archive_are_refused(tmp_path: Path) -> None:
+    for kind in (stat.S_IFLNK, stat.S_IFCHR, stat.S_IFIFO):
+        entry = zipfile.ZipInfo("link")
+        entry.external_attr = (kind | 0o777) << 16
+        with pytest.raises(CorpusError, match="is a link or a device"):
+            ArchiveFiles(archive_with(tmp_path, entry)).sizes()
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_names_that_are_one_on_some_file_systems_are_refused(tmp_path: Path) -> None:
+    for one, other in (("a", "a"), ("a/B", "A/b")):
+        with pytest.raises(CorpusError, match="stands there twice"):
+            ArchiveFiles(archive_with(tmp_path, zipfile.ZipInfo(one), zipfile.ZipInfo(other))).sizes()
+
+
+def test_a_link_in_a_folder_is_refused(corpus: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    file = some(corpus, "case.json")
+    file.rename(outside)
+    file.symlink_to(outside)
+    done = verified(corpus)
+    assert done.exit_code == 2
+    assert "a link" in done.output
+    read = CorpusCases(corpus)
+    with pytest.raises(CorpusError, match="a link"):
+        list(read.cases(read.ids()))
+
+
+def test_a_file_that_unpacks_to_more_than_is_told_is_refused(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros", bytes(50_000_000))
+    assert bomb.stat().st_size < 100_000
+    with pytest.raises(CorpusError, match="larger than the 1,000 bytes"):
+        ArchiveFiles(bomb).read("zeros", 1000)
+    content = bytearray(bomb.read_bytes())
+    for mark, place in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):  # where each header tells the size
+        struct.pack_into("<I", content, content.index(mark) + place, 10)
+    bomb.write_bytes(content)
+    with pytest.raises(CorpusError, match="cannot be unpacked"):
+        ArchiveFiles(bomb).read("zeros", 1000)
+
+
+def test_a_size_beyond_the_limit_is_refused_before_anything_is_unpacked(tmp_path: Path) -> None:
+    file = archive_with(tmp_path, zipfile.ZipInfo("zeros"))
+    content = bytearray(file.read_bytes())
+    struct.pack_into("<I", content, content.index(b"PK\x01\x02") + 24, (1 << 30) + 1)
+    file.write_bytes(content)
+    with pytest.raises(CorpusError, match="more than 1,073,741,824 bytes"):
+        ArchiveFiles(file).sizes()
+
+
+def test_files_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
+    file = archive_with(tmp_path, zipfile.ZipInfo("a"), zipfile.ZipInfo("b"))
+    content = bytearray(file.read_bytes())
+    second = content.rindex(b"PK\x01\x02")
+    struct.pack_into("<I", content, second + 42, 0)  # where the second file begins
+    file.write_bytes(content)
+    with pytest.raises(CorpusError, match="overlaps"):
+        ArchiveFiles(file).sizes()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x93NUMPY\x01\x00",
+        b"\x93NUMPY\x02\x00" + write_npy(np.zeros(3))[8:],
+        write_npy(np.zeros(3))[:-1],
+        write_npy(np.zeros(3)).replace(b"(3,)", b"(9,)"),
+        write_npy(np.zeros(3)).replace(b"<f8", b"|O8"),
+        write_npy(np.zeros(3)).replace(b"<f8", b"<q9"),
+        write_npy(np.zeros((1, 1, 1))).replace(b"(1, 1, 1)", b"(1,,1, 1)"),
+    ],
+)
+def test_an_array_that_is_none_is_refused(content: bytes) -> None:
+    with pytest.raises(CorpusError, match=r"^a\.npy: "):
+        read_npy(content, "a.npy")
+
+
+def test_tensors_that_are_none_are_refused() -> None:
+    from onnx import TensorProto
+
+    for tensor in (
+        TensorProto(data_type=1, dims=[2], raw_data=bytes(4)),
+        TensorProto(data_type=1, dims=[-1], raw_data=bytes(4)),
+        TensorProto(data_type=1, dims=[1 << 62, 1 << 62], raw_data=bytes(4)),
+        TensorProto(data_type=8, dims=[1], string_data=[b"x"]),
+    ):
+        with pytest.raises(CorpusError, match=r"^x\.pb: "):
+            read_tensor_file(tensor.SerializeToString(), "x.pb")
+    with pytest.raises(CorpusError, match=r"^x\.npz: no whole zip"):
+        read_npz(b"PK", "x.npz")
+    with pytest.raises(CorpusError, match=r"^x\.json: "):
+        read_json(b"[1]", "x.json")
