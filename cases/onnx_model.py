@@ -64,6 +64,11 @@ def onnx_bytes(program: Program) -> bytes:
     """Return the model of `program` serialized, with the same bytes every time."""
     if isinstance(program, ModelProgram):
         return program.model
+    return _serialized(program)
+
+
+@functools.lru_cache(maxsize=64)  # a failure is confirmed on a program of its own
+def _serialized(program: Program) -> bytes:
     serialized: bytes = onnx_model(program).SerializeToString(deterministic=True)
     return serialized
 

@@ -163,7 +163,7 @@ class GeneratedCases:
         if is_invalid(row):
             return LanedExpectation((), tuple(output.type for output in build.program.outputs), len(texts))
         rules = self._rules(row, build)
-        if self._kept is None or rules.type.format is None:  # integers are as quick to compute as to read
+        if self._kept is None:
             return _computed(build, tensors, rules, len(texts))
         declared = rules.declared and (rules.declared.compute, rules.declared.accumulator, sorted(rules.declared.flush))
         question = [row.spec.digest, str(row.version.operator), repr((declared, rules.random)), *texts]
