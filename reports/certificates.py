@@ -13,6 +13,7 @@ from ..cases.expectation import Bounds, Flag, Option
 from ..cases.model import Case
 from ..generators.arithmetic.bounded import Arithmetic
 from ..generators.arithmetic.integral import IntegerArithmetic
+from ..generators.arithmetic.rounding import formats
 from ..generators.arithmetic.tape import Primitive
 from ..generators.certificate import Derivation, Number, Step, certificate
 from ..generators.source import GeneratedCases
@@ -80,23 +81,20 @@ def certificate_json(source: GeneratedCases, case: Case) -> dict[str, Any]:
 def derivations_json(source: GeneratedCases, case: Case) -> dict[str, Any]:
     """Return where a case's bounds come from: its derivations, and of each option which one, or None.
 
-    What follows from the rest is left out: errors of single elements, and what follows from a format's numbers.
+    What follows from formula, arithmetic and inputs is left out: steps and errors; formats are told by their names.
     """
     found = certificate(source, case)
-    derivations = [_essence(_derivation(derivation)) for derivation in found.derivations]
+    derivations = [_essence(_derivation(one), one.arithmetic) for one in found.derivations]
     return {"of_option": list(found.of_option), "derivations": derivations}
 
 
-def _essence(derivation: dict[str, Any]) -> dict[str, Any]:
-    steps = [{key: step[key] for key in ("rule", "u", "n")} for step in derivation["steps"]]
-    arithmetic = {
-        key: {one: part[one] for one in ("precision", "emin", "emax")} if isinstance(part, dict) else part
-        for key, part in derivation["arithmetic"].items()
-    }
-    return {key: part for key, part in derivation.items() if key != "error"} | {
-        "steps": steps,
-        "arithmetic": arithmetic,
-    }
+def _essence(told: dict[str, Any], arithmetic: Arithmetic | IntegerArithmetic) -> dict[str, Any]:
+    kept = {key: part for key, part in told.items() if key not in ("steps", "error")}
+    if isinstance(arithmetic, IntegerArithmetic):
+        return kept
+    names = {form: name for name, form in formats().items()}
+    used = {"accumulator": arithmetic.accumulator, "storage": arithmetic.storage, "output": arithmetic.output}
+    return {**kept, "arithmetic": told["arithmetic"] | {key: names[form] for key, form in used.items()}}
 
 
 def _option(option: Option, derivation: int | None) -> dict[str, Any]:
