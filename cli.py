@@ -412,11 +412,43 @@ def export(as_json: bool, **options: Any) -> None:
         click.echo(line)
 
 
-@main.command(cls=_Examples, examples="opconform verify corpus\nopconform verify corpus.zip")
-@click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path))
+@main.command(
+    cls=_Examples,
+    examples="opconform submit results --out submission.zip\n"
+    "opconform submit results --out submission.zip --sign key.pem",
+)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The archive: a new file.")
+@click.option("--sign", "key", metavar="KEY.pem", type=click.Path(path_type=Path), help="A private key (Ed25519).")
 @_clear_errors
-def verify(path: Path) -> int:
-    """Check that a corpus is whole; a missing, added or changed file exits 1."""
+def submit(folder: Path, out: Path, key: Path | None) -> None:
+    """Pack a results folder into one archive with its digest, which others judge again with `opconform verify`."""
+    from .reports.submission import submit as submitted  # noqa: PLC0415
+
+    for line in submitted(folder, out, key):
+        click.echo(line)
+
+
+@main.command(
+    cls=_Examples,
+    examples="opconform verify corpus\nopconform verify corpus.zip\nopconform verify submission.zip --key public.pem",
+)
+@click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--key", metavar="PUB.pem", type=click.Path(path_type=Path), help="Whose signature a submission must have."
+)
+@_clear_errors
+def verify(path: Path, key: Path | None) -> int:
+    """Check that a corpus is whole, or that the figures of a submission hold; exits 1 if not.
+
+    What is missing, added or changed is named. A submission is judged again, by this version's suite.
+    """
+    from .reports.submission import is_submission, verify_submission  # noqa: PLC0415
+
+    if is_submission(path):
+        return verify_submission(path, key)
+    if key is not None:
+        raise click.UsageError(f"--key: {path} is no submission; only these are signed.")
     from .reports.corpora import verify as verified  # noqa: PLC0415
 
     return _told(*verified(path))

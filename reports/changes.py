@@ -33,11 +33,16 @@ class Change:
 
 @dataclass
 class Changes:
-    """The changes of a whole run. `run_again` has the results that could not be judged again, each with the reason."""
+    """The changes of a whole run. `run_again` has the results that could not be judged again, each with the reason.
+
+    `from_answers` counts those that were judged from the bytes of an answer; others are refusals, which are judged by
+    their words, or are as they were since nothing that decides them has changed.
+    """
 
     changed: list[Change] = field(default_factory=list)
     run_again: list[tuple[str, str, str]] = field(default_factory=list)
     unchanged: int = 0
+    from_answers: int = 0
 
     def add(self, old: Result, new: Result, suspended: tuple[str | None, str | None]) -> None:
         """Compare a result with what is reported in its place; `suspended`: why its case did not and does not count."""
@@ -56,6 +61,7 @@ class Changes:
         """Return all of it for JSON."""
         return {
             "unchanged": self.unchanged,
+            "from_answers": self.from_answers,
             "changed": [change.to_dict() for change in self.changed],
             "run_again": [{"case": c, "backend": b, "reason": why} for c, b, why in self.run_again],
         }

@@ -137,6 +137,15 @@ def run_rejudge(options: RejudgeOptions, command: Sequence[str], console: Consol
         return _run(rejudged, options, [str(word) for word in command], folder, console)
 
 
+def rejudge_into(options: RejudgeOptions, out: Path) -> tuple[Changes, dict[str, Any]]:
+    """Judge again into a new folder without a word; return what changed, and the figures. Raises OpconformError."""
+    rejudged, changes = opened(options), Changes()
+    tables = Tables.of(rejudged.new, list(rejudged.begun.told.get("backends", {})), rejudged.day)
+    with ResultsFolder.create(out) as folder:
+        _take_all(rejudged, tables, changes, folder)
+    return changes, tables.tally.to_dict()
+
+
 def opened(options: RejudgeOptions) -> Rejudged:
     """Read what judges a run again. Raises OpconformError."""
     begun = Begun(options.folder, read_run(options.folder))
@@ -196,6 +205,7 @@ def _take_all(rejudged: Rejudged, tables: Tables, changes: Changes, folder: Resu
             terms = rejudged.old, rejudged.new
             before, now = (t.suspensions.reason(reported.case, reported.clauses) for t in terms)
             changes.add(kept.result, reported, (before, now))
+            changes.from_answers += kept.outputs is not None and b'base64":' in kept.outputs
         line = reported.to_json().encode()
         folder.add(reported, line, companions(Judged(reported, judged.attachments), line, certified))
 
