@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,15 +56,6 @@ def _no_shards(shard: Shard | None) -> None:
 
 
 @dataclass(frozen=True)
-class _Knowledge:
-    """What the descriptors of a corpus tell beside the cases."""
-
-    texts: Mapping[tuple[str, str], str]
-    disputed: Mapping[str, str]
-    silences: Mapping[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True)
 class CorpusSuite:
     """A Suite: see there. `source` is a corpus that is whole."""
 
@@ -84,7 +74,7 @@ class CorpusSuite:
     @property
     def disputed(self) -> Mapping[str, str]:
         """The clauses in dispute when the corpus was written."""
-        return self._known.disputed
+        return {name: told["source"] for name, told in self.source.clauses.items() if told["status"] == "disputed"}
 
     @property
     def notes(self) -> Sequence[str]:
@@ -95,8 +85,11 @@ class CorpusSuite:
     def silences(self) -> Mapping[str, tuple[str, ...]]:
         """Return those of all operators, and those that are open in a case."""
         found = silences()
-        for name, options in self._known.silences.items():
-            found[name] = tuple(dict.fromkeys((*found.get(name, ()), *options)))
+        for text in self.source.ids():
+            options = self.source.descriptor(text)["options"]
+            for name, answer in itertools.chain.from_iterable(option["labels"].items() for option in options):
+                if answer not in found.get(name, ()):
+                    found[name] = (*found.get(name, ()), answer)
         return found
 
     def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
@@ -110,9 +103,10 @@ class CorpusSuite:
         _no_shards(shard)
         return 0
 
-    def clause_text(self, operator_version: str, clause: str) -> str | None:
+    def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - the protocol
         """Return a clause's text."""
-        return self._known.texts.get((operator_version, clause))
+        told = self.source.clauses.get(clause)
+        return None if told is None else str(told["text"])
 
     def attach(self, kept: KeepOutputs) -> Mapping[str, Attach]:  # noqa: ARG002 - the protocol
         """Return nothing: the corpus itself tells where its bounds come from."""
@@ -122,21 +116,6 @@ class CorpusSuite:
         """Return what identifies the corpus."""
         manifest = self.source.manifest
         return {"kind": "corpus", "format": manifest.format, "suite": manifest.suite, "digest": manifest.digest}
-
-    @functools.cached_property
-    def _known(self) -> _Knowledge:
-        texts: dict[tuple[str, str], str] = {}
-        disputed: dict[str, str] = {}
-        found: dict[str, dict[str, None]] = {}
-        for text in self.source.ids():
-            told = self.source.descriptor(text)
-            for clause in told["clauses"]:
-                texts[told["operator"], clause["id"]] = clause["text"]
-                if clause["status"] == "disputed":
-                    disputed[clause["id"]] = clause["source"]
-            for silence, answer in itertools.chain.from_iterable(o["labels"].items() for o in told["options"]):
-                found.setdefault(silence, {})[answer] = None
-        return _Knowledge(texts, disputed, {name: tuple(answers) for name, answers in found.items()})
 
 
 @dataclass(frozen=True)
