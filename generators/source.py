@@ -30,6 +30,7 @@ from .strategy.rows import Row, without_settings
 
 _LANE_ELEMENTS = 1 << 18  # elements evaluated at once: bounds memory, and still amortises NumPy's overhead
 _DRAW = re.compile(r"draw=[1-9][0-9]{0,17}")
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}(?=[;/])")
 _RANDOM = frozenset({"uniform"})
 
 
@@ -193,6 +194,18 @@ def _check_edge(row: Row, edge: Edge, wanted: Sequence[CaseId]) -> None:
 
 def _without_draw(text: str) -> str:
     """Return a case id without its draw, the part that neighbours share; as text, since parsing costs more."""
+    before, _, after = text.partition("draw=")
+    number = _NUMBER.match(after)
+    found = _around_draw(before, after[number.end() :]) if number else text
+    return _settings_without_draw(text) if "draw=" in found else found
+
+
+@functools.lru_cache(maxsize=1024)
+def _around_draw(before: str, after: str) -> str:
+    return _settings_without_draw(f"{before}draw=1{after}")
+
+
+def _settings_without_draw(text: str) -> str:
     parts = text.split("/")
     if len(parts) < 5 or "draw=" not in parts[4]:
         return text

@@ -13,6 +13,7 @@ from typing import Any
 from ..cases.declared import Declaration
 from ..cases.errors import OpconformError
 from ..cases.selection import Selection, Shard
+from ..generators.kept_expectations import usual_cache
 from ..generators.select import selected
 from ..generators.shards import of_shard, shared_out
 from ..generators.source import GeneratedCases
@@ -97,7 +98,7 @@ class GeneratedSuite:
 def generated_suite(options: RunOptions) -> GeneratedSuite:
     """Return the suite of the spec files that the options name. Raises OpconformError."""
     declaration = load_declaration(options.arithmetic) if options.arithmetic else None
-    suite = GeneratedSuite(GeneratedCases(options.specs, declaration or Declaration()))
+    suite = GeneratedSuite(GeneratedCases(options.specs, declaration or Declaration(), usual_cache()))
     suite.source.library  # noqa: B018 - reads it, so that mistakes show now
     return suite
 

@@ -6,6 +6,7 @@ import functools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii
 
 from ..cases.results import Result
 from .judge import Verdict
@@ -26,7 +27,7 @@ class ResultLines:
         _, before, after = self._parts.get(id(verdict)) or self._learn(verdict)
         told = "null" if ratio is None else repr(ratio)
         return (
-            f'{{"case":{json.dumps(case)}{before}"bound_ratio":{told}{after}'
+            f'{{"case":{encode_basestring_ascii(case)}{before}"bound_ratio":{told}{after}'
             f'"case_digest":"{digests[0]}","expectation_digest":"{digests[1]}","seconds":{round(seconds, 7)!r}}}'
         )
 

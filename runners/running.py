@@ -15,7 +15,7 @@ from .execute import ABOUT, Assignment
 from .pool import Limits, Loss, LossKind, Pool, Stray
 from .registry import BackendSpec
 
-_BATCH, _LARGEST_BATCH = 48, 128
+_BATCH, _LARGEST_BATCH = 48, 512
 _DRAW = re.compile(r"(?<=[/;])draw=\d+;?")
 _OUTCOME_OF_LOSS = {"timeout": Outcome.TIMEOUT, "raised": Outcome.RUNNER_ERROR}
 
