@@ -49,7 +49,9 @@ def onnx_model(program: Program) -> ModelProto:
     if program.operator.standard != "onnx":
         raise ValueError(f"{program.operator} has no ONNX model: it is no ONNX operator")
     if isinstance(program, ModelProgram):
-        return ModelProto.FromString(program.model)
+        model = ModelProto()
+        model.ParseFromString(program.model)
+        return model
     opset = opset_of(program)
     ir = ir_version(program.operator.domain, opset)
     return ModelProto(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import get_args
+from typing import cast, get_args
 
 from ..cases.elements import Array
 from ..cases.expectation import Expectation
@@ -99,7 +99,7 @@ def _refusal(result: Result) -> Refusal:
     words = result.detail or ""
     if result.outcome is Outcome.WRONG_VALUE and (told := _REFUSED_ALTHOUGH.match(words)):
         words = told[1]
-    reason = next((known for known in get_args(Reason) if known == result.reason), "other")
+    reason = cast(Reason, result.reason) if result.reason in _REASONS else "other"
     return Refusal(words, result.outcome is Outcome.UNSUPPORTED, reason)
 
 

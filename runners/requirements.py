@@ -23,8 +23,9 @@ _EVERYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def silences(library: Library | None = None) -> dict[str, tuple[str, ...]]:
     """Return every silence with its options: those of all operators, and those of the spec files."""
     found = dict(_EVERYWHERE)
-    for operator in () if library is None else library.operators():
-        for version in library.spec(operator).versions.values():
+    specs = [] if library is None else [library.spec(operator) for operator in library.operators()]
+    for spec in specs:
+        for version in spec.versions.values():
             for silence in version.silences.values():
                 found[silence.id] = tuple(dict.fromkeys((*found.get(silence.id, ()), *silence.options)))
     return found
