@@ -20,6 +20,7 @@ from ...cases.expectation import EXCEPTIONAL, Flag
 from ...cases.model import count
 from . import running_means
 from .numbers import Float64, Numbers
+from .ordered import ordered_sum
 from .rounding import NO_BIT, contains, holds, lowest_bit
 from .tensors import Axes, extent, lane_axes, lane_stack
 
@@ -257,18 +258,19 @@ class Bounded:
         if known is not None:
             return known
         floats = self.floats()
+        terms = max(1, count(tuple(floats.shape[i] for i in lanes)))
         with np.errstate(all="ignore"):
-            positive = np.where(floats > 0, floats, 0.0).sum(axis=lanes, keepdims=True)
-            negative = np.where(floats < 0, -floats, 0.0).sum(axis=lanes, keepdims=True)
+            positive = ordered_sum(np.where(floats > 0, floats, 0.0), lanes, keepdims=True)
+            negative = ordered_sum(np.where(floats < 0, -floats, 0.0), lanes, keepdims=True)
             finite = np.isfinite(floats)
             union: Array = np.bitwise_or.reduce(self.flags, axis=lanes, keepdims=True)
             every: Array = np.bitwise_and.reduce(self.flags, axis=lanes, keepdims=True)
             parts = _Parts(
                 self.arithmetic.numbers.sum(self.value, lanes),
-                self.error.sum(axis=lanes, keepdims=True),
+                ordered_sum(self.error, lanes, keepdims=True),
                 positive,
                 negative,
-                (np.abs(floats) / max(1, count(tuple(floats.shape[i] for i in lanes)))).sum(axis=lanes, keepdims=True),
+                ordered_sum(np.abs(floats) / terms, lanes, keepdims=True),
                 lowest_bit(np.where(finite, floats, 0.0)).min(axis=lanes, keepdims=True, initial=NO_BIT),
                 (union & ~_SIGNED_ZERO) | (every & _SIGNED_ZERO),
                 np.asarray(finite.all(axis=lanes, keepdims=True)),

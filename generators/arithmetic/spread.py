@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...cases.elements import Array, FloatFormat
+from .ordered import ordered_sum
 from .tensors import Axes, extent, lane_axes, lane_stack
 
 
@@ -35,11 +36,11 @@ class Spread:
     def sum(self, axes: Axes, keepdims: bool) -> Spread:
         """Add up along `axes`: the k-th partial sum has mean k·µ and variance k·s², each rounded once."""
         n, lanes = extent(self, axes), lane_axes(axes)
-        mean = self.value.mean(axis=lanes, keepdims=keepdims)
-        square = (self.value**2).mean(axis=lanes, keepdims=keepdims)
+        total = ordered_sum(self.value, lanes, keepdims=keepdims)
+        mean, square = total / n, ordered_sum(self.value**2, lanes, keepdims=keepdims) / n
         moments = n**2 / 2 * np.maximum(square - mean**2, 0.0) + n**3 / 3 * mean**2
-        variance = self.variance.sum(axis=lanes, keepdims=keepdims) + self.form.roundoff**2 * moments
-        return Spread(self.form, np.asarray(self.value.sum(axis=lanes, keepdims=keepdims)), np.asarray(variance))
+        variance = ordered_sum(self.variance, lanes, keepdims=keepdims) + self.form.roundoff**2 * moments
+        return Spread(self.form, total, np.asarray(variance))
 
     def __truediv__(self, divisor: int) -> Spread:
         """Divide by a whole number, with one rounding."""
