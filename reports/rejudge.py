@@ -30,6 +30,7 @@ from ..runners.requirements import requirements
 from ..runners.running import Judged
 from ..runners.waivers import before_waiving, load_waivers
 from ..specs.errata import Suspensions, disputed_clauses, load_errata
+from ..specs.loader import UnknownOperator
 from .certificates import certificate_json
 from .changes import Changes, print_changes
 from .folder import INTERRUPTED, ResultsFolder, companions
@@ -256,7 +257,7 @@ def _of_today(source: GeneratedCases, texts: Sequence[str]) -> Iterator[Case | N
             for case in source.cases(texts[start:]):
                 start += 1
                 yield case
-        except CaseIdError:
+        except (CaseIdError, UnknownOperator):
             start += 1
             yield None
 

@@ -150,12 +150,14 @@ def test_what_cannot_be_judged_again_keeps_its_outcome_and_is_listed(
     assert again.code == 0
 
 
-def test_a_case_that_is_no_more_is_to_be_run_again(tmp_path: Path, rejudged: Callable[..., Again]) -> None:
+@pytest.mark.parametrize("other", ["{case}-gone", "onnx/Relu-6/float32/2/from=a/test_data_set_0", "no id"])
+def test_a_case_that_is_no_more_is_to_be_run_again(other: str, tmp_path: Path, rejudged: Callable[..., Again]) -> None:
     folder = ran(tmp_path / "run", "Right", "--select", f"{V13}/int32/2x2/*", "--keep-outputs", "none")
     gone = lines(folder / "results.jsonl")[0]["case"]
-    changed(folder, lambda line: line.update(case=line["case"] + "-gone") if line["case"] == gone else None)
+    other = other.format(case=gone)
+    changed(folder, lambda line: line.update(case=other) if line["case"] == gone else None)
     (listed,) = rejudged(folder).told["run_again"]
-    assert (listed["case"], listed["reason"]) == (f"{gone}-gone", "there is no such case any more")
+    assert (listed["case"], listed["reason"]) == (other, "there is no such case any more")
 
 
 def test_an_erratum_suspends_cases_that_were_run_before_it(tmp_path: Path, rejudged: Callable[..., Again]) -> None:
