@@ -131,7 +131,7 @@ class _Told:
 def _corpus_case(source: GeneratedCases, case: Case) -> _Told:
     plain = plain_answer(case.expectation)
     certificate = None if case.expectation.invalid else derivations_json(source, case)
-    return _Told(CorpusCase(case, plain and plain.outputs, certificate), plain)
+    return _Told(CorpusCase(case, None if plain is None else plain.outputs, certificate), plain)
 
 
 @dataclass
