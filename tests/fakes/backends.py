@@ -384,3 +384,17 @@ class ReturningNothing(Prepared):
 
 def stumbles(arrays: list[Array | None]) -> bool:
     return arrays[0] is not None and arrays[0].shape == ONE
+
+
+# Runs that are killed, and go on
+
+
+class Unhurried(WrongOnUint32):
+    """Takes a few milliseconds for each case, and is of the version that the environment names."""
+
+    def version(self) -> str:
+        return os.environ.get("FAKE_VERSION", "1.0")
+
+    def compute(self, program: Program, arrays: list[Array | None]) -> Array:
+        time.sleep(0.003)
+        return super().compute(program, arrays)
