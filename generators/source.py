@@ -172,7 +172,7 @@ class GeneratedCases:
 
     @functools.cached_property
     def _kept(self) -> KeptExpectations | None:
-        return self.cache and self.cache.open()
+        return None if self.cache is None else self.cache.open()
 
     def _rules(self, row: Row, build: Build) -> Rules:
         element = build.program.outputs[0].type

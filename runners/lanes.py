@@ -80,7 +80,7 @@ def judge_lanes(
         admits = [_admits(one, answers) & one.applies for one in expectation.options]
         taken = list(_passing(expectation, np.stack(admits, axis=1), required))
         ratios = _chosen_ratios(expectation, taken, answers)
-    return LaneVerdicts(answers, [one and one.verdict for one in taken], ratios)
+    return LaneVerdicts(answers, [None if one is None else one.verdict for one in taken], ratios)
 
 
 def every(elements: Array) -> Array:
