@@ -143,7 +143,8 @@ class ResultsFolder:
 
 def companions(judged: Judged, line: bytes, certified: set[str]) -> list[tuple[str, bytes]]:
     """Return the lines that belong beside a result's line; the certificate of a case once, whatever the backends."""
-    attached, found = judged.attachments, []
+    attached = judged.attachments
+    found: list[tuple[str, bytes]] = []
     if not attached:
         return found
     head = head_of(line)

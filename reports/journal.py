@@ -9,11 +9,6 @@ from typing import BinaryIO
 
 from ..cases.errors import OpconformError
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 _LARGEST_BATCH = 1 << 16  # bytes: a write of so much costs little a line
 _TICK = 0.1  # seconds between two writes, if lines come slower
 
@@ -102,7 +97,9 @@ class Journal:
 
 def _lock(file: BinaryIO, folder: Path) -> None:
     """Keep other processes out until the file is closed, or this process has ended in whatever way."""
-    if fcntl is None:
+    try:
+        import fcntl  # noqa: PLC0415 - not on Windows
+    except ImportError:
         return
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
