@@ -59,9 +59,15 @@ _KEYS = tuple(f.name for f in fields(Result))
 _KEY_SET = frozenset(_KEYS)
 
 
+_DECODER = json.JSONDecoder()
+
+
 def result_from_json(line: str | bytes) -> Result:
     """Read one line of `results.jsonl`; ValueError if it is none."""
-    read: Any = json.loads(line)
+    text = line if isinstance(line, str) else line.decode()
+    read, end = _DECODER.raw_decode(text)  # json.loads looks for spaces and encodings, at every line
+    if text[end:].strip():
+        raise ValueError("not a result: more than one value in a line")
     if not isinstance(read, dict) or read.keys() != _KEY_SET:
         raise ValueError("not a result: its keys are not those of results.jsonl")
     read["outcome"], read["clauses"] = Outcome(read["outcome"]), tuple(read["clauses"])

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..cases.results import Outcome, Result
 from ..runners.demands import Demands, is_about_invalid
+from ..specs.globs import operator_version_of
 
 CONFORMANT, NON_CONFORMANT, NOTHING_JUDGED, OUR_SIDE_FAILED = 0, 1, 2, 3
 
@@ -27,8 +28,9 @@ class Group(NamedTuple):
 
 def group_of(result: Result) -> Group:
     """Return the group of a result; a case id that is none makes a group of its own."""
-    parts = (*result.case.split("/", 3), "", "", "")
-    return Group(result.backend, "/".join(p for p in parts[:2] if p), parts[2].partition(",")[0] or "-")
+    operator_version = operator_version_of(result.case)
+    types = result.case[len(operator_version) + 1 :].partition("/")[0]
+    return Group(result.backend, operator_version, types.partition(",")[0] or "-")
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,8 @@ class Tally:
 
     def add(self, result: Result, suspended: str | None = None) -> None:
         """Count a result; `suspended` says why its case does not count, if it does not."""
-        group = self._counts.setdefault(group_of(result), _Counts())
+        key = group_of(result)
+        group = self._counts.get(key) or self._counts.setdefault(key, _Counts())
         group.outcomes[result.outcome] += 1
         counts = group.counts
         if self.demands.fails(result, suspended=suspended is not None):
@@ -129,7 +132,8 @@ class Tally:
             self.suspensions[suspended] += 1
             counts["suspended"] += 1
         elif result.outcome is not Outcome.RUNNER_ERROR:
-            counts.update(_invalid(result) if is_about_invalid(result) else _valid(result))
+            for name in _invalid(result) if is_about_invalid(result) else _valid(result):
+                counts[name] += 1
 
     @property
     def backends(self) -> list[str]:
@@ -178,17 +182,20 @@ def _order(group: Group) -> tuple[list[tuple[int, str]], str]:
     return [(int(p), "") if p.isdigit() else (-1, p) for p in parts], group.types
 
 
-def _invalid(result: Result) -> dict[str, int]:
+def _invalid(result: Result) -> tuple[str, ...]:
+    """Return which counts a result about an invalid input adds to."""
     if result.outcome is Outcome.UNSUPPORTED:  # its valid sibling did not run either
-        return {}
-    return {"put": 1, "refused": result.outcome is Outcome.PASS}
+        return ()
+    return ("put", "refused") if result.outcome is Outcome.PASS else ("put",)
 
 
-def _valid(result: Result) -> dict[str, int]:
+def _valid(result: Result) -> tuple[str, ...]:
+    """Return which counts a result about a valid input adds to."""
     if result.outcome is Outcome.UNSUPPORTED:
-        return {"unsupported": 1}
-    passed = result.outcome is Outcome.PASS
-    return {"judged": 1, "passed": passed, "strict": passed and result.level == "strict"}
+        return ("unsupported",)
+    if result.outcome is not Outcome.PASS:
+        return ("judged",)
+    return ("judged", "passed", "strict") if result.level == "strict" else ("judged", "passed")
 
 
 def _figures(parts: Iterable[_Counts]) -> Figures:

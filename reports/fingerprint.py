@@ -109,6 +109,8 @@ class Fingerprints:
 
     def add(self, result: Result, accuracy: Accuracy | None) -> None:
         """Take in a result and how accurate it is."""
+        if accuracy is None and not result.behaviour:
+            return
         parts = result.case.split("/")
         place = Place(result.backend, operator_version_of(result.case), parts[2].split(",")[0] if parts[2:] else "")
         for silence, options in result.behaviour.items():

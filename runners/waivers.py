@@ -95,6 +95,8 @@ class WaiverRun:
         """
         self._backends.add(result.backend)
         self._operator_versions.add(operator_version_of(result.case))
+        if not self._records:
+            return result
         named = [record for record in self._records if record.waiver.names(result)]
         described = [record for record in named if record.waiver.describes(result)]
         fails = self.demands.fails(result, suspended=suspended)
