@@ -6,7 +6,7 @@ import enum
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 Level: TypeAlias = Literal["strict", "declared"]
 
