@@ -508,7 +508,7 @@ def scaffold(operator: str) -> None:
     cls=_Examples,
     examples="opconform mutants\n"
     "opconform mutants --select 'onnx/ReduceMean-18' --html matrix.html --json matrix.json\n"
-    "opconform run mutant:count-plus-one --select 'onnx/Mean-13'",
+    "opconform mutants --suite smoke",
 )
 @_SELECT
 @_STRENGTH

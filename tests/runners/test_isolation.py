@@ -99,10 +99,11 @@ def test_warming_imports_what_the_backend_names_and_passes_over_what_is_not_ther
 
 def test_an_unexplained_death_stands_in_run_json_and_in_the_terminal_and_fails_nothing(tmp_path: Path) -> None:
     output, told = run("BreaksTheNext", tmp_path)
-    (death,) = told["deaths"]
-    assert (death["kind"], death["exit"], death["tail"]) == ("crash", "signal SIGSEGV", "something is broken here")
-    assert death["case"] in (SINGLE, DOUBLE)
-    assert death["before"][-1] == HALF
+    assert told["deaths"]
+    for death in told["deaths"]:  # the case before may have to run again, and break the next once more
+        assert (death["kind"], death["exit"], death["tail"]) == ("crash", "signal SIGSEGV", "something is broken here")
+        assert death["case"] in (SINGLE, DOUBLE)
+        assert death["before"][-1] == HALF
     assert "a worker process ended (signal SIGSEGV)" in output
     assert told["exit_code"] == 0
 
