@@ -1,0 +1,99 @@
+"""What commands share: options of one meaning, examples in the help, a clear line for what a user can mend."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import click
+
+P = ParamSpec("P")
+
+SELECT = click.option(
+    "--select",
+    "globs",
+    metavar="GLOB",
+    multiple=True,
+    help="Case ids or operator versions, as in 'onnx/ReduceMean-13' or 'onnx/Mean-*/float16/*'. Repeatable.",
+)
+STRENGTH = click.option(
+    "--strength", metavar="T", default="2", show_default=True, help="Strength of the covering array, or full."
+)
+DRAWS = click.option(
+    "--draws", metavar="N", type=click.IntRange(1), default=1, show_default=True, help="Draws of each drawn fill."
+)
+SEED = click.option(
+    "--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Varies all drawn inputs."
+)
+SUITE = click.option(
+    "--suite", metavar="NAME", help="A list of cases by name in place of the plan, as in smoke. --select narrows it."
+)
+SPECS = click.option(
+    "--specs",
+    metavar="DIR",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Another folder of spec files than the package's.",
+)
+
+
+def finite(_context: click.Context, _option: click.Parameter, value: float) -> float:
+    """Return a number that is one: a range lets NaN and infinity pass."""
+    if not math.isfinite(value):
+        raise click.BadParameter(f"{value} is no number of seconds.")
+    return value
+
+
+def clear_errors(command: Callable[P, int | None]) -> Callable[P, None]:
+    """Print what a user can mend in one line and exit 2; exit with what the command returns."""
+
+    @wraps(command)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        from ...cases.errors import OpconformError  # noqa: PLC0415 - imports are late, so that --help is fast
+        from ...cases.runner import NotInstalled  # noqa: PLC0415
+
+        try:
+            code = command(*args, **kwargs)
+        except (OpconformError, NotInstalled) as error:
+            click.echo(f"opconform: {error}", err=True)
+            code = 2
+        except BrokenPipeError:  # `| head` has seen enough
+            sys.stderr.close()
+            code = 0
+        sys.exit(code or 0)
+
+    return guarded
+
+
+class Examples(click.Command):
+    """A command whose help ends with examples, one a line."""
+
+    def __init__(self, *args: Any, examples: str = "", **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._examples = examples
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples as they are."""
+        if self._examples:
+            with formatter.section("Examples"):
+                formatter.write("".join(f"  {line}\n" for line in self._examples.splitlines()))
+        super().format_epilog(ctx, formatter)
+
+
+def selection_of(options: dict[str, Any]) -> Any:
+    """Take the options that select cases out of `options`."""
+    from ...cases.selection import Selection, strength_of  # noqa: PLC0415
+
+    strength = strength_of(options.pop("strength"))
+    drawn = options.pop("draws", 1), options.pop("seed", 0)
+    return Selection(tuple(options.pop("globs")), strength, *drawn, suite=options.pop("suite", None))
+
+
+def told(lines: list[str], code: int) -> int:
+    """Print lines, and return the exit code."""
+    for line in lines:
+        click.echo(line)
+    return code

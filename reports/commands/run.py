@@ -1,0 +1,168 @@
+"""`opconform run`, `list` and `show`: cases, and what backends make of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .common import DRAWS, SEED, SELECT, SPECS, STRENGTH, SUITE, Examples, clear_errors, finite, selection_of
+
+
+@click.command(
+    cls=Examples,
+    examples="opconform run onnxruntime\n"
+    "opconform run onnxruntime onnx-reference --select 'onnx/ReduceMean-*' --out results\n"
+    "opconform run python:my_backend:Backend --require accumulator=wide\n"
+    "opconform run onnxruntime --shard 2/8 --out shard-2\n"
+    "opconform run onnxruntime --corpus corpus.zip\n"
+    "opconform run --resume shard-2",
+)
+@click.argument("backends", metavar="BACKEND...", nargs=-1)
+@SELECT
+@STRENGTH
+@DRAWS
+@SEED
+@SUITE
+@SPECS
+@click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
+@click.option(
+    "--timeout",
+    metavar="S",
+    type=click.FloatRange(0.001),
+    default=10.0,
+    show_default=True,
+    callback=finite,
+    help="Seconds that a case may run; preparing its program has six times as long.",
+)
+@click.option("--memory", metavar="MIB", type=click.IntRange(64), help="Memory limit of a worker process, in MiB.")
+@click.option(
+    "--isolation",
+    type=click.Choice(["program", "case"]),
+    default="program",
+    show_default=True,
+    help="What shares a process: programs with all their cases, or nothing: each case has its own.",
+)
+@click.option("--waivers", metavar="FILE", type=click.Path(path_type=Path), help="Known failures (YAML).")
+@click.option("--errata", metavar="FILE", type=click.Path(path_type=Path), help="Other errata than the suite's.")
+@click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="What the product promises (YAML).")
+@click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
+@click.option(
+    "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail any other answer to a silence."
+)
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Results folder: new or empty.")
+@click.option(
+    "--corpus",
+    metavar="DIR|FILE.zip",
+    type=click.Path(path_type=Path, exists=True),
+    help="Judge from files alone: a corpus, or folders in the layout of ONNX's backend tests.",
+)
+@click.option("--shard", metavar="I/N", help="The I-th of N parts alone; `opconform report` puts them together.")
+@click.option(
+    "--resume",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Go on with the run whose results folder this is: BACKEND and other options may be left out.",
+)
+@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML there too.")
+@click.option(
+    "--keep-outputs",
+    type=click.Choice(["none", "digest", "failures", "all"]),
+    default="failures",
+    show_default=True,
+    help="Which answers stay in the results folder, with their cases' certificates; digest: sha256 alone, of all.",
+)
+@click.option(
+    "--executor",
+    metavar="WHERE",
+    default="local",
+    show_default=True,
+    help="Where cases run: local, dask (a cluster on this machine), or dask:tcp://host:8786.",
+)
+@click.option(
+    "--resource",
+    "resources",
+    metavar="NAME=NUMBER",
+    multiple=True,
+    help="What a worker of the cluster must have for a task, as in npu=1. Repeatable.",
+)
+@click.option("--quiet", "-q", is_flag=True, help="No live progress.")
+@clear_errors
+def run(**options: Any) -> int:
+    """Run the suite against backends, show what fails, and write a results folder.
+
+    Exits 0 if all backends conform, 1 if one does not or a waiver is stale, 2 for wrong usage or if nothing was judged,
+    3 if our own side failed, 130 if interrupted (what was judged is kept).
+    """
+    from ...cases.selection import shard_of  # noqa: PLC0415
+    from ..options import RunOptions  # noqa: PLC0415
+    from ..session import run_session  # noqa: PLC0415
+
+    if not options["backends"] and options["resume"] is None:
+        raise click.UsageError("Missing argument 'BACKEND...'.")
+    given = given_options()
+    selection = selection_of(options)
+    shard = None if options["shard"] is None else shard_of(options["shard"])
+    made = RunOptions(selection=selection, given=given, **{**options, "shard": shard})
+    return run_session(made, ["opconform", *sys.argv[1:]])
+
+
+def given_options() -> frozenset[str]:
+    """Return the names of the options that stand on the command line."""
+    context = click.get_current_context()
+    told = click.core.ParameterSource.COMMANDLINE
+    return frozenset(name for name in context.params if context.get_parameter_source(name) is told)
+
+
+@click.command(
+    "list",
+    cls=Examples,
+    examples="opconform list operators\nopconform list cases --select 'onnx/Mean-13' --json\nopconform list backends",
+)
+@click.argument("what", type=click.Choice(["operators", "cases", "backends"]), default="operators")
+@SELECT
+@STRENGTH
+@DRAWS
+@SEED
+@SUITE
+@SPECS
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@clear_errors
+def list_(what: str, specs: Path | None, as_json: bool, **options: Any) -> None:
+    """List operator versions, cases or backends."""
+    from ..listing import listed  # noqa: PLC0415
+
+    for line in listed(what, specs, selection_of(options), as_json=as_json):
+        click.echo(line)
+
+
+@click.command(
+    cls=Examples,
+    examples="opconform show onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53\n"
+    "opconform show --script onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53 | python\n"
+    "opconform show --script openvino/ReduceMean-1/float32,int64/3x2x2/axes=2,0/ramp/axes-unsorted > reproduce.py",
+)
+@click.argument("case_id", metavar="CASE_ID")
+@click.option(
+    "--script", is_flag=True, help="A script that reproduces the case with the standard's own library and NumPy alone."
+)
+@click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
+@click.option("--certificate", "as_certificate", is_flag=True, help="What is expected and why, as JSON to check it by.")
+@SPECS
+@clear_errors
+def show(case_id: str, script: bool, arithmetic: Path | None, as_certificate: bool, specs: Path | None) -> None:
+    """Show one case in full: inputs, what is expected and why, clauses."""
+    from ..certificates import certificate_text  # noqa: PLC0415
+    from ..lookup import case_of  # noqa: PLC0415
+    from ..script import reproduction  # noqa: PLC0415
+    from ..show import case_text  # noqa: PLC0415
+
+    source, case = case_of(case_id, specs, arithmetic)
+    if script and as_certificate:
+        raise click.UsageError("--script and --certificate: one at a time.")
+    if as_certificate:
+        click.echo(certificate_text(source, case))
+    else:
+        click.echo(reproduction(case) if script else case_text(source, case))
