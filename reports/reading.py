@@ -134,13 +134,14 @@ class Done:
 class Kept:
     """A result as it stands in a folder, and the lines that belong to it, where there are any.
 
-    `certificate` stands with the first of a case's results alone.
+    `certificate` stands with the first of a case's results alone. `offset` is that of the result's line, in bytes.
     """
 
     result: Result
     accuracy: bytes | None
     outputs: bytes | None = None
     certificate: bytes | None = None
+    offset: int = 0
 
 
 @dataclass
@@ -171,7 +172,7 @@ class KeptResults:
             if certificate:
                 self.certified.add(result.case)
             self.ends[RESULTS] = offset + len(line)
-            yield Kept(result, beside[ACCURACY].take(head), outputs, certificate)
+            yield Kept(result, beside[ACCURACY].take(head), outputs, certificate, offset)
         if not self.done.settle():
             _name_the_double(self.folder)
         for name, companions in beside.items():

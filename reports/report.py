@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from ..cases.errors import OpconformError
 from ..generators.source import GeneratedCases
-from .figures import OUR_SIDE_FAILED
-from .folder import INTERRUPTED
+from .counting import Counted, count
 from .junit import check_target, write_junit
 from .markdown import markdown_summary
 from .merge import Whole, put_together
-from .reading import Done
-from .resume import take_kept
-from .tables import Tables, Terms, clause_text_of
+from .tables import Tables, clause_text_of
 from .terminal import Summary, print_summary
-from .text import counted, deaths_told
+
+if TYPE_CHECKING:
+    from .site.gather import Gathered
 
 
 @dataclass(frozen=True)
@@ -34,6 +32,8 @@ class ReportOptions:
     markdown: Path | None = None
     json: Path | None = None
     partial: bool = False
+    html: Path | None = None
+    history: Path | None = None
 
 
 def run_report(options: ReportOptions, console: Console | None = None) -> int:
@@ -45,64 +45,28 @@ def run_report(options: ReportOptions, console: Console | None = None) -> int:
         if target is not None:
             check_target(target)
     wholes = put_together(options.folders, partial=options.partial)
-    tables, problems = _gathered(wholes)
-    lost = [line for whole in wholes for line in _lost(whole, tables)]
-    unfinished = any(whole.unfinished for whole in wholes)
-    code = max(tables.tally.exit_code(len(problems)), OUR_SIDE_FAILED if lost else 0, INTERRUPTED if unfinished else 0)
+    counted = _counted(options, wholes)
+    tables = counted.tables
     summary = tables.summary(
-        code,
+        counted.exit_code,
         versions={name: version for whole in wholes for name, version in whole.versions.items()},
         clause_text=clause_text_of(GeneratedCases().library),
-        problems=[*problems, *lost, *deaths_told(_deaths(wholes)), *_left_out(wholes)],
+        problems=counted.problems,
         seconds=None,
         folder=", ".join(map(str, options.folders)),
     )
     _write(options, wholes, tables, summary)
     print_summary(console or Console(), summary)
-    return code
+    return counted.exit_code
 
 
-def _gathered(wholes: Sequence[Whole]) -> tuple[Tables, list[str]]:
-    """Return all results counted, and the problems of the waivers of each run."""
-    terms = wholes[0].parts[0].terms
-    tables = Tables.of(terms, [name for whole in wholes for name in whole.versions], dt.date.min)
-    problems = []
-    for whole in wholes:
-        part = whole.parts[0]
-        own = Terms(terms.demands, terms.suspensions, part.terms.waivers, terms.declaration)
-        tables.waivers = own.waivers.for_run(part.begun.started.date(), terms.demands)
-        _count(whole, tables)
-        problems += tables.waivers.problems(partial=whole.partial)
-    return tables, problems
+def _counted(options: ReportOptions, wholes: Sequence[Whole]) -> Counted | Gathered:
+    """Return all results counted, with the site written if one is wanted."""
+    if options.html is None:
+        return count(wholes)
+    from .site.build import write_site  # noqa: PLC0415 - templates take time to import
 
-
-def _count(whole: Whole, tables: Tables) -> None:
-    done = Done()
-    for part in whole.parts:
-        done.update(take_kept(part.folder, tables).done)
-    if not done.settle():
-        folders = ", ".join(str(part.folder) for part in whole.parts)
-        raise OpconformError(f"{folders}: have results of the same cases, so they are not shards of one run")
-
-
-def _lost(whole: Whole, tables: Tables) -> list[str]:
-    """Return what tells of cases that have no result though every shard is finished: our side has lost them."""
-    count = sum(part.planned for part in whole.parts)
-    missing = count - sum(tables.tally.figures(name).cases for name in whole.versions)
-    if whole.unfinished or not missing:
-        return []
-    return [f"{' and '.join(whole.versions)}: {counted(missing, 'case')} without a result"]
-
-
-def _deaths(wholes: Sequence[Whole]) -> list[dict[str, Any]]:
-    return [told for whole in wholes for part in whole.parts for told in part.begun.deaths]
-
-
-def _left_out(wholes: Sequence[Whole]) -> list[str]:
-    return [
-        *(f"unfinished: {part.folder} ({part.told.get('status')})" for whole in wholes for part in whole.unfinished),
-        *(f"missing: {', '.join(f'shard {shard}' for shard in w.missing)}" for w in wholes if w.missing),
-    ]
+    return write_site(wholes, options.html, options.history)
 
 
 def _write(options: ReportOptions, wholes: Sequence[Whole], tables: Tables, summary: Summary) -> None:

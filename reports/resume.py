@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from ..cases.errors import OpconformError
 from ..runners.running import About
 from .options import RunOptions, continued, difference, refuse
-from .reading import RESULTS, RUN, KeptResults
+from .reading import RESULTS, RUN, Kept, KeptResults
 from .tables import Tables
 
 UNKNOWN = "unknown"
@@ -117,12 +117,17 @@ def _at(told: Mapping[str, Any], path: tuple[str, ...]) -> object:
     return found
 
 
-def take_kept(folder: Path, tables: Tables) -> KeptResults:
-    """Count all results of a folder, and return the walk over them. Raises OpconformError for what is wrong there."""
+def take_kept(folder: Path, tables: Tables, seen: Callable[[Kept], None] | None = None) -> KeptResults:
+    """Count all results of a folder, and return the walk over them. Raises OpconformError for what is wrong there.
+
+    `seen` is told each of them once it is counted.
+    """
     kept = KeptResults(folder)
     try:
         for one in kept:
             tables.take_kept(one)
+            if seen is not None:
+                seen(one)
     except (ValueError, KeyError, TypeError) as error:
         raise OpconformError(f"{folder / RESULTS}: cannot be counted: {error!r}") from None
     return kept

@@ -15,12 +15,25 @@ from .common import SPECS, Examples, clear_errors
     cls=Examples,
     examples="opconform report results\n"
     "opconform report shard-1 shard-2 shard-3 --junit junit.xml --markdown summary.md\n"
-    "opconform report of-onnxruntime of-my-backend --json report.json",
+    "opconform report of-onnxruntime of-my-backend --json report.json\n"
+    "opconform report of-onnxruntime of-my-backend --html site",
 )
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML there.")
 @click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write a short page there.")
 @click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write all of it there as JSON.")
+@click.option(
+    "--html",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Write a site there, which opens from a file: a new or an empty folder, or an earlier site.",
+)
+@click.option(
+    "--history",
+    metavar="DB",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Show the trend of this history in the site.",
+)
 @click.option("--partial", is_flag=True, help="Go on where shards are missing or unfinished.")
 @clear_errors
 def report(**options: Any) -> int:
@@ -31,6 +44,8 @@ def report(**options: Any) -> int:
     """
     from ..report import ReportOptions, run_report  # noqa: PLC0415
 
+    if options["history"] is not None and options["html"] is None:
+        raise click.UsageError("--history: shown in the site of --html.")
     return run_report(ReportOptions(**options))
 
 

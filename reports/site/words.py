@@ -1,0 +1,83 @@
+"""Words, links and file names of the site: what comes from elsewhere is made fit to show, and cut with a note."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from ...cases.results import Outcome
+from ..text import counted, percent, printable
+
+LONGEST = 2000  # characters of a text from elsewhere
+_SAFE = re.compile(r"[^A-Za-z0-9.\-]+")
+
+FAILED = "failed"
+"""In the place of an outcome in an address: all that fails."""
+
+OUTCOME_WORDS: Mapping[Outcome, str] = {
+    Outcome.PASS: "passes",
+    Outcome.WRONG_VALUE: "answers a wrong value",
+    Outcome.WRONG_SHAPE: "answers a wrong shape",
+    Outcome.WRONG_DTYPE: "answers a wrong type",
+    Outcome.ACCEPTED_INVALID: "answers an invalid input",
+    Outcome.ERROR: "refuses a valid input",
+    Outcome.UNSUPPORTED: "does not implement it",
+    Outcome.CRASH: "crashes",
+    Outcome.TIMEOUT: "does not answer in time",
+    Outcome.WAIVED: "fails as a waiver says",
+    Outcome.RUNNER_ERROR: "was not judged: our side failed",
+}
+
+
+def shown(text: object, longest: int = LONGEST) -> str:
+    """Return a text from elsewhere fit to show: controls and direction marks escaped visibly, cut with a note."""
+    whole = str(text)
+    cut = _escaped(whole[:longest])
+    return f"{cut}… (cut: {counted(len(whole), 'character')} in all)" if len(whole) > longest else cut
+
+
+def _escaped(text: str) -> str:
+    # Cf: format characters, among them those that turn the direction of what follows; Python calls them unprintable too
+    return "".join(ascii(c)[1:-1] if unicodedata.category(c) == "Cf" else c for c in printable(text))
+
+
+def file_name(text: str) -> str:
+    """Return a name for a file: of letters, digits, dots and dashes, told apart by a digest where that changes it."""
+    safe = _SAFE.sub("-", text).strip("-.")[:80]
+    if safe == text:
+        return safe
+    return f"{safe or 'x'}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def operator_page_name(operator_version: str) -> str:
+    """Return the path of an operator version's page: `operators/onnx-ReduceMean-18.html`."""
+    standard, slash, rest = operator_version.partition("/")
+    plain = slash and _SAFE.sub("", standard + rest) == standard + rest
+    return f"operators/{standard}-{rest}.html" if plain else f"operators/{file_name(operator_version)}.html"
+
+
+def cases_link(**parameters: object) -> str:
+    """Return the address of a list of cases: `operator`, `type`, `backend`, `outcome`, `clause`, `q`."""
+    given = {name: str(value) for name, value in parameters.items() if value not in (None, "")}
+    return f"cases.html?{_query(given)}" if given else "cases.html"
+
+
+def case_link(case: str, backend: str | None = None) -> str:
+    """Return the address of a case's page."""
+    return f"case.html?{_query({'id': case, **({'backend': backend} if backend else {})})}"
+
+
+def _query(given: Mapping[str, str]) -> str:
+    return "&".join(f"{name}={quote(value, safe='/,;.*', errors='replace')}" for name, value in given.items())
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "shown": shown,
+    "percent": percent,
+    "counted": counted,
+    "number": lambda value: f"{value:,}",
+}
