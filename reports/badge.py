@@ -1,0 +1,225 @@
+"""Badges, one a backend and standard: the operator set and the percentage, as SVG or for shields.io's endpoint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import escape, quoteattr
+
+from ..cases.errors import OpconformError
+from ..specs.globs import split_version
+from .figures import CONFORMANT, NON_CONFORMANT, Figures, Tally
+from .junit import check_target
+from .text import NOTHING, counted, percent, printable, xml_text
+
+GREEN, AMBER, RED, GREY = "#1a7f37", "#8a6100", "#c62828", "#5f6368"
+"""White text on each has a contrast of at least 4.5 to 1; the percentage says the same as the colour."""
+
+_STANDARDS: Mapping[str, str] = {"onnx": "ONNX opset", "openvino": "OpenVINO opset", "onednn": "oneDNN Graph"}
+_LONGEST, _LONGEST_NAME = 60, 36
+_SIZE, _PAD, _HEIGHT = 11, 6, 20
+
+# Advances of Verdana in thousandths of the size. The text is told to have the width that they add up to
+# (`textLength`), so that it fits where another font stands in.
+_ADVANCES: Mapping[str, int] = {
+    character: advance
+    for advance, characters in {
+        269: "'", 274: "il", 344: "j", 352: " f", 364: ",.·", 394: "!t", 421: "I", 427: "r", 454: "()-/:;[\\]|",
+        455: "J", 459: '"', 521: "cs", 525: "z", 545: "?", 557: "L", 575: "F", 592: "kvxy", 596: "e", 601: "a",
+        603: "P", 607: "o", 615: "Y", 616: "T", 623: "bdgpq", 632: "E", 633: "hnu", 636: "{}$*0123456789_`" + NOTHING,
+        684: "ASV", 685: "XZ", 686: "B", 693: "K", 695: "R", 698: "C", 727: "&", 732: "U", 748: "N", 751: "H",
+        771: "D", 775: "G", 787: "OQ", 818: "#+<=>^w~…", 843: "M", 973: "m", 989: "W", 1000: "@", 1076: "%",
+    }.items()
+    for character in characters
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Badge:
+    """What a badge says: `label` on the left, `message` on the right, `title` to who hovers or hears it."""
+
+    backend: str
+    standard: str
+    label: str
+    message: str
+    color: str
+    title: str
+
+    @property
+    def name(self) -> str:
+        """The name of its file, without an ending."""
+        return f"{file_part(self.backend)}-{file_part(self.standard)}"
+
+    def svg(self) -> str:
+        """Return it as SVG."""
+        return badge_svg(self.label, self.message, color=self.color, title=self.title)
+
+    def endpoint(self) -> str:
+        """Return the JSON that https://shields.io/endpoint reads."""
+        told = {"schemaVersion": 1, "label": self.label, "message": self.message, "color": self.color}
+        return json.dumps(told) + "\n"
+
+
+def badges_of(tally: Tally, versions: Mapping[str, str] | None = None) -> list[Badge]:
+    """Return a badge for each backend and standard of these figures; `versions` has the version of each backend."""
+    return [
+        _badge(backend, standard, operator_versions, (versions or {}).get(backend, ""))
+        for backend in tally.backends
+        for standard, operator_versions in _by_standard(tally.operator_versions(backend)).items()
+    ]
+
+
+def badge_svg(label: str, message: str, *, color: str = GREY, title: str | None = None) -> str:
+    """Return a badge as SVG, 20 pixels high: `label` on grey, `message` on `color`.
+
+    `title` is what a screen reader says and a pointer shows; label and message if it is None. Any text is safe.
+    """
+    label, message = _cut(label), _cut(message)
+    left, right = (text_width(text) + 2 * _PAD for text in (label, message))
+    told = _line(title) if title is not None else f"{label}: {message}"
+    edge = "a3 3 0 0 1-3-3V3a3 3 0 0 1 3-3z"  # no clip path: its id would be there twice in a page with two badges
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="{_HEIGHT}" role="img" '
+        f"aria-label={quoteattr(told)}>\n"
+        f"<title>{escape(told)}</title>\n"
+        f'<path fill="#3d4147" d="M3 0H{left}V{_HEIGHT}H3{edge}"/>\n'
+        f'<path fill={quoteattr(color)} d="M{left} 0H{left + right - 3}a3 3 0 0 1 3 3V{_HEIGHT - 3}'
+        f'a3 3 0 0 1-3 3H{left}z"/>\n'
+        f'<g fill="#fff" font-family="Verdana,DejaVu Sans,Geneva,sans-serif" font-size="{_SIZE}" '
+        'aria-hidden="true">\n'
+        f"{_text(label, _PAD)}{_text(message, left + _PAD)}</g>\n</svg>\n"
+    )
+
+
+def text_width(text: str) -> int:
+    """Return how many pixels a text is wide at the size of a badge's."""
+    return round(sum(map(_advance, text)) * _SIZE / 1000)
+
+
+def file_part(name: str) -> str:
+    """Return a name as part of a file's name; one that had to be changed ends with eight digits of its digest."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:80]
+    if plain == name:
+        return plain
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{plain}-{digest}" if plain else digest
+
+
+def check_badge_target(target: Path) -> None:
+    """Raise OpconformError if badges cannot be written there; to be asked before a long report."""
+    if not _is_folder(target):
+        check_target(target)
+    elif target.exists() and not target.is_dir():
+        raise OpconformError(f"{target}: is no folder; a badge's name ends in .svg or .json")
+
+
+def write_badges(badges: list[Badge], target: Path) -> list[Path]:
+    """Write badges, and return the files.
+
+    `target` is one file, SVG or shields.io's JSON by its ending, whose name may hold `{backend}` and `{standard}`; or a
+    folder, which gets both of each. Raises OpconformError if several badges would be one file, or if it cannot be
+    written.
+    """
+    files = dict(_folder_files(badges, target) if _is_folder(target) else _named_files(badges, target))
+    try:
+        if _is_folder(target):
+            target.mkdir(parents=True, exist_ok=True)
+        for file, text in files.items():
+            file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OpconformError(f"{target}: cannot be written: {error.strerror}") from None
+    return list(files)
+
+
+def _is_folder(target: Path) -> bool:
+    return target.is_dir() or target.suffix.lower() not in (".svg", ".json")
+
+
+def _folder_files(badges: list[Badge], folder: Path) -> Iterator[tuple[Path, str]]:
+    for badge in badges:
+        yield folder / f"{badge.name}.svg", badge.svg()
+        yield folder / f"{badge.name}.json", badge.endpoint()
+
+
+def _named_files(badges: list[Badge], target: Path) -> Iterator[tuple[Path, str]]:
+    seen: dict[str, Badge] = {}
+    for badge in badges:
+        name = target.name.replace("{backend}", file_part(badge.backend))
+        name = name.replace("{standard}", file_part(badge.standard))
+        if other := seen.get(name):
+            both = " and ".join(f"{printable(b.backend)} ({printable(b.standard)})" for b in (other, badge))
+            missing = "{backend}" if badge.backend != other.backend else "{standard}"
+            raise OpconformError(
+                f"{target}: would be the badge of {both}; write {missing} into the name, or name a folder"
+            )
+        seen[name] = badge
+        yield target.with_name(name), badge.endpoint() if target.suffix.lower() == ".json" else badge.svg()
+
+
+def _by_standard(operator_versions: Mapping[str, Figures]) -> dict[str, dict[str, Figures]]:
+    found: dict[str, dict[str, Figures]] = {}
+    for operator_version, figures in operator_versions.items():
+        found.setdefault(operator_version.partition("/")[0], {})[operator_version] = figures
+    return found
+
+
+def _badge(backend: str, standard: str, operator_versions: Mapping[str, Figures], version: str) -> Badge:
+    figures = sum(operator_versions.values(), Figures())
+    operator_set = " ".join(filter(None, (_STANDARDS.get(standard, standard), _numbers(operator_versions))))
+    of = counted(len({split_version(o)[0] for o in operator_versions}), "operator")
+    who = f"{_cut(backend)} {version}".strip()
+    correct = f"{percent(figures.correctness)} of {counted(figures.judged, 'valid case')} of {of} correct"
+    title = f"{who}, {operator_set}: {_verdict(figures)}. {correct}, {percent(figures.support)} supported"
+    message = percent(figures.correctness) if figures.correctness is not None else "nothing judged"
+    return Badge(
+        backend, standard, f"{_cut(backend, _LONGEST_NAME)} · {operator_set}", message, _color(figures), _line(title)
+    )
+
+
+def _numbers(operator_versions: Mapping[str, Figures]) -> str:
+    """Return the range of an operator set's versions; nothing where operators have none."""
+    told = (split_version(operator_version)[1] for operator_version in operator_versions)
+    numbers = sorted({int(number) for number in told if number.isascii() and number.isdigit()})
+    if not numbers:
+        return ""
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}{NOTHING}{numbers[-1]}"
+
+
+def _verdict(figures: Figures) -> str:
+    words = {CONFORMANT: "conformant", NON_CONFORMANT: "non-conformant"}
+    return words.get(figures.exit_code, "no verdict")
+
+
+def _color(figures: Figures) -> str:
+    if figures.exit_code not in (CONFORMANT, NON_CONFORMANT):
+        return GREY
+    if figures.exit_code == NON_CONFORMANT:
+        return RED
+    return GREEN if figures.correctness == 1 else AMBER  # waivers, or arithmetic that was declared
+
+
+def _text(text: str, x: int) -> str:
+    width = text_width(text)
+    return f'<text x="{x}" y="14" textLength="{width}">{escape(text)}</text>\n' if width else ""
+
+
+def _line(text: str) -> str:
+    return xml_text(printable(" ".join(text[: 20 * _LONGEST].split())))
+
+
+def _cut(text: str, longest: int = _LONGEST) -> str:
+    line = _line(text)
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def _advance(character: str) -> int:
+    if character in _ADVANCES:
+        return _ADVANCES[character]
+    if unicodedata.combining(character):
+        return 0
+    return 1000 if unicodedata.east_asian_width(character) in "WF" else 700
