@@ -12,6 +12,7 @@ from rich.console import Console
 
 from ..cases.errors import OpconformError
 from ..generators.source import GeneratedCases
+from .badge import badges_of, check_badge_target, write_badges
 from .counting import Counted, count
 from .junit import check_target, write_junit
 from .markdown import markdown_summary
@@ -34,6 +35,7 @@ class ReportOptions:
     partial: bool = False
     html: Path | None = None
     history: Path | None = None
+    badge: Path | None = None
 
 
 def run_report(options: ReportOptions, console: Console | None = None) -> int:
@@ -44,6 +46,8 @@ def run_report(options: ReportOptions, console: Console | None = None) -> int:
     for target in (options.junit, options.markdown, options.json):
         if target is not None:
             check_target(target)
+    if options.badge is not None:
+        check_badge_target(options.badge)
     wholes = put_together(options.folders, partial=options.partial)
     counted = _counted(options, wholes)
     tables = counted.tables
@@ -82,6 +86,8 @@ def _write(options: ReportOptions, wholes: Sequence[Whole], tables: Tables, summ
         )
     if options.markdown is not None:
         _write_text(options.markdown, markdown_summary(summary))
+    if options.badge is not None:
+        write_badges(badges_of(tables.tally, summary.versions), options.badge)
     if options.json is not None:
         told = _told(wholes, tables, summary)
         _write_text(options.json, json.dumps(told, allow_nan=False, indent=2) + "\n")

@@ -23,6 +23,12 @@ from .common import SPECS, Examples, clear_errors
 @click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write a short page there.")
 @click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write all of it there as JSON.")
 @click.option(
+    "--badge",
+    metavar="FILE|DIR",
+    type=click.Path(path_type=Path),
+    help="Write a badge: .svg, or .json for shields.io; FILE may hold {backend} and {standard}, a folder gets them all.",
+)
+@click.option(
     "--html",
     metavar="DIR",
     type=click.Path(path_type=Path),
