@@ -30,7 +30,11 @@ class Selection:
 
     def admits(self, case: CaseId, text: str) -> bool:
         """Return whether a glob selects this case."""
-        return not self.globs or any(fnmatchcase(text, g) or fnmatchcase(case.operator, g) for g in self.globs)
+        return self.admits_text(case.operator, text)
+
+    def admits_text(self, operator_version: str, text: str) -> bool:
+        """Return whether a glob selects a case, given as its operator version and its id."""
+        return not self.globs or any(fnmatchcase(text, g) or fnmatchcase(operator_version, g) for g in self.globs)
 
     def may_admit(self, operator_version: str) -> bool:
         """Return whether a glob may select a case of this operator version; cheap, and true when in doubt."""

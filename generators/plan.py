@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..cases.elements import element_type
 from ..cases.errors import OpconformError
@@ -17,15 +19,78 @@ from .fills import UNDRAWN, suits
 from .strategy.registry import family_of, settle
 from .strategy.rows import data_port, free_letters, identify
 
-__all__ = ["Selection", "edge_cases", "edges", "grid", "numbered", "planned", "strength_of"]
+__all__ = ["Selection", "counted", "edge_cases", "edges", "grid", "numbered", "planned", "strength_of"]
+
+_WILD = frozenset("*?[")
+_FIRST_DRAW = re.compile(r"(?<=[/;])draw=1(?=[;/])")
 
 
 def planned(library: Library, selection: Selection) -> Iterator[str]:
     """Yield the ids of the selected cases, once each; memory does not grow with draws."""
+    for _, drawn in _drawn(library, selection):
+        yield from drawn.admitted(selection)
+
+
+def counted(library: Library, selection: Selection) -> Counter[str]:
+    """Return how many ids `planned` yields, by standard; draws are named only where a glob may tell them apart."""
+    found: Counter[str] = Counter()
+    for standard, drawn in _drawn(library, selection):
+        found[standard] += drawn.count(selection)
+    return +found
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """The draws of a case: the id of the first, and what stands around the number in those of the others."""
+
+    first: str
+    before: str = ""
+    after: str = ""
+    draws: int = 1
+
+    @classmethod
+    def of(cls, case: CaseId, draws: int, seed: int) -> _Drawn:
+        first = str(numbered(case, 0, seed))
+        if draws == 1:
+            return cls(first)
+        second = str(numbered(case, 1, seed))
+        place = _FIRST_DRAW.search(second)
+        if place is None:
+            raise ValueError(f"{second}: no draw in there")
+        return cls(first, second[: place.end() - 1], second[place.end() :], draws)
+
+    def __iter__(self) -> Iterator[str]:
+        yield self.first
+        for draw in range(1, self.draws):
+            yield f"{self.before}{draw}{self.after}"
+
+    def admitted(self, selection: Selection) -> Iterator[str]:
+        operator = self._operator
+        return (
+            iter(self) if self._whole(selection) else (text for text in self if selection.admits_text(operator, text))
+        )
+
+    def count(self, selection: Selection) -> int:
+        return self.draws if self._whole(selection) else sum(1 for _ in self.admitted(selection))
+
+    def _whole(self, selection: Selection) -> bool:
+        """Whether all draws are selected, as far as that shows without a look at each."""
+        beginnings = [glob[:-1] for glob in selection.globs if glob.endswith("*")]
+        common = self.before or self.first
+        plain = (b for b in beginnings if not _WILD.intersection(b))
+        return not selection.globs or any(self.first.startswith(b) and common.startswith(b) for b in plain)
+
+    @property
+    def _operator(self) -> str:
+        return "/".join(self.first.split("/", 2)[:2])
+
+
+def _drawn(library: Library, selection: Selection) -> Iterator[tuple[str, _Drawn]]:
+    """Yield the cases of the operator versions that the selection may admit, with their standard."""
     for spec in _specs(library, selection):
         for version in spec.versions.values():
             if selection.may_admit(str(version.operator)):
-                yield from _of_version(spec, version, selection)
+                yield from ((spec.standard, drawn) for drawn in _of_version(spec, version, selection))
 
 
 def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
@@ -37,16 +102,12 @@ def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
             yield library.spec(operator)
 
 
-def _of_version(spec: Spec, version: VersionSpec, selection: Selection) -> Iterator[str]:
+def _of_version(spec: Spec, version: VersionSpec, selection: Selection) -> Iterator[_Drawn]:
     crossed = _in_order(set(grid(spec, version, selection.strength)))
     single = dict.fromkeys(edges(spec, version))
     for case in itertools.chain(single, crossed):
         draws = 1 if case.fill in UNDRAWN or case in single else selection.draws
-        for draw in range(draws):
-            one = numbered(case, draw, selection.seed)
-            text = str(one)
-            if selection.admits(one, text):
-                yield text
+        yield _Drawn.of(case, draws, selection.seed)
 
 
 def _in_order(cases: set[CaseId]) -> list[CaseId]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..cases.errors import CaseIdError, OpconformError
 from ..cases.ids import parse_id
-from .plan import Selection, planned
+from .plan import Selection, counted, planned
 from .source import GeneratedCases
 from .suite import suite_cases
 
@@ -27,6 +28,13 @@ def selected(source: GeneratedCases, selection: Selection) -> Iterator[str]:
             continue
         source.case(text)
         yield text
+
+
+def selected_counts(source: GeneratedCases, selection: Selection) -> Counter[str]:
+    """Return how many ids `selected` yields, by standard. Raises what it raises."""
+    if selection.suite is None and not any(_is_id(glob) for glob in selection.globs):
+        return counted(source.library, selection)
+    return Counter(text.partition("/")[0] for text in selected(source, selection))
 
 
 def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:

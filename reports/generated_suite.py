@@ -14,7 +14,7 @@ from ..cases.declared import Declaration
 from ..cases.errors import OpconformError
 from ..cases.selection import Selection, Shard
 from ..generators.kept_expectations import usual_cache
-from ..generators.select import selected
+from ..generators.select import selected, selected_counts
 from ..generators.shards import of_shard, shared_out
 from ..generators.source import GeneratedCases
 from ..runners.declaration import load_declaration
@@ -67,6 +67,10 @@ class GeneratedSuite:
     def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
         """Yield the ids of the selected cases."""
         return of_shard(selected(self.source, selection), shard)
+
+    def counts(self, selection: Selection) -> Counter[str]:
+        """Return how many cases are selected, by standard."""
+        return selected_counts(self.source, selection)
 
     def share(self, selection: Selection, shard: Shard) -> int:
         """Return how many cases a shard has."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,7 +20,7 @@ from ..runners.running import About, about
 from ..runners.waivers import Waivers, load_waivers
 from ..specs.errata import Suspensions, load_errata
 from .options import RunOptions
-from .suite import Suite, open_suite
+from .suite import Suite, counts_of, open_suite
 from .tables import Terms
 
 
@@ -79,7 +78,7 @@ def opened(options: RunOptions, executor: Executor) -> Session:
 
 def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite: Suite) -> dict[str, Plan]:
     """Return what each backend is put to: the selected cases of its standards. OpconformError where there is none."""
-    counts = Counter(text.partition("/")[0] for text in suite.selected(options.selection))
+    counts = counts_of(suite, options.selection)
     globs = ", ".join(options.selection.globs) or ("the suite" if options.corpus is None else str(options.corpus))
     plans: dict[str, Plan] = {}
     totals: dict[Selection, int] = {}

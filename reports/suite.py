@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..cases.selection import Selection, Shard
 from ..cases.source import CaseSource
@@ -54,6 +55,21 @@ class Suite(Protocol):
 
     def to_dict(self) -> dict[str, Any] | None:
         """Return for `run.json` which files the cases come from; None if they are generated."""
+
+
+@runtime_checkable
+class CountedSuite(Protocol):
+    """A suite that tells how many cases are selected without naming each."""
+
+    def counts(self, selection: Selection) -> Counter[str]:
+        """Return how many cases are selected, by standard."""
+
+
+def counts_of(suite: Suite, selection: Selection) -> Counter[str]:
+    """Return how many cases of a suite are selected, by standard."""
+    if isinstance(suite, CountedSuite):
+        return suite.counts(selection)
+    return Counter(text.partition("/")[0] for text in suite.selected(selection))
 
 
 def open_suite(options: RunOptions) -> Suite:
