@@ -23,12 +23,13 @@ from .text import NOTHING, percent, printable
 _WORDS = {Grade.ROUNDED: "rounded"}
 _STYLES = {Grade.OUTSIDE: "red", Grade.NARROW: "yellow", Grade.STEPWISE: "yellow", Grade.DECLARED: "yellow"}
 _LEGEND = "the worst case's grade, and the largest error as a share of the widest bound"
-_SUBJECTS = {
+SUBJECTS = {
     "probe-accumulator": "adds up like {}",
     "probe-inputs": "reads inputs like {}",
     "probe-rounding": "rounds {}",
     "probe-partial-sums": "partial sums {}",
 }
+"""What a probe tells of, with a place for what it told."""
 
 
 @dataclass
@@ -105,14 +106,14 @@ def _cell(graded: Sequence[Graded]) -> Text:
 def _behaves_like(fingerprints: Fingerprints, backend: str) -> Iterable[Text]:
     alike = rolled_up(fingerprints.traits(backend))
     for one in alike:
-        form = _SUBJECTS.get(one.subject)
+        form = SUBJECTS.get(one.subject)
         if form is None or (one.subject, one.told) == ("probe-inputs", IN_FULL):
             continue
         told = form.replace("like {}", "{}").format(DIFFERS) if one.told == DIFFERS else form.format(one.told)
         yield Text(f"  {told}: {', '.join(map(printable, one.types))}{_where(one, alike)}")
         yield from (Text(f"    shown by {printable(case)}", "dim") for case in one.cases)
     # what a probe infers of the accumulator says more than which options single cases admit
-    yield from _silences([one for one in alike if one.subject not in _SUBJECTS and one.subject != "accumulator"])
+    yield from _silences([one for one in alike if one.subject not in SUBJECTS and one.subject != "accumulator"])
 
 
 def _where(one: Alike, alike: Sequence[Alike]) -> str:

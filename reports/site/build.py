@@ -10,6 +10,8 @@ from typing import Any
 
 from ..merge import Whole
 from .gather import Gathered, gather
+from .knowledge import knowledge
+from .matrix import write_matrix
 from .overview import write_overview
 from .words import case_link, cases_link, operator_page_name, shown
 from .writer import SiteWriter, check_folder, written
@@ -35,7 +37,9 @@ def write_site(wholes: Sequence[Whole], out: Path, history: Path | None = None) 
 
 
 def _pages(site: SiteWriter, gathered: Gathered) -> None:
-    write_overview(site, gathered)
+    known = knowledge()
+    write_overview(site, gathered, known)
+    write_matrix(site, gathered)
     if importlib.util.find_spec(f"{__package__}.case_pages"):
         importlib.import_module(f"{__package__}.case_pages").write_cases(site, gathered)
 

@@ -2,10 +2,186 @@
 
 from __future__ import annotations
 
-from .gather import Gathered
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from ...cases.results import Outcome
+from ...runners.accuracy import Grade
+from ...specs.globs import operator_version_of, split_version
+from ..arithmetic import SUBJECTS
+from ..badge import Badge, badges_of
+from ..figures import Figures
+from ..fingerprint import IN_FULL, rolled_up
+from ..grades import Graded
+from ..merge import Whole
+from ..tables import clause_text_of
+from ..text import NOTHING, counted, percent, reproduce_line
+from .gather import Column, Gathered
+from .knowledge import Knowledge
+from .marks import Level, mark_of_grade, verdict_told
+from .words import OUTCOME_WORDS
 from .writer import SiteWriter
 
+KINDS_SHOWN = 24
+_WORST = (
+    Outcome.RUNNER_ERROR, Outcome.CRASH, Outcome.TIMEOUT, Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE,
+    Outcome.ERROR, Outcome.ACCEPTED_INVALID, Outcome.UNSUPPORTED,
+)  # fmt: skip
 
-def write_overview(site: SiteWriter, gathered: Gathered) -> None:
-    """Write `index.html`."""
-    site.page("index.html", "overview.html.j2", exit_code=gathered.exit_code)
+
+@dataclass(frozen=True)
+class Row:
+    """A backend as the overview shows it."""
+
+    name: str
+    version: str
+    level: Level
+    verdict: str
+    sentence: str
+    figures: Figures
+    badges: Sequence[Badge]
+
+
+@dataclass(frozen=True)
+class Worst:
+    """A kind of failures: the first of its cases, how many there are, and the clause that it is about."""
+
+    backend: str
+    outcome: str
+    words: str
+    case: str
+    detail: str
+    clause: str
+    clause_text: str | None
+    count: int
+    where: str
+    operator_version: str
+    reproduce: str
+
+
+def write_overview(site: SiteWriter, gathered: Gathered, knowledge: Knowledge) -> None:
+    """Write `index.html` and the badges."""
+    badges = badges_of(gathered.tables.tally, {column.name: column.version for column in gathered.columns})
+    for badge in badges:
+        site.write(f"badges/{badge.name}.svg", badge.svg())
+        site.write(f"badges/{badge.name}.json", badge.endpoint())
+    types, accuracy = _accuracy(gathered)
+    site.page(
+        "index.html",
+        "overview.html.j2",
+        rows=[_row(gathered, column, badges) for column in gathered.columns],
+        outcomes=[o for o in Outcome if any(_figures(gathered, c).outcomes.get(o) for c in gathered.columns)],
+        worst=list(_worst(gathered, knowledge)),
+        kinds=gathered.tables.failures.kinds,
+        failures=gathered.tables.failures.count,
+        accuracy_types=types,
+        accuracy=accuracy,
+        behaves={c.name: list(_behaves_like(gathered, c)) for c in gathered.columns},
+        runs=[_run(whole) for whole in gathered.wholes],
+        problems=gathered.problems,
+        suspended=gathered.tables.tally.suspensions,
+        cases=len(gathered.cases),
+        operator_versions=len(gathered.by_operator_version()),
+        required=gathered.terms.demands.required,
+        profile=gathered.terms.demands.profile,
+        declared=gathered.terms.declaration is not None,
+    )
+
+
+def _figures(gathered: Gathered, column: Column) -> Figures:
+    return gathered.tables.tally.figures(column.name)
+
+
+def _row(gathered: Gathered, column: Column, badges: Sequence[Badge]) -> Row:
+    figures = _figures(gathered, column)
+    kinds = gathered.tables.failures.first(gathered.tables.failures.kinds)
+    told = verdict_told(figures, sum(alike.first.backend == column.name for alike in kinds))
+    own = [badge for badge in badges if badge.backend == column.name]
+    return Row(column.name, column.version, *told, figures, own)
+
+
+def _worst(gathered: Gathered, knowledge: Knowledge) -> Iterator[Worst]:
+    """Yield kinds of failures, of as many backends and operators as possible, crashes first, then the most frequent."""
+    text = clause_text_of(knowledge.library)
+    found = gathered.tables.failures.first(KINDS_SHOWN)
+    for alike in sorted(found, key=lambda one: (_WORST.index(one.first.outcome), -one.count)):
+        result = alike.first
+        operator_version = operator_version_of(result.case)
+        clause = result.clauses[0] if result.clauses else ""
+        yield Worst(
+            result.backend,
+            str(result.outcome),
+            OUTCOME_WORDS[result.outcome],
+            result.case,
+            " ".join((result.detail or "")[:600].split()),
+            clause.rpartition("#")[2],
+            text(operator_version, clause) if clause else None,
+            alike.count,
+            ", ".join(filter(None, (split_version(o)[1] for o in alike.operator_versions))),
+            operator_version,
+            reproduce_line(result),
+        )
+
+
+def _accuracy(gathered: Gathered) -> tuple[list[str], list[dict[str, Any]]]:
+    """Return element types, and for each backend its worst grade in each of them, with the case that shows it."""
+    found: dict[str, dict[str, Graded]] = {}
+    shares: dict[tuple[str, str], float] = {}
+    for graded in gathered.tables.arithmetic.grades.graded():
+        by_type = found.setdefault(graded.backend, {})
+        worse = by_type.get(graded.type)
+        if worse is None or graded.grade.rank > worse.grade.rank:
+            by_type[graded.type] = graded
+        key = (graded.backend, graded.type)
+        shares[key] = max(shares.get(key, 0.0), graded.share.number if graded.share else 0.0)
+    types = list(dict.fromkeys(sorted((t for by_type in found.values() for t in by_type), key=_by_kind)))
+    rows = []
+    for column in gathered.columns:
+        by_type = found.get(column.name, {})
+        cells = [_grade(by_type[t], shares[column.name, t]) if t in by_type else None for t in types]
+        rows.append({"backend": column.name, "cells": cells})
+    return types, rows if types else []
+
+
+def _grade(graded: Graded, share: float) -> dict[str, Any]:
+    told = percent(Fraction(share)) if graded.grade is not Grade.OUTSIDE else NOTHING
+    return {"grade": str(graded.grade), "level": mark_of_grade(graded.grade), "share": told, "case": graded.worst}
+
+
+def _by_kind(name: str) -> tuple[str, int]:
+    digits = "".join(filter(str.isdigit, name))
+    return name.rstrip("0123456789"), int(digits or 0)
+
+
+def _behaves_like(gathered: Gathered, column: Column) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield what probes tell of a backend: in words, in which types, shown by which cases."""
+    for alike in rolled_up(gathered.tables.arithmetic.fingerprints.traits(column.name)):
+        form = SUBJECTS.get(alike.subject)
+        if form is None or (alike.subject, alike.told) == ("probe-inputs", IN_FULL):
+            continue
+        told = form.format(alike.told)
+        yield told.replace("like differently", "differently"), ", ".join(alike.types), alike.cases
+
+
+def _run(whole: Whole) -> Mapping[str, Any]:
+    """Return what was run, where and when, as `run.json` tells it."""
+    told, parts = whole.parts[0].told, whole.parts
+    machine = told.get("machine") or {}
+    where = [machine.get("platform"), machine.get("processor"), counted(int(machine.get("cores") or 0), "core")]
+    libraries = [f"{name} {version}" for name, version in (machine.get("libraries") or {}).items()]
+    return {
+        "backends": [f"{name} {version}" for name, version in whole.versions.items()],
+        "suite": " ".join(filter(None, (str(told["suite"].get("version")), told["suite"].get("name")))),
+        "digest": str(told["suite"].get("digest")),
+        "selection": [str(glob) for glob in told.get("selection") or []],
+        "options": f"strength {told.get('strength')}, draws {told.get('draws')}, seed {told.get('seed')}",
+        "started": min(str(part.told.get("started")) for part in parts),
+        "shards": len(parts) + len(whole.missing) if parts[0].shard else None,
+        "machine": ", ".join(str(one) for one in where if one),
+        "libraries": ", ".join([f"Python {machine.get('python')}", *libraries]),
+        "command": " ".join(whole.parts[0].begun.command),
+        "status": dict(Counter(str(part.told.get("status")) for part in parts)),
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
@@ -10,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ...cases.results import Outcome
+from ..badge import file_part
 from ..text import counted, percent, printable
 
 LONGEST = 2000  # characters of a text from elsewhere
@@ -45,19 +45,11 @@ def _escaped(text: str) -> str:
     return "".join(ascii(c)[1:-1] if unicodedata.category(c) == "Cf" else c for c in printable(text))
 
 
-def file_name(text: str) -> str:
-    """Return a name for a file: of letters, digits, dots and dashes, told apart by a digest where that changes it."""
-    safe = _SAFE.sub("-", text).strip("-.")[:80]
-    if safe == text:
-        return safe
-    return f"{safe or 'x'}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-
-
 def operator_page_name(operator_version: str) -> str:
     """Return the path of an operator version's page: `operators/onnx-ReduceMean-18.html`."""
     standard, slash, rest = operator_version.partition("/")
     plain = slash and _SAFE.sub("", standard + rest) == standard + rest
-    return f"operators/{standard}-{rest}.html" if plain else f"operators/{file_name(operator_version)}.html"
+    return f"operators/{standard}-{rest}.html" if plain else f"operators/{file_part(operator_version)}.html"
 
 
 def cases_link(**parameters: object) -> str:
@@ -75,7 +67,13 @@ def _query(given: Mapping[str, str]) -> str:
     return "&".join(f"{name}={quote(value, safe='/,;.*', errors='replace')}" for name, value in given.items())
 
 
+def anchor(text: str) -> str:
+    """Return a name for a place in a page."""
+    return file_part(text)
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
+    "anchor": anchor,
     "shown": shown,
     "percent": percent,
     "counted": counted,
