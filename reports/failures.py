@@ -1,7 +1,8 @@
-"""The first failures of a run, one for many that are alike, so that none hides the others."""
+"""The first failures of a run, one for many that seem to have one cause, so that none hides the others."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,9 +17,12 @@ from .figures import group_of
 
 @dataclass(frozen=True)
 class Alike:
-    """Failures of one backend that have operator, types, fill or edge, and outcome in common.
+    """Failures of one backend that seem to have one cause: operator, outcome, and how it showed are the same.
 
-    `first` is the one that came first, `count` how many there are, `operator_versions` those that fail so.
+    Errors, crashes and timeouts are alike if their messages are, but for numbers; wrong values if they are of one type,
+    break one clause, and a NaN, an infinity, a zero or another number stands in place of such a one; other failures if
+    they break one clause. `first` is the one that came first, `count` how many there are, `operator_versions` those
+    that fail so.
     """
 
     first: Result
@@ -27,22 +31,34 @@ class Alike:
 
 
 _Kind: TypeAlias = tuple[str, ...]
+_KINDS = 200
 
 
 class Failures:
-    """Collects failures as they arrive; memory grows with their kinds."""
+    """Collects failures as they arrive; memory grows with their kinds, of which there are few.
+
+    Where a backend's messages differ every time, those beyond the first `_KINDS` of an operator and outcome are one.
+    """
 
     def __init__(self, demands: Demands | None = None) -> None:
         self.demands = demands or Demands()
         self._first: dict[_Kind, Result] = {}
         self._counts: dict[_Kind, Counter[str]] = {}  # by operator version
+        self._widths: Counter[_Kind] = Counter()  # kinds by backend, operator and outcome
 
     def add(self, result: Result, suspended: str | None = None) -> None:
         """Take in a result, if it is a failure or our side failed."""
         if result.outcome is Outcome.RUNNER_ERROR or self.demands.fails(result, suspended=suspended is not None):
-            kind = _kind(result)
+            kind = self._known(kind_of(result))
             self._first.setdefault(kind, result)
             self._counts.setdefault(kind, Counter())[operator_version_of(result.case)] += 1
+
+    def _known(self, kind: _Kind) -> _Kind:
+        """Return the kind, or that of all others where its backend, operator and outcome have too many."""
+        if kind in self._first or self._widths[kind[:3]] < _KINDS:
+            self._widths[kind[:3]] += kind not in self._first
+            return kind
+        return kind[:3]
 
     @property
     def count(self) -> int:
@@ -72,8 +88,38 @@ class Failures:
             yield from (queue[turn] for queue in queues.values() if turn < len(queue))
 
 
-def _kind(result: Result) -> _Kind:
-    backend, operator_version, types = group_of(result)
+def kind_of(result: Result) -> tuple[str, ...]:
+    """Return what failures that seem to have one cause have in common; it begins with backend, operator, outcome."""
+    _, operator_version, types = group_of(result)
     operator = split_version(operator_version)[0]
-    fill_and_edge = result.case.split("/")[5:]
-    return (backend, operator, str(result.outcome), types, *fill_and_edge)
+    clause = result.clauses[0] if result.clauses else ""
+    detail = (result.detail or "")[:_READ]
+    if result.outcome is Outcome.WRONG_VALUE:
+        told = _MISMATCH.search(detail)
+        shown: tuple[str, ...] = (types, clause, *(map(_sort_of, told.groups()) if told else ()))
+    elif result.outcome in (Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ACCEPTED_INVALID):
+        shown = (clause,)
+    else:
+        shown = (_without_numbers(detail),)
+    return (result.backend, operator, str(result.outcome), *shown)
+
+
+_READ = 2_000  # characters of a message that tell its kind
+_MISMATCH = re.compile(r"got (\S+?),? want (\S+)")
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
+_REPEATED = re.compile(r"([^,;()\[\]]+)(?:,\s*\1)+,?")  # as in a list of shapes or types, of any length
+_MESSAGE = 300
+
+
+def _without_numbers(message: str) -> str:
+    """Return a message that is the same for other shapes, addresses and numbers of inputs."""
+    bare = _NUMBER.sub("#", " ".join(message.split()))
+    return _REPEATED.sub(r"\1", bare).replace("(#,)", "(#)").replace("()", "(#)")[:_MESSAGE]
+
+
+def _sort_of(number: str) -> str:
+    """Return `nan`, `inf`, `zero` or `number`, for what a mismatch shows."""
+    bare = number.strip("-+,").lower()
+    if bare in ("nan", "inf"):
+        return bare
+    return "number" if bare.strip("0.") else "zero"

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+
+import pytest
 from fakes.results import case, invalid, result
 
 from opconform.cases.results import Result
@@ -18,7 +21,7 @@ def test_failures_that_are_alike_are_one_and_the_first_stands_for_them() -> None
     many = [
         result("wrong-value", case=f"onnx/ReduceMean-{v}/int64/{n}/-/ramp") for v in (13, 18) for n in range(1, 101)
     ]
-    other = result("wrong-value", case=case(types="int64", fill="nan"))
+    other = result("wrong-value", case=case(types="int32"))
     first, second = collected(*many, other).first(10)
     assert (first.first, first.count) == (many[0], 200)
     assert first.operator_versions == ("onnx/ReduceMean-13", "onnx/ReduceMean-18")
@@ -26,7 +29,9 @@ def test_failures_that_are_alike_are_one_and_the_first_stands_for_them() -> None
 
 
 def test_many_kinds_of_one_operator_do_not_hide_another_operator_backend_or_outcome() -> None:
-    flood = [result("wrong-value", case=case(types=t, fill=f)) for t in ("int32", "int64") for f in "abcdefgh"]
+    flood = [
+        result("wrong-value", case=case(types=t, fill=c), clauses=(c,)) for t in ("int8", "int64") for c in "abcdefgh"
+    ]
     late = [
         result("error", case=case("onnx/Mean-13")),
         result("crash", case=case(fill="z")),
@@ -38,9 +43,47 @@ def test_many_kinds_of_one_operator_do_not_hide_another_operator_backend_or_outc
     assert (found.count, found.kinds) == (19, 19)
 
 
-def test_edges_are_kinds_of_their_own() -> None:
-    found = collected(*(result("error", case=case(edge=edge)) for edge in ("axis-twice", "axes-unsorted")))
-    assert found.kinds == 2
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Error: shape (2,3) at 0x7f01", "Error: shape (4,) at 0x8e02"),
+        ("Error: shape (2,3) at 0x7f01", "Error: shape () at 0x8e02"),
+        ("takes [float, float] and no more", "takes [float, float, float, float] and no more"),
+        ("line 1\n  line 2", "line 1 line 3"),
+    ],
+)
+def test_messages_that_differ_in_numbers_and_lengths_alone_are_of_one_kind(one: str, other: str) -> None:
+    assert collected(result("error", detail=one), result("error", detail=other)).kinds == 1
+
+
+def test_other_messages_are_kinds_of_their_own() -> None:
+    told = ("axis out of range", "no such axis", None)
+    assert collected(*(result("error", detail=detail) for detail in told)).kinds == 3
+
+
+def test_wrong_values_are_told_apart_by_what_stands_in_place_of_what() -> None:
+    shown = [
+        "got 1.5, want 2.5",
+        "got 1e-05, want -3.0",
+        "got nan, want 2.5",
+        "got 0.0, want -0.0",
+        "got 1.5, want inf",
+    ]
+    details = [f"element [0]: {mismatch} exactly (1 of 1 wrong)" for mismatch in shown]
+    assert [a.count for a in collected(*(result("wrong-value", detail=d) for d in details)).first(9)] == [2, 1, 1, 1]
+
+
+def test_clauses_that_are_broken_are_kinds_of_their_own() -> None:
+    for outcome in ("wrong-value", "wrong-shape", "wrong-dtype"):
+        assert collected(*(result(outcome, clauses=(clause,)) for clause in ("onnx/M#a", "onnx/M#b"))).kinds == 2
+
+
+def test_a_backend_whose_messages_never_repeat_does_not_fill_the_memory() -> None:
+    words = ("".join(letters) for letters in itertools.product("abcdefgh", repeat=4))
+    found = collected(*(result("error", detail=word) for word in words), result("crash"))
+    assert found.count == 8**4 + 1
+    assert found.kinds < 300
+    assert sum(alike.count for alike in found.first(1000)) == found.count
 
 
 def test_only_failures_and_our_own_are_collected() -> None:

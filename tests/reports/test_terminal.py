@@ -205,7 +205,7 @@ def test_a_backend_without_results_is_told() -> None:
 
 
 def test_failures_beyond_the_first_are_counted() -> None:
-    told = summary(*(result("error", case=case(types=f"t{n}", fill=f)) for n in range(4) for f in "abcd"))
+    told = summary(*(result("error", case=case(), detail=word) for word in "abcdefghijklmnop"))
     told.failures_shown = 10
     text = printed(told)
     assert text.count("reproduce: ") == 10
