@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from fakes.here import run_here
 
 from opconform.cli import main
 
@@ -48,7 +49,8 @@ RUNS = {
 def ran(folder: Path, *arguments: str) -> Path:
     """Run the command line and return its results folder."""
     words = [a.replace("@", FAKES) if a.startswith("@") else a for a in arguments]
-    done = CliRunner().invoke(main, ["run", *words, "--quiet", "--jobs", "1", "--out", str(folder)])
+    with run_here():
+        done = CliRunner().invoke(main, ["run", *words, "--quiet", "--jobs", "1", "--out", str(folder)])
     assert done.exit_code in (0, 1), done.output
     return folder
 

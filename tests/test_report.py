@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner, Result
+from fakes.here import run_here
 
 from opconform.cli import main
 
@@ -27,7 +28,8 @@ WAIVERS = (
 
 
 def call(*arguments: object) -> Result:
-    done = CliRunner().invoke(main, list(map(str, arguments)), catch_exceptions=False)
+    with run_here():
+        done = CliRunner().invoke(main, list(map(str, arguments)), catch_exceptions=False)
     assert "Traceback" not in done.output
     return done
 

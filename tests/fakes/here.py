@@ -1,0 +1,51 @@
+"""Cases that run in this process, for tests of what becomes of results: a worker takes longer to start than to run."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from opconform.runners import running
+from opconform.runners.execute import Assignment
+from opconform.runners.pool import Found, Limits, WorkerStartError
+
+
+@dataclass(frozen=True)
+class PoolHere:
+    """What a Pool does with keys that do no harm to their process; another is a mistake of the test."""
+
+    assignment: Assignment
+
+    def run(self, batches: Iterable[Sequence[str]]) -> Iterator[Found]:
+        """Yield each key with its record. Raises WorkerStartError."""
+        try:
+            worker = self.assignment()
+        except Exception as error:
+            raise WorkerStartError(type(error).__name__, str(error), traceback.format_exc()) from error
+        for keys in batches:
+            yield from zip(keys, worker.run(keys, lambda _index, _phase: None), strict=True)
+
+
+def pool_here(assignment: Assignment, *, jobs: int, limits: Limits) -> PoolHere:
+    """Take the place of `running.pool_for`."""
+    return PoolHere(assignment)
+
+
+@contextmanager
+def run_here() -> Iterator[None]:
+    """Have cases run in this process meanwhile, which is as it was afterwards."""
+    threshold = gc.get_threshold()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "pool_for", pool_here)
+        patch.setattr(sys, "path", [*sys.path])
+        try:
+            yield
+        finally:
+            gc.set_threshold(*threshold)
+            gc.unfreeze()
