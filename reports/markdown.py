@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ..cases.results import Outcome
 from .failures import Alike
 from .terminal import Summary, ending
-from .text import counted, percent, printable, reproduce_line
+from .text import counted, markdown_code, markdown_text, percent, reproduce_line
 
 _FAILURES = 15
 _OPERATORS = 20
@@ -21,7 +21,7 @@ def markdown_summary(summary: Summary) -> str:
     """Return the page."""
     words, _ = ending(summary)
     cases = counted(summary.tally.figures().cases, "result")
-    lines = [f"## opconform: {_text(words)}", "", *_backends(summary), "", *_problems(summary)]
+    lines = [f"## opconform: {markdown_text(words)}", "", *_backends(summary), "", *_problems(summary)]
     lines += [*_failures(summary), *_operators(summary), f"{cases}.", ""]
     return "\n".join(lines)
 
@@ -34,13 +34,13 @@ def _backends(summary: Summary) -> Iterator[str]:
     for backend in worst:
         found = tally.figures(backend)
         shares = " | ".join(percent(share) for share in (found.correctness, found.support, found.refusal))
-        yield f"| {_text(summary.backend(backend))} | {shares} | {found.failed:,} |"
+        yield f"| {markdown_text(summary.backend(backend))} | {shares} | {found.failed:,} |"
 
 
 def _problems(summary: Summary) -> Iterator[str]:
-    yield from (f"- {_text(problem)}" for problem in summary.problems)
+    yield from (f"- {markdown_text(problem)}" for problem in summary.problems)
     yield from (
-        f"- suspended: {counted(count, 'result')}, {_text(reason)}"
+        f"- suspended: {counted(count, 'result')}, {markdown_text(reason)}"
         for reason, count in summary.tally.suspensions.items()
     )
     if summary.problems or summary.tally.suspensions:
@@ -56,10 +56,10 @@ def _failures(summary: Summary) -> Iterator[str]:
     several = len(summary.tally.backends) > 1
     for alike in found[:_FAILURES]:
         first = alike.first
-        on = f" on {_text(first.backend)}" if several else ""
+        on = f" on {markdown_text(first.backend)}" if several else ""
         detail = (first.detail or "").partition("\n")[0]
         cut = detail if len(detail) <= _DETAIL else f"{detail[:_DETAIL]}…"
-        yield f"| {first.outcome}{on} | {alike.count:,} | {_code(first.case)} | {_text(cut)} |"
+        yield f"| {first.outcome}{on} | {alike.count:,} | {markdown_code(first.case)} | {markdown_text(cut)} |"
     yield ""
     if len(found) > _FAILURES:
         yield f"And {counted(len(found) - _FAILURES, 'more kind')} of failures."
@@ -87,23 +87,8 @@ def _operators(summary: Summary) -> Iterator[str]:
     yield "| --- | --- | ---: | ---: |"
     for share, operator_version, backend, figures in sorted(rows, key=lambda row: row[:3])[:_OPERATORS]:
         shares = f"{percent(share)} | {percent(figures.support)}"
-        yield f"| {_text(operator_version)} | {_text(backend)} | {shares} |"
+        yield f"| {markdown_text(operator_version)} | {markdown_text(backend)} | {shares} |"
     yield ""
     if len(rows) > _OPERATORS:
         yield f"And {len(rows) - _OPERATORS:,} more."
         yield ""
-
-
-def _text(text: str) -> str:
-    """Return text that Markdown shows as it is, in one line."""
-    line = " ".join(printable(text).split())
-    return "".join(f"\\{c}" if c in _SPECIAL else c for c in line)
-
-
-_SPECIAL: Sequence[str] = tuple("\\`*_[]<>|~#")
-
-
-def _code(text: str) -> str:
-    """Return text as code within a table: what holds a backquote between two of them."""
-    line = " ".join(printable(text).split()).replace("|", "\\|")
-    return f"`` {line} ``" if "`" in line else f"`{line}`"

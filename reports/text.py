@@ -31,6 +31,21 @@ def shell_quoted(text: str) -> str:
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
+def markdown_text(text: str) -> str:
+    """Return text that Markdown shows as it is, in one line."""
+    line = " ".join(printable(text).split())
+    return "".join(f"\\{c}" if c in _SPECIAL_IN_MARKDOWN else c for c in line)
+
+
+_SPECIAL_IN_MARKDOWN = frozenset("\\`*_[]<>|~#")
+
+
+def markdown_code(text: str) -> str:
+    """Return text as code within a table of Markdown: what holds a backquote between two of them."""
+    line = " ".join(printable(text).split()).replace("|", "\\|")
+    return f"`` {line} ``" if "`" in line else f"`{line}`"
+
+
 def percent(share: Fraction | None) -> str:
     """Return a share as a percentage that is rounded down, so that 100% means all; NOTHING for none."""
     if share is None:
