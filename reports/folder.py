@@ -29,7 +29,7 @@ from .reading import (
 )
 
 __all__ = ["ACCURACY", "CERTIFICATES", "INTERRUPTED", "OUTPUTS", "RESULTS", "ResultsFolder", "companions"]
-__all__ += ["read_places", "read_results", "read_run"]
+__all__ += ["passing_companions", "read_places", "read_results", "read_run"]
 
 INTERRUPTED = 130
 _PART = f".{RUN}.part"
@@ -92,7 +92,11 @@ class ResultsFolder:
 
         They are on disk within about a fifth of a second. Raises OpconformError if the disk does not take it.
         """
-        self._journal.add(result.to_json().encode() if line is None else line, beside)
+        self.add_line(result.to_json().encode() if line is None else line, beside)
+
+    def add_line(self, line: bytes, beside: Iterable[tuple[str, bytes]] = ()) -> None:
+        """Append the line of a result; see `add`."""
+        self._journal.add(line, beside)
 
     def flush(self) -> None:
         """Write to the disk what was added. Raises OpconformError if it does not take it."""
@@ -161,6 +165,11 @@ def companions(judged: Judged, line: bytes, certified: set[str]) -> list[tuple[s
         certified.add(case)
         found.append((CERTIFICATES, _joined(case_head_of(line), {"case": case, **attached["certificate"]})))
     return found
+
+
+def passing_companions(line: bytes, attached: bytes) -> list[tuple[str, bytes]]:
+    """Return the lines that belong beside a pass, to which nothing is attached but, if anything, its accuracy."""
+    return [(ACCURACY, head_of(line) + b"," + attached[len(_ALONE) : -1])] if attached else []
 
 
 _ALONE = b'{"accuracy":{'

@@ -19,9 +19,11 @@ from ..runners.demands import Demands
 from ..specs.errata import Suspensions
 from ..specs.globs import operator_version_of
 from .folder import RESULTS, read_places
+from .passing import Pass, PassReader
 from .text import xml_text
 
 Verdict: TypeAlias = Literal["passed", "failures", "errors", "skipped"]
+Usual: TypeAlias = Callable[[bytes], Pass | None]
 
 _BROKEN = frozenset({Outcome.CRASH, Outcome.TIMEOUT, Outcome.RUNNER_ERROR})
 _TAGS: Mapping[Verdict, str] = {"failures": "failure", "errors": "error", "skipped": "skipped"}
@@ -51,15 +53,15 @@ def write_junit(
     `demands` says what fails, `suspensions` what does not count, `versions` the version of each backend. Holds eight
     bytes a case. Raises OpconformError if the results cannot be read or the file cannot be written.
     """
-    judge = _judge(demands or Demands(), suspensions or Suspensions())
+    judge, usual = _judge(demands or Demands(), suspensions or Suspensions()), _usual(suspensions or Suspensions())
     check_target(target)
     folders = [folders] if isinstance(folders, Path) else folders
-    suites = _suites(folders, judge)
+    suites = _suites(folders, judge, usual)
     aside = target.with_name(f".{target.name}.part")
     try:
         with ExitStack() as opened, aside.open("wb") as file:
             results = [opened.enter_context((folder / RESULTS).open("rb")) for folder in folders]
-            _write(file, suites, results, judge, versions or {})
+            _write(_Xml(file), suites, lambda suite: _results(suite, results, usual), judge, versions or {})
         os.replace(aside, target)  # noqa: PTH105 - as in the results folder
     except OSError as error:
         aside.unlink(missing_ok=True)
@@ -99,22 +101,36 @@ def _judge(demands: Demands, suspensions: Suspensions) -> _Judge:
     return judge
 
 
-def _suites(folders: Sequence[Path], judge: _Judge) -> list[_Suite]:
+def _suites(folders: Sequence[Path], judge: _Judge, usual: Usual) -> list[_Suite]:
     found: dict[tuple[str, str], _Suite] = {}
     for index, folder in enumerate(folders):
-        for offset, result in read_places(folder):
+        for offset, result in read_places(folder, usual):
             key = (result.backend, operator_version_of(result.case))
             suite = found.setdefault(key, _Suite(*key))
             suite.offsets.setdefault(index, array("Q")).append(offset)
-            suite.verdicts[judge(result)[0]] += 1
+            suite.verdicts["passed" if isinstance(result, Pass) else judge(result)[0]] += 1
             suite.seconds += result.seconds or 0.0
     return list(found.values())
 
 
+def _usual(suspensions: Suspensions) -> Usual:
+    """Return what reads the line of a pass that counts; nothing else is told of it, and most lines are such."""
+    passes = PassReader()
+
+    def read(line: bytes) -> Pass | None:
+        found = None if suspensions.errata.entries else passes.read(line)
+        return None if found is None or suspensions.reason(found.case, found.clauses) else found
+
+    return read
+
+
 def _write(
-    file: BinaryIO, suites: list[_Suite], results: Sequence[BinaryIO], judge: _Judge, versions: Mapping[str, str]
+    out: _Xml,
+    suites: list[_Suite],
+    results: Callable[[_Suite], Iterable[Result | Pass]],
+    judge: _Judge,
+    versions: Mapping[str, str],
 ) -> None:
-    out = _Xml(file)
     out.open("testsuites", {"name": "opconform", **_head(suites)})
     for suite in suites:
         out.open("testsuite", {"name": f"{suite.backend} {suite.operator_version}", **_head([suite])})
@@ -122,8 +138,12 @@ def _write(
             out.open("properties")
             out.whole("property", {"name": "backend-version", "value": versions[suite.backend]})
             out.close("properties")
-        for result in _results(suite, results):
-            _write_case(out, result, suite.operator_version, *judge(result))
+        passed = f'<testcase classname="{suite.operator_version}" name="'
+        for result in results(suite):
+            if isinstance(result, Pass):
+                out.plain(f'{passed}{result.case}" time="{result.seconds:.6f}"/>\n')
+            else:
+                _write_case(out, result, suite.operator_version, *judge(result))
         out.close("testsuite")
     out.close("testsuites")
 
@@ -141,11 +161,12 @@ def _write_case(out: _Xml, result: Result, operator_version: str, verdict: Verdi
     out.close("testcase")
 
 
-def _results(suite: _Suite, results: Sequence[BinaryIO]) -> Iterator[Result]:
+def _results(suite: _Suite, results: Sequence[BinaryIO], usual: Usual) -> Iterator[Result | Pass]:
     for index, offsets in suite.offsets.items():
         for offset in offsets:
             results[index].seek(offset)
-            yield result_from_json(results[index].readline())
+            line = results[index].readline()
+            yield usual(line) or result_from_json(line)
 
 
 def _head(suites: Iterable[_Suite]) -> dict[str, str]:
@@ -176,6 +197,10 @@ class _Xml:
         if text:
             self._generator.characters(xml_text(text))
         self.close(tag)
+
+    def plain(self, text: str) -> None:
+        """Write what is well-formed already."""
+        self._generator.ignorableWhitespace(text)
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._generator.startElement(tag, AttributesImpl({name: xml_text(v) for name, v in attributes.items()}))

@@ -44,7 +44,11 @@ class RunProgress:
 
     def add(self, result: Result) -> None:
         """Count a result; the terminal is drawn from time to time, not here."""
-        self.outcomes[result.outcome] += 1
+        self.count(result.outcome)
+
+    def count(self, outcome: Outcome) -> None:
+        """Count a result of which no more than its outcome is known."""
+        self.outcomes[outcome] += 1
         self.done += 1
         if self._plain and self._is_due():
             self._told = self._clock()

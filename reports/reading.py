@@ -5,15 +5,17 @@ from __future__ import annotations
 import bisect
 import json
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from ..cases.errors import OpconformError
 from ..cases.results import Result, result_from_json
+
+T = TypeVar("T")
 
 RESULTS = "results.jsonl"
 RUN = "run.json"
@@ -46,12 +48,19 @@ def read_results(path: Path | str) -> Iterator[Result]:
     return (result for _, result in read_places(path))
 
 
-def read_places(path: Path | str) -> Iterator[tuple[int, Result]]:
-    """Yield each result with the offset of its line in bytes; see `read_results`."""
+@overload
+def read_places(path: Path | str) -> Iterator[tuple[int, Result]]: ...
+@overload
+def read_places(path: Path | str, usual: Callable[[bytes], T | None]) -> Iterator[tuple[int, Result | T]]: ...
+def read_places(path: Path | str, usual: Callable[[bytes], T | None] | None = None) -> Iterator[tuple[int, Result | T]]:
+    """Yield each result with the offset of its line in bytes; see `read_results`.
+
+    `usual` reads lines of the usual kind faster, and returns None for others.
+    """
     path = Path(path)
     file = path if path.is_file() else path / RESULTS
     for number, offset, line in _whole_lines(file):
-        yield offset, _result(line, file, number)
+        yield offset, (usual and usual(line)) or _result(line, file, number)
 
 
 def _whole_lines(file: Path) -> Iterator[tuple[int, int, bytes]]:

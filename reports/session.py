@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from ..cases.results import Outcome
 from ..runners.accuracy import attach_accuracy
 from ..runners.execute import Assignment, Attach
 from ..runners.executors import Executor, opened_executor
@@ -21,7 +22,7 @@ from ..runners.running import About, Death, Judged, about, batched
 from .cores import usable_cores
 from .description import BackendDescription, RunDescription
 from .figures import OUR_SIDE_FAILED
-from .folder import INTERRUPTED, ResultsFolder, companions
+from .folder import INTERRUPTED, ResultsFolder, companions, passing_companions
 from .grades import ATTACHMENT
 from .junit import check_target, write_junit
 from .options import RunOptions
@@ -156,14 +157,23 @@ def _run_all(progress: _Progress, folder: ResultsFolder, console: Console) -> bo
         with RunProgress(quiet, total, known=tables.tally.figures().outcomes) as shown:
             for backend in session.backends:
                 for judged in _results(progress, backend, folder):
-                    result = tables.take(judged.result, judged.attachments)
-                    same = result is judged.result and judged.line is not None
-                    line = judged.line if same and judged.line else result.to_json().encode()
-                    folder.add(result, line, companions(judged, line, progress.certified))
-                    shown.add(result)
+                    shown.count(_taken(progress, judged, folder))
     except KeyboardInterrupt:
         return True
+    finally:
+        tables.settle()
     return False
+
+
+def _taken(progress: _Progress, judged: Judged, folder: ResultsFolder) -> Outcome:
+    """Count a result, write it down, and return its outcome as it is reported."""
+    if judged.line is not None and progress.tables.take_pass(judged.line, judged.attached):
+        folder.add_line(judged.line, passing_companions(judged.line, judged.attached))
+        return Outcome.PASS
+    result = progress.tables.take(judged.result, judged.attachments)
+    line = judged.line if result is judged.result and judged.line else result.to_json().encode()
+    folder.add(result, line, companions(judged, line, progress.certified))
+    return result.outcome
 
 
 def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -> Iterator[Judged]:

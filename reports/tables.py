@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..cases.declared import Declaration
 from ..cases.errors import OpconformError
@@ -20,6 +20,7 @@ from .behaviour import Behaviours
 from .failures import Failures
 from .figures import Tally
 from .grades import ATTACHMENT, attached_accuracy
+from .passing import PassingLines
 from .reading import Kept
 from .terminal import Summary
 
@@ -34,6 +35,9 @@ class Terms:
     declaration: Declaration | None = None
 
 
+_GATHERED = 4096  # kinds of passes that wait to be counted
+
+
 @dataclass
 class Tables:
     """Figures, failures, behaviours, grades; memory grows with their kinds, not with the cases."""
@@ -44,6 +48,7 @@ class Tables:
     behaviours: Behaviours
     arithmetic: ArithmeticTables
     waivers: WaiverRun
+    passing: PassingLines = field(default_factory=PassingLines)
 
     @classmethod
     def of(cls, terms: Terms, backends: Iterable[str], today: dt.date) -> Tables:
@@ -64,6 +69,26 @@ class Tables:
         reported = self.waivers.apply(result, suspended=suspended is not None)
         self._add(reported, suspended, attached_accuracy(attachments) if attachments else None)
         return reported
+
+    def take_pass(self, line: bytes, attached: bytes) -> bool:
+        """Take in the line of a pass that is like many others, which `settle` counts; False: `take` must have it."""
+        if self.terms.waivers.entries or self.terms.suspensions.errata.entries:  # which are about single cases
+            return False
+        taken = self.passing.take(line, attached)
+        if len(self.passing.gathered) >= _GATHERED:
+            self.settle()
+        return taken
+
+    def settle(self) -> None:
+        """Count what `take_pass` has taken; to be called before the tables are read."""
+        for one in self.passing.drain():
+            result = replace(one.result, case=one.least)
+            suspended = self.terms.suspensions.reason(result.case, result.clauses)
+            self.waivers.apply(result, suspended=suspended is not None)
+            self.tally.add(result, suspended, one.count)
+            self.behaviours.add(result, one.count)
+            self.arithmetic.grades.add_passes(result, one)
+            self.arithmetic.fingerprints.add(result, one.accuracy, one.count)
 
     def take_kept(self, kept: Kept) -> None:
         """Count a result as it was reported before. Raises ValueError, KeyError or TypeError if it is damaged."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -16,7 +15,6 @@ from .pool import Limits, Loss, LossKind, Pool, Stray
 from .registry import BackendSpec
 
 _BATCH, _LARGEST_BATCH = 48, 512
-_DRAW = re.compile(r"(?<=[/;])draw=\d+;?")
 _OUTCOME_OF_LOSS = {"timeout": Outcome.TIMEOUT, "raised": Outcome.RUNNER_ERROR}
 
 
@@ -29,17 +27,42 @@ class About:
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
 class Judged:
     """A result, and what the assignment attaches to it, by name; an attachment that failed is `{"failed": text}`.
 
-    `line` and `attached` are both as the worker wrote them, in JSON: None and empty where no worker did.
+    `line` and `attached` are both as the worker wrote them, in JSON, and read when they are asked for: None and empty
+    where no worker did.
     """
 
-    result: Result
-    attachments: Mapping[str, Any] = field(default_factory=dict)
-    line: bytes | None = None
-    attached: bytes = b""
+    __slots__ = ("_attachments", "_result", "attached", "line")
+
+    def __init__(self, result: Result | None, attachments: Mapping[str, Any] | None = None) -> None:
+        self.line: bytes | None = None
+        self.attached = b""
+        self._result = result
+        self._attachments = attachments
+
+    @classmethod
+    def of_record(cls, record: bytes) -> Judged:
+        """Return what a worker's record says of a case."""
+        found = cls(None)
+        line, _, found.attached = record.partition(b"\t")  # JSON has no raw TAB in it
+        found.line = line
+        return found
+
+    @property
+    def result(self) -> Result:
+        """The result. Raises ValueError if the line is none."""
+        if self._result is None:
+            self._result = result_from_json(self.line or b"")
+        return self._result
+
+    @property
+    def attachments(self) -> Mapping[str, Any]:
+        """What is attached."""
+        if self._attachments is None:
+            self._attachments = json.loads(self.attached) if self.attached else {}
+        return self._attachments
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +141,12 @@ def about_of(record: bytes) -> About:
 
 def judged_of(record: bytes) -> Judged:
     """Return what a worker's record says of a case."""
-    line, _, attached = record.partition(b"\t")  # JSON has no raw TAB in it
-    result = result_from_json(line)
-    return Judged(result, json.loads(attached) if attached else {}, line, attached)
+    return Judged.of_record(record)
+
+
+def _around_draw(text: str) -> tuple[str, str]:
+    before, _, after = text.partition("draw=")
+    return before, after.lstrip("0123456789")
 
 
 def batched(ids: Iterable[str]) -> Iterator[list[str]]:
@@ -129,7 +155,7 @@ def batched(ids: Iterable[str]) -> Iterator[list[str]]:
     The draws of a case stay together where they can: they cost little beside each other.
     """
     batch: list[str] = []
-    for _, draws in itertools.groupby(ids, key=lambda text: _DRAW.sub("", text)):
+    for _, draws in itertools.groupby(ids, key=_around_draw):
         for text in draws:
             batch.append(text)
             if len(batch) >= _LARGEST_BATCH:
