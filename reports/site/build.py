@@ -12,6 +12,7 @@ from ..merge import Whole
 from .gather import Gathered, gather
 from .knowledge import knowledge
 from .matrix import write_matrix
+from .operator_pages import write_operator_pages
 from .overview import write_overview
 from .words import case_link, cases_link, operator_page_name, shown
 from .writer import SiteWriter, check_folder, written
@@ -40,6 +41,7 @@ def _pages(site: SiteWriter, gathered: Gathered) -> None:
     known = knowledge()
     write_overview(site, gathered, known)
     write_matrix(site, gathered)
+    write_operator_pages(site, gathered, known)
     if importlib.util.find_spec(f"{__package__}.case_pages"):
         importlib.import_module(f"{__package__}.case_pages").write_cases(site, gathered)
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from ...cases.results import Outcome
 from ...runners.accuracy import Grade
 from ..figures import Figures
-from ..text import NOTHING, counted, percent
+from ..text import counted, percent
 from .words import FAILED
 
 Level: TypeAlias = Literal["full", "few", "some", "all", "none"]
@@ -51,7 +51,7 @@ def mark_of(figures: Figures) -> Mark:
     outcome = FAILED if figures.failed else None
     if share is None:
         level: Level = "all" if figures.failed else "none"
-        return Mark(level, NOTHING, _unjudged(figures), outcomes_told(figures), outcome)
+        return Mark(level, _unjudged(figures), "", outcomes_told(figures), outcome)
     level = "full" if share == 1 else "few" if share >= FEW else "some" if share else "all"
     if level == "full" and figures.failed:  # of what is no part of correctness
         level = "few"

@@ -72,8 +72,14 @@ def anchor(text: str) -> str:
     return file_part(text)
 
 
+def web(address: str) -> str:
+    """Return an address on the web; anything else leads nowhere, as that of a script would."""
+    return address if address.startswith(("https://", "http://")) else "#"
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "anchor": anchor,
+    "web": web,
     "shown": shown,
     "percent": percent,
     "counted": counted,

@@ -1,0 +1,114 @@
+"""A few small cases of an operator version, with what is put and what comes out by the standard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...cases.elements import Array
+from ...cases.errors import OpconformError
+from ...cases.expectation import Bounds, Flag, Option
+from ...cases.model import Case
+from ..operation import node_text
+from .knowledge import Knowledge
+
+SHOWN = 4
+_ELEMENTS = 24
+_FILLS = ("ramp", "lattice", "uniform")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A case: the operation in a line, the tensors that go in, and what is admitted."""
+
+    case: str
+    operation: str
+    inputs: Sequence[tuple[str, str]]
+    outputs: Sequence[tuple[str, str]]
+
+
+def examples(known: Knowledge, cases: Sequence[str]) -> list[Example]:
+    """Return examples from these cases: small ones, of different settings."""
+    found: list[Example] = []
+    for id_ in _candidates(cases):
+        try:
+            case = known.source.case(id_)
+        except OpconformError:  # of another suite
+            continue
+        if 0 < len(case.expectation.options) <= 3 and all(_is_plain(o) for o in case.expectation.options):
+            found.append(_example(case))
+        if len(found) == SHOWN:
+            break
+    return found
+
+
+def _candidates(cases: Sequence[str]) -> Iterator[str]:
+    """Yield the ids of small cases, the first ones each with other settings."""
+    small = sorted((key, id_) for id_ in cases if (key := _key(id_)) is not None)
+    seen: set[str] = set()
+    for _, id_ in small:
+        settings = id_.split("/")[4]
+        if settings not in seen:
+            seen.add(settings)
+            yield id_
+
+
+def _key(id_: str) -> tuple[int, int, int, int] | None:
+    """Return what small and plain cases have less of; None for a case that is neither."""
+    parts = id_.split("/")
+    if len(parts) != 6 or parts[5] not in _FILLS or "dims=" in parts[4] or "opset=" in parts[4]:
+        return None
+    shapes = [math.prod(map(int, dims)) for one in parts[3].split(",") if all(map(str.isdigit, dims := _dims(one)))]
+    elements = max(shapes, default=0)
+    if not 1 < elements <= _ELEMENTS:
+        return None
+    return _FILLS.index(parts[5]), not parts[2].startswith("float32"), elements, len(parts[4])
+
+
+def _dims(shape: str) -> list[str]:
+    return shape.rpartition("*")[2].split("x")
+
+
+def _is_plain(option: Option) -> bool:
+    free = any(bounds.flags is not None and (bounds.flags & Flag.FREE).any() for bounds in option.outputs)
+    return option.kind != "values" or (bool(option.outputs) and not free)
+
+
+def _example(case: Case) -> Example:
+    inputs = [(i.name, array) for i, array in zip(case.program.feeds, case.inputs, strict=True)]
+    constants = [(i.name, i.array()) for i in case.program.inputs if i is not None and i.constant is not None]
+    return Example(
+        case.id,
+        node_text(case.program),
+        [(f"{name}: {_kind(array)}", _values(array)) for name, array in [*inputs, *constants]],
+        [told for option in case.expectation.options for told in _option(case, option)],
+    )
+
+
+def _option(case: Case, option: Option) -> Iterator[tuple[str, str]]:
+    labels = ", ".join(f"{silence}={answer}" for silence, answer in option.labels)
+    where = f" ({labels})" if labels else ""
+    if option.kind != "values":
+        yield ("a refusal" if option.kind == "rejected" else "any answer") + where, ""
+        return
+    for output, bounds in zip(case.program.outputs, option.outputs, strict=True):
+        shape = "x".join(map(str, bounds.shape)) or "scalar"
+        yield f"{output.name}: {bounds.type} {shape}{where}{_width(bounds)}", _values(bounds.value)
+
+
+def _width(bounds: Bounds) -> str:
+    if np.array_equal(bounds.lower, bounds.upper, equal_nan=bounds.lower.dtype.kind == "f"):
+        return ", exactly"
+    return ", within its bound"
+
+
+def _kind(array: Array) -> str:
+    return f"{array.dtype.name} {'x'.join(map(str, array.shape)) or 'scalar'}"
+
+
+def _values(array: Array) -> str:
+    plain = array.astype(np.float32) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else array
+    return np.array2string(plain, separator=", ", max_line_width=60, threshold=4 * _ELEMENTS, edgeitems=3)
