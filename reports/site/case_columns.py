@@ -1,0 +1,145 @@
+"""The list of all cases as columns: ids as the parts that they are made of, and an outcome a byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...cases.elements import Array
+from ...cases.results import Outcome
+from ..text import reproduce_line
+from .case_packing import smallest
+from .gather import FAILING, NOT_RUN, OUTCOMES, Column, Gathered
+from .words import operator_page_name, shown
+
+PARTS = ("operator", "types", "shapes", "settings", "fill", "edge")
+"""What an id is put together of, by slashes; a case without an edge has nothing in its place."""
+
+NONE = 255
+"""In the place of an outcome: the case was not run."""
+
+_WORDS = 4 << 20  # characters of results' own words that are searched
+_LONGEST = 240  # of one result
+
+Parts = tuple[str, str, str, str, str, str]
+
+
+def parts_of(case: str) -> Parts:
+    """Return the parts of an id, which joined by slashes, empty ones left out, give the id."""
+    parts = case.split("/")
+    if len(parts) not in (6, 7) or not all(parts):
+        return (case, "", "", "", "", "")
+    operator, rest = "/".join(parts[:2]), parts[2:]
+    return (operator, rest[0], rest[1], rest[2], rest[3], rest[4] if len(rest) == 5 else "")
+
+
+def index_of(gathered: Gathered, chunk_of: Sequence[int]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return head and columns of the list of cases.
+
+    `chunk_of` has for each case the number of the chunk with its details, counted from 1; 0 for one without.
+    """
+    columns: dict[str, Array] = {}
+    words: dict[str, list[str]] = {}
+    split = [parts_of(case) for case in gathered.cases]
+    for place, name in enumerate(PARTS):
+        words[name], columns[name] = _numbered(parts[place] for parts in split)
+    sets, columns["clauses"] = _numbered(gathered.clauses)
+    clauses = list(dict.fromkeys(clause for tested in sets for clause in tested))
+    places = {clause: number for number, clause in enumerate(clauses)}
+    columns["chunk"] = smallest(chunk_of)
+    for number, column in enumerate(gathered.columns):
+        columns[f"outcome-{number}"] = _outcomes(column)
+        columns[f"failing-{number}"] = np.packbits(_failing(column), bitorder="little")
+    head = {
+        "count": len(gathered.cases),
+        "outcomes": [str(outcome) for outcome in OUTCOMES],
+        "words": words,
+        "pages": [operator_page_name(operator) for operator in words["operator"]],
+        "clauses": clauses,
+        "tested": [[places[clause] for clause in tested] for tested in sets],
+        "backends": [
+            {"name": shown(c.name, 100), "key": c.name[:500], "version": shown(c.version, 100)}
+            for c in gathered.columns
+        ],
+    }
+    return head, columns
+
+
+def _numbered(values: Iterable[Any]) -> tuple[list[Any], Array]:
+    """Return values once each, in the order in which they first occur, and the number of each."""
+    numbers: dict[Any, int] = {}
+    column = [numbers.setdefault(value, len(numbers)) for value in values]
+    return list(numbers), smallest(column)
+
+
+def _outcomes(column: Column) -> Array:
+    found = np.frombuffer(column.outcomes, np.int8)
+    return np.where(found == NOT_RUN, NONE, found).astype("<u1")
+
+
+def _failing(column: Column) -> Array:
+    return (np.frombuffer(column.marks, np.int8) & FAILING) > 0
+
+
+def failing_cases(gathered: Gathered) -> list[int]:
+    """Return the cases that any backend fails, one of each kind first: operator, types, fill, edge and outcomes."""
+    failing = np.zeros(len(gathered.cases), bool)
+    for column in gathered.columns:
+        failing |= _failing(column)
+    numbers = np.flatnonzero(failing).tolist()
+    turns: dict[tuple[Any, ...], int] = {}
+    ranks = []
+    for number in numbers:
+        parts = parts_of(gathered.cases[number])
+        outcomes = tuple(column.outcomes[number] for column in gathered.columns)
+        kind = (parts[0], parts[1], *parts[4:], outcomes)
+        turns[kind] = turns.get(kind, -1) + 1
+        ranks.append(turns[kind])
+    return [number for _, number in sorted(zip(ranks, numbers, strict=True))]
+
+
+def words_of(gathered: Gathered) -> dict[str, Any]:
+    """Return what backends said, to be searched: texts once each, and by backend which case has which.
+
+    What is said of passes is left out, and what is more than can be searched at once; `left_out` counts that.
+    """
+    texts: dict[str, int] = {}
+    backends, size, left_out = [], 0, 0
+    for column in gathered.columns:
+        cases, numbers = [], []
+        for case, detail in _details(gathered, column):
+            text = shown(detail, _LONGEST)
+            if text not in texts:
+                if size + len(text) > _WORDS:
+                    left_out += 1
+                    continue
+                size += len(text)
+                texts[text] = len(texts)
+            cases.append(case)
+            numbers.append(texts[text])
+        backends.append({"cases": np.diff(cases, prepend=0).tolist() if cases else [], "texts": numbers})
+    return {"texts": list(texts), "backends": backends, "left_out": left_out}
+
+
+_SAID = 200_000
+"""Results of a backend whose words are read: failures first, then others that do not pass."""
+
+
+def _details(gathered: Gathered, column: Column) -> Iterator[tuple[int, str]]:
+    outcomes, failing = np.frombuffer(column.outcomes, np.int8), _failing(column)
+    others = ~failing & (outcomes != NOT_RUN) & (outcomes != OUTCOMES.index(Outcome.PASS))
+    chosen = [*np.flatnonzero(failing).tolist(), *np.flatnonzero(others).tolist()][:_SAID]
+    for case, result in gathered.results(column, sorted(chosen)):
+        if result.detail:
+            yield case, result.detail
+
+
+def reproduce_lines(gathered: Gathered) -> list[str]:
+    """Return for each backend the command that puts a case to it again, with `{case}` where its id stands."""
+    from ...cases.results import Result  # noqa: PLC0415
+
+    marker = "CASE"
+    lines = [reproduce_line(Result(marker, column.name[:500], Outcome.PASS)) for column in gathered.columns]
+    return [line.replace(f"'{marker}'", "{case}") for line in lines]
