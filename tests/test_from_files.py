@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
+from fakes.here import run_here
 from onnx import TensorProto, helper, numpy_helper
 
 from opconform.cases.foreign import ForeignCases
@@ -29,7 +30,8 @@ def invoke(*words: object) -> Any:
 
 
 def ran(folder: Path, *words: object) -> Path:
-    done = invoke("run", *words, "--quiet", "--jobs", 1, "--out", folder)
+    with run_here():
+        done = invoke("run", *words, "--quiet", "--jobs", 1, "--out", folder)
     assert (folder / "run.json").exists(), done.output
     return folder
 

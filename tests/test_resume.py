@@ -16,6 +16,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner, Result
+from fakes.here import run_here
 from fakes.killed import run_command
 
 from opconform.cli import main
@@ -33,7 +34,8 @@ WAIVER = (
 
 
 def call(*arguments: object) -> Result:
-    done = CliRunner().invoke(main, ["run", *map(str, arguments), "--jobs", "1"], catch_exceptions=False)
+    with run_here():
+        done = CliRunner().invoke(main, ["run", *map(str, arguments), "--jobs", "1"], catch_exceptions=False)
     assert "Traceback" not in done.output
     return done
 

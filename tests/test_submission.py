@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from fakes.here import run_here
 
 from opconform.cases.corpus_json import lined_json
 from opconform.cli import main
@@ -30,7 +31,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run") / "out"
     backend = "python:fakes.backends:WrongOnUint32"
     select = ("--select", f"{V13}/*int32/3x2x2/*", "--keep-outputs", "all")
-    invoke("run", backend, *select, "--quiet", "--jobs", 1, "--out", folder)
+    with run_here():
+        invoke("run", backend, *select, "--quiet", "--jobs", 1, "--out", folder)
     return folder
 
 

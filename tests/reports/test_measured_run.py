@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from fakes.here import run_here
 
 from opconform.cli import main
 from opconform.reports.grades import Grades
@@ -20,14 +21,16 @@ SELECT = (
 )
 
 
-@pytest.fixture
-def told(tmp_path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """run.json and the lines of accuracy.jsonl of a run whose declaration is wrong."""
+    tmp_path = tmp_path_factory.mktemp("told")
     (tmp_path / "device.yaml").write_text("float32: {compute: tf32, accumulator: float32}\n")
     globs = [part for glob in SELECT for part in ("--select", glob)]
     out = tmp_path / "out"
     command = ["run", "python:fakes.backends:Right", "--quiet", "--jobs", "1", "--out", str(out), *globs]
-    ended = CliRunner().invoke(main, [*command, "--arithmetic", str(tmp_path / "device.yaml")])
+    with run_here():
+        ended = CliRunner().invoke(main, [*command, "--arithmetic", str(tmp_path / "device.yaml")])
     assert ended.exit_code == 0, ended.output
     lines = (out / "accuracy.jsonl").read_text().splitlines()
     return json.loads((out / "run.json").read_text()), [json.loads(line) for line in lines]
