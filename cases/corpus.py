@@ -11,7 +11,7 @@ from typing import Any
 from .corpus_descriptor import case_from
 from .corpus_files import Files, open_files
 from .corpus_json import CorpusError, read_json
-from .corpus_manifest import CaseEntry, Manifest, checked_read, read_manifest
+from .corpus_manifest import MANIFEST, CaseEntry, Manifest, Sums, checked_read, read_manifest, read_sums
 from .corpus_tensors import read_npz, read_tensor_file, read_tensors_file
 from .elements import Array
 from .errors import CaseIdError, did_you_mean
@@ -25,7 +25,7 @@ CLAUSES = "clauses.json"
 class CorpusCases:
     """The cases of a corpus, by id; picklable. `path` is a folder or an archive that `opconform export` wrote.
 
-    Every file is held against the manifest when it is read, and every case against its digests. What is wrong raises
+    Every file is held against the sums when it is read, and every case against its digests. What is wrong raises
     CorpusError, which names the file.
     """
 
@@ -44,6 +44,11 @@ class CorpusCases:
         """The manifest."""
         return read_manifest(self.files)
 
+    @functools.cached_property
+    def sums(self) -> Sums:
+        """The sha256 of every file."""
+        return read_sums(self.files)
+
     def ids(self) -> tuple[str, ...]:
         """Return the ids of all cases, in the order of the suite."""
         return tuple(self.manifest.cases)
@@ -51,10 +56,10 @@ class CorpusCases:
     def case(self, text: str, /) -> Case:
         """Return one case by its id. Raises CaseIdError if the corpus has none such, CorpusError if it is damaged."""
         entry = self._entry(text)
-        content = {path: self._read(path) for path in self._files_of(entry)}
+        content = {path: self.read(path) for path in self._files_of(entry)}
         file = f"{self.files.name}: {entry.folder}/{DESCRIPTOR}"
         told = self._descriptor(text, entry)
-        return case_from(told, self._tensors(content), file)
+        return case_from(told, self._tensors(content), (entry.case_digest, entry.expectation_digest), file)
 
     def cases(self, texts: Sequence[str], /) -> Iterator[Case]:
         """Yield the cases with these ids, in this order."""
@@ -71,7 +76,7 @@ class CorpusCases:
     @functools.cached_property
     def clauses(self) -> dict[str, Any]:
         """The clauses by id: `text`, `status` and `source` of each."""
-        return read_json(self._read(CLAUSES), f"{self.files.name}: {CLAUSES}")
+        return read_json(self.read(CLAUSES), f"{self.files.name}: {CLAUSES}")
 
     def _entry(self, text: str) -> CaseEntry:
         entry = self.manifest.cases.get(text)
@@ -81,10 +86,9 @@ class CorpusCases:
 
     def _descriptor(self, text: str, entry: CaseEntry) -> dict[str, Any]:
         path = f"{entry.folder}/{DESCRIPTOR}"
-        told = read_json(self._read(path), f"{self.files.name}: {path}")
-        for name, wanted in (("id", text), ("case_digest", entry.case_digest)):
-            if told.get(name) != wanted:
-                raise CorpusError(f"{self.files.name}: {path}: {name} {told.get(name)!r}; the manifest has {wanted!r}")
+        told = read_json(self.read(path), f"{self.files.name}: {path}")
+        if told.get("id") != text:
+            raise CorpusError(f"{self.files.name}: {path}: id {told.get('id')!r}; {MANIFEST} has {text!r}")
         return told
 
     def _files_of(self, entry: CaseEntry) -> list[str]:
@@ -94,17 +98,15 @@ class CorpusCases:
     def _by_folder(self) -> dict[str, list[str]]:
         """The files with tensors, by folder."""
         found: dict[str, list[str]] = {}
-        for path in self.manifest.files:
+        for path in self.sums.files:
             folder, _, name = path.rpartition("/")
             if name.endswith((".pb", ".npz")):
                 found.setdefault(folder, []).append(path)
         return found
 
-    def _read(self, path: str) -> bytes:
-        entry = self.manifest.files.get(path)
-        if entry is None:
-            raise CorpusError(f"{self.files.name}: {path}: the manifest does not have it")
-        return checked_read(self.files, entry, path)
+    def read(self, path: str) -> bytes:
+        """Return a file's content. Raises CorpusError if it is not the one that the sums tell."""
+        return checked_read(self.files, self.sums, path, self.manifest.size)
 
     def _tensors(self, content: Mapping[str, bytes]) -> dict[str, Array]:
         found: dict[str, Array] = {}

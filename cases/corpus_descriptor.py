@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from .elements import Array, element_type, element_types
 from .expectation import Bounds, Expectation, Option, Residue, Spread
 from .model import Attribute, Case, Input, OperatorVersion, Output, Program
 
-SCHEMA = 1
+SCHEMA = 2
 """The version of the layout and of the descriptor."""
 
 _REST_OF_BOUNDS = ("lower", "upper", "flags", "sigma")
@@ -56,17 +55,21 @@ def described(one: CorpusCase) -> dict[str, Any]:
         "mended": case.mended,
         "options": [_option(option) for option in case.expectation.options],
         "clauses": list(case.clauses),
-        "case_digest": case.digest,
-        "expectation_digest": case.expectation.digest,
         "certificate": one.certificate,
     }
 
 
 def tensors(one: CorpusCase) -> dict[str, Array]:
-    """Return all tensors of a case by name: inputs, an admissible answer, and each option's bounds."""
+    """Return all tensors of a case by name: inputs, an admissible answer, and those of `other_tensors`."""
     found = {f"input_{place}": array for place, array in enumerate(one.case.inputs)}
     found |= {f"output_{place}": array for place, array in enumerate(one.answer or ())}
-    return found | bounds_tensors(one.case.expectation)
+    return found | other_tensors(one.case)
+
+
+def other_tensors(case: Case) -> dict[str, Array]:
+    """Return the tensors by name that a reader of ONNX's layout does not know: the program's constants, the bounds."""
+    constants = [one for one in case.program.inputs if one is not None and one.constant is not None]
+    return {f"constant_{place}": one.array() for place, one in enumerate(constants)} | bounds_tensors(case.expectation)
 
 
 def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
@@ -97,41 +100,22 @@ def _is_told(part: str, bounds: Bounds, same: bool) -> bool:
     return same
 
 
-def tables(case: Case) -> dict[str, Array]:
-    """Return what a reader without JSON needs beside the tensors, for the npz form.
-
-    `types`: uint8, ONNX's numbers of the types of the inputs, then of the outputs. `options`: uint8 of shape
-    (options, 3): the kind by its place in KINDS, whether it is exceptional, whether only declared arithmetic admits it.
-    `limits`: float64 of shape (options, outputs), the limit of the spread, or infinity.
-    """
-    types = [i.type for i in case.program.feeds] + list(case.expectation.types)
-    options = case.expectation.options
-    rows = [(KINDS.index(o.kind), o.exceptional, o.level == "declared") for o in options]
-    limits = np.full((len(options), len(case.expectation.types)), math.inf)
-    for place, option in enumerate(options):
-        for output, bounds in enumerate(option.outputs):
-            if bounds.spread is not None:
-                limits[place, output] = bounds.spread.limit
-    return {
-        "types": np.array([element_type(name).onnx for name in types], np.uint8),
-        "options": np.array(rows, np.uint8).reshape(len(options), 3),
-        "limits": limits,
-    }
-
-
-def case_from(told: Mapping[str, Any], found: Mapping[str, Array], file: str) -> Case:
-    """Return the case of a descriptor and its tensors.
+def case_from(told: Mapping[str, Any], found: Mapping[str, Array], digests: tuple[str, str], file: str) -> Case:
+    """Return the case of a descriptor and its tensors; `digests` are those of the case and of its expectation.
 
     Raises CorpusError that begins with `file` if the descriptor is none of ours, or if they do not belong together.
     """
     _check_schema(told, file)
     try:
         case = _case(told, _Tensors(found, file))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, binascii.Error) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise CorpusError(f"{file}: no descriptor of schema {SCHEMA}: {type(error).__name__}: {error}") from None
-    for name, digest in (("case_digest", case.digest), ("expectation_digest", case.expectation.digest)):
-        if told.get(name) != digest:
-            raise CorpusError(f"{file}: the tensors are not those of its {name}: read {told.get(name)}, made {digest}")
+    made = (case.digest, case.expectation.digest)
+    for name, wanted, digest in zip(("case_digest", "expectation_digest"), digests, made, strict=True):
+        if wanted != digest:
+            raise CorpusError(
+                f"{file}: descriptor and tensors are not those of its {name} {wanted}: theirs is {digest}"
+            )
     return case
 
 
@@ -188,7 +172,7 @@ class _Tensors:
 
 
 def _case(told: Mapping[str, Any], found: _Tensors) -> Case:
-    program = program_from(told["program"])
+    program = _program_from(told["program"], found)
     inputs = tuple(found.take(f"input_{place}", one["type"], one["shape"]) for place, one in enumerate(told["inputs"]))
     if [i.type for i in program.feeds] != [one["type"] for one in told["inputs"]]:
         raise ValueError("the inputs are not those of the program")
@@ -218,9 +202,8 @@ def _program(program: Program) -> dict[str, Any]:
         "domain": operator.domain,
         "opset": program.opset,
         "attributes": [{"name": a.name, "kind": a.kind, "value": _number(a.value)} for a in program.attributes],
-        "inputs": [None if one is None else _input(one) for one in program.inputs],
+        "inputs": list(_inputs(program)),
         "outputs": [{"name": o.name, "type": o.type, "rank": o.rank} for o in program.outputs],
-        "key": program.key,
     }
 
 
@@ -231,24 +214,24 @@ def _number(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _input(one: Input) -> dict[str, Any]:
-    constant = None if one.constant is None else base64.b64encode(one.constant).decode()
-    return {"name": one.name, "type": one.type, "dims": list(one.dims), "constant": constant}
+def _inputs(program: Program) -> Iterator[dict[str, Any] | None]:
+    constants = itertools.count()
+    for one in program.inputs:
+        if one is None:
+            yield None
+            continue
+        constant = None if one.constant is None else f"constant_{next(constants)}"
+        yield {"name": one.name, "type": one.type, "dims": list(one.dims), "constant": constant}
 
 
-def program_from(told: Mapping[str, Any]) -> Program:
-    """Return the program that a descriptor tells. Raises KeyError, TypeError or ValueError if it is none."""
-    operator = OperatorVersion(told["standard"], told["name"], told["version"], told["domain"])
-    program = Program(
-        operator,
+def _program_from(told: Mapping[str, Any], found: _Tensors) -> Program:
+    return Program(
+        OperatorVersion(told["standard"], told["name"], told["version"], told["domain"]),
         tuple(Attribute(a["name"], a["kind"], _value(a["kind"], a["value"])) for a in told["attributes"]),
-        tuple(None if one is None else _input_from(one) for one in told["inputs"]),
+        tuple(None if one is None else _input_from(one, found) for one in told["inputs"]),
         tuple(Output(o["name"], o["type"], o["rank"]) for o in told["outputs"]),
         told["opset"],
     )
-    if program.key != told["key"]:
-        raise ValueError(f"the program is not that of its key: read {told['key']}, made {program.key}")
-    return program
 
 
 def _value(kind: str, value: Any) -> Any:
@@ -257,11 +240,12 @@ def _value(kind: str, value: Any) -> Any:
     return float(value) if isinstance(value, str) and kind.startswith("f") else value
 
 
-def _input_from(told: Mapping[str, Any]) -> Input:
-    constant = None if told["constant"] is None else base64.b64decode(told["constant"], validate=True)
+def _input_from(told: Mapping[str, Any], found: _Tensors) -> Input:
+    name, dims = told["constant"], tuple(told["dims"])
     if told["type"] not in element_types():
         raise ValueError(f"{told['type']!r} is no type of an input")
-    return Input(told["name"], told["type"], tuple(told["dims"]), constant)
+    constant = None if name is None else found.take(_text(name), told["type"], dims).tobytes()
+    return Input(told["name"], told["type"], dims, constant)
 
 
 def _option(option: Option) -> dict[str, Any]:

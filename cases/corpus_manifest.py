@@ -1,11 +1,11 @@
-"""The manifest of a corpus: what is in it, the sha256 of every file, and one digest of the whole."""
+"""What a corpus says of itself: its manifest, the sha256 of every file, and one digest of the whole."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from .corpus_descriptor import SCHEMA
@@ -13,17 +13,13 @@ from .corpus_files import Files, check_path
 from .corpus_json import LARGEST_JSON, CorpusError, lined_json, read_json
 
 MANIFEST = "manifest.json"
+SUMS = "SHA256SUMS"
+"""The file with the sha256 of every other, as the program sha256sum writes and checks it."""
 FORMATS = ("onnx", "npz")
 SIBLINGS = "siblings"
 """The key of a manifest's selection that names the cases which are there for the sake of invalid ones alone."""
 
-
-@dataclass(frozen=True, slots=True)
-class FileEntry:
-    """What a manifest says of one file; `size` in bytes."""
-
-    size: int
-    sha256: str
+_SUM = re.compile(r"([0-9a-f]{64})  ([^\n]+)\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +35,8 @@ class CaseEntry:
 class Manifest:
     """The manifest of a corpus. `counts` are cases by operator version, `selection` what was asked for.
 
-    `suite` is the suite's version. `digest` is the sha256 of the whole manifest without its digest.
+    `suite` is the suite's version. `files` and `size` are the number and the bytes of all files but the manifest and
+    the sums.
     """
 
     format: str
@@ -47,31 +44,47 @@ class Manifest:
     selection: Mapping[str, Any]
     counts: Mapping[str, int]
     cases: Mapping[str, CaseEntry]
-    files: Mapping[str, FileEntry]
-    digest: str = ""
-
-    def sealed(self) -> Manifest:
-        """Return the manifest with its digest."""
-        return replace(self, digest=hashlib.sha256(lined_json(self._told())).hexdigest())
+    files: int
+    size: int
 
     def to_bytes(self) -> bytes:
         """Return the content of `manifest.json`."""
-        return lined_json({"digest": self.digest, **self._told()})
-
-    def _told(self) -> dict[str, Any]:
         cases = {
             name: {"folder": c.folder, "case_digest": c.case_digest, "expectation_digest": c.expectation_digest}
             for name, c in self.cases.items()
         }
-        return {
+        told = {
             "schema": SCHEMA,
             "format": self.format,
             "suite": {"version": self.suite},
             "selection": dict(self.selection),
             "counts": dict(self.counts),
+            "files": self.files,
+            "bytes": self.size,
             "cases": cases,
-            "files": {path: {"size": f.size, "sha256": f.sha256} for path, f in sorted(self.files.items())},
         }
+        return lined_json(told)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The sha256 of every file of a corpus but this one, by path. `digest` is the sha256 of this file: of the whole."""
+
+    files: Mapping[str, str]
+
+    @property
+    def digest(self) -> str:
+        """The digest of the whole corpus."""
+        return sha256(self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return the content of `SHA256SUMS`."""
+        return "".join(f"{digest}  {path}\n" for path, digest in sorted(self.files.items())).encode()
+
+
+def sha256(content: bytes) -> str:
+    """Return the digest of a file's content."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def read_manifest(files: Files) -> Manifest:
@@ -85,8 +98,8 @@ def read_manifest(files: Files) -> Manifest:
         found = _manifest(told)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorpusError(f"{name}: no manifest of schema {SCHEMA}: {type(error).__name__}: {error}") from None
-    for path in (*found.files, *(case.folder for case in found.cases.values())):
-        check_path(path, name)
+    for case in found.cases.values():
+        check_path(case.folder, name)
     return found
 
 
@@ -97,12 +110,13 @@ def _manifest(told: Mapping[str, Any]) -> Manifest:
         name: CaseEntry(str(c["folder"]), str(c["case_digest"]), str(c["expectation_digest"]))
         for name, c in told["cases"].items()
     }
-    files = {path: FileEntry(_size(f["size"]), str(f["sha256"])) for path, f in told["files"].items()}
     counts = {name: _size(number) for name, number in told["counts"].items()}
-    suite, digest = str(told["suite"]["version"]), str(told["digest"])
+    suite = str(told["suite"]["version"])
     if not re.fullmatch(r"\d{1,9}\.\d{1,9}\.\d{1,9}", suite):
         raise ValueError(f"suite version {suite!r}; expected X.Y.Z")
-    return Manifest(told["format"], suite, dict(told["selection"]), counts, cases, files, digest)
+    return Manifest(
+        told["format"], suite, dict(told["selection"]), counts, cases, _size(told["files"]), _size(told["bytes"])
+    )
 
 
 def _size(number: Any) -> int:
@@ -111,33 +125,47 @@ def _size(number: Any) -> int:
     return number
 
 
-def checked_read(files: Files, entry: FileEntry, path: str) -> bytes:
-    """Return a file's content. Raises CorpusError if it is not the one that the manifest tells."""
-    content = files.read(path, entry.size)
-    if hashlib.sha256(content).hexdigest() != entry.sha256:
-        raise CorpusError(f"{files.name}: {path}: not the file that the manifest tells: its sha256 differs")
+def read_sums(files: Files) -> Sums:
+    """Read the sums of a corpus. Raises CorpusError that names the file and the line if they are none."""
+    name, found = f"{files.name}: {SUMS}", dict[str, str]()
+    lines = files.read(SUMS, LARGEST_JSON).decode("ascii", "replace").splitlines(keepends=True)
+    for number, line in enumerate(lines, 1):
+        match = _SUM.fullmatch(line)
+        if match is None or match[2] in found or match[2] == SUMS:
+            expected = "expected a sha256 in lower case, two spaces, and the path of another file, each once"
+            raise CorpusError(f"{name}:{number}: {expected}; read {line.rstrip()[:200]!r}")
+        check_path(match[2], f"{name}:{number}")
+        found[match[2]] = match[1]
+    return Sums(found)
+
+
+def checked_read(files: Files, sums: Sums, path: str, largest: int) -> bytes:
+    """Return a file's content. Raises CorpusError if it is not the one that the sums tell, or larger than `largest`."""
+    wanted = sums.files.get(path)
+    if wanted is None:
+        raise CorpusError(f"{files.name}: {path}: {SUMS} does not have it")
+    content = files.read(path, largest)
+    if sha256(content) != wanted:
+        raise CorpusError(f"{files.name}: {path}: not the file that {SUMS} tells: its sha256 differs")
     return content
 
 
-def differences(files: Files, manifest: Manifest) -> Iterator[str]:
-    """Yield what is not as the manifest says: missing, added and changed files, and the manifest itself."""
-    if files.read(MANIFEST, LARGEST_JSON) != manifest.sealed().to_bytes():
-        yield f"changed: {MANIFEST} (its digest is not that of its content)"
+def differences(files: Files, manifest: Manifest, sums: Sums) -> Iterator[str]:
+    """Yield what is not as the sums and the manifest say: missing, added and changed files, and these two."""
+    if files.read(SUMS, LARGEST_JSON) != sums.to_bytes():
+        yield f"changed: {SUMS} (its lines are not sorted)"
     yield from files.flaws()
     there = files.sizes()
-    yield from (f"missing: {path}" for path in manifest.files if path not in there)
-    yield from (f"added: {path}" for path in there if path not in manifest.files and path != MANIFEST)
-    for path, entry in manifest.files.items():
-        if path in there:
-            yield from _changes(files, path, entry, there[path])
+    yield from (f"missing: {path}" for path in sums.files if path not in there)
+    yield from (f"added: {path}" for path in there if path not in sums.files and path != SUMS)
+    for path in sums.files:
+        if path in there:  # no file may have more bytes than all have together
+            yield from _changes(files, sums, path, LARGEST_JSON if path == MANIFEST else manifest.size)
 
 
-def _changes(files: Files, path: str, entry: FileEntry, size: int) -> Iterator[str]:
-    if size != entry.size:
-        yield f"changed: {path} ({size:,} bytes; expected {entry.size:,})"
-        return
+def _changes(files: Files, sums: Sums, path: str, largest: int) -> Iterator[str]:
     try:
-        checked_read(files, entry, path)
+        checked_read(files, sums, path, largest)
     except CorpusError as error:
         told = str(error).removeprefix(f"{files.name}: {path}: ")
         yield f"changed: {path} ({told})"

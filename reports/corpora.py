@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
+from ..cases.corpus import DESCRIPTOR, CorpusCases
 from ..cases.corpus_files import open_files
-from ..cases.corpus_manifest import MANIFEST, Manifest, differences, read_manifest
+from ..cases.corpus_index import INDEX, index_entry, index_head
+from ..cases.corpus_json import CorpusError
+from ..cases.corpus_manifest import MANIFEST, SUMS, differences, read_manifest
+from ..cases.corpus_manifest import counted as counted_by_version
 from ..cases.errors import OpconformError
 from ..cases.lock import SUFFIX, CaseDigests, Difference, difference, least_version, read_lock, read_locks
 from .text import counted
@@ -20,25 +25,43 @@ def verify(path: Path) -> Lines:
 
     Raises OpconformError if there is no corpus, or one of another schema.
     """
-    files = open_files(path)
-    manifest = read_manifest(files)
+    corpus = CorpusCases(path)
+    manifest, sums = corpus.manifest, corpus.sums
     if not manifest.cases:
         raise OpconformError(f"{path}: {MANIFEST}: has no case")
-    wrong = [*differences(files, manifest), *_inside(manifest)]
+    # what the files say is looked at only if they are those of the sums
+    wrong = [*differences(corpus.files, manifest, sums)] or [*chain(_inside(corpus), _contradictions(corpus))]
     if not wrong:
-        told = f"{counted(len(manifest.cases), 'case')}, {counted(len(manifest.files) + 1, 'file')}"
-        return [f"whole: {told}", f"digest {manifest.digest}"], 0
+        told = f"{counted(len(manifest.cases), 'case')}, {counted(len(sums.files) + 1, 'file')}"
+        return [f"whole: {told}", f"digest {sums.digest}"], 0
     more = [f"and {len(wrong) - 1:,} more"] if len(wrong) > 1 else []
     return [f"{path}: not whole: {counted(len(wrong), 'difference')}", wrong[0], *more], 1
 
 
-def _inside(manifest: Manifest) -> Iterator[str]:
-    """Yield what in a manifest contradicts itself, however well it is sealed."""
+def _inside(corpus: CorpusCases) -> Iterator[str]:
+    """Yield where a manifest is not that of the files, however well it is sealed."""
+    manifest, sums = corpus.manifest, corpus.sums.files
     for name, entry in manifest.cases.items():
-        if f"{entry.folder}/case.json" not in manifest.files:
-            yield f"missing: {entry.folder}/case.json, the descriptor of {name}"
-    if sum(manifest.counts.values()) != len(manifest.cases):
+        if f"{entry.folder}/{DESCRIPTOR}" not in sums:
+            yield f"missing: {entry.folder}/{DESCRIPTOR}, the descriptor of {name}"
+    if dict(manifest.counts) != counted_by_version(list(manifest.cases)):
         yield f"changed: {MANIFEST} (its counts are not those of its cases)"
+    there = [size for path, size in corpus.files.sizes().items() if path not in (MANIFEST, SUMS)]
+    if (len(there), sum(there)) != (manifest.files, manifest.size):
+        told = f"{manifest.files:,} files of {manifest.size:,} bytes; there are {len(there):,} of {sum(there):,}"
+        yield f"changed: {MANIFEST} (it tells {told})"
+
+
+def _contradictions(corpus: CorpusCases) -> Iterator[str]:
+    """Yield the first thing that tensors, descriptors and index tell differently, each by its file."""
+    index = [index_head(corpus.manifest.format)]
+    try:
+        for name, entry in corpus.manifest.cases.items():
+            index.append(index_entry(corpus.case(name), entry.folder))
+        if corpus.read(INDEX) != "".join(index).encode():
+            yield f"changed: {INDEX} (it is not what the cases are)"
+    except CorpusError as error:
+        yield f"changed: {str(error).removeprefix(f'{corpus.files.name}: ')}"
 
 
 def corpus_difference(old: Path, new: Path, *, as_json: bool) -> Lines:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,10 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..cases.corpus import CLAUSES, DESCRIPTOR
-from ..cases.corpus_descriptor import CorpusCase, bounds_tensors, described, tables, tensors
+from ..cases.corpus_descriptor import CorpusCase, described, other_tensors, tensors
 from ..cases.corpus_files import ArchiveSink, FolderSink, Sink
+from ..cases.corpus_index import INDEX, index_entry, index_head
 from ..cases.corpus_json import CorpusError, compact_json, lined_json
-from ..cases.corpus_manifest import MANIFEST, SIBLINGS, CaseEntry, FileEntry, Manifest, counted
+from ..cases.corpus_manifest import MANIFEST, SIBLINGS, SUMS, CaseEntry, Manifest, Sums, counted, sha256
 from ..cases.corpus_names import program_folder
 from ..cases.corpus_tensors import tensor_file, tensors_file, write_npz
 from ..cases.errors import OpconformError
@@ -44,8 +44,8 @@ class ExportOptions:
     specs: Path | None = None
 
 
-def export(options: ExportOptions) -> Manifest:
-    """Write a corpus and return its manifest. Raises OpconformError if nothing is selected or the place is taken."""
+def export(options: ExportOptions) -> Written:
+    """Write a corpus and return what it is. Raises OpconformError if nothing is selected or the place is taken."""
     if options.out is None and options.pack is None:
         raise OpconformError("export: where to? Give --out DIR, --pack FILE.zip, or both")
     source = GeneratedCases(options.specs)
@@ -57,10 +57,10 @@ def export(options: ExportOptions) -> Manifest:
         return write_corpus(source, ids, options, sinks)
     partial = options.pack.with_name(options.pack.name + ".partial")
     archive = ArchiveSink(partial)
-    manifest = write_corpus(source, ids, options, [*sinks, archive])
+    written = write_corpus(source, ids, options, [*sinks, archive])
     archive.close()
     partial.replace(options.pack)
-    return manifest
+    return written
 
 
 def _ids(source: GeneratedCases, options: ExportOptions) -> list[str]:
@@ -73,8 +73,8 @@ def _ids(source: GeneratedCases, options: ExportOptions) -> list[str]:
     return ids
 
 
-def write_corpus(source: GeneratedCases, ids: Sequence[str], options: ExportOptions, sinks: Sequence[Sink]) -> Manifest:
-    """Write cases and their manifest to every sink.
+def write_corpus(source: GeneratedCases, ids: Sequence[str], options: ExportOptions, sinks: Sequence[Sink]) -> Written:
+    """Write cases, their manifest and the sums to every sink.
 
     What an invalid case is a damaged copy of is there too, since a refusal counts only if that one runs; the manifest's
     selection names those cases that are there for that alone.
@@ -97,11 +97,14 @@ def write_corpus(source: GeneratedCases, ids: Sequence[str], options: ExportOpti
         _selection(options.selection) | {SIBLINGS: siblings},
         counted([*ids, *siblings]),
         writing.cases,
-        writing.files,
-    ).sealed()
+        len(writing.files),
+        writing.size,
+    )
+    writing.write(MANIFEST, manifest.to_bytes())
+    sums = Sums(dict(writing.files))
     for sink in sinks:
-        sink.write(MANIFEST, manifest.to_bytes())
-    return manifest
+        sink.write(SUMS, sums.to_bytes())
+    return Written(manifest, sums)
 
 
 def suite_version() -> str:
@@ -113,6 +116,14 @@ def _selection(selection: Selection) -> dict[str, Any]:
     told = asdict(selection)
     strength = "full" if selection.strength is None else selection.strength
     return {name: told[name] for name in ("globs", "draws", "seed", "suite")} | {"strength": strength}
+
+
+@dataclass(frozen=True)
+class Written:
+    """A corpus that was written: its manifest, and the sums of its files with the digest of the whole."""
+
+    manifest: Manifest
+    sums: Sums
 
 
 @dataclass(frozen=True)
@@ -141,7 +152,9 @@ class _Writing:
     format: Format
     sinks: Sequence[Sink]
     cases: dict[str, CaseEntry] = field(default_factory=dict)
-    files: dict[str, FileEntry] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    size: int = 0
+    index: list[str] = field(default_factory=list)
     models: dict[str, int] = field(default_factory=dict)
     tolerances: dict[str, tuple[float, float]] = field(default_factory=dict)
 
@@ -153,26 +166,27 @@ class _Writing:
         if self.format == "onnx" and not number:
             self._model(model, case)
         folder = f"{model}/test_data_set_{number}"
-        descriptor = described(told.one)
-        self._write(f"{folder}/{DESCRIPTOR}", compact_json(descriptor))
+        self.write(f"{folder}/{DESCRIPTOR}", compact_json(described(told.one)))
         for name, content in _content(told.one, self.format):
-            self._write(f"{folder}/{name}", content)
-        self.cases[case.id] = CaseEntry(folder, descriptor["case_digest"], descriptor["expectation_digest"])
+            self.write(f"{folder}/{name}", content)
+        self.cases[case.id] = CaseEntry(folder, case.digest, case.expectation.digest)
+        self.index.append(index_entry(case, folder))
         self._tolerate(model, told)
 
     def finish(self, clauses: Mapping[str, Clause]) -> None:
-        """Write the clauses, and the tolerances that differ from what readers take."""
+        """Write the index, the clauses, and the tolerances that differ from what readers take."""
+        self.write(INDEX, "".join([index_head(self.format), *self.index]).encode())
         told = {i: {"text": c.text, "status": c.status, "source": c.source} for i, c in sorted(clauses.items())}
-        self._write(CLAUSES, lined_json(told))
+        self.write(CLAUSES, lined_json(told))
         if self.format == "onnx":
             for model, (relative, absolute) in self.tolerances.items():
                 if (relative, absolute) != (RELATIVE, _USUAL):
-                    self._write(f"{model}/data.json", compact_json({"rtol": relative, "atol": absolute}))
+                    self.write(f"{model}/data.json", compact_json({"rtol": relative, "atol": absolute}))
 
     def _model(self, model: str, case: Case) -> None:
         from ..cases.onnx_model import onnx_bytes  # noqa: PLC0415 - the npz form does without onnx
 
-        self._write(f"{model}/model.onnx", onnx_bytes(case.program))
+        self.write(f"{model}/model.onnx", onnx_bytes(case.program))
 
     def _tolerate(self, model: str, told: _Told) -> None:
         if told.plain is None or told.plain.tolerance is None:
@@ -181,8 +195,10 @@ class _Writing:
         relative, absolute = self.tolerances.get(model, (0.0, 0.0) if exact else (RELATIVE, _USUAL))
         self.tolerances[model] = relative, max(absolute, told.plain.tolerance)
 
-    def _write(self, path: str, content: bytes) -> None:
-        self.files[path] = FileEntry(len(content), hashlib.sha256(content).hexdigest())
+    def write(self, path: str, content: bytes) -> None:
+        """Write one file to every sink."""
+        self.files[path] = sha256(content)
+        self.size += len(content)
         for sink in self.sinks:
             sink.write(path, content)
 
@@ -190,26 +206,26 @@ class _Writing:
 def _content(one: CorpusCase, form: Format) -> Iterator[tuple[str, bytes]]:
     """Yield the files with a case's tensors, by name."""
     if form == "npz":
-        yield "case.npz", write_npz(tables(one.case) | tensors(one))
+        yield "case.npz", write_npz(tensors(one))
         return
     for place, (given, array) in enumerate(zip(one.case.program.feeds, one.case.inputs, strict=True)):
         yield f"input_{place}.pb", tensor_file(given.name, array)
     for place, array in enumerate(one.answer or ()):
         yield f"output_{place}.pb", tensor_file(one.case.program.outputs[place].name, array)
-    if bounds := bounds_tensors(one.case.expectation):
-        yield "bounds.pb", tensors_file(bounds)
+    if others := other_tensors(one.case):
+        yield "bounds.pb", tensors_file(others)
 
 
-def export_lines(manifest: Manifest, *, as_json: bool) -> Iterator[str]:
+def export_lines(written: Written, *, as_json: bool) -> Iterator[str]:
     """Yield what is told of a corpus that was written."""
     facts: Mapping[str, Any] = {
-        "cases": len(manifest.cases),
-        "files": len(manifest.files) + 1,
-        "bytes": sum(entry.size for entry in manifest.files.values()),
-        "digest": manifest.digest,
+        "cases": len(written.manifest.cases),
+        "files": len(written.sums.files) + 1,
+        "bytes": written.manifest.size,
+        "digest": written.sums.digest,
     }
     if as_json:
         yield json.dumps(facts)
         return
     yield f"{facts['cases']:,} cases in {facts['files']:,} files, {facts['bytes']:,} bytes"
-    yield f"digest {manifest.digest}"
+    yield f"digest {written.sums.digest}"

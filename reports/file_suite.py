@@ -37,7 +37,7 @@ def file_suite(options: RunOptions) -> CorpusSuite | ForeignSuite:
     if MANIFEST not in files.sizes():
         return ForeignSuite(ForeignCases(path))
     source = CorpusCases(path)
-    if wrong := next(differences(files, source.manifest), None):
+    if wrong := next(differences(files, source.manifest, source.sums), None):
         raise OpconformError(f"{options.corpus}: not whole: {wrong}; `opconform verify` tells the rest")
     return CorpusSuite(source)
 
@@ -64,7 +64,7 @@ class CorpusSuite:
     @property
     def digest(self) -> str:
         """The digest of the corpus."""
-        return self.source.manifest.digest
+        return self.source.sums.digest
 
     @property
     def operator_versions(self) -> Sequence[str]:
@@ -80,7 +80,7 @@ class CorpusSuite:
     def notes(self) -> Sequence[str]:
         """Which corpus it is."""
         manifest = self.source.manifest
-        return (f"cases from a corpus of suite {manifest.suite}, digest {manifest.digest}",)
+        return (f"cases from a corpus of suite {manifest.suite}, digest {self.digest}",)
 
     def silences(self) -> Mapping[str, tuple[str, ...]]:
         """Return those of all operators, and those that are open in a case."""
@@ -115,7 +115,7 @@ class CorpusSuite:
     def to_dict(self) -> dict[str, Any] | None:
         """Return what identifies the corpus."""
         manifest = self.source.manifest
-        return {"kind": "corpus", "format": manifest.format, "suite": manifest.suite, "digest": manifest.digest}
+        return {"kind": "corpus", "format": manifest.format, "suite": manifest.suite, "digest": self.digest}
 
 
 @dataclass(frozen=True)

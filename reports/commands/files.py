@@ -31,8 +31,8 @@ def export(as_json: bool, **options: Any) -> None:
     from ..export import ExportOptions, export_lines  # noqa: PLC0415
     from ..export import export as write  # noqa: PLC0415
 
-    manifest = write(ExportOptions(selection_of(options), **options))
-    for line in export_lines(manifest, as_json=as_json):
+    written = write(ExportOptions(selection_of(options), **options))
+    for line in export_lines(written, as_json=as_json):
         click.echo(line)
 
 

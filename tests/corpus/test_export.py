@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import re
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -16,12 +19,13 @@ from click.testing import CliRunner, Result
 
 import opconform.cases
 from opconform.cases.corpus import CorpusCases
-from opconform.cases.corpus_descriptor import CorpusCase, case_from, described, tables, tensors
+from opconform.cases.corpus_descriptor import CorpusCase, case_from, described, tensors
+from opconform.cases.corpus_index import index_entry
 from opconform.cases.corpus_json import CorpusError, compact_json, read_json
 from opconform.cases.corpus_names import LONGEST, program_folder
 from opconform.cases.corpus_tensors import read_npz, read_tensors_file, tensors_file, write_npz
-from opconform.cases.errors import CaseIdError
-from opconform.cases.model import Case
+from opconform.cases.errors import CaseIdError, OpconformError
+from opconform.cases.model import Attribute, Case
 from opconform.cases.results import Outcome
 from opconform.cli import main
 from opconform.generators.plain_answers import RELATIVE, plain_answer
@@ -82,21 +86,22 @@ def test_every_case_of_the_suite_survives_its_descriptor_and_its_tensors(suite: 
     for number, case in enumerate(suite):
         one = CorpusCase(case)
         told = read_json(compact_json(described(one)), "case.json")
-        packed = read_npz(write_npz(tables(case) | tensors(one)), "case.npz")
-        back = case_from(told, packed, "case.json")  # holds it against both digests
+        packed, digests = read_npz(write_npz(tensors(one)), "case.npz"), (case.digest, case.expectation.digest)
+        back = case_from(told, packed, digests, "case.json")  # holds it against both
         assert (back.program, back.clauses, back.mended) == (case.program, case.clauses, case.mended)
         assert back.expectation.silences == case.expectation.silences
         if number % 10 == 0:
             validator.validate(told)
             held = read_tensors_file(tensors_file(tensors(one)), "bounds.pb")
-            assert case_from(told, held, "case.json").expectation.digest == case.expectation.digest
+            assert case_from(told, held, digests, "case.json").expectation.digest == case.expectation.digest
 
 
 def test_what_only_grades_an_answer_is_kept_as_well(suite: tuple[Case, ...]) -> None:
     graded = 0
     for case in suite[::7]:
         one = CorpusCase(case)
-        back = case_from(described(one), tensors(one), "case.json")
+        digests = (case.digest, case.expectation.digest)
+        back = case_from(described(one), tensors(one), digests, "case.json")
         for was, now in zip(case.expectation.options, back.expectation.options, strict=True):
             for wanted, found in zip(was.outputs, now.outputs, strict=True):
                 np.testing.assert_array_equal(wanted.value, found.value)
@@ -206,14 +211,68 @@ def test_only_what_has_an_answer_has_output_files(onnx_corpus: Path) -> None:
         assert (descriptor.parent / "output_0.pb").exists()
 
 
-def test_numpy_reads_the_npz_form_without_pickle_and_the_tables_tell_what_the_descriptor_does(npz_corpus: Path) -> None:
+def test_numpy_reads_the_npz_form_without_pickle(npz_corpus: Path) -> None:
     for file in npz_corpus.rglob("case.npz"):
         told = json.loads((file.parent / "case.json").read_text())
         with np.load(file, allow_pickle=False) as arrays:
-            assert arrays["options"].shape == (len(told["options"]), 3)
-            assert len(arrays["types"]) == len(told["inputs"]) + len(told["types"])
             for place, one in enumerate(told["inputs"]):
                 assert arrays[f"input_{place}"].dtype == ("uint16" if one["type"] == "bfloat16" else one["type"])
+
+
+def test_the_index_tells_in_words_what_the_descriptors_tell(corpus: Path) -> None:
+    head, *blocks = (corpus / "cases.txt").read_text().rstrip("\n").replace("\n", "\n\n", 1).split("\n\n")
+    manifest = json.loads((corpus / "manifest.json").read_text())
+    assert head == f"opconform-corpus {manifest['schema']} {manifest['format']}"
+    assert len(blocks) == len(manifest["cases"])
+    for block, (case, entry) in zip(blocks, manifest["cases"].items(), strict=True):
+        lines = [line.split(" ") for line in block.splitlines()]
+        told = json.loads((corpus / entry["folder"] / "case.json").read_text())
+        assert lines[:2] == [["case", entry["folder"]], ["id", case]]
+        inputs = [line for line in lines if line[0] in ("input", "constant")]
+        program = [one for one in told["program"]["inputs"] if one is not None]
+        assert [line[1:] for line in inputs] == [[i["name"], i["type"], *map(str, i["dims"])] for i in program]
+        assert [line[0] == "constant" for line in inputs] == [i["constant"] is not None for i in program]
+        options = [line for line in lines if line[0] == "option"]
+        assert [line[1] for line in options] == [option["kind"] for option in told["options"]]
+        assert [line for line in lines if line[0] == "invalid"] == [["invalid", told["mended"]]] * told["rejected"]
+        attributes = [line[1] for line in lines if line[0] == "attribute"]
+        assert attributes == [attribute["name"] for attribute in told["program"]["attributes"]]
+
+
+def test_a_program_with_every_kind_of_attribute_is_told_in_words(suite: tuple[Case, ...]) -> None:
+    given = (
+        Attribute("a", "int", -3),
+        Attribute("b", "floats", (0.5, -math.inf)),
+        Attribute("c", "strings", ("ij, jk", "")),
+        Attribute("d", "ints", ()),
+        Attribute("e", "boolean", 1),
+    )
+    case = replace(suite[0], program=replace(suite[0].program, attributes=given, inputs=(None,)))
+    lines = index_entry(case, "values/one").splitlines()
+    assert [line for line in lines if line.startswith(("attribute", "omitted"))] == [
+        "attribute a int -3",
+        "attribute b floats 0x1.0000000000000p-1 -inf",
+        "attribute c strings =ij%2C%20jk =",
+        "attribute d ints",
+        "attribute e boolean 1",
+        "omitted",
+    ]
+    with pytest.raises(OpconformError, match="no word of printable ASCII"):
+        index_entry(replace(case, id="two words"), "values/one")
+
+
+@pytest.mark.skipif(shutil.which("sha256sum") is None, reason="coreutils are not installed")
+def test_the_program_sha256sum_checks_a_corpus(corpus: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(corpus, tmp_path / "corpus")
+    command = ["sha256sum", "--quiet", "--strict", "--check", "SHA256SUMS"]
+    assert subprocess.run(command, cwd=copied, capture_output=True, check=False).returncode == 0
+    whole = subprocess.run(["sha256sum", "SHA256SUMS"], cwd=copied, capture_output=True, text=True, check=True)
+    assert whole.stdout.split()[0] == CorpusCases(copied).sums.digest
+    sums = (copied / "SHA256SUMS").read_text().splitlines()
+    assert {line.split("  ")[1] for line in sums} == {f.as_posix() for f in files_below(copied)} - {"SHA256SUMS"}
+    (copied / "cases.txt").write_text("")
+    changed = subprocess.run(command, cwd=copied, capture_output=True, text=True, check=False)
+    assert (changed.returncode, "cases.txt: FAILED" in changed.stdout) == (1, True)
 
 
 # The same every time
@@ -227,7 +286,7 @@ def test_two_exports_are_the_same_to_the_byte(npz_corpus: Path, tmp_path: Path) 
     for file in files_below(npz_corpus):
         assert (tmp_path / "again" / file).read_bytes() == (npz_corpus / file).read_bytes()
     packed = CorpusCases(tmp_path / "again.zip")
-    assert packed.manifest == CorpusCases(npz_corpus).manifest
+    assert packed.sums == CorpusCases(npz_corpus).sums
     assert packed.case(packed.ids()[-1]).digest == CorpusCases(npz_corpus).case(packed.ids()[-1]).digest
 
 

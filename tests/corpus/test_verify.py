@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from opconform.cases.corpus import CorpusCases
 from opconform.cases.corpus_files import ArchiveFiles
 from opconform.cases.corpus_json import CorpusError, read_json
-from opconform.cases.corpus_manifest import FileEntry, Manifest, read_manifest
+from opconform.cases.corpus_manifest import Sums
 from opconform.cases.corpus_tensors import read_npy, read_npz, read_tensor_file, write_npy
 from opconform.cli import main
 
@@ -52,15 +52,17 @@ def some(corpus: Path, name: str) -> Path:
 
 
 def resealed(corpus: Path, change: Callable[[Path], object]) -> None:
-    """Change files, and make a manifest that agrees with them, as somebody who forges a corpus does."""
+    """Change files, and make sums that agree with them, as somebody who forges a corpus does."""
     change(corpus)
-    manifest = read_manifest(CorpusCases(corpus).files)
-    files = {}
-    for path in manifest.files:
-        content = (corpus / path).read_bytes()
-        files[path] = FileEntry(len(content), hashlib.sha256(content).hexdigest())
-    known = {name: getattr(manifest, name) for name in ("format", "suite", "selection", "counts", "cases")}
-    (corpus / "manifest.json").write_bytes(Manifest(files=files, **known).sealed().to_bytes())
+    files = {f.relative_to(corpus).as_posix(): f for f in corpus.rglob("*") if f.is_file() and f.name != "SHA256SUMS"}
+    sums = {path: hashlib.sha256(file.read_bytes()).hexdigest() for path, file in files.items()}
+    (corpus / "SHA256SUMS").write_bytes(Sums(sums).to_bytes())
+    sizes = [file.stat().st_size for path, file in files.items() if path != "manifest.json"]
+    told = json.loads((corpus / "manifest.json").read_text())
+    if (told["files"], told["bytes"]) != (len(sizes), sum(sizes)):
+        resealed(
+            corpus, lambda _: edited(corpus / "manifest.json", lambda t: t.update(files=len(sizes), bytes=sum(sizes)))
+        )
 
 
 def edited(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -76,7 +78,7 @@ def test_a_whole_corpus_is_told_with_its_digest(made: Path) -> None:
     for name in ("onnx", "onnx.zip", "npz", "npz.zip"):
         done = verified(made / name)
         assert done.exit_code == 0, done.output
-        assert f"digest {CorpusCases(made / name).manifest.digest}" in done.output
+        assert f"digest {CorpusCases(made / name).sums.digest}" in done.output
 
 
 def test_each_of_a_hundred_changed_bytes_is_found(made: Path, tmp_path: Path) -> None:
@@ -146,10 +148,10 @@ def test_a_truncated_archive_is_refused(share: float, made: Path, tmp_path: Path
 
 
 def test_a_foreign_schema_is_refused_by_its_version(corpus: Path) -> None:
-    edited(corpus / "manifest.json", lambda told: told.update(schema=2))
+    edited(corpus / "manifest.json", lambda told: told.update(schema=1))
     done = verified(corpus)
     assert done.exit_code == 2
-    assert "manifest.json: of schema 2; this version of opconform reads schema 1" in done.output
+    assert "manifest.json: of schema 1; this version of opconform reads schema 2" in done.output
 
 
 def test_a_folder_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
@@ -164,8 +166,8 @@ def test_a_folder_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
         (b"{", "no JSON"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"schema": NaN}', "NaN is no number"),
-        (b'{"schema": 1, "schema": 1}', "twice"),
-        (b'{"schema": 1}', "no manifest of schema 1"),
+        (b'{"schema": 2, "schema": 2}', "twice"),
+        (b'{"schema": 2}', "no manifest of schema 2"),
         (b'{"schema": ' + b"1" * 10_000 + b"}", "no JSON"),
         (b"\xff", "no JSON"),
         (b"3", "expected a JSON object"),
@@ -191,11 +193,11 @@ def damaged_tensor(name: str, content: bytes) -> Callable[[Path], object]:
     ("change", "said"),
     [
         (damaged_descriptor(lambda told: told.update(schema=7)), "of schema 7"),
-        (damaged_descriptor(lambda told: told.pop("options")), "no descriptor of schema 1"),
+        (damaged_descriptor(lambda told: told.pop("options")), "no descriptor of schema 2"),
         (damaged_descriptor(lambda told: told["inputs"][0].update(shape=[1, 2, 3, 4])), "is not what the descriptor"),
         (damaged_descriptor(lambda told: told["options"][0].update(kind="perhaps")), "perhaps"),
         (damaged_descriptor(lambda told: told["options"][0]["labels"].update(more="one")), "not those of its expect"),
-        (damaged_descriptor(lambda told: told["program"].update(opset=99)), "not that of its key"),
+        (damaged_descriptor(lambda told: told["program"].update(opset=99)), "not those of its case_digest"),
         (damaged_descriptor(lambda told: told.update(id="another")), "the manifest has"),
         (damaged_tensor("input_0.pb", b"\xff\xff"), "no message of ONNX"),
         (damaged_tensor("input_0.pb", b""), "data_type 0"),
@@ -206,7 +208,9 @@ def test_a_case_that_contradicts_itself_is_refused_by_its_file(
     change: Callable[[Path], object], said: str, corpus: Path
 ) -> None:
     resealed(corpus, change)
-    assert verified(corpus).exit_code == 0, "the manifest was made to agree"
+    done = verified(corpus)
+    assert done.exit_code == 1
+    assert said in done.output
     read = CorpusCases(corpus)
     folder = some(corpus / "values", "case.json").parent.relative_to(corpus).as_posix()
     text = next(text for text, entry in read.manifest.cases.items() if entry.folder == folder)

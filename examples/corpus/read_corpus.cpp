@@ -1,0 +1,199 @@
+// Reads a corpus of opconform (format npz, in a folder) and judges a backend by its bounds. C++17 and nothing else:
+//     g++ -std=c++17 -O2 -o judge read_corpus.cpp my_backend.cpp && ./judge CORPUS
+// my_backend.cpp has the function answer() of corpus.hpp, as toy_mean.cpp does. Prints an outcome and an id for every
+// case; exits 1 if an answer or a refusal is wrong, 2 if the corpus cannot be read. For little-endian machines.
+#include "corpus.hpp"
+
+#include <stdint.h>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+
+using Bytes = std::vector<unsigned char>;
+using Tensors = std::map<std::string, Tensor>;
+using std::runtime_error, std::size_t, std::string;
+
+struct Option { string kind; bool exceptional = false; std::map<size_t, double> limits; };  // limits of the spread
+struct Case { Program program; Tensors tensors; std::vector<Option> options; size_t inputs = 0, constants = 0; };
+
+template <typename T> static T load(const Bytes& bytes, size_t at) {  // the only way to the bytes of a file
+    T value;
+    if (at > bytes.size() || bytes.size() - at < sizeof value) throw runtime_error("cut off");
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    return value;
+}
+template <typename T> static double as(const Bytes& bytes, size_t place) {
+    return double(load<T>(bytes, place * sizeof(T)));
+}
+static double half(const Bytes& bytes, size_t place) {
+    int bits = load<uint16_t>(bytes, place * 2), exponent = bits >> 10 & 31, part = bits & 1023;
+    double sign = bits & 0x8000 ? -1 : 1;
+    if (exponent == 31) return part ? NAN : sign * INFINITY;
+    return sign * (exponent ? std::ldexp(part + 1024, exponent - 25) : std::ldexp(part, -24));
+}
+static double brain(const Bytes& bytes, size_t place) {  // bfloat16: the upper half of a float
+    return load<float>({0, 0, load<unsigned char>(bytes, place * 2), load<unsigned char>(bytes, place * 2 + 1)}, 0);
+}
+
+static const struct Type {
+    const char *name, *descr;  // descr: NumPy's
+    double (*number)(const Bytes&, size_t);
+} types[] = {{"float16", "<f2", half},        {"float32", "<f4", as<float>},         {"float64", "<f8", as<double>},
+             {"int8", "|i1", as<int8_t>},     {"int16", "<i2", as<int16_t>},         {"int32", "<i4", as<int32_t>},
+             {"int64", "<i8", as<int64_t>},   {"uint8", "|u1", as<unsigned char>},   {"uint16", "<u2", as<uint16_t>},
+             {"uint32", "<u4", as<uint32_t>}, {"uint64", "<u8", as<uint64_t>},       {"bool", "|b1", as<unsigned char>},
+             {"bfloat16", "<u2", brain}};
+
+static const Type& type_of(const string& word) {
+    for (const Type& type : types) if (word == type.name || word == type.descr) return type;
+    throw runtime_error(word + " is no type");
+}
+
+double number(const Tensor& tensor, size_t place) { return type_of(tensor.type).number(tensor.bytes, place); }
+
+size_t count(const Tensor& tensor) {
+    size_t product = 1;
+    for (size_t extent : tensor.shape) product *= extent;
+    return product;
+}
+
+static bool whole(const Tensor& tensor) {
+    return tensor.bytes.size() == count(tensor) * size_t(type_of(tensor.type).descr[2] - '0');
+}
+
+static Tensor read_npy(const Bytes& file, size_t at, size_t end) {
+    size_t begin = at + 10 + load<uint16_t>(file, at + 8);
+    if (begin > end || std::memcmp(file.data() + at, "\x93NUMPY\1", 8)) throw runtime_error("no npy 1.0");
+    string header(file.begin() + long(at) + 10, file.begin() + long(begin));
+    size_t order = header.find("', 'fortran_order': False, 'shape': (");
+    if (header.rfind("{'descr': '", 0) || order != 14) throw runtime_error("an npy of another order");
+    Tensor tensor{type_of(header.substr(11, 3)).name, {}, Bytes(file.begin() + long(begin), file.begin() + long(end))};
+    std::istringstream shape(header.substr(order + 37));
+    for (size_t extent; shape >> extent; shape.ignore()) tensor.shape.push_back(extent);
+    if (!whole(tensor)) throw runtime_error("an npy of another size");
+    return tensor;
+}
+
+Tensors read_npz(const string& path) try {
+    std::ifstream stream(path, std::ios::binary);
+    Bytes file{std::istreambuf_iterator<char>(stream), {}};
+    Tensors found;
+    for (size_t at = 0, end; load<uint32_t>(file, at) == 0x04034b50; at = end) {  // each file in a zip
+        size_t named = load<uint16_t>(file, at + 26), begin = at + 30 + named + load<uint16_t>(file, at + 28);
+        end = begin + load<uint32_t>(file, at + 18);
+        if (load<uint16_t>(file, at + 8)) throw runtime_error("compressed; expected stored arrays");
+        if (named < 4 || end > file.size()) throw runtime_error("cut off");
+        string name(file.begin() + long(at) + 30, file.begin() + long(at + 26 + named));  // without .npy
+        found[name] = read_npy(file, begin, end);
+    }
+    return found;
+} catch (const std::exception& error) {
+    throw runtime_error(path + ": " + error.what());
+}
+
+static bool at_most(const Tensor& one, const Tensor& other, size_t place) {
+    if (one.type != "int64" && one.type != "uint64") return number(one, place) <= number(other, place);
+    uint64_t sign = one.type == "int64" ? uint64_t(1) << 63 : 0;  // flipped, signed numbers compare as unsigned ones
+    return (load<uint64_t>(one.bytes, place * 8) ^ sign) <= (load<uint64_t>(other.bytes, place * 8) ^ sign);
+}
+
+static const Tensor* part(const Case& one, size_t option, const char* name, size_t output, bool needed = false) {
+    string full = "option_" + std::to_string(option) + "_" + name + "_" + std::to_string(output);
+    auto found = one.tensors.find(full);
+    if (found == one.tensors.end() && needed) throw runtime_error(one.program.folder + " has no " + full);
+    return found == one.tensors.end() ? nullptr : &found->second;
+}
+
+// Whether an option of kind `values` admits the outputs; `fits` becomes true if their shapes at least are right.
+static bool admits(const Case& one, size_t option, const std::vector<Tensor>& outputs, bool& fits) {
+    bool exceptional = false, right = true;
+    for (size_t k = 0; k < outputs.size(); k++)
+        if (part(one, option, "lower", k, true)->shape != outputs[k].shape || !whole(outputs[k])) return false;
+    fits = true;
+    for (size_t k = 0; k < outputs.size(); k++) {
+        const Tensor &x = outputs[k], *lower = part(one, option, "lower", k), *flags = part(one, option, "flags", k);
+        const Tensor *upper = part(one, option, "upper", k, true), *sigma = part(one, option, "sigma", k);
+        const Tensor* middle = part(one, option, "value", k, sigma != nullptr);
+        double squares = 0;
+        for (size_t i = 0; i < count(x); i++) {
+            double value = number(x, i);
+            int flag = flags ? flags->bytes.at(i) : 0;
+            bool inside = at_most(*lower, x, i) && at_most(x, *upper, i);
+            bool taken = inside || flag & 8 || (flag & 1 && value == INFINITY) || (flag & 2 && value == -INFINITY) ||
+                         (flag & 4 && std::isnan(value)) || (flag & 16 && value == 0);
+            if ((flag & 32 && !std::signbit(value)) || (flag & 64 && std::signbit(value))) taken = false;
+            right = right && taken;
+            exceptional = exceptional || !inside;
+            if (sigma) squares += std::pow((value - number(*middle, i)) / number(*sigma, i), 2);
+        }
+        if (sigma && !(squares / double(count(x)) <= one.options[option].limits.at(k))) right = false;
+    }
+    return right && (exceptional || !one.options[option].exceptional);
+}
+
+static string outcome(const Case& one) {
+    auto outputs = answer(one.program);
+    const auto& wanted = one.program.output_types;
+    bool fits = false;
+    if (one.options.empty()) return outputs ? "accepted-invalid" : "pass";
+    if (outputs && outputs->size() != wanted.size()) return "wrong-shape";
+    for (size_t k = 0; outputs && k < wanted.size(); k++) if ((*outputs)[k].type != wanted[k]) return "wrong-dtype";
+    for (size_t option = 0; option < one.options.size(); option++) {
+        const string& kind = one.options[option].kind;
+        if (kind == "anything" || (kind == "rejected" && !outputs)) return "pass";
+        if (kind == "values" && outputs && admits(one, option, *outputs, fits)) return "pass";
+    }
+    return !outputs ? "refused" : fits ? "wrong-value" : "wrong-shape";
+}
+
+static void read_line(Case& one, const string& line, const string& corpus) {
+    std::istringstream words(line);
+    string first, name, word;
+    Program& to = one.program;
+    words >> first;
+    if (first == "id") words >> to.id;
+    if (first == "operator") words >> to.standard >> to.domain >> to.name >> to.version >> to.opset;
+    if (first == "omitted") to.inputs.emplace_back();
+    if (first == "output" && words >> name >> word) to.output_types.push_back(word);
+    if (first == "option" && words >> name) one.options.push_back({name, words >> word && word == "exceptional", {}});
+    if (first == "spread" && words >> name >> word)  // its option is the line before
+        one.options.at(one.options.size() - 1).limits[std::stoul(name)] = std::strtod(word.c_str(), nullptr);
+    if (first == "attribute" && words >> name >> word)
+        to.attributes.push_back({name, word, {std::istream_iterator<string>(words), {}}});
+    if (first == "case" && words >> to.folder) {
+        if (to.folder.find("..") != string::npos) throw runtime_error(to.folder + " leads elsewhere");
+        one.tensors = read_npz(corpus + "/" + to.folder + "/case.npz");
+    }
+    if ((first == "input" || first == "constant") && words >> name >> word) {
+        Tensor& tensor = one.tensors[first + "_" + std::to_string(first == "input" ? one.inputs++ : one.constants++)];
+        if (type_of(tensor.type).descr != string(type_of(word).descr)) throw runtime_error(line + ": of another type");
+        tensor.type = word;  // the file has a bfloat16 as uint16
+        to.inputs.push_back(tensor);
+    }
+}
+
+int main(int, char** words) try {
+    string corpus = words[1] ? words[1] : ".", line;
+    std::ifstream index(corpus + "/cases.txt");
+    if (!std::getline(index, line) || line != "opconform-corpus 2 npz") throw runtime_error("expected version 2, npz");
+    size_t cases = 0, failures = 0;
+    Case one;
+    while (std::getline(index, line)) {
+        read_line(one, line, corpus);
+        if (!line.empty()) continue;  // an empty line ends a case
+        string found = outcome(one);
+        std::cout << found << ' ' << one.program.id << '\n';
+        cases++, failures += found != "pass" && found != "accepted-invalid";
+        one = Case();
+    }
+    if (!one.program.folder.empty() || !cases) throw runtime_error("cases.txt is cut off");
+    std::cerr << cases << " cases, " << failures << " failures\n";
+    return failures > 0;
+} catch (const std::exception& error) {
+    std::cerr << "cannot read the corpus: " << error.what() << '\n';
+    return 2;
+}
