@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -78,6 +78,16 @@ class Waivers:
         return WaiverRun(today, demands or Demands(), tuple(_Record(w, w.expires < today) for w in self.entries))
 
 
+@dataclass(frozen=True)
+class Met:
+    """What a waiver met in a run: results of the cases that it names by outcome, and how many of them it describes."""
+
+    waiver: Waiver
+    expired: bool
+    outcomes: Mapping[Outcome, int]
+    described: int
+
+
 @dataclass
 class WaiverRun:
     """Waivers at work in one run."""
@@ -107,6 +117,13 @@ class WaiverRun:
                 record.differing = record.differing or result
         valid = next((record for record in described if fails and not record.expired), None)
         return valid.waiver.waive(result) if valid else result
+
+    @property
+    def met(self) -> tuple[Met, ...]:
+        """What each waiver met so far, in the order of the file."""
+        return tuple(
+            Met(record.waiver, record.expired, dict(record.outcomes), record.described) for record in self._records
+        )
 
     def problems(self, *, partial: bool = False) -> list[str]:
         """Return what is wrong with the waivers by this run, each as `file:line: message`; any fails the run.

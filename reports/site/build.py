@@ -14,6 +14,8 @@ from .knowledge import knowledge
 from .matrix import write_matrix
 from .operator_pages import write_operator_pages
 from .overview import write_overview
+from .silences import write_silences
+from .waivers import write_waivers
 from .words import case_link, cases_link, operator_page_name, shown
 from .writer import SiteWriter, check_folder, written
 
@@ -42,6 +44,8 @@ def _pages(site: SiteWriter, gathered: Gathered) -> None:
     write_overview(site, gathered, known)
     write_matrix(site, gathered)
     write_operator_pages(site, gathered, known)
+    write_silences(site, gathered, known)
+    write_waivers(site, gathered)
     if importlib.util.find_spec(f"{__package__}.case_pages"):
         importlib.import_module(f"{__package__}.case_pages").write_cases(site, gathered)
 

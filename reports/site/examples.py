@@ -56,7 +56,7 @@ def _candidates(cases: Sequence[str]) -> Iterator[str]:
             yield id_
 
 
-def _key(id_: str) -> tuple[int, int, int, int] | None:
+def _key(id_: str) -> tuple[int, ...] | None:
     """Return what small and plain cases have less of; None for a case that is neither."""
     parts = id_.split("/")
     if len(parts) != 6 or parts[5] not in _FILLS or "dims=" in parts[4] or "opset=" in parts[4]:
@@ -65,7 +65,8 @@ def _key(id_: str) -> tuple[int, int, int, int] | None:
     elements = max(shapes, default=0)
     if not 1 < elements <= _ELEMENTS:
         return None
-    return _FILLS.index(parts[5]), not parts[2].startswith("float32"), elements, len(parts[4])
+    flat = not any("x" in one for one in parts[3].split(","))
+    return _FILLS.index(parts[5]), flat, not parts[2].startswith("float32"), elements, len(parts[4])
 
 
 def _dims(shape: str) -> list[str]:
@@ -84,19 +85,30 @@ def _example(case: Case) -> Example:
         case.id,
         node_text(case.program),
         [(f"{name}: {_kind(array)}", _values(array)) for name, array in [*inputs, *constants]],
-        [told for option in case.expectation.options for told in _option(case, option)],
+        _outputs(case),
     )
 
 
+def _outputs(case: Case) -> list[tuple[str, str]]:
+    """Return what is admitted, with the options of silences where they differ in it."""
+    labels: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for option in case.expectation.options:
+        told = ", ".join(f"{silence}={answer}" for silence, answer in option.labels)
+        labels.setdefault(tuple(_option(case, option)), []).append(told)
+    return [
+        (head + (f" ({' or '.join(told)})" if len(labels) > 1 and any(told) else ""), values)
+        for answer, told in labels.items()
+        for head, values in answer
+    ]
+
+
 def _option(case: Case, option: Option) -> Iterator[tuple[str, str]]:
-    labels = ", ".join(f"{silence}={answer}" for silence, answer in option.labels)
-    where = f" ({labels})" if labels else ""
     if option.kind != "values":
-        yield ("a refusal" if option.kind == "rejected" else "any answer") + where, ""
+        yield "a refusal" if option.kind == "rejected" else "any answer", ""
         return
     for output, bounds in zip(case.program.outputs, option.outputs, strict=True):
         shape = "x".join(map(str, bounds.shape)) or "scalar"
-        yield f"{output.name}: {bounds.type} {shape}{where}{_width(bounds)}", _values(bounds.value)
+        yield f"{output.name}: {bounds.type} {shape}{_width(bounds)}", _values(bounds.value)
 
 
 def _width(bounds: Bounds) -> str:

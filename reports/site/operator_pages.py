@@ -15,7 +15,7 @@ from ..behaviour import Taken
 from ..difference import cause_text, rule_text, said_text, signature_rows, situation_text
 from ..figures import Figures
 from .examples import examples
-from .gather import Gathered
+from .gather import NOT_RUN, Column, Gathered
 from .knowledge import Knowledge
 from .marks import Mark, mark_of
 from .operator_results import ByClause, by_clause
@@ -61,7 +61,8 @@ def write_operator_pages(site: SiteWriter, gathered: Gathered, known: Knowledge)
     figures = _figures(gathered)
     for operator_version, cases in found.items():
         one = known.side(operator_version)
-        tested = by_clause(gathered, operator_version, cases)
+        columns = [column for column in gathered.columns if _runs(column, cases)]
+        tested = by_clause(gathered, columns, operator_version, cases)
         site.page(
             operator_page_name(operator_version),
             "operator.html.j2",
@@ -76,7 +77,8 @@ def write_operator_pages(site: SiteWriter, gathered: Gathered, known: Knowledge)
             clauses=_clauses(one, tested),
             silences=_silences(one, taken.get(operator_version, {})),
             examples=[] if one is None else examples(known, gathered.cases[cases.start : cases.stop]),
-            results=_results(gathered, figures[operator_version]),
+            results=_results([column.name for column in columns], figures[operator_version]),
+            backends=[{"name": column.name, "version": column.version} for column in columns],
             cases=len(cases),
         )
 
@@ -194,9 +196,13 @@ def _figures(gathered: Gathered) -> dict[str, dict[str, dict[str, Figures]]]:
     return found
 
 
-def _results(gathered: Gathered, by_type: Mapping[str, Mapping[str, Figures]]) -> dict[str, list[Mark | None]]:
+def _results(backends: Sequence[str], by_type: Mapping[str, Mapping[str, Figures]]) -> dict[str, list[Mark | None]]:
     """Return a mark a backend for each type; the first row is of all together."""
-    backends = [column.name for column in gathered.columns]
     together = {b: sum((f[b] for f in by_type.values() if b in f), Figures()) for b in backends}
     rows = {"": {b: f for b, f in together.items() if f.cases}, **by_type}
     return {name: [mark_of(row[b]) if b in row else None for b in backends] for name, row in rows.items()}
+
+
+def _runs(column: Column, cases: range) -> bool:
+    """Whether a backend was put to any of these cases."""
+    return any(outcome != NOT_RUN for outcome in column.outcomes[cases.start : cases.stop])

@@ -32,14 +32,14 @@ class ClauseMark:
 ByClause: TypeAlias = Mapping[str, Sequence[ClauseMark | None]]
 
 
-def by_clause(gathered: Gathered, operator_version: str, cases: range) -> ByClause:
+def by_clause(gathered: Gathered, columns: Sequence[Column], operator_version: str, cases: range) -> ByClause:
     """Return for each clause that a case tests a mark a backend, None where no such case was run."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for case in cases:
         groups.setdefault(gathered.clauses[case], []).append(case)
     clauses = dict.fromkeys(clause for tested in groups for clause in tested)
     found: dict[str, list[ClauseMark | None]] = {clause: [] for clause in clauses}
-    for column in gathered.columns:
+    for column in columns:
         counts: dict[str, Counter[str]] = {clause: Counter() for clause in clauses}
         for tested, numbers in groups.items():
             counted = _counts(column, numbers)

@@ -84,6 +84,7 @@
       }
       if (told) { told.textContent = `${count} of ${rows.length}`; }
     };
+    field.form.addEventListener("submit", (event) => event.preventDefault());
     field.value = parameters().get(field.name) || "";
     field.addEventListener("input", () => { setParameters({ [field.name]: field.value.trim() }); narrow(); });
     narrow();
