@@ -1,0 +1,171 @@
+"""The site in a real browser, from files: every page opens, filters and theme work, and it can be used by all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PAGES = [
+    "index.html",
+    "matrix.html",
+    "cases.html",
+    "silences.html",
+    "waivers.html",
+    "operators/onnx-ReduceMean-18.html",
+    "operators/openvino-ReduceMean-1.html",
+]
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+
+
+@pytest.fixture
+def opened(page: Any, site: Path) -> Callable[[str], Any]:
+    """Opens a page of the site."""
+
+    def go(path: str) -> Any:
+        page.goto(f"{site.as_uri()}/{path}")
+        return page
+
+    return go
+
+
+def shown(page: Any, selector: str) -> int:
+    return page.locator(selector).locator("visible=true").count()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_opens_from_a_file_and_does_not_scroll_sideways(opened: Any, path: str) -> None:
+    page = opened(path)
+    assert page.locator("h1").inner_text()
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_page_has_no_fault_that_keeps_people_out(opened: Any, path: str, theme: str) -> None:
+    page = opened(path)
+    page.emulate_media(color_scheme=theme)
+    page.add_script_tag(path=str(AXE))
+    found = page.evaluate("axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice']})")
+    told = [(v["id"], [n["html"][:200] for n in v["nodes"][:3]]) for v in found["violations"]]
+    assert told == []
+
+
+def test_every_link_leads_to_a_file_of_the_site(opened: Any, site: Path) -> None:
+    for path in PAGES:
+        page = opened(path)
+        targets = page.evaluate("[...document.links].map((link) => link.href).filter((h) => h.startsWith('file:'))")
+        assert targets
+        files = {target.split("#")[0].split("?")[0].removeprefix(site.as_uri() + "/") for target in targets}
+        assert [name for name in files if not (site / name).is_file()] == []
+
+
+def test_filters_of_the_matrix_narrow_it_and_are_in_the_address(opened: Any) -> None:
+    page = opened("matrix.html")
+    rows = "#matrix tr[data-operator]"
+    whole = shown(page, rows)
+    page.get_by_label("operator", exact=True).fill("reducemean-18")
+    assert 0 < shown(page, rows) < whole
+    assert page.url.endswith("?operator=reducemean-18")
+    page.get_by_label("backend").select_option("onnxruntime")
+    page.get_by_label("type").select_option("int64")
+    page.wait_for_function("document.querySelector('#matrix a.mark').href.includes('type=int64')")
+    address = page.url
+    cells = page.locator(f"{rows} td").locator("visible=true").all_inner_texts()
+    page.goto("about:blank")
+    page.goto(address)
+    page.wait_for_function("document.querySelector('#matrix a.mark').href.includes('type=int64')")
+    assert page.locator(f"{rows} td").locator("visible=true").all_inner_texts() == cells
+    assert len(cells) == 1
+    page.get_by_role("button", name="Clear").click()
+    page.wait_for_function("!location.search")
+    assert shown(page, rows) == whole
+
+
+def test_a_row_of_the_matrix_opens_by_key_into_its_types(opened: Any) -> None:
+    page = opened("matrix.html")
+    button = page.get_by_role("button", name="Types of onnx/ReduceMean-18")
+    button.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("tr.of-type")
+    assert button.get_attribute("aria-expanded") == "true"
+    assert {"float32", "int64"} <= set(page.locator("tr.of-type th").all_inner_texts())
+    page.keyboard.press("Enter")
+    assert page.locator("tr.of-type").count() == 0
+
+
+def test_an_outcome_that_a_backend_does_not_have_leaves_no_row(opened: Any) -> None:
+    page = opened("matrix.html?outcome=failed&backend=onnxruntime")
+    kept = page.locator("#matrix tr[data-operator]").locator("visible=true")
+    links = kept.locator("td:visible a").evaluate_all("links => links.map((link) => link.href)")
+    assert links
+    assert all("outcome=failed" in link and "backend=onnxruntime" in link for link in links)
+
+
+def test_a_red_cell_leads_to_its_cases_and_one_of_them_to_its_script(opened: Any) -> None:
+    page = opened("matrix.html")
+    page.locator("#matrix a.mark[href*='outcome=failed']").first.click()
+    page.wait_for_selector("a[href*='case.html?id=']")
+    page.locator("a[href*='case.html?id=']").first.click()
+    page.wait_for_selector("text=/reproduce/i")
+
+
+def test_the_worst_failures_lead_to_their_cases(opened: Any) -> None:
+    page = opened("index.html")
+    id_ = page.locator(".failure .first a").first.inner_text()
+    page.locator(".failure .first a").first.click()
+    page.wait_for_function("(id) => document.body.innerText.includes(id)", arg=id_)
+
+
+def test_the_theme_is_switched_and_kept(opened: Any) -> None:
+    page = opened("index.html")
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    button = page.get_by_role("button", name="Theme")
+    button.click()
+    assert (button.inner_text(), page.evaluate(background)) == ("Light", light)
+    button.click()
+    assert button.inner_text() == "Dark"
+    dark = page.evaluate(background)
+    assert dark != light
+    opened("matrix.html")
+    assert page.evaluate(background) == dark
+
+
+def test_what_the_system_prefers_is_the_theme_until_it_is_switched(opened: Any) -> None:
+    page = opened("index.html")
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(background) != light
+
+
+def test_a_search_of_silences_is_in_the_address(opened: Any) -> None:
+    page = opened("silences.html")
+    whole = shown(page, "#silences tr[data-text]")
+    page.get_by_role("searchbox").fill("keepdims")
+    found = shown(page, "#silences tr[data-text]")
+    assert 0 < found < whole
+    assert page.url.endswith("?q=keepdims")
+    page.reload()
+    assert shown(page, "#silences tr[data-text]") == found
+
+
+def test_the_first_key_leads_past_the_navigation(opened: Any) -> None:
+    page = opened("index.html")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "content"
+
+
+def test_marks_keep_their_symbols_in_print(opened: Any) -> None:
+    page = opened("matrix.html")
+    page.emulate_media(media="print")
+    mark = "document.querySelector('#matrix a.mark')"
+    assert page.evaluate(f"getComputedStyle({mark}, '::before').content") not in ("none", "")
+    assert not page.locator("header.bar").is_visible()
