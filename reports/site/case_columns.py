@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ...cases.elements import Array
-from ...cases.results import Outcome
+from ...cases.results import Outcome, Result
+from ..failures import kind_of
 from ..text import reproduce_line
 from .case_packing import smallest
 from .gather import FAILING, NOT_RUN, OUTCOMES, Column, Gathered
@@ -101,45 +104,66 @@ def failing_cases(gathered: Gathered) -> list[int]:
 
 
 def words_of(gathered: Gathered) -> dict[str, Any]:
-    """Return what backends said, to be searched: texts once each, and by backend which case has which.
+    """Return what backends said, to be searched, and which failures are of one kind.
 
-    What is said of passes is left out, and what is more than can be searched at once; `left_out` counts that.
+    `texts` are there once each; a backend's `cases` (each less the one before) have the texts and kinds in the same
+    places, -1 for none. What is said of passes is left out, and what is more than can
+    be searched at once; `left_out` counts that.
     """
-    texts: dict[str, int] = {}
-    backends, size, left_out = [], 0, 0
+    texts, kinds = _Texts(), _numbers()
+    backends = []
     for column in gathered.columns:
-        cases, numbers = [], []
-        for case, detail in _details(gathered, column):
-            text = shown(detail, _LONGEST)
-            if text not in texts:
-                if size + len(text) > _WORDS:
-                    left_out += 1
-                    continue
-                size += len(text)
-                texts[text] = len(texts)
-            cases.append(case)
-            numbers.append(texts[text])
-        backends.append({"cases": np.diff(cases, prepend=0).tolist() if cases else [], "texts": numbers})
-    return {"texts": list(texts), "backends": backends, "left_out": left_out}
+        rows = [(case, texts.number(r.detail), _kind(column, case, r, kinds)) for case, r in _said(gathered, column)]
+        cases, said, alike = zip(*rows, strict=True) if rows else ((), (), ())
+        backends.append({"cases": np.diff(cases, prepend=0).tolist() if rows else [], "texts": said, "kinds": alike})
+    return {"texts": list(texts.numbers), "backends": backends, "left_out": texts.left_out}
+
+
+@dataclass
+class _Texts:
+    """Texts by number, cut to what is searched; no more together than can be."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    size: int = 0
+    left_out: int = 0
+
+    def number(self, words: str | None) -> int:
+        if not words:
+            return -1
+        text = shown(words, _LONGEST)
+        if text not in self.numbers:
+            if self.size + len(text) > _WORDS:
+                self.left_out += 1
+                return -1
+            self.size += len(text)
+            self.numbers[text] = len(self.numbers)
+        return self.numbers[text]
+
+
+def _numbers() -> defaultdict[tuple[str, ...], int]:
+    found: defaultdict[tuple[str, ...], int] = defaultdict(lambda: len(found))
+    return found
+
+
+def _kind(column: Column, case: int, result: Result, kinds: defaultdict[tuple[str, ...], int]) -> int:
+    """Return the number of a failure's kind, as the terminal counts kinds; -1 for what is no failure."""
+    return kinds[kind_of(result)] if column.marks[case] & FAILING else -1
 
 
 _SAID = 200_000
 """Results of a backend whose words are read: failures first, then others that do not pass."""
 
 
-def _details(gathered: Gathered, column: Column) -> Iterator[tuple[int, str]]:
+def _said(gathered: Gathered, column: Column) -> Iterator[tuple[int, Result]]:
+    """Yield the results of a backend that do not pass, failures above all."""
     outcomes, failing = np.frombuffer(column.outcomes, np.int8), _failing(column)
     others = ~failing & (outcomes != NOT_RUN) & (outcomes != OUTCOMES.index(Outcome.PASS))
     chosen = [*np.flatnonzero(failing).tolist(), *np.flatnonzero(others).tolist()][:_SAID]
-    for case, result in gathered.results(column, sorted(chosen)):
-        if result.detail:
-            yield case, result.detail
+    yield from gathered.results(column, sorted(chosen))
 
 
 def reproduce_lines(gathered: Gathered) -> list[str]:
     """Return for each backend the command that puts a case to it again, with `{case}` where its id stands."""
-    from ...cases.results import Result  # noqa: PLC0415
-
     marker = "CASE"
     lines = [reproduce_line(Result(marker, column.name[:500], Outcome.PASS)) for column in gathered.columns]
     return [line.replace(f"'{marker}'", "{case}") for line in lines]

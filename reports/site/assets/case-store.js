@@ -198,19 +198,21 @@
       return (number) => order[this.columns[name][number]];
     }
 
-    /* Failures alike: backend, operator, outcome, types, fill and edge; the most frequent first. */
-    kinds(numbers) {
+    /* Failures that seem to have one cause, as the terminal tells them; the most frequent first. */
+    kinds(numbers, words) {
+      const shown = new Uint8Array(this.count);
+      for (const number of numbers) { shown[number] = 1; }
       const found = new Map();
-      for (const number of numbers) {
-        for (const backend of this.backends) {
-          if (!this.fails(backend, number)) { continue; }
-          const operator = this.word("operator", number).replace(/-\d+$/, "");
-          const told = [operator, this.word("types", number), this.word("fill", number), this.word("edge", number)];
-          const key = JSON.stringify([backend.place, backend.outcomes[number], ...told]);
-          const kind = found.get(key);
-          if (kind) { kind.count += 1; } else { found.set(key, { backend, number, told, count: 1 }); }
-        }
-      }
+      words.backends.forEach(({ cases: steps, texts, kinds }, place) => {
+        let number = 0;
+        steps.forEach((step, at) => {
+          number += step;
+          if (kinds[at] < 0 || !shown[number]) { return; }
+          const kind = found.get(kinds[at]);
+          if (kind) { kind.count += 1; return; }
+          found.set(kinds[at], { backend: this.backends[place], number, count: 1, said: words.texts[texts[at]] || "" });
+        });
+      });
       return [...found.values()].sort((one, other) => other.count - one.count);
     }
   }

@@ -7,6 +7,7 @@
   const form = byId("filters"), list = byId("list"), pane = byId("pane"), told = byId("count");
   const WIDE = window.matchMedia("(min-width: 75rem)");
   const FEW = 12;  // ids that a command line takes
+  const SUGGESTED = 1000;
   let cases, table, words = null, view, found = new Uint32Array(0), opened = -1;
 
   /* Filters and address */
@@ -17,8 +18,8 @@
     const { head } = cases;
     const standards = [...new Set(head.words.operator.map((word) => word.split("/")[0]))];
     const types = [...new Set(head.words.types.flatMap((word) => word.split(",")))].filter(Boolean).sort();
-    options(byId("operators"), head.words.operator);
-    options(byId("clauses"), head.clauses);
+    options(byId("operators"), head.words.operator.slice(0, SUGGESTED));
+    options(byId("clauses"), head.clauses.slice(0, SUGGESTED));
     options(form.elements.standard, standards);
     options(form.elements.type, types);
     options(form.elements.outcome, [...head.outcomes.filter((name) => cases.backends.some((backend) =>
@@ -79,7 +80,7 @@
     toForm();
     list.hidden = view.view === "kinds";
     byId("kinds-list").hidden = view.view !== "kinds";
-    if (view.view === "kinds") { showKinds(); } else { await showTable(); }
+    if (view.view === "kinds") { await showKinds(); } else { await showTable(); }
   }
 
   function address() {
@@ -107,14 +108,27 @@
       if (failing(cell)) { made.classList.add("failing"); }
       return made;
     };
+    const outcomes = cases.backends.map((backend) => ({ field: `b${backend.place}`, formatter: outcome, width: 150,
+      title: backend.name, titleFormatter: () => h("span", { title: `${backend.name} ${backend.version}` }, backend.name) }));
+    const narrow = window.matchMedia("(max-width: 40rem)").matches;
+    const few = narrow || outcomes.length <= 3;  // then they come early, where they are seen beside an open case
     return [
-      { title: "Operator", field: "operator", formatter: link, width: 215, frozen: WIDE.matches },
+      { title: "Operator", field: "operator", formatter: link, width: narrow ? 150 : 200, frozen: !narrow },
+      ...(narrow ? outcomes : []),
       text("Types", "types", { width: 120 }), text("Shapes", "shapes", { width: 130 }),
-      text("Settings", "settings", { width: 190 }), text("Fill", "fill", { width: 110 }),
+      ...(few && !narrow ? outcomes : []),
+      text("Settings", "settings", { width: 190 }), text("Fill", "fill", { width: 120 }),
       ...(cases.head.words.edge.some(Boolean) ? [text("Edge", "edge", { width: 150 })] : []),
-      ...cases.backends.map((backend) => ({ field: `b${backend.place}`, formatter: outcome, minWidth: 130, title: backend.name,
-        titleFormatter: () => h("span", { title: `${backend.name} ${backend.version}` }, backend.name) })),
+      ...(few ? [] : outcomes),
     ];
+  }
+
+  /* All widths are given: to have Tabulator measure them costs a second where there are ten backends. */
+  function stretched(made) {
+    const rest = list.clientWidth - 20 - made.reduce((sum, one) => sum + one.width, 0);
+    const settings = made.find((one) => one.field === "settings");
+    settings.width += Math.max(0, Math.min(rest, 400));
+    return made;
   }
 
   function pageAddress(number) {
@@ -147,7 +161,7 @@
     const sort = view.sort ? [{ column: view.sort.replace("-", ""), dir: view.sort.startsWith("-") ? "desc" : "asc" }] : [];
     await new Promise((resolve) => {
       table = new window.Tabulator(list, {
-        columns: columns(), height: "100%", rowHeight: 34, layout: "fitDataStretch", index: "number",
+        columns: stretched(columns()), height: list.clientHeight, rowHeight: 34, renderVerticalBuffer: 200, index: "number",
         pagination: true, paginationMode: "remote", paginationSize: PAGE, paginationInitialPage: page,
         paginationButtonCount: 3, sortMode: "remote", initialSort: sort, ajaxURL: "cases", ajaxRequestFunc: request,
         placeholder: "", headerSortTristate: true, dataLoader: false, columnDefaults: { vertAlign: "middle" },
@@ -161,14 +175,16 @@
 
   const KINDS = 300;
 
-  function showKinds() {
-    const kinds = cases.kinds(found);
-    const rows = kinds.slice(0, KINDS).map(({ backend, number, told: kind, count }) => h("tr", null,
-      h("td", null, mark(cases.outcome(backend, number))), h("th", { scope: "row" }, backend.name),
-      h("td", null, kind[0]), h("td", null, kind[1]), h("td", null, [kind[2], kind[3]].filter(Boolean).join(" / ")),
+  async function showKinds() {
+    words = words || await store.words();
+    const only = view.backend ? (kind) => kind.backend.key === view.backend : () => true;
+    const kinds = cases.kinds(found, words).filter(only);
+    const rows = kinds.slice(0, KINDS).map(({ backend, number, count, said }) => h("tr", null,
       h("td", { class: "num" }, count.toLocaleString("en")),
-      h("td", null, h("a", { class: "id", href: pageAddress(number), "data-number": number }, cases.id(number)))));
-    const names = ["outcome", "backend", "operator", "types", "fill / edge", "cases", "the first of them"];
+      h("td", null, mark(cases.outcome(backend, number))), h("th", { scope: "row" }, backend.name),
+      h("td", { class: "kind" }, h("a", { class: "id", href: pageAddress(number), "data-number": number },
+        cases.id(number)), h("p", { class: "said" }, said))));
+    const names = ["cases", "outcome", "backend", "the first of them"];
     byId("kinds-list").replaceChildren(
       h("p", { class: "count" }, `${kinds.length.toLocaleString("en")} kinds of failures`
         + (kinds.length > KINDS ? `, the ${KINDS} most frequent` : "")),
@@ -283,7 +299,9 @@
     byId("kinds").addEventListener("click", () => { view.view = view.view === "kinds" ? "" : "kinds"; update(); });
     byId("csv").addEventListener("click", () => download("cases.csv", "text/csv", asCsv()));
     byId("select-line").after(copyButton("Copy", () => byId("select-line").textContent));
-    byId("ids").replaceWith(copyButton("Copy ids", () => Array.from(found, (number) => cases.id(number)).join("\n")));
+    const ids = copyButton("Copy ids", () => Array.from(found, (number) => cases.id(number)).join("\n"));
+    ids.className = "";
+    byId("ids").replaceWith(ids);
     list.addEventListener("click", rowClick);
     document.addEventListener("click", links);
     document.addEventListener("keydown", keys);
