@@ -142,11 +142,12 @@ def _option(option: Option) -> dict[str, Any]:
 def _bounds(bounds: Bounds) -> dict[str, Any]:
     written: dict[str, Any] = {"type": bounds.type, "shape": bounds.shape}
     written |= {"lower": _elements(bounds.lower), "upper": _elements(bounds.upper)}
+    if bounds.lower.tobytes() != bounds.value.tobytes():  # else it is the lower bound
+        written["value"] = _elements(bounds.value)
     if bounds.flags is not None:
         written["flags"] = _elements(bounds.flags)
     if bounds.spread is not None:
-        sigma, value = _elements(bounds.spread.sigma), _elements(bounds.value)
-        written["spread"] = {"limit": bounds.spread.limit, "value": value, "sigma": sigma}
+        written["spread"] = {"limit": bounds.spread.limit, "sigma": _elements(bounds.spread.sigma)}
     return written
 
 

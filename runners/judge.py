@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..cases.elements import Array, type_of
-from ..cases.expectation import EXCEPTIONAL, Bounds, Expectation, Flag, Labels, Option
+from ..cases.expectation import Bounds, Expectation, Flag, Labels, Option
 from ..cases.results import Level, Outcome
 from ..cases.runner import Reason
 
@@ -242,32 +242,12 @@ def _shape_text(matches: Sequence[_Match], outputs: Sequence[Array]) -> str:
 
 
 def _value_text(match: _Match, outputs: Sequence[Array]) -> str:
-    for bounds, output, wrong in zip(match.option.outputs, outputs, match.wrong, strict=True):
-        if wrong.any():
-            index = tuple(int(i) for i in np.argwhere(wrong)[0])
-            got, text = output[index], _wanted(bounds, index)
-            where = f"element [{', '.join(map(str, index))}]"
-            return f"{where}: got {_number(got)}, want {text} ({int(wrong.sum())} of {wrong.size} wrong)"
+    if match.wrong_count:
+        from .mismatch import Compared, mismatches_text  # noqa: PLC0415 - only what fails pays for it
+
+        triples = zip(match.option.outputs, outputs, match.wrong, strict=True)
+        return mismatches_text([Compared(*triple) for triple in triples])
     spreads = [b.spread for b in match.option.outputs if b.spread is not None]
     return (
         f"errors too large as a whole: mean (error/sigma)² > {spreads[0].limit}" if spreads else "no option admits it"
     )
-
-
-def _wanted(bounds: Bounds, index: tuple[int, ...]) -> str:
-    value, lower, upper = (a[index] for a in (bounds.value, bounds.lower, bounds.upper))
-    flags = Flag(int(bounds.flags[index])) if bounds.flags is not None else Flag(0)
-    if value != value:  # noqa: PLR0124 - NaN
-        return "NaN"
-    text = (
-        f"{_number(value)} exactly"
-        if lower == upper
-        else f"{_number(value)} within [{_number(lower)}, {_number(upper)}]"
-    )
-    if flags & (Flag.NEGATIVE_ZERO | Flag.POSITIVE_ZERO):
-        text = "-0.0" if flags & Flag.NEGATIVE_ZERO else "+0.0"
-    return f"{text}, or an overflow" if flags & EXCEPTIONAL else text
-
-
-def _number(value: object) -> str:
-    return str(value.item()) if isinstance(value, np.generic) else str(value)

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import ast
+import base64
+import math
 import os
 import shlex
 import subprocess
 import sys
+import zlib
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from fakes.results import result
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from opconform.cases.elements import Array, element_type
 from opconform.cases.errors import OpconformError
+from opconform.cases.expectation import Bounds, Expectation, Flag, Option
 from opconform.cases.model import OperatorVersion
 from opconform.cases.results import Result, result_from_json
 from opconform.generators.source import GeneratedCases
-from opconform.reports.script import reproduction
+from opconform.reports.literals import literal
+from opconform.reports.script import _option, reproduction
 from opconform.reports.text import reproduce_line
+from opconform.runners.judge import judge_answer
 from opconform.runners.registry import known_backends
 
 BEYOND = "onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53"
@@ -120,6 +132,8 @@ def test_a_script_reproduces_the_verdict_of_a_run(
     assert (done.returncode, done.stderr) == (0 if admitted else 1, ""), (judged, done.stdout)
     if judged.outcome != "pass":
         assert done.stdout.startswith("refused: " if judged.outcome in ("unsupported", "error") else "got ")
+    if judged.outcome == "wrong-value":
+        assert all(f"    {line}\n" in done.stdout for line in (judged.detail or "").splitlines()), done.stdout
 
 
 @pytest.mark.parametrize("case", [*ONNX, *OPENVINO, *ONEDNN])
@@ -186,6 +200,39 @@ def test_a_script_tells_a_wrong_answer_of_any_kind(
     done = python(reproduction(source.case(case)), env={**os.environ, **told})
     assert done.stderr == ""
     assert done.returncode == (0 if admitted else 1), done.stdout
+
+
+JUDGE = (resources.files("opconform.reports") / "scripts" / "judge.py.txt").read_text(encoding="utf-8")
+TYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int64", "uint64", "bool")
+NUMBERS = st.sampled_from([0.0, -0.0, 1.0, 1.5, -3.0, 1e-7, 1e-40, 5e-324, 60000.0, 1e300, np.inf, -np.inf, np.nan])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data(), st.sampled_from(TYPES), st.sampled_from([(), (3,), (2, 2, 2), (0, 2)]))
+def test_a_script_tells_what_is_wrong_in_the_words_of_a_run(drawn: st.DataObject, name: str, shape: tuple[int]) -> None:
+    def array(*also: object) -> Array:
+        numbers = NUMBERS if "float" in name else st.sampled_from([0, 1, 1, *also])
+        drawn_elements = drawn.draw(st.lists(numbers, min_size=size, max_size=size))
+        return np.array(drawn_elements, np.float64 if "float" in name else name).reshape(shape)
+
+    size = math.prod(shape)
+    limits = () if name == "bool" else (np.iinfo(name).min, np.iinfo(name).max) if "int" in name else ()
+    value = array(*limits)
+    flags = drawn.draw(st.sampled_from([None, 0, int(Flag.NAN), int(Flag.NEGATIVE_ZERO), int(Flag.POSITIVE_INFINITY)]))
+    margin = drawn.draw(st.sampled_from([0, 0.25])) if "float" in name else 0
+    marks = None if flags is None or "float" not in name else np.full(shape, flags, np.uint8)
+    with np.errstate(all="ignore"):
+        bounds = Bounds(name, value, value - margin if margin else value, value + margin if margin else value, marks)
+        answer = array(*limits).astype(element_type(name).dtype)
+    verdict = judge_answer(Expectation((Option((), (bounds,)),), (name,)), [answer])
+    script: dict[str, Any] = {"np": np, "base64": base64, "zlib": zlib}
+    exec(JUDGE.partition("\ndef main(")[0], script)
+    option = _option(Option((), (bounds,)))
+    read = eval(literal([option]), {"nan": np.nan, "inf": np.inf})[0]
+    outputs = [(name, answer.astype(np.float32) if name == "bfloat16" else answer)]
+    with np.errstate(all="ignore"):
+        assert script["admits"](read, outputs) == (verdict.outcome == "pass")
+        assert "\n".join(script["mismatches"](read, outputs)) == (verdict.detail or "")
 
 
 FAKE_LIBRARY = """\

@@ -66,7 +66,8 @@ def test_an_answer_outside_its_bounds_is_a_wrong_value(answer: list[float]) -> N
 
 def test_a_wrong_value_says_where_what_and_how_many() -> None:
     verdict = judge_answer(NEAR_TWO, [np.array([3, 9], FLOAT)])
-    assert verdict.detail == "element [0]: got 3.0, want 2.0 within [1.5, 2.5] (2 of 2 wrong)"
+    assert verdict.detail is not None
+    assert verdict.detail.startswith("element [0]: got 3.0, want 2.0 within [1.5, 2.5] (2 of 2 wrong)\n")
     assert verdict.bound_ratio == 10
 
 
