@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from onnx import (
     AttributeProto,
@@ -39,12 +39,15 @@ _ATTRIBUTE_FIELDS: dict[AttributeKind, tuple[AttributeProto.AttributeType, str]]
 }
 
 
-def onnx_model(program: Program) -> ModelProto:
+OutputShapes: TypeAlias = tuple[tuple[int, ...] | None, ...]
+
+
+def onnx_model(program: Program, shapes: OutputShapes = ()) -> ModelProto:
     """Return `program` as a model of one node; equal programs give equal bytes.
 
-    Constants are initializers, omitted inputs empty names. Outputs declare their rank with dimension names that occur
-    nowhere else, and no shape where `rank` is None. Nothing is checked, so that invalid programs can be put to a
-    backend too. ValueError for a program of another standard.
+    Constants are initializers, omitted inputs empty names. Outputs declare their `shapes`; without them (or with None)
+    their rank with dimension names that occur nowhere else, and no shape where `rank` is None. Nothing is checked, so
+    that invalid programs can be put to a backend too. ValueError for a program of another standard.
     """
     if program.operator.standard != "onnx":
         raise ValueError(f"{program.operator} has no ONNX model: it is no ONNX operator")
@@ -57,21 +60,21 @@ def onnx_model(program: Program) -> ModelProto:
     return ModelProto(
         ir_version=ir,
         producer_name="opconform",
-        graph=_graph(program, ir),
+        graph=_graph(program, ir, shapes or (None,) * len(program.outputs)),
         opset_import=[OperatorSetIdProto(domain=program.operator.domain, version=opset)],
     )
 
 
-def onnx_bytes(program: Program) -> bytes:
+def onnx_bytes(program: Program, shapes: OutputShapes = ()) -> bytes:
     """Return the model of `program` serialized, with the same bytes every time."""
     if isinstance(program, ModelProgram):
         return program.model
-    return _serialized(program)
+    return _serialized(program, shapes)
 
 
 @functools.lru_cache(maxsize=64)  # a failure is confirmed on a program of its own
-def _serialized(program: Program) -> bytes:
-    serialized: bytes = onnx_model(program).SerializeToString(deterministic=True)
+def _serialized(program: Program, shapes: OutputShapes) -> bytes:
+    serialized: bytes = onnx_model(program, shapes).SerializeToString(deterministic=True)
     return serialized
 
 
@@ -110,7 +113,7 @@ def ir_version(domain: str, opset: int) -> int:
     return min(carrying) if carrying else max(int(row[_IR_COLUMN]) for row in releases)
 
 
-def _graph(program: Program, ir: int) -> GraphProto:
+def _graph(program: Program, ir: int, shapes: OutputShapes) -> GraphProto:
     given = [i for i in program.inputs if i is not None]
     declared = given if ir < _FIRST_IR_OF_FREE_INITIALIZERS else [i for i in given if i.constant is None]
     taken = {d for i in given for d in i.dims}
@@ -118,7 +121,10 @@ def _graph(program: Program, ir: int) -> GraphProto:
         name=program.operator.name,
         node=[_node(program)],
         input=[_value(i.name, i.type, i.dims) for i in declared],
-        output=[_value(o.name, o.type, _fresh_dims(o, taken)) for o in program.outputs],
+        output=[
+            _value(o.name, o.type, _fresh_dims(o, taken) if shape is None else shape)
+            for o, shape in zip(program.outputs, shapes, strict=True)
+        ],
         initializer=[_initializer(i) for i in given if i.constant is not None],
     )
 

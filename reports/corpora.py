@@ -60,7 +60,7 @@ def _contradictions(corpus: CorpusCases) -> Iterator[str]:
             index.append(index_entry(corpus.case(name), entry.folder))
         if corpus.read(INDEX) != "".join(index).encode():
             yield f"changed: {INDEX} (it is not what the cases are)"
-    except CorpusError as error:
+    except (CorpusError, TypeError, ValueError) as error:  # attributes that no text can tell
         yield f"changed: {str(error).removeprefix(f'{corpus.files.name}: ')}"
 
 

@@ -18,7 +18,7 @@ from ..cases.corpus_manifest import MANIFEST, SIBLINGS, SUMS, CaseEntry, Manifes
 from ..cases.corpus_names import program_folder
 from ..cases.corpus_tensors import tensor_file, tensors_file, write_npz
 from ..cases.errors import OpconformError
-from ..cases.model import Case
+from ..cases.model import Case, Program
 from ..generators.plain_answers import RELATIVE, PlainAnswer, plain_answer
 from ..generators.plan import Selection
 from ..generators.select import selected
@@ -147,7 +147,10 @@ def _corpus_case(source: GeneratedCases, case: Case) -> _Told:
 
 @dataclass
 class _Writing:
-    """Writes cases one after the other; `models` counts the data sets of each program's folder."""
+    """Writes cases one after the other.
+
+    By the folder of their program: `models` counts the data sets, `shapes` has those that each output may have.
+    """
 
     format: Format
     sinks: Sequence[Sink]
@@ -156,6 +159,7 @@ class _Writing:
     size: int = 0
     index: list[str] = field(default_factory=list)
     models: dict[str, int] = field(default_factory=dict)
+    shapes: dict[str, tuple[Program, list[set[tuple[int, ...]]]]] = field(default_factory=dict)
     tolerances: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def add(self, told: _Told) -> None:
@@ -163,8 +167,10 @@ class _Writing:
         model = f"{told.folder}/{program_folder(case.program)}"
         number = self.models.setdefault(model, 0)
         self.models[model] += 1
-        if self.format == "onnx" and not number:
-            self._model(model, case)
+        _, shapes = self.shapes.setdefault(model, (case.program, [set() for _ in case.program.outputs]))
+        for option in case.expectation.options:
+            for found, bounds in zip(shapes, option.outputs, strict=False):  # a refusal has none
+                found.add(bounds.shape)
         folder = f"{model}/test_data_set_{number}"
         self.write(f"{folder}/{DESCRIPTOR}", compact_json(described(told.one)))
         for name, content in _content(told.one, self.format):
@@ -179,14 +185,19 @@ class _Writing:
         told = {i: {"text": c.text, "status": c.status, "source": c.source} for i, c in sorted(clauses.items())}
         self.write(CLAUSES, lined_json(told))
         if self.format == "onnx":
+            self._models()
             for model, (relative, absolute) in self.tolerances.items():
                 if (relative, absolute) != (RELATIVE, _USUAL):
                     self.write(f"{model}/data.json", compact_json({"rtol": relative, "atol": absolute}))
 
-    def _model(self, model: str, case: Case) -> None:
+    def _models(self) -> None:
+        """Write the models. An output declares its shape where all cases agree: code generators need to know it."""
         from ..cases.onnx_model import onnx_bytes  # noqa: PLC0415 - the npz form does without onnx
 
-        self.write(f"{model}/model.onnx", onnx_bytes(case.program))
+        for model, (program, shapes) in self.shapes.items():
+            static = all(isinstance(extent, int) for one in program.feeds for extent in one.dims)
+            known = tuple(next(iter(found)) if static and len(found) == 1 else None for found in shapes)
+            self.write(f"{model}/model.onnx", onnx_bytes(program, known))
 
     def _tolerate(self, model: str, told: _Told) -> None:
         if told.plain is None or told.plain.tolerance is None:

@@ -1,17 +1,16 @@
 // A backend for read_corpus.cpp: the mean of ONNX, OpenVINO and oneDNN Graph, as plainly as it can be written.
-// With -DWRONG=1 it takes the first element for the mean, with 2 it rounds halves up, with 3 it answers
-// invalid input, with 4 it forgets keepdims: four ways to be wrong that read_corpus.cpp must find.
+// TOY_MEAN_WRONG=N in the environment makes it wrong in one of four ways, each of which read_corpus.cpp must find: it
+// takes the first element for the mean (1), rounds halves up (2), answers invalid input (3), forgets keepdims (4).
 #include "corpus.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 
-#ifndef WRONG
-#define WRONG 0
-#endif
+static const int wrong = std::getenv("TOY_MEAN_WRONG") ? std::atoi(std::getenv("TOY_MEAN_WRONG")) : 0;
 
 using Shape = std::vector<std::size_t>;
 using Axes = std::vector<long>;
@@ -31,7 +30,7 @@ static double rounded(double value, const Format& format) {
     if (value == 0 || !std::isfinite(value)) return value;
     int unit = std::max(std::ilogb(value) - format.digits + 1, format.lowest);
     double scaled = std::ldexp(value, -unit);
-    double result = std::ldexp(WRONG == 2 ? std::floor(scaled + 0.5) : std::nearbyint(scaled), unit);
+    double result = std::ldexp(wrong == 2 ? std::floor(scaled + 0.5) : std::nearbyint(scaled), unit);
     return std::abs(result) > format.largest ? std::copysign(INFINITY, value) : result;
 }
 
@@ -83,7 +82,7 @@ static std::optional<std::set<long>> axes_of(const Program& program, long rank, 
     std::set<long> found;
     for (long axis : axes) {
         bool right = axis >= -rank && axis < rank && found.insert(axis < 0 ? axis + rank : axis).second;
-        if (!right && WRONG != 3) return std::nullopt;
+        if (!right && wrong != 3) return std::nullopt;
     }
     return found;
 }
@@ -179,7 +178,7 @@ static std::optional<std::vector<Tensor>> reduce_mean(const Program& program) {
     auto axes = axes_of(program, long(data.shape.size()), given);
     if (!axes) return std::nullopt;
     bool all = onnx && axes->empty() && !boolean(program, "noop_with_empty_axes", false);
-    bool keep = boolean(program, onnx ? "keepdims" : "keep_dims", onnx) && WRONG != 4;
+    bool keep = boolean(program, onnx ? "keepdims" : "keep_dims", onnx) && wrong != 4;
     Shape full, shape;
     for (std::size_t axis = 0; axis < data.shape.size(); axis++) {
         bool reduced = all || axes->count(long(axis));
@@ -189,7 +188,7 @@ static std::optional<std::vector<Tensor>> reduce_mean(const Program& program) {
     Sums sums = zeros(full);
     std::vector<std::size_t> to = places(data.shape, full);
     for (std::size_t i = 0; i < to.size(); i++)
-        if (WRONG != 1 || !sums.terms[to[i]]) add(sums, to[i], data, i);
+        if (wrong != 1 || !sums.terms[to[i]]) add(sums, to[i], data, i);
     return std::vector<Tensor>{divided(sums, program.output_types[0], shape)};
 }
 

@@ -1,0 +1,230 @@
+"""examples/corpus: a reader in C++ that judges as we do, finds wrong backends, and survives damaged files."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from opconform.cases.corpus import CorpusCases
+from opconform.cases.corpus_tensors import write_npz
+from opconform.cases.elements import Array, element_type, element_types
+from opconform.cases.expectation import Expectation, Option
+from opconform.cases.model import Case
+from opconform.cases.results import Outcome
+from opconform.cli import main
+from opconform.runners.judge import Refusal, judge_answer, judge_refusal
+
+HERE = Path(__file__).parent
+EXAMPLE = HERE.parents[1] / "examples" / "corpus"
+CHECKED = ("-std=c++17", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O1")
+SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+BROKEN = 99
+"""What a program exits with when a sanitizer finds something."""
+GLOBS = (
+    "*/2x2/*", "*/overflow/*", "*/special/*", "*/negative-zero/*", "onnx/ReduceMean-1/*/axis-beyond",
+    "onnx/ReduceMean-13/bfloat16/512x32/*", "openvino/*/bool*", "openvino/*/int8*", "onnx/ReduceMean-18/*int64/*",
+)  # fmt: skip
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cpp") / "corpus"
+    globs = [word for glob in GLOBS for word in ("--select", glob)]
+    done = CliRunner().invoke(main, ["export", "--format", "npz", "--strength", "1", "--out", str(folder), *globs])
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the example's reader, once with the toy and once with recorded answers."""
+    folder = tmp_path_factory.mktemp("built")
+    sources = (EXAMPLE / "read_corpus.cpp", EXAMPLE / "toy_mean.cpp", HERE.parent / "fakes" / "recorded_answers.cpp")
+    compiling = [
+        subprocess.Popen(["g++", *CHECKED, *SANITIZED, f"-I{EXAMPLE}", "-c", source, "-o", folder / f"{source.stem}.o"])
+        for source in sources
+    ]
+    assert [process.wait() for process in compiling] == [0, 0, 0]
+    for name in ("toy_mean", "recorded_answers"):
+        objects = [folder / "read_corpus.o", folder / f"{name}.o"]
+        subprocess.run(["g++", *SANITIZED, *objects, "-o", folder / name], check=True)
+    return folder
+
+
+def judged(program: Path, corpus: Path, **environment: object) -> tuple[int, list[list[str]], str]:
+    """Return the exit code, outcome and id of every case, and what was said of the whole."""
+    options = dict.fromkeys(("ASAN_OPTIONS", "UBSAN_OPTIONS"), f"exitcode={BROKEN}")
+    known = os.environ | options | {name: str(value) for name, value in environment.items()}
+    done = subprocess.run([program, corpus], env=known, capture_output=True, text=True, errors="replace", check=False)
+    return done.returncode, [line.split(" ", 1) for line in done.stdout.splitlines()], done.stderr
+
+
+def test_the_example_is_as_short_as_it_promises() -> None:
+    assert len((EXAMPLE / "read_corpus.cpp").read_text().splitlines()) < 200
+
+
+def test_a_right_backend_in_cpp_passes_every_case(built: Path, corpus: Path) -> None:
+    code, found, said = judged(built / "toy_mean", corpus)
+    assert code == 0, said
+    assert [case for _, case in found] == list(CorpusCases(corpus).ids())
+    assert {outcome for outcome, _ in found} == {"pass", "accepted-invalid"}
+    assert said == f"{len(found)} cases, 0 failures\n"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "outcome"), [(1, "wrong-value"), (2, "wrong-value"), (3, "accepted-invalid"), (4, "wrong-shape")]
+)
+def test_a_wrong_backend_in_cpp_is_found(wrong: int, outcome: str, built: Path, corpus: Path) -> None:
+    right = Counter(found for found, _ in judged(built / "toy_mean", corpus)[1])
+    code, found, _ = judged(built / "toy_mean", corpus, TOY_MEAN_WRONG=wrong)
+    assert code == (0 if outcome == "accepted-invalid" else 1)
+    assert Counter(one for one, _ in found)[outcome] > right[outcome]
+
+
+# The same verdicts as ours
+
+
+def test_its_verdicts_are_ours_on_answers_of_every_kind(built: Path, corpus: Path, tmp_path: Path) -> None:
+    read, seen = CorpusCases(corpus), Counter[str]()
+    cases = list(read.cases(read.ids()))
+    for number in (0, 1, 2, 3, 4, 5, 6, 7, 10, 11):
+        chance, ours = random.Random(number), []
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for case in cases:
+            outputs = _answer(case, number, chance)
+            ours.append([_verdict(case.expectation, outputs), case.id])
+            if outputs is not None:
+                named = read.manifest.cases[case.id].folder.replace("/", ".")
+                content = write_npz({f"{k}_{_name(one)}": one for k, one in enumerate(outputs)})
+                (folder / f"{named}.npz").write_bytes(content)
+        code, found, said = judged(built / "recorded_answers", corpus, ANSWERS=folder)
+        assert found == ours, said
+        assert code == any(outcome not in ("pass", "accepted-invalid") for outcome, _ in ours)
+        seen.update(outcome for outcome, _ in ours)
+    assert seen.keys() == {"pass", "wrong-value", "wrong-shape", "wrong-dtype", "accepted-invalid", "refused"}
+    assert min(seen.values()) > 10
+
+
+def _verdict(expectation: Expectation, outputs: Sequence[Array] | None) -> str:
+    if outputs is not None:
+        return str(judge_answer(expectation, outputs).outcome)
+    outcome = judge_refusal(expectation, Refusal("no", False, "other"), mended_ran=True).outcome
+    return "refused" if outcome is Outcome.ERROR else str(outcome)
+
+
+def _name(array: Array) -> str:
+    return next(name for name, known in element_types().items() if known.dtype == array.dtype)
+
+
+def _answer(case: Case, number: int, chance: random.Random) -> tuple[Array, ...] | None:
+    """Return an answer of the kind with this number, most of them close to where the verdict turns."""
+    options = [option for option in case.expectation.options if option.kind == "values"]
+    if number == 0:
+        return None
+    if not options:
+        return (np.zeros((2,), element_type(case.expectation.types[0]).dtype),)
+    if number == 1:
+        other = next(one for one in ("float32", "int64") if one not in case.expectation.types)
+        return tuple(np.zeros(b.shape, other) for b in options[0].outputs)
+    answers = list(_near(chance.choice(options), number, chance))
+    return (*answers, answers[0]) if number == 2 and chance.random() < 0.5 else tuple(answers)
+
+
+def _near(option: Option, number: int, chance: random.Random) -> Iterator[Array]:
+    for bounds in option.outputs:
+        kind = element_type(bounds.type)
+        with np.errstate(all="ignore"):
+            ends = [bounds.lower, bounds.upper, bounds.value]
+            array = np.array(chance.choice(ends), copy=True).astype(kind.dtype)
+            if array.size and number > 3:
+                place = tuple(chance.randrange(extent) for extent in array.shape)
+                where = place if number % 2 else ...
+                array[where] = _odd(array[where], number, chance)
+        yield array.reshape((1, *array.shape)) if number == 3 else array
+
+
+def _odd(value: Array, number: int, chance: random.Random) -> Array | float:
+    floats = value.dtype.kind not in "iub"
+    if floats and number < 10:
+        return chance.choice([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e30])
+    if value.dtype == bool:
+        return ~value
+    bits = value.view(f"u{value.dtype.itemsize}") + np.array(chance.choice([1, -1]), np.int64).astype(
+        f"u{value.dtype.itemsize}"
+    )  # the next number up or down
+    found: Array = bits.view(value.dtype)
+    return found
+
+
+# Damaged files
+
+
+@pytest.fixture
+def small(corpus: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """A corpus of the first case with several options, and an answer to it."""
+    read = CorpusCases(corpus)
+    case = next(c for c in read.cases(read.ids()) if len(c.expectation.options) > 2 and len(c.program.inputs) > 1)
+    folder = read.manifest.cases[case.id].folder
+    shutil.copytree(corpus / folder, tmp_path / "small" / folder)
+    head, *blocks = (corpus / "cases.txt").read_text().replace("\n", "\n\n", 1).split("\n\n")
+    block = next(block for block in blocks if f"case {folder}\n" in block)
+    (tmp_path / "small" / "cases.txt").write_text(f"{head}\n{block}\n\n")
+    (tmp_path / "answers").mkdir()
+    outputs = {f"{k}_{b.type}": b.lower.astype(element_type(b.type).dtype) for k, b in enumerate(_bounds(case))}
+    (tmp_path / "answers" / f"{folder.replace('/', '.')}.npz").write_bytes(write_npz(outputs))
+    return tmp_path / "small", tmp_path / "answers"
+
+
+def _bounds(case: Case) -> Sequence[object]:
+    return next(option.outputs for option in case.expectation.options if option.kind == "values")
+
+
+def test_damaged_files_are_refused_and_never_crash_it(built: Path, small: tuple[Path, Path]) -> None:
+    corpus, answers = small
+    run = built / "recorded_answers"
+    assert judged(run, corpus, ANSWERS=answers)[0] in (0, 1)
+    codes, chance = Counter[int](), random.Random(3)
+    for file in (corpus / "cases.txt", next(corpus.rglob("case.npz"))):
+        whole = file.read_bytes()
+        damaged = [whole[: chance.randrange(len(whole))] for _ in range(15)]
+        for _ in range(15):
+            changed = bytearray(whole)
+            for _ in range(chance.choice([1, 1, 20])):
+                changed[chance.randrange(len(changed))] = chance.choice([0, 0xFF, 0x39, chance.randrange(256)])
+            damaged.append(bytes(changed))
+        for content in damaged:
+            file.write_bytes(content)
+            code, _, said = judged(run, corpus, ANSWERS=answers)
+            assert code in (0, 1, 2), said
+            codes[code] += 1
+        file.write_bytes(whole)
+    assert codes[2] > 30
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("opconform-corpus 2", "opconform-corpus 3", "expected version 2"),
+        ("case ", "case ../", "leads elsewhere"),
+        ("\n\n", "\n", "cut off"),
+        ("\ninput ", "\ninput more int4 2\ninput ", "no type"),
+    ],
+)
+def test_an_index_that_is_none_is_refused(old: str, new: str, said: str, built: Path, small: tuple[Path, Path]) -> None:
+    corpus, answers = small
+    text = (corpus / "cases.txt").read_text()
+    (corpus / "cases.txt").write_text(text.replace(old, new, 1))
+    code, _, words = judged(built / "recorded_answers", corpus, ANSWERS=answers)
+    assert (code, said in words) == (2, True), words
