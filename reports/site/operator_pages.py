@@ -22,7 +22,7 @@ from .operator_results import ByClause, by_clause
 from .words import operator_page_name
 from .writer import SiteWriter
 
-COMPARED_AT_MOST = 40
+COMPARED_AT_MOST = 24
 """Operator versions up to which a page shows which inputs tell it from the version before; that takes seconds each."""
 
 

@@ -14,9 +14,12 @@ from .writer import SiteWriter
 EVERYWHERE: Mapping[str, str] = {
     "accumulator": "in which precision a sum is kept while it grows",
     "flush": "whether subnormal numbers are taken for zero",
+    "integer-overflow": "what becomes of a sum that its integer type does not hold, though the result fits",
+    "overflow": "whether a sum beyond the largest number becomes infinite, though the result fits",
     "summation": "whether the mean is a sum that is divided, or is kept up to date with each element",
+    "zero-sign": "whether a zero keeps its sign",
 }
-"""Silences of every operator, which no spec file has."""
+"""Silences about how results are computed, which no spec file has."""
 
 
 @dataclass(frozen=True)
