@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .reports.commands import files, knowledge, results, run
+from .reports.commands import files, history, knowledge, results, run
 
 
 class _Interruptible(click.Group):
@@ -39,6 +39,8 @@ _COMMANDS = (
     results.rejudge,
     files.export,
     results.submit,
+    history.compare,
+    history.history,
     files.verify,
     files.corpus_diff,
     files.lock,
