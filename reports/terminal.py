@@ -14,6 +14,7 @@ from rich.text import Text
 from ..cases.results import Result
 from ..specs.globs import operator_version_of, split_version
 from .arithmetic import ArithmeticTables, print_arithmetic
+from .backends_table import print_backends
 from .behaviour import Behaviours, Taken
 from .failures import Alike, Failures
 from .figures import NOTHING_JUDGED, Figures, Tally
@@ -65,8 +66,12 @@ def print_summary(console: Console, summary: Summary) -> None:
     for backend in summary.tally.backends:
         print_silences(console, summary, backend)
         print_arithmetic(console, summary.arithmetic, backend, summary.backend(backend))
-    for backend in summary.tally.backends:
-        print_figures(console, summary, backend)
+    if len(summary.tally.backends) > 1:
+        print_backends(console, summary.tally, summary.backend, declared=summary.declared)
+        console.print()
+    else:
+        for backend in summary.tally.backends:
+            print_figures(console, summary, backend)
     _print_ending(console, summary)
 
 

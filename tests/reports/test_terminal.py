@@ -201,7 +201,7 @@ def test_problems_suspensions_and_the_folder_are_told_at_the_end() -> None:
 def test_a_backend_without_results_is_told() -> None:
     told = summary(result())
     told.tally = Tally(backends=["alpha", "beta"])
-    assert "beta: 0 results\n" in printed(told)
+    assert "beta: no results\n" in printed(told)
 
 
 def test_failures_beyond_the_first_are_counted() -> None:
