@@ -26,7 +26,8 @@ from opconform.specs.loader import default_root
 
 V13 = "onnx/ReduceMean-13"
 BACKEND = "python:fakes.backends:Unhurried"
-SELECTED = ("--select", f"{V13}/uint32/*", "--select", f"{V13}/float16/*axes=1/*", "--draws", "3")
+GLOBS = ("uint32/[!7]*", "uint32/7/*", "float16/?x?/axes=1/*")  # nothing large
+SELECTED = (*(word for glob in GLOBS for word in ("--select", f"{V13}/{glob}")), "--draws", "3")
 LINES = ("results.jsonl", "outputs.jsonl", "certificates.jsonl", "accuracy.jsonl")
 WAIVER = (
     "- case: '{case}'\n  outcome: {outcome}\n  reason: known\n  link: https://example.org/9\n"

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+from opconform.generators import source
+from opconform.generators.strategy.registry import vocabularies
 from opconform.runners import running
 from opconform.runners.execute import Assignment
 from opconform.runners.pool import Found, Limits, WorkerStartError
+from opconform.specs.loader import Library
+from opconform.specs.model import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -37,12 +43,24 @@ def pool_here(assignment: Assignment, *, jobs: int, limits: Limits) -> PoolHere:
     return PoolHere(assignment)
 
 
+@functools.cache
+def shipped() -> Library:
+    """Return the spec files of the package; each is read once."""
+    return Library(None, vocabularies())
+
+
+def library(root: Path | None, vocabulary: Mapping[str, Vocabulary]) -> Library:
+    """Take the place of `source.Library`."""
+    return shipped() if root is None else Library(root, vocabulary)
+
+
 @contextmanager
 def run_here() -> Iterator[None]:
     """Have cases run in this process meanwhile, which is as it was afterwards."""
     threshold = gc.get_threshold()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "pool_for", pool_here)
+        patch.setattr(source, "Library", library)
         patch.setattr(sys, "path", [*sys.path])
         try:
             yield

@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 import sys
 
-from fakes.here import pool_here
+from fakes.here import library, pool_here, shipped
 
 import opconform.reports.session  # noqa: F401 - takes long to import
 from opconform.cases.selection import Selection
 from opconform.cli import main
+from opconform.generators import source
 from opconform.generators.select import selected
 from opconform.generators.source import GeneratedCases
 from opconform.runners import running
 
-WARM = sum(1 for _ in selected(GeneratedCases(), Selection(("onnx/ReduceMean-13",))))
-"""What is cached of plans is shared by the processes that are forked."""
+source.Library = library  # type: ignore[assignment, misc]
+WARM = [shipped().spec(operator) for operator in shipped().operators()]
+"""The spec files, which the processes that are forked have read."""
+PLANNED = sum(1 for _ in selected(GeneratedCases(), Selection(("onnx/ReduceMean-13",))))
+"""What is cached of plans is theirs, too."""
 
 
 def run_command(arguments: list[str], own_workers: bool) -> None:
