@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import json
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -23,31 +24,15 @@ from ..cases.model import Case, Program
 from ..cases.results import Outcome, Result
 from ..cases.runner import Classifies, Describes, Executable, NotInstalled, Runner, Unsupported
 from ..cases.source import CaseSource, GroupSource
+from .attaching import NOTHING, WORDS_KEPT, Attach, AttachLanes, attachment, lanes_attached, last_lines
 from .judge import Refusal, Verdict, judge_answer, judge_refusal
-from .lanes import LaneVerdicts, judge_lanes
+from .lanes import judge_lanes
 from .pool_wire import Phase
 from .records import ResultLines, record
 from .registry import BackendSpec, open_runner
 from .side_by_side import Answer, Block, run_block
 
-
-class Attach(Protocol):
-    """Makes what travels beside a result, in the worker; picklable. Asked only where the backend answered."""
-
-    def __call__(self, case: Case, verdict: Verdict, outputs: Sequence[Array], /) -> object:
-        """Return the attachment, which is strict JSON, or None for none. What it raises becomes the attachment."""
-
-
-@runtime_checkable
-class AttachLanes(Protocol):
-    """An Attach that also makes the attachments of cases side by side, which costs less.
-
-    Another one may say by an attribute `of_passes` that is False that it attaches nothing where a case passes.
-    """
-
-    def lanes(self, group: CaseGroup, verdicts: LaneVerdicts, /) -> Sequence[str | None]:
-        """Return each lane's attachment as JSON text, or None for none; of lanes that do not pass none is used."""
-
+__all__ = ["ABOUT", "Assignment", "Attach", "Isolation", "Worker"]
 
 Isolation: TypeAlias = Literal["program", "case"]
 """What shares a worker process: the cases that come to it, a program's together; or nothing, a case has its own."""
@@ -57,7 +42,8 @@ ABOUT = "@about"
 
 _PROGRAMS_KEPT = 16
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
-_WORDS_KEPT = 2000
+_PROVEN = 3
+"""The failures of a program that are confirmed each on a fresh one, before one fresh program is for all others."""
 _CONFIRMED = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
 
 
@@ -107,6 +93,25 @@ class _Prepared:
 
 
 @dataclass
+class _Proof:
+    """A program that only failures were run on, those of the program `key`; how many showed on a fresh one."""
+
+    key: str
+    prepared: _Prepared
+    shown: int
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a case before its turn: its answer, in so many seconds; the rest where it was found already."""
+
+    answer: Answer
+    seconds: float
+    digests: tuple[str, str] | None = None
+    attached: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
 class Worker:
     """One backend in one process. Programs are prepared once and shared by the cases that follow each other."""
 
@@ -117,6 +122,7 @@ class Worker:
     attach: Mapping[str, Attach] = field(default_factory=dict)
     _programs: OrderedDict[str, _Prepared] = field(default_factory=OrderedDict)
     _ran: dict[str, bool] = field(default_factory=dict)
+    _proof: _Proof | None = None
 
     def run(self, keys: Sequence[str], begin: Callable[[int, Phase], None]) -> Iterator[bytes]:
         """Yield a record for each case id: the result's line of JSON and, if there are any, a TAB and its attachments.
@@ -196,23 +202,32 @@ class Worker:
     def _judged_block(self, group: CaseGroup, block: Block, begin: Callable[[int, Phase], None]) -> Iterator[bytes]:
         """Judge what was answered side by side; what does not pass is judged by itself, for the words and a proof."""
         begin(len(group) - 1, "prepare")
-        verdicts, attached = None, dict[str, Sequence[str | None]]()
+        verdicts, attached, digests = None, dict[str, Sequence[str | None]](), list[tuple[str, str]]()
         if block.outputs:
             try:
                 verdicts = judge_lanes(group.expectation, block.outputs, self.required)
-                attached = {n: t for n, make in self.attach.items() if (t := _lanes_attached(make, group, verdicts))}
+                attached = {n: t for n, make in self.attach.items() if (t := lanes_attached(make, group, verdicts))}
                 digests = list(zip(group.digests, group.expectation.digests, strict=True))
             except Exception:  # the judge failed, not the backend
                 yield from (self._ours(text).to_json().encode() for text in group.ids)
                 return
         lines = ResultLines(self.name, group.clauses)
         for place, text in enumerate(group.ids):
-            taken = verdicts.passing[place] if verdicts and place not in block.odd else None
+            stands = verdicts is not None and place not in block.odd
+            beside = {name: told for name, texts in attached.items() if (told := texts[place])} if stands else {}
+            taken = verdicts.passing[place] if verdicts is not None and stands else None
             if verdicts is None or taken is None:
-                yield self._record(group.case(place), partial(begin, place), block.answer(place), block.seconds[place])
+                of_lanes = {n: beside.get(n, NOTHING) for n in self._laned} if stands else {}
+                known = _Known(block.answer(place), block.seconds[place], digests[place] if digests else None, of_lanes)
+                yield self._record(group.case(place), partial(begin, place), known)
             else:
                 line = lines.line(text, taken, verdicts.ratios[place], digests[place], block.seconds[place])
-                yield record(line, [(name, told) for name, texts in attached.items() if (told := texts[place])])
+                yield record(line, list(beside.items()))
+
+    @functools.cached_property
+    def _laned(self) -> frozenset[str]:
+        """The attachments that are made side by side, whatever the verdict."""
+        return frozenset(name for name, make in self.attach.items() if isinstance(make, AttachLanes))
 
     def _about(self) -> bytes:
         facts = self.runner.describe() if isinstance(self.runner, Describes) else {}
@@ -220,29 +235,30 @@ class Worker:
         return json.dumps(told).encode()
 
     def _ours(self, key: str) -> Result:
-        return Result(key, self.name, Outcome.RUNNER_ERROR, detail=_last_lines(traceback.format_exc()))
+        return Result(key, self.name, Outcome.RUNNER_ERROR, detail=last_lines(traceback.format_exc()))
 
-    def _record(
-        self, case: Case, begin: Callable[[Phase], None], answer: Answer | None = None, seconds: float = 0.0
-    ) -> bytes:
-        """Return the record of a case, which is run unless its answer is there, and took that many seconds."""
-        started = time.perf_counter() - seconds
+    def _record(self, case: Case, begin: Callable[[Phase], None], known: _Known | None = None) -> bytes:
+        """Return the record of a case, which is run unless its answer is known."""
+        started = time.perf_counter() - (known.seconds if known else 0.0)
         try:
-            judged = self._verdict(case, begin) if answer is None else self._judged(case, answer)
+            judged = self._verdict(case, begin) if known is None else self._judged(case, known.answer)
             if judged.shared and judged.verdict.outcome in _CONFIRMED:
-                judged = self._confirmed(case, judged, begin)
+                judged = self._confirmed(case, judged if known else _apart(judged), begin)
         except NotInstalled as error:  # nothing was put to the backend
             return Result(case.id, self.name, Outcome.RUNNER_ERROR, detail=str(error)).to_json().encode()
         except Exception:  # the judge or the source failed, not the backend
             return self._ours(case.id).to_json().encode()
-        line = self._result(case, judged.verdict, time.perf_counter() - started).to_json()
+        digests = known.digests if known else None
+        line = self._result(case, judged.verdict, digests, time.perf_counter() - started).to_json()
         if not self.attach or isinstance(judged.answer, Refusal):
             return line.encode()
         begin("prepare")  # the backend has done its part
-        texts = {n: _attachment(make, case, judged.verdict, judged.answer) for n, make in self.attach.items()}
-        return record(line, [(name, text) for name, text in texts.items() if text != "null"])
+        told = known.attached if known and judged.answer is known.answer else {}
+        texts = {n: told.get(n) or attachment(m, case, judged.verdict, judged.answer) for n, m in self.attach.items()}
+        return record(line, [(name, text) for name, text in texts.items() if text != NOTHING])
 
-    def _result(self, case: Case, verdict: Verdict, seconds: float) -> Result:
+    def _result(self, case: Case, verdict: Verdict, digests: tuple[str, str] | None, seconds: float) -> Result:
+        case_digest, expectation_digest = digests or (case.digest, case.expectation.digest)
         return Result(
             case.id,
             self.name,
@@ -253,8 +269,8 @@ class Worker:
             verdict.bound_ratio,
             verdict.level,
             case.clauses,
-            case.digest,
-            case.expectation.digest,
+            case_digest,
+            expectation_digest,
             round(seconds, 7),
         )
 
@@ -278,11 +294,24 @@ class Worker:
         return _Judged(verdict, answer, shared)
 
     def _confirmed(self, case: Case, judged: _Judged, begin: Callable[[Phase], None]) -> _Judged:
-        """Run a failure again on a program of its own; what only a used program does wrong is a finding of its own."""
-        if not isinstance(judged.answer, Refusal):  # which may lie in memory of the used program
-            judged = replace(judged, answer=[output.copy() for output in judged.answer])
-        self._programs.pop(case.program.key, None)
+        """Run a failure again on a program of its own; what only a used program does wrong is a finding of its own.
+
+        Where the first failures of a program were the same to the bit on fresh ones, one that has run nothing but
+        failures is proof enough, unless it answers otherwise.
+        """
+        key, proof = case.program.key, self._proof
+        proof = proof if proof is not None and proof.key == key else None
+        if proof is not None and proof.shown >= _PROVEN:
+            begin("run")
+            if _same(self._answer(proof.prepared, case.inputs), judged.answer):
+                return judged
+        used = self._programs.pop(key, None)
         fresh = self._verdict(case, begin, judged)
+        if fresh is judged and used is not None:
+            self._proof = _Proof(key, self._programs.pop(key), proof.shown + 1 if proof else 1)
+            self._programs[key] = used
+            return judged
+        self._proof = None
         if fresh.verdict.outcome is Outcome.PASS:
             detail = f"only on a program that ran before, state leaks between runs: {judged.verdict.detail}"
             return replace(judged, verdict=replace(judged.verdict, detail=detail))
@@ -337,11 +366,18 @@ class Worker:
     def _refusal(self, error: Exception) -> Refusal:
         words = f"{type(error).__name__}: {error}" if not isinstance(error, Unsupported) else str(error)
         if isinstance(error, Unsupported):
-            return Refusal(words[:_WORDS_KEPT], unsupported=True, reason=error.reason)
+            return Refusal(words[:WORDS_KEPT], unsupported=True, reason=error.reason)
         if isinstance(error, MemoryError):
-            return Refusal(words[:_WORDS_KEPT], unsupported=False, reason="memory")
+            return Refusal(words[:WORDS_KEPT], unsupported=False, reason="memory")
         reason = self.runner.reason(error) if isinstance(self.runner, Classifies) else "other"
-        return Refusal(words[:_WORDS_KEPT], unsupported=False, reason=reason)
+        return Refusal(words[:WORDS_KEPT], unsupported=False, reason=reason)
+
+
+def _apart(judged: _Judged) -> _Judged:
+    """Return the same with an answer of its own memory, which a program may use again."""
+    if isinstance(judged.answer, Refusal):
+        return judged
+    return replace(judged, answer=[output.copy() for output in judged.answer])
 
 
 def _same(answer: Answer, other: Answer) -> bool:
@@ -356,35 +392,3 @@ def _same(answer: Answer, other: Answer) -> bool:
 
 def _later(begin: Callable[[int, Phase], None], places: int, place: int, phase: Phase) -> None:
     begin(places + place, phase)
-
-
-def _lanes_attached(make: Attach, group: CaseGroup, verdicts: LaneVerdicts) -> Sequence[str | None]:
-    """Return the attachments of the lanes that pass, as JSON texts; empty where there is none at all."""
-    if not getattr(make, "of_passes", True):
-        return ()
-    if isinstance(make, AttachLanes):
-        try:
-            return make.lanes(group, verdicts)
-        except Exception:
-            return [_failure()] * len(group)
-    outputs = verdicts.answers.outputs
-    return [
-        _attachment(make, group.case(lane), verdicts.verdict(lane), [o[lane, ...] for o in outputs]) if taken else None
-        for lane, taken in enumerate(verdicts.passing)
-    ]
-
-
-def _attachment(make: Attach, case: Case, verdict: Verdict, outputs: Sequence[Array]) -> str:
-    try:
-        return json.dumps(make(case, verdict, outputs), allow_nan=False, separators=(",", ":"))
-    except Exception:
-        return _failure()
-
-
-def _failure() -> str:
-    """Return what is attached where making an attachment failed: the result stands, and what is missing is told."""
-    return json.dumps({"failed": _last_lines(traceback.format_exc())})
-
-
-def _last_lines(text: str) -> str:
-    return "\n".join(text.strip().splitlines()[-6:])[:_WORDS_KEPT]

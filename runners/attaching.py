@@ -1,0 +1,71 @@
+"""What travels beside a result: attachments, made in the worker, each strict JSON."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from ..cases.elements import Array
+from ..cases.lanes import CaseGroup
+from ..cases.model import Case
+from .judge import Verdict
+from .lanes import LaneVerdicts
+
+NOTHING = "null"
+"""The JSON text of an attachment that is none."""
+WORDS_KEPT = 2000
+"""The characters of a message that a result holds."""
+
+
+class Attach(Protocol):
+    """Makes what travels beside a result, in the worker; picklable. Asked only where the backend answered."""
+
+    def __call__(self, case: Case, verdict: Verdict, outputs: Sequence[Array], /) -> object:
+        """Return the attachment, which is strict JSON, or None for none. What it raises becomes the attachment."""
+
+
+@runtime_checkable
+class AttachLanes(Protocol):
+    """An Attach that also makes the attachments of cases side by side, which costs less.
+
+    Another one may say by an attribute `of_passes` that is False that it attaches nothing where a case passes.
+    """
+
+    def lanes(self, group: CaseGroup, verdicts: LaneVerdicts, /) -> Sequence[str | None]:
+        """Return each lane's attachment as JSON text, or None for none; also where the verdict is another than pass."""
+
+
+def lanes_attached(make: Attach, group: CaseGroup, verdicts: LaneVerdicts) -> Sequence[str | None]:
+    """Return the attachments of the lanes that pass, as JSON texts; empty where there is none at all."""
+    if not getattr(make, "of_passes", True):
+        return ()
+    if isinstance(make, AttachLanes):
+        try:
+            return make.lanes(group, verdicts)
+        except Exception:
+            return [_failure()] * len(group)
+    outputs = verdicts.answers.outputs
+    return [
+        attachment(make, group.case(lane), verdicts.verdict(lane), [o[lane, ...] for o in outputs]) if taken else None
+        for lane, taken in enumerate(verdicts.passing)
+    ]
+
+
+def attachment(make: Attach, case: Case, verdict: Verdict, outputs: Sequence[Array]) -> str:
+    """Return one attachment as JSON text."""
+    try:
+        return json.dumps(make(case, verdict, outputs), allow_nan=False, separators=(",", ":"))
+    except Exception:
+        return _failure()
+
+
+def _failure() -> str:
+    """Return what is attached where making an attachment failed: the result stands, and what is missing is told."""
+    return json.dumps({"failed": last_lines(traceback.format_exc())})
+
+
+def last_lines(text: str) -> str:
+    """Return the end of a traceback."""
+    return "\n".join(text.strip().splitlines()[-6:])[:WORDS_KEPT]
