@@ -72,7 +72,7 @@ class History:
         rows = self.rows(query, parameters)
         return rows[0][0] if rows else None
 
-    def table(self, name: str, **columns: Sequence[object]) -> None:
+    def table(self, name: str, /, **columns: Sequence[object]) -> None:
         """Make a temporary table of these columns of text."""
         unnested = ", ".join(f"unnest(?::VARCHAR[]) AS {column}" for column in columns)
         self.run(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {unnested}", [list(c) for c in columns.values()])
