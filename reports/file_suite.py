@@ -14,13 +14,14 @@ from ..cases.errors import OpconformError
 from ..cases.foreign import ABSOLUTE, RELATIVE, ForeignCases
 from ..cases.ids import parse_id
 from ..cases.selection import Selection, Shard
+from ..cases.shards import of_shard, share
 from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs
 from ..runners.requirements import silences
 from .options import RunOptions
 from .text import counted
 
-_OTHERS = ("strength", "draws", "seed", "suite", "specs", "arithmetic", "shard")
+_OTHERS = ("strength", "draws", "seed", "suite", "specs", "arithmetic")
 """The options that decide what is generated, or how."""
 _LEFT_OUT = 3
 
@@ -48,11 +49,6 @@ def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:
             continue
         if not selection.globs or selection.admits(parse_id(text), text):
             yield text
-
-
-def _no_shards(shard: Shard | None) -> None:
-    if shard is not None:
-        raise OpconformError("--shard with --corpus: a corpus is run as a whole; use --select")
 
 
 @dataclass(frozen=True)
@@ -94,14 +90,12 @@ class CorpusSuite:
 
     def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
         """Yield the ids of the selected cases; those that are there for others' sake only if they are named."""
-        _no_shards(shard)
         siblings = set(self.source.manifest.selection.get(SIBLINGS, ())) - set(selection.globs)
-        return _admitted([text for text in self.source.ids() if text not in siblings], selection)
+        return of_shard(_admitted([text for text in self.source.ids() if text not in siblings], selection), shard)
 
-    def share(self, selection: Selection, shard: Shard) -> int:  # noqa: ARG002 - the protocol
-        """Raise OpconformError."""
-        _no_shards(shard)
-        return 0
+    def share(self, selection: Selection, shard: Shard) -> int:
+        """Return how many cases a shard has."""
+        return share(self.selected(selection), shard)
 
     def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - the protocol
         """Return a clause's text."""
@@ -157,13 +151,11 @@ class ForeignSuite:
 
     def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
         """Yield the ids of the selected cases."""
-        _no_shards(shard)
-        return _admitted(self.source.ids(), selection)
+        return of_shard(_admitted(self.source.ids(), selection), shard)
 
-    def share(self, selection: Selection, shard: Shard) -> int:  # noqa: ARG002 - the protocol
-        """Raise OpconformError."""
-        _no_shards(shard)
-        return 0
+    def share(self, selection: Selection, shard: Shard) -> int:
+        """Return how many cases a shard has."""
+        return share(self.selected(selection), shard)
 
     def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - the protocol
         """Return None."""

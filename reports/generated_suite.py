@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..cases.declared import Declaration
-from ..cases.errors import OpconformError
 from ..cases.selection import Selection, Shard
+from ..cases.shards import of_shard, share
 from ..generators.kept_expectations import usual_cache
 from ..generators.select import selected, selected_counts
-from ..generators.shards import of_shard, shared_out
 from ..generators.source import GeneratedCases
 from ..runners.declaration import load_declaration
 from ..runners.execute import Attach
@@ -74,17 +73,7 @@ class GeneratedSuite:
 
     def share(self, selection: Selection, shard: Shard) -> int:
         """Return how many cases a shard has."""
-        parts: Counter[int] = Counter()
-        cases = 0
-        for index, part in shared_out(selected(self.source, selection), shard.count):
-            parts[index] += 1
-            cases += len(part) if index == shard.index else 0
-        if len(parts) < shard.count:
-            raise OpconformError(
-                f"--shard {shard}: the cases come in {parts.total()} parts, one a program: choose at most so many"
-                " shards"
-            )
-        return cases
+        return share(selected(self.source, selection), shard)
 
     def clause_text(self, operator_version: str, clause: str) -> str | None:
         """Return a clause's text."""

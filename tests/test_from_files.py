@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -66,8 +67,8 @@ def test_every_result_from_a_corpus_is_the_generated_one(
     folder = ran(tmp_path / "out", RIGHT, "--corpus", corpus / form)
     assert results(folder) == results(generated)
     assert any("/axis-" in case and line["outcome"] == "pass" for case, line in results(folder).items())
-    manifest = json.loads((corpus / form.partition(".")[0] / "manifest.json").read_text())
-    assert about(folder)["corpus"]["digest"] == manifest["digest"]
+    sums = (corpus / form.partition(".")[0] / "SHA256SUMS").read_bytes()
+    assert about(folder)["corpus"]["digest"] == hashlib.sha256(sums).hexdigest()
     assert about(folder)["exit_code"] == about(generated)["exit_code"] == 0
 
 
@@ -106,12 +107,27 @@ def test_a_selection_applies_and_what_is_not_there_is_said(corpus: Path, tmp_pat
     assert "selects no case" in done.output
 
 
-@pytest.mark.parametrize("option", [("--strength", 1), ("--draws", 2), ("--seed", 3), ("--shard", "1/2")])
+@pytest.mark.parametrize("option", [("--strength", 1), ("--draws", 2), ("--seed", 3)])
 def test_what_decides_about_generating_is_refused(option: tuple[str, object], corpus: Path, tmp_path: Path) -> None:
     done = invoke("run", RIGHT, "--corpus", corpus / "onnx", *option, "--out", tmp_path / "out")
     assert done.exit_code == 2
     assert f"{option[0]} with --corpus" in done.output
     assert not (tmp_path / "out").exists()
+
+
+def test_shards_of_a_corpus_have_every_case_once_and_are_put_together(
+    corpus: Path, generated: Path, tmp_path: Path
+) -> None:
+    shards = [ran(tmp_path / f"shard-{n}", RIGHT, "--corpus", corpus / "npz.zip", "--shard", f"{n}/2") for n in (1, 2)]
+    one, other = map(results, shards)
+    assert one
+    assert other
+    assert not one.keys() & other.keys()
+    assert one | other == results(generated)
+    whole = invoke("report", *shards)
+    assert whole.exit_code == 0, whole.output
+    done = invoke("run", RIGHT, "--corpus", corpus / "npz", "--shard", "1/9999", "--out", tmp_path / "no")
+    assert (done.exit_code, "choose at most so many shards" in done.output) == (2, True)
 
 
 def test_a_corpus_that_is_not_whole_is_refused_with_the_files_name(corpus: Path, tmp_path: Path) -> None:

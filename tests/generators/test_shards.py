@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from opconform.cases.errors import OpconformError
 from opconform.cases.selection import Selection, Shard, shard_of
+from opconform.cases.shards import cost_of, of_shard, shared_out
+from opconform.generators.fills import RECIPES, UNDRAWN
 from opconform.generators.select import selected
-from opconform.generators.shards import cost_of, of_shard, shared_out
 from opconform.generators.source import GeneratedCases
 
 IDS = list(selected(GeneratedCases(), Selection(draws=5)))
@@ -75,3 +76,10 @@ def test_what_is_no_shard_is_told(text: str) -> None:
 def test_a_shard_is_read_as_it_is_written() -> None:
     assert shard_of("2/8") == Shard(2, 8)
     assert str(Shard(2, 8)) == "2/8"
+
+
+def test_what_is_quick_to_sum_is_told_by_the_name_of_the_fill() -> None:
+    plain = {
+        name for name in RECIPES if cost_of(f"onnx/A-1/float64/3/-/{name}") == cost_of("onnx/A-1/float32/3/-/ramp")
+    }
+    assert plain == UNDRAWN

@@ -6,16 +6,17 @@ import functools
 import heapq
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ..cases.ids import parse_id
-from ..cases.model import count
-from ..cases.selection import Shard, shard_of
-from .fills import UNDRAWN
-
-__all__ = ["Shard", "cost_of", "of_shard", "shard_of", "shared_out"]
+from .errors import OpconformError
+from .ids import parse_id
+from .model import count
+from .selection import Shard
 
 _DRAWN = re.compile(r"(draw|seed)=\d+;?")
+_PLAIN = re.compile(r"ramp|negative-zero|ones|maximum|halves|underflow|subnormal-among|(beside|upon)-2\^\d+")
+"""The fills whose numbers are not drawn: their sums are short."""
 
 # What a case costs, in tenths of a microsecond, as it was measured on one core: see docs/shards-and-resume.md.
 _PROGRAM = 15_000
@@ -33,6 +34,20 @@ def of_shard(ids: Iterable[str], shard: Shard | None) -> Iterator[str]:
     for index, part in shared_out(ids, shard.count):
         if index == shard.index:
             yield from part
+
+
+def share(ids: Iterable[str], shard: Shard) -> int:
+    """Return how many of the ids are in a shard. Raises OpconformError if there are fewer parts than shards."""
+    parts: Counter[int] = Counter()
+    cases = 0
+    for index, part in shared_out(ids, shard.count):
+        parts[index] += 1
+        cases += len(part) if index == shard.index else 0
+    if len(parts) < shard.count:
+        raise OpconformError(
+            f"--shard {shard}: the cases come in {parts.total()} parts, one a program: choose at most so many shards"
+        )
+    return cases
 
 
 def shared_out(ids: Iterable[str], count: int) -> Iterator[tuple[int, list[str]]]:
@@ -73,7 +88,7 @@ def cost_of(case_id: str) -> int:
 def _cost(operator: str, types: str, shapes: str, fill: str) -> int:
     of_any = parse_id(f"any/{operator}/{types}/{shapes}/-/{fill}")
     elements = sum(map(count, of_any.shapes))
-    slow = of_any.types[0] == "float64" and fill not in UNDRAWN
+    slow = of_any.types[0] == "float64" and not _PLAIN.fullmatch(fill)
     return _CASE + elements * (_ELEMENT_OF_DOUBLES if slow else _ELEMENT)
 
 
