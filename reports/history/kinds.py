@@ -105,7 +105,7 @@ def change_of(old: Row | None, new: Row | None) -> Change | None:
 
 @dataclass
 class Alike:
-    """Changes that have kind, backend, operator and what became of them in common, and types and fill or edge too.
+    """Changes that have kind, backend, operator and what became of them in common; most kinds types, fill or edge too.
 
     `first` is the one that came first; `cases` names the first ones; `operator_versions` counts all.
     """
@@ -163,7 +163,7 @@ def _key(change: Change) -> tuple[str, ...]:
     row = change.row
     _, operator_version, types = group_of(row.result)
     common = (change.kind, row.backend, split_version(operator_version)[0], change.words)
-    coarse = change.kind in (Kind.NEW, Kind.GONE) and not change.fails
+    coarse = change.kind is Kind.SILENCE or (change.kind in (Kind.NEW, Kind.GONE) and not change.fails)
     return common if coarse else (*common, types, *row.case.split("/")[5:])
 
 

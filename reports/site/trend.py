@@ -1,0 +1,111 @@
+"""The page of trends: figures by backend over time out of a history, and what changed between the last two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from ...specs.globs import split_version
+from ..history.asking import Turn, changes_of, turns
+from ..history.compared_text import heading, is_bad
+from ..history.database import History, reading
+from ..history.kinds import Alike, Kind
+from ..history.plan import plan_words
+from ..history.show import changes_words
+from .gather import Gathered
+from .marks import Level
+from .words import shown
+from .writer import SiteWriter
+
+_GROUPS = 20
+_ASSETS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "trend.js", "trend.css")
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Changes that are alike: the first case, which `linked` says to be in the site, and what became of it."""
+
+    kind: str
+    level: Level
+    words: str
+    case: str
+    linked: bool
+    detail: str
+    count: int
+    versions: str
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A series of runs of one backend, the latest first, and what changed last."""
+
+    name: str
+    plan: str
+    turns: Sequence[Turn]
+    changed: Sequence[Changed]
+    kinds: int
+
+    @property
+    def latest(self) -> Turn:
+        """The last run."""
+        return self.turns[0]
+
+
+def write_trend(site: SiteWriter, gathered: Gathered, history: Path) -> None:
+    """Write `trend.html`. Raises OpconformError if the history cannot be read."""
+    with reading(history) as asked:
+        trends = list(_trends(asked, frozenset(gathered.cases)))
+    site.asset(*_ASSETS)
+    site.script("data/trend.js", "opconform.takeTrend", [_points(trend) for trend in trends])
+    site.page("trend.html", "trend.html.j2", trends=trends, changes_words=changes_words)
+
+
+def _trends(history: History, cases: Collection[str]) -> Iterator[Trend]:
+    by_series: dict[int, list[Turn]] = {}
+    for turn in turns(history):
+        by_series.setdefault(turn.series, []).append(turn)
+    for series in by_series.values():
+        last = series[-1]
+        groups = changes_of(history, last).worst_first() if last.before is not None else []
+        changed = [_changed(alike, cases) for alike in groups[:_GROUPS]]
+        plan = plan_words(last.plan)
+        yield Trend(last.backend, "" if plan == "everything" else plan, series[::-1], changed, len(groups))
+
+
+def _changed(alike: Alike, cases: Collection[str]) -> Changed:
+    first = alike.first
+    versions = ", ".join(filter(None, (split_version(name)[1] for name in alike.operator_versions)))
+    detail = " ".join((first.row.detail or "").split()) if first.kind is not Kind.SILENCE else ""
+    linked = first.row.case in cases
+    return Changed(heading(alike), _level(alike), first.words, first.row.case, linked, detail, alike.count, versions)
+
+
+def _level(alike: Alike) -> Level:
+    kind = alike.first.kind
+    if is_bad(alike.first):
+        return "all" if kind is Kind.REGRESSION else "some"
+    return "full" if kind in (Kind.FIX, Kind.SUPPORT_GAINED) else "none"
+
+
+def _points(trend: Trend) -> list[dict[str, Any]]:
+    """Return what the charts show of a series, the first run first."""
+    return [
+        {
+            "run": turn.run,
+            "started": turn.started,
+            "version": shown(turn.version, 60),
+            "other": turn.other_version,
+            "suite": shown(turn.suite, 40),
+            "correctness": _percent(turn.figures.correctness),
+            "support": _percent(turn.figures.support),
+            "failures": turn.figures.failed,
+        }
+        for turn in trend.turns[::-1]
+    ]
+
+
+def _percent(share: Fraction | None) -> float | None:
+    return None if share is None else round(float(share) * 100, 4)
