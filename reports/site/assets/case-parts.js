@@ -20,6 +20,7 @@
 
   function mark(outcome) {
     const name = outcome || "not-run";
+    if (!outcome) { return h("span", { class: "outcome not-run", role: "img", "aria-label": "not run", title: "not run" }, "·"); }
     return h("span", { class: `outcome ${name}` }, h("span", { class: "symbol", "aria-hidden": "true" },
       SYMBOLS[name] || "?"), name.replace("not-run", "not run"));
   }
@@ -140,7 +141,7 @@
   const asText = (found) => (typeof found === "number" ? String(Number(found.toPrecision(4))) : found);
 
   /* First mismatches, as numpy.testing would tell them, with the bound. */
-  function mismatches(told, output) {
+  function mismatches(told, output, label) {
     const { type, shape } = output, list = told.mismatches;
     const wide = numbers.isFloat(type) ? "float64" : type;
     const got = numbers.elements(type, list.got);
@@ -155,7 +156,7 @@
         : asText(list.shares[at])) : null));
     const more = told.wrong - list.places.length;
     return [
-      box("First mismatches", h("table", null, h("thead", null, h("tr", null, heads.map((head) => h("th",
+      box(label, h("table", null, h("thead", null, h("tr", null, heads.map((head) => h("th",
         { scope: "col" }, head)))), h("tbody", null, rows))),
       more > 0 ? h("p", { class: "soft small" }, `and ${more.toLocaleString("en")} more`) : null,
     ];

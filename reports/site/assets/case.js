@@ -16,14 +16,17 @@
   /* Each backend with its outcome and its own words. */
   function outcomes(cases, number, details) {
     const told = new Map((details ? details.results : []).map((result) => [result.backend, result]));
-    const rows = cases.backends.map((backend) => {
+    const ran = cases.backends.filter((backend) => cases.outcome(backend, number) !== null);
+    const others = cases.backends.filter((backend) => !ran.includes(backend)).map((backend) => backend.name);
+    const rows = ran.map((backend) => {
       const result = told.get(backend.place);
       return h("tr", { class: cases.fails(backend, number) ? "fails" : null },
         h("th", { scope: "row" }, backend.name, " ", h("small", null, backend.version)),
         h("td", null, mark(cases.outcome(backend, number))), h("td", null, words(result)));
     });
-    return h("div", { class: "box" }, h("table", { class: "outcomes" }, h("thead", null, h("tr", null,
-      ["backend", "outcome", "what it said"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", null, rows)));
+    return [h("div", { class: "box" }, h("table", { class: "outcomes" }, h("thead", null, h("tr", null,
+      ["backend", "outcome", "what it said"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", null, rows))),
+    others.length ? h("p", { class: "soft small" }, `Not run on ${others.join(", ")}.`) : null];
   }
 
   function words(result) {
@@ -37,7 +40,8 @@
     if (result.accuracy && result.accuracy.ulp !== null) { facts.push(`largest error ${asText(result.accuracy.ulp)} ulp`); }
     if (result.share !== null) { facts.push(`${asText(result.share)} of the bound`); }
     if (result.reason) { facts.push(`reason: ${result.reason}`); }
-    return [result.detail ? h("p", { class: "said" }, result.detail) : null,
+    const said = result.detail && result.difference ? result.detail.split("\n")[0] : result.detail;  // the rest follows
+    return [said ? h("p", { class: "said", tabindex: said.length > 300 ? "0" : null }, said) : null,
       facts.length ? h("p", { class: "soft small" }, facts.join(" · ")) : null];
   }
 
@@ -45,9 +49,10 @@
   function answers(cases, details) {
     return details.results.filter((result) => result.answer || result.not_kept).map((result) => {
       const name = cases.backends[result.backend].name;
-      const title = h("h3", null, name, " ", mark(result.outcome));
+      const title = h("h2", { class: "answer-title" }, name, " ", mark(result.outcome));
       if (!result.answer) { return h("section", null, title, h("p", { class: "soft" }, `Its answer: ${result.not_kept}`)); }
-      const parts = result.difference ? result.difference.outputs.map((told, at) => apart(told, result.answer[at]))
+      const parts = result.difference ? result.difference.outputs.map((told, at) => apart(told, result.answer[at],
+        name + (at ? `, output ${at + 1}` : "")))
         : [h("p", { class: "soft" }, details.options ? "No admissible answer has this shape and type." : "")];
       return h("section", { class: "answer" }, title, parts.flat(),
         folded(`The whole answer: ${result.answer.map((one) => `${one.type} ${shapeText(one.shape)}`).join(", ")}`,
@@ -55,7 +60,7 @@
     });
   }
 
-  function apart(told, output) {
+  function apart(told, output, name) {
     const told_words = [`${told.wrong.toLocaleString("en")} of ${told.size.toLocaleString("en")} elements wrong`];
     if (told.float) {
       told_words.push(`largest error ${asText(told.ulp)} ulp`);
@@ -63,7 +68,7 @@
     }
     return [
       h("p", { class: "verdict-line" }, told_words.join(" · ")),
-      told.wrong ? mismatches(told, output) : null,
+      told.wrong ? mismatches(told, output, `First mismatches of ${name}`) : null,
       told.size > 1 ? h("div", { class: "charts" }, heatMap(told, output.shape), told.float && told.histogram.steps.length > 1 ? histogram(told) : null) : null,
     ].flat();
   }
@@ -110,7 +115,8 @@
     }
     const only = details.options.length === 1;
     return details.options.map((option, at) => {
-      const content = () => option.outputs.map((one) => bounds(one, "What is admitted")).flat().filter(Boolean);
+      const content = () => option.outputs.map((one, out) => bounds(one, `Admitted: option ${at + 1}, output ${out + 1}`))
+        .flat().filter(Boolean);
       const title = optionTitle(option) + (nearest.has(at) && !only ? " (nearest to an answer)" : "");
       if (only) { return [h("p", null, title), ...content()]; }
       return option.outputs.length ? folded(title, content, nearest.size > 1 ? nearest.has(at) : at === 0)

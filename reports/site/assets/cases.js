@@ -74,13 +74,24 @@
     byId("select-note").textContent = few ? "runs exactly these" : "runs all of this operator or standard";
   }
 
-  async function update({ replace = true } = {}) {
-    await select();
-    address(replace);
+  async function update() {
+    address();
     toForm();
+    await select();
     list.hidden = view.view === "kinds";
+    byId("pager").hidden = list.hidden || found.length <= PAGE;
     byId("kinds-list").hidden = view.view !== "kinds";
     if (view.view === "kinds") { await showKinds(); } else { await showTable(); }
+    resize();
+  }
+
+  /* Backends that ran none of the cases shown, as those of another standard, have no column. */
+  function showColumns() {
+    for (const { place, outcomes } of cases.backends) {
+      const ran = found.some((number) => outcomes[number] !== store.NONE);
+      const column = table.getColumn(`b${place}`);
+      if (column.isVisible() !== (ran || !found.length)) { column.toggle(); }
+    }
   }
 
   function address() {
@@ -157,17 +168,24 @@
   async function showTable() {
     sortedFound = { list: found, source: cases.select({ ...view, sort: "" }, view.q ? words : null) };
     const page = Number(view.page) || 1;
-    if (table) { await table.setPage(Math.min(page, Math.max(1, Math.ceil(found.length / PAGE)))).catch(() => {}); return; }
+    if (table) { showColumns(); await table.setPage(Math.min(page, Math.max(1, Math.ceil(found.length / PAGE)))).catch(() => {}); return; }
     const sort = view.sort ? [{ column: view.sort.replace("-", ""), dir: view.sort.startsWith("-") ? "desc" : "asc" }] : [];
     await new Promise((resolve) => {
       table = new window.Tabulator(list, {
-        columns: stretched(columns()), height: list.clientHeight, rowHeight: 34, renderVerticalBuffer: 200, index: "number",
+        columns: stretched(columns()), height: list.clientHeight || 500, rowHeight: 34, renderVerticalBuffer: 200, index: "number",
+        autoResize: false,  // it makes all rows anew, and the focus is lost
         pagination: true, paginationMode: "remote", paginationSize: PAGE, paginationInitialPage: page,
         paginationButtonCount: 3, sortMode: "remote", initialSort: sort, ajaxURL: "cases", ajaxRequestFunc: request,
-        placeholder: "", headerSortTristate: true, dataLoader: false, columnDefaults: { vertAlign: "middle" },
+        paginationElement: byId("pager"), headerSortTristate: true, dataLoader: false, columnDefaults: { vertAlign: "middle" },
         rowFormatter: (one) => { one.getElement().classList.toggle("opened", one.getData().number === opened); },
       });
       table.on("dataProcessed", resolve);
+      table.on("tableBuilt", () => {
+        showColumns();
+        const holder = list.querySelector(".tabulator-tableholder");
+        holder.removeAttribute("tabindex");  // a grid has groups of rows, and nothing between it and them
+        holder.setAttribute("role", "presentation");
+      });
     });
   }
 
@@ -292,7 +310,17 @@
     waiting = setTimeout(() => { fromForm(); update(); }, event.type === "input" ? 150 : 0);
   }
 
+  function resize() {
+    if (!table || list.hidden) { return; }
+    const before = list.style.height;
+    list.style.height = "";
+    const height = list.clientHeight;
+    list.style.height = before;
+    if (before !== `${height}px`) { table.setHeight(height); }
+  }
+
   function listen() {
+    window.addEventListener("resize", resize);
     form.addEventListener("input", changed);
     form.addEventListener("submit", (event) => event.preventDefault());
     byId("clear").addEventListener("click", () => { form.reset(); fromForm(); update(); form.elements.q.focus(); });
