@@ -5,92 +5,24 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
-from click.testing import CliRunner
+from fakes.ran import FRACTION, INT32, V13, Ran, written
 
 from opconform.cases.results import Result
-from opconform.cli import main
-from opconform.specs.loader import default_root
 
-TESTS = Path(__file__).parent
-V13 = "onnx/ReduceMean-13"
-INT32 = ("--select", f"{V13}/int32/*")
-FRACTION = f"{V13}/int32/2x2/axes=1/halves/fraction"
-"""What the fakes stumble over."""
+TESTS = Path(__file__).parents[1]
 KEYS = (
     *("case", "backend", "outcome", "behaviour", "reason", "detail", "bound_ratio", "level", "clauses"),
     *("case_digest", "expectation_digest", "seconds"),
 )
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a run left behind."""
-
-    code: int
-    output: str
-    folder: Path
-
-    @property
-    def results(self) -> dict[str, dict[str, Any]]:
-        return {r["case"]: r for r in self.lines}
-
-    @property
-    def lines(self) -> list[dict[str, Any]]:
-        text = (self.folder / "results.jsonl").read_text()
-        return [json.loads(line, parse_constant=_no_constant) for line in text.splitlines()]
-
-    @property
-    def about(self) -> Any:
-        return json.loads((self.folder / "run.json").read_text(), parse_constant=_no_constant)
-
-    @property
-    def figures(self) -> Any:
-        return self.about["figures"]["overall"]
-
-    def outcomes(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        for case, result in self.results.items():
-            found.setdefault(result["outcome"], set()).add(case)
-        return found
-
-    def junit(self) -> ET.Element:
-        return ET.parse(self.folder / "junit.xml").getroot()
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Any:
-    """Run the command line in this process; workers are processes all the same."""
-
-    def started(*arguments: object, out: str = "out") -> Ran:
-        folder = tmp_path / out
-        words = ["run", *(f"python:fakes.backends:{a[1:]}" if str(a).startswith("@") else str(a) for a in arguments)]
-        jobs = [] if "--jobs" in words else ["--jobs", "1"]  # a worker takes longer to start than to run these cases
-        done = CliRunner().invoke(main, [*words, *jobs, "--out", str(folder)], catch_exceptions=False)
-        assert "Traceback" not in done.output
-        return Ran(done.exit_code, done.output, folder)
-
-    return started
-
-
-def written(folder: Path, name: str, text: str) -> Path:
-    file = folder / name
-    file.write_text(text)
-    return file
 
 
 # A run that conforms
@@ -114,8 +46,8 @@ def test_a_right_backend_conforms_and_leaves_a_whole_results_folder(run: Any) ->
     assert all(r["behaviour"] == {"invalid": ["rejected"]} for c, r in ran.results.items() if "/axis-too-" in c)
 
 
-def test_run_json_says_all_that_decides_the_results(run: Any) -> None:
-    ran = run("@Right", *INT32, "--seed", 3, "--draws", 2, "--strength", 1, "--require", "invalid=rejected")
+def test_run_json_says_all_that_decides_the_results(judge: Any) -> None:
+    ran = judge("@Right", *INT32, "--seed", 3, "--draws", 2, "--strength", 1, "--require", "invalid=rejected")
     about = ran.about
     assert (about["seed"], about["draws"], about["strength"]) == (3, 2, 1)
     assert about["selection"] == [f"{V13}/int32/*"]
@@ -134,8 +66,8 @@ def test_run_json_says_all_that_decides_the_results(run: Any) -> None:
     assert (figures["correctness"], figures["support"], figures["refusal"]) == (1, 1, 1)
 
 
-def test_junit_has_every_case_and_is_also_written_where_asked(run: Any, tmp_path: Path) -> None:
-    ran = run("@WrongOnUint32", "--select", f"{V13}/*int32/*/axes-*", "--junit", tmp_path / "j.xml")
+def test_junit_has_every_case_and_is_also_written_where_asked(judge: Any, tmp_path: Path) -> None:
+    ran = judge("@WrongOnUint32", "--select", f"{V13}/*int32/*/axes-*", "--junit", tmp_path / "j.xml")
     assert (tmp_path / "j.xml").read_bytes() == (ran.folder / "junit.xml").read_bytes()
     cases = {c.get("name"): c for c in ran.junit().iter("testcase")}
     assert set(cases) == set(ran.results)
@@ -212,11 +144,11 @@ def test_wrong_answers_are_told_apart(run: Any) -> None:
     wrong = next(r for r in ran.lines if r["outcome"] == "wrong-value")
     assert re.search(r"element \[0, 0, 0\]: got \d+, want \d+ exactly", wrong["detail"])
     assert f"reproduce: opconform run {wrong['backend']} --select '{wrong['case']}'" in ran.output
-    assert wrong["detail"] in ran.output
+    assert all(line in ran.output for line in wrong["detail"].splitlines())
 
 
-def test_errors_of_valid_programs_fail_and_memory_is_told(run: Any) -> None:
-    ran = run("@Raises", *INT32)
+def test_errors_of_valid_programs_fail_and_memory_is_told(judge: Any) -> None:
+    ran = judge("@Raises", *INT32)
     assert ran.results[FRACTION]["outcome"] == "error"
     assert ran.results[FRACTION]["detail"] == "RuntimeError: kernel launch failed"
     out_of_memory = [r for c, r in ran.results.items() if c.split("/")[3] == "7"]
@@ -224,8 +156,8 @@ def test_errors_of_valid_programs_fail_and_memory_is_told(run: Any) -> None:
     assert ran.code == 1
 
 
-def test_answers_to_invalid_inputs_fail_only_on_demand(run: Any) -> None:
-    free = run("@AnswersInvalid", *INT32, out="free")
+def test_answers_to_invalid_inputs_fail_only_on_demand(judge: Any) -> None:
+    free = judge("@AnswersInvalid", *INT32, out="free")
     assert free.code == 0
     accepted = free.outcomes()["accepted-invalid"]
     assert {case.split("/")[-1] for case in accepted} == {
@@ -234,14 +166,14 @@ def test_answers_to_invalid_inputs_fail_only_on_demand(run: Any) -> None:
         "axis-too-small",
         "rank-0-axis",
     }
-    demanded = run("@AnswersInvalid", *INT32, "--require", "invalid=rejected", out="demanded")
+    demanded = judge("@AnswersInvalid", *INT32, "--require", "invalid=rejected", out="demanded")
     assert demanded.code == 1
     assert demanded.outcomes()["accepted-invalid"] == accepted
     assert demanded.figures["correctness"] == 1, "it stays outside correctness"
 
 
-def test_what_only_a_used_program_does_wrong_is_told_as_leaking_state(run: Any) -> None:
-    ran = run(
+def test_what_only_a_used_program_does_wrong_is_told_as_leaking_state(judge: Any) -> None:
+    ran = judge(
         "@LeaksState",
         "--select",
         "onnx/Mean-13/float32/*/sevenths",
@@ -270,8 +202,8 @@ def test_control_characters_of_a_backend_reach_no_terminal_and_no_file(run: Any)
 # What a backend does not implement
 
 
-def test_unsupported_is_outside_correctness(run: Any) -> None:
-    ran = run("@RefusesTypes", "--select", "onnx/Mean-6/float*/*")
+def test_unsupported_is_outside_correctness(judge: Any) -> None:
+    ran = judge("@RefusesTypes", "--select", "onnx/Mean-6/float*/*")
     assert ran.code == 0
     assert all("/float16/" in case for case in ran.outcomes()["unsupported"])
     valid = [r for r in ran.lines if r["outcome"] == "unsupported" and "invalid" not in r["behaviour"]]
@@ -280,8 +212,8 @@ def test_unsupported_is_outside_correctness(run: Any) -> None:
     assert 0.2 < ran.figures["support"] < 0.8
 
 
-def test_a_run_that_judged_nothing_is_no_success(run: Any) -> None:
-    ran = run("@RefusesEverything", *INT32)
+def test_a_run_that_judged_nothing_is_no_success(judge: Any) -> None:
+    ran = judge("@RefusesEverything", *INT32)
     assert ran.code == 2
     assert set(ran.outcomes()) == {"unsupported"}
     assert all("not implemented" in r["detail"] for r in ran.lines)
@@ -289,14 +221,14 @@ def test_a_run_that_judged_nothing_is_no_success(run: Any) -> None:
 
 
 @pytest.mark.parametrize("backend", ["@OtherStandard", "openvino"])
-def test_a_backend_is_put_to_the_cases_of_its_own_standards_alone(run: Any, backend: str) -> None:
-    ran = run(backend, "--select", "onnx/*")
+def test_a_backend_is_put_to_the_cases_of_its_own_standards_alone(judge: Any, backend: str) -> None:
+    ran = judge(backend, "--select", "onnx/*")
     assert ran.code == 2
     assert "selects no case" in ran.output
     assert "runs those of openvino alone" in ran.output
     assert not ran.folder.exists()
     fed = "openvino/ReduceMean-1/float32,int64/scalar/*"
-    both = run(backend, "onnx-reference", "--select", fed, "--select", "onnx/Mean-13/float32/scalar/*")
+    both = judge(backend, "onnx-reference", "--select", fed, "--select", "onnx/Mean-13/float32/scalar/*")
     cases = {(r["backend"] == "onnx-reference", r["case"].split("/")[0]) for r in both.lines}
     assert cases == {(True, "onnx"), (False, "openvino")}
 
@@ -350,161 +282,6 @@ def test_a_module_that_fails_to_import_is_named_with_the_line(
         ran = run(f"python:{name}:Backend", *INT32, out=f"out-{name}")
         assert ran.code == 2
         assert re.search(words, ran.output.replace("\n", " "))
-
-
-# Silences, declarations, profiles
-
-
-def test_a_narrow_accumulator_is_shown_and_fails_only_where_a_wide_one_is_required(run: Any) -> None:
-    select = ("--select", f"{V13}/float16/*/longer-than-16-bits")
-    shown = run("@Narrow", *select, out="shown")
-    assert shown.code == 0
-    (result,) = shown.lines
-    assert "wide" not in result["behaviour"]["accumulator"]
-    required = run("@Narrow", *select, "--require", "accumulator=wide", out="required")
-    assert required.code == 1
-    (result,) = required.lines
-    assert result["outcome"] == "wrong-value"
-    assert "required: accumulator=wide" in result["detail"]
-    assert run("@Right", *select, "--require", "accumulator=wide", out="right").code == 0
-
-
-def test_a_flush_to_zero_declaration_makes_a_second_column(run: Any, tmp_path: Path) -> None:
-    file = written(tmp_path, "ftz.yaml", "float16: {flush: [input, output]}\n")
-    select = ("--select", "onnx/Mean-6/float16/*/mixed", "--draws", 20)
-    strict = run("@Flushes", *select, out="strict")
-    assert strict.code == 1
-    failing = strict.outcomes()["wrong-value"]
-    declared = run("@Flushes", *select, "--arithmetic", file, out="declared")
-    assert declared.code == 0, declared.output
-    assert {c for c, r in declared.results.items() if r["level"] == "declared"} == failing
-    assert declared.figures["correctness"] == strict.figures["correctness"] < 1
-    assert declared.figures["declared_correctness"] == 1
-    assert re.fullmatch("[0-9a-f]{64}", declared.about["arithmetic"]["digest"])
-    right = run("@Right", *select, "--arithmetic", file, out="right")
-    assert {r["level"] for r in right.lines} == {"strict"}
-
-
-def test_float64_computed_in_float32_passes_only_as_declared(run: Any, tmp_path: Path) -> None:
-    file = written(tmp_path, "narrow.yaml", "float64: {compute: float32}\n")
-    select = ("--select", "onnx/Mean-6/float64/*/mixed", "--select", "onnx/Mean-6/float64/*/ramp")
-    assert run("@DoubleAsFloat", *select, out="strict").code == 1
-    ran = run("@DoubleAsFloat", *select, "--arithmetic", file, out="declared")
-    assert ran.code == 0
-    assert {r["level"] for r in ran.lines} == {"strict", "declared"}
-
-
-def test_a_profile_makes_missing_support_a_failure_inside_it(run: Any, tmp_path: Path) -> None:
-    def with_types(types: str) -> Ran:
-        text = f"name: edge\nversion: '2'\noperators:\n  onnx/Mean: {{versions: [6], types: [{types}]}}\n"
-        file = written(tmp_path, f"{len(types)}.yaml", text)
-        return run("@RefusesTypes", "--select", "onnx/Mean-6/float*/*", "--profile", file, out=f"out{len(types)}")
-
-    inside = with_types("float16, float32")
-    assert inside.code == 1
-    assert inside.about["profile"]["name"] == "edge"
-    assert re.fullmatch("[0-9a-f]{64}", inside.about["profile"]["digest"])
-    assert inside.figures["correctness"] == 1, "what is missing is not incorrect"
-    outside = with_types("float32")
-    assert outside.code == 0
-    assert outside.outcomes() == inside.outcomes()
-
-
-# Disputes
-
-
-def specs_with(folder: Path, old: str, new: str) -> Path:
-    """Return a copy of the spec files in which ReduceMean's has one text for another."""
-    root = folder / "specs"
-    shutil.copytree(default_root() / "onnx", root / "onnx")
-    file = root / "onnx" / "ReduceMean.yaml"
-    text = file.read_text()
-    assert text.count(old) == 1
-    file.write_text(text.replace(old, new))
-    return root
-
-
-UNSORTED = ("--select", f"{V13}/uint32/*/axes-unsorted", "--select", FRACTION)
-
-
-def test_a_disputed_clause_is_suspended_from_correctness_and_shown(run: Any, tmp_path: Path) -> None:
-    assert run("@WrongOnUint32", *UNSORTED, out="settled").code == 1
-    specs = specs_with(
-        tmp_path,
-        "status: inferred                  # the text speaks of the axes along which to reduce, as a set",
-        "status: disputed\n    upstream: https://example.org/issues/7",
-    )
-    ran = run("@WrongOnUint32", *UNSORTED, "--specs", specs, out="disputed")
-    assert ran.code == 0, ran.output
-    assert ran.about["disputed"] == {"onnx/ReduceMean#axes-order": "https://example.org/issues/7"}
-    assert (ran.figures["suspended"], ran.figures["judged"], ran.figures["correctness"]) == (1, 1, 1)
-    assert "https://example.org/issues/7" in ran.output
-    assert set(ran.outcomes()) == {"wrong-value", "pass"}, "the outcome itself is kept"
-    assert ran.about["suite"]["digest"] != run("@Right", *UNSORTED, out="right").about["suite"]["digest"]
-
-
-def test_an_erratum_suspends_what_it_affects(run: Any, tmp_path: Path) -> None:
-    text = (
-        "- id: E1\n  affects: onnx/ReduceMean-13/uint32/*\n  decision: two readings\n"
-        "  link: https://example.org/issues/8\n  since: '0.1.0'\n"
-    )
-    ran = run("@WrongOnUint32", *UNSORTED, "--errata", written(tmp_path, "errata.yaml", text))
-    assert ran.code == 0, ran.output
-    assert ran.about["errata"]["ids"] == ["E1"]
-    assert ran.about["figures"]["suspended"] == {"erratum E1": 1}
-    skipped = [c for c in ran.junit().iter("testcase") if c.find("skipped") is not None]
-    assert [c.get("name") for c in skipped] == [c for c in ran.results if "/uint32/" in c]
-
-
-# Waivers
-
-
-def waiver(case: str, outcome: str = "wrong-value", expires: str = "2999-01-01", **more: str) -> str:
-    lines = {"case": f"'{case}'", "outcome": outcome, "reason": "known", "link": "https://example.org/9"}
-    return (
-        "- " + "\n  ".join(f"{k}: {v}" for k, v in {**lines, "owner": "me", "expires": expires, **more}.items()) + "\n"
-    )
-
-
-WRONG = f"{V13}/uint32/3x2x2/axes=2,0/ramp/axes-unsorted"
-
-
-def test_a_true_waiver_makes_a_run_pass_and_keeps_what_failed(run: Any, tmp_path: Path) -> None:
-    file = written(tmp_path, "waivers.yaml", waiver(f"{V13}/uint32/*"))
-    ran = run("@WrongOnUint32", *UNSORTED, "--waivers", file)
-    assert ran.code == 0, ran.output
-    assert ran.about["waiver_problems"] == []
-    assert re.fullmatch("[0-9a-f]{64}", ran.about["waivers"]["digest"])
-    assert ran.outcomes()["waived"] == {WRONG}
-    assert ran.results[WRONG]["detail"].startswith("wrong-value, waived by")
-    assert ran.figures["correctness"] == 0.5, "a waived case is judged, and has not passed"
-
-
-UNTRUE = {
-    "expired on 2020-01-01": waiver(f"{V13}/uint32/*/axes-unsorted", expires="2020-01-01"),
-    "stale: nothing that it names failed": waiver(FRACTION),
-    "waives crash, but .* failed with wrong-value": waiver(f"{V13}/uint32/*/axes-mixed", "crash"),
-    "waives wrong-value whose detail has 'got -1'": waiver(f"{V13}/uint32/*/axis-twice", detail="got -1"),
-}
-
-
-def test_waivers_that_no_longer_tell_the_truth_fail_a_run_each_with_its_reason(run: Any, tmp_path: Path) -> None:
-    file = written(tmp_path, "waivers.yaml", "".join(UNTRUE.values()))
-    more = [word for name in ("axes-mixed", "axis-twice") for word in ("--select", f"{V13}/uint32/*/{name}")]
-    ran = run("@WrongOnUint32", *UNSORTED, *more, "--waivers", file)
-    assert ran.code == 1
-    assert "waived" not in ran.outcomes()
-    problems = ran.about["waiver_problems"]
-    assert len(problems) == len(UNTRUE)
-    for words, problem, line in zip(UNTRUE, problems, (1, 7, 13, 19), strict=True):
-        assert re.search(rf"waivers.yaml:{line}: {words}", problem)
-    assert ran.output.count("waivers.yaml:") == len(UNTRUE)
-
-
-def test_a_stale_waiver_fails_a_run_in_which_all_is_right(run: Any, tmp_path: Path) -> None:
-    ran = run("@Right", "--select", FRACTION, "--waivers", written(tmp_path, "waivers.yaml", waiver(FRACTION)))
-    assert ran.code == 1
-    assert set(ran.outcomes()) == {"pass"}
 
 
 # Interruption
