@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from opconform.cases.lanes import LanedExpectation
-from opconform.cases.model import Case
-from opconform.cases.onnx_model import onnx_bytes
 from opconform.generators.kept_expectations import Cached
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.runners.execute import Assignment
-from opconform.runners.judge import judge_answer
 from opconform.runners.pool import Limits
 from opconform.runners.registry import backend_spec
 from opconform.runners.running import Judged, batched, run_cases
+
+from .sessions import peak_memory
+from .theirs import bare_loop
 
 NARROW = tuple(f"*/{name}/*" for name in ("float16", "bfloat16", "float32", "int32", "uint32"))
 ROUNDS = 3
@@ -123,31 +123,6 @@ def timed_run(source: GeneratedCases, ids: list[str]) -> float:
     return time.perf_counter() - started
 
 
-def bare_loop(source: GeneratedCases, ids: list[str]) -> float:
-    """Return the seconds of session, run and compare for each case; the cases are made outside the clock."""
-    made = [(case, onnx_bytes(case.program)) for case in source.cases(ids)]
-    started = time.perf_counter()
-    for case, model in made:
-        _bare(case, model)
-    return time.perf_counter() - started
-
-
-def _bare(case: Case, model: bytes) -> None:
-    import onnxruntime as ort  # noqa: PLC0415 - only this part needs it
-
-    ort.set_default_logger_severity(4)
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    try:
-        session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        feeds = dict(zip([i.name for i in case.program.feeds], case.inputs, strict=True))
-        outputs = session.run(None, feeds)
-    except Exception:  # a refusal is an answer too
-        return
-    judge_answer(case.expectation, outputs)
-
-
 def memory(cases: int) -> None:
     """Print the peak memory of the parent and of its largest worker, at 1,000 cases and at many."""
     for wanted in (1_000, cases):
@@ -165,8 +140,8 @@ def _peaks(cases: int) -> Iterator[tuple[str, float]]:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=folder)
         parent = worker = 0.0
         while process.poll() is None:
-            parent = max(parent, _peak(process.pid))
-            worker = max([worker, *map(_peak, _descendants(process.pid))])
+            parent = max(parent, peak_memory(process.pid))
+            worker = max([worker, *map(peak_memory, _descendants(process.pid))])
             time.sleep(0.02)
     yield "parent", parent
     yield "worker", worker
@@ -177,11 +152,6 @@ def _descendants(pid: int) -> Iterator[int]:
     for child in _read(Path(f"/proc/{pid}/task/{pid}/children")).split():
         yield int(child)
         yield from _descendants(int(child))
-
-
-def _peak(pid: int) -> float:
-    lines = [line for line in _read(Path(f"/proc/{pid}/status")).splitlines() if line.startswith("VmHWM")]
-    return int(lines[0].split()[1]) / 1024 if lines else 0.0
 
 
 def _read(path: Path) -> str:

@@ -42,7 +42,7 @@ def table(count: int) -> Iterator[str]:
     spent: dict[Cell, list[float]] = {cell: [] for cell in cells}
     for _ in range(ROUNDS):
         for cell in cells:
-            spent[cell].append(_milliseconds(*cell, 2 if cell[2] == "hang" else count))
+            spent[cell].append(milliseconds(*cell, 2 if cell[2] == "hang" else count))
     yield "| ms a fault | " + " | ".join(HEADS[name] for name in FAULTS) + " |"
     yield "| --- |" + " --- |" * len(FAULTS)
     for fork in (True, False):
@@ -52,7 +52,7 @@ def table(count: int) -> Iterator[str]:
             yield f"| {start}, {where} | " + " | ".join(row) + " |"
 
 
-def _milliseconds(fork: bool, used: bool, name: str, count: int) -> float:
+def milliseconds(fork: bool, used: bool, name: str, count: int) -> float:
     """Return what a fault adds to a run on one worker, the start of the first worker apart."""
     between = ["ok"] if used else []
     keys = [f"{one}-{i}" for i in range(count) for one in (*between, name)]

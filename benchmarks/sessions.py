@@ -1,0 +1,69 @@
+"""Whole runs of `opconform run`, timed from outside: seconds from the opened backend to the end, and peak memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_LOOK = 0.004  # seconds between two looks at a run
+_CODES = (0, 1)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A run: cases, seconds until its backend was open, and from then on until it had ended; peak memory in MiB."""
+
+    cases: int
+    start_up: float
+    seconds: float
+    parent: float
+
+    @property
+    def each(self) -> float:
+        """Seconds a case, start-up apart."""
+        return self.seconds / self.cases
+
+
+def timed(glob: str, draws: int, folder: Path, cache: Path, more: Sequence[str] = ()) -> Timed:
+    """Run the cases of a glob with two workers; expectations are kept in `cache`. RuntimeError if the run breaks."""
+    command = [sys.executable, "-m", "opconform", "run", "onnxruntime", "-q", "--jobs", "2", "--select", glob]
+    command += ["--draws", str(draws), "--out", str(folder / "out"), *more]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=folder, env=environment)
+    opened, peak, seen = None, 0.0, set[int]()
+    while process.poll() is None:
+        if opened is None:
+            # run.json is written when the run begins, and anew once the backend is open
+            seen |= _inode(folder / "out" / "run.json")
+            opened = time.perf_counter() if len(seen) > 1 else None
+        peak = max(peak, peak_memory(process.pid))
+        time.sleep(_LOOK)
+    ended = time.perf_counter()
+    if process.returncode not in _CODES or opened is None:
+        raise RuntimeError(f"{' '.join(command)}: exit code {process.returncode}")
+    cases = json.loads((folder / "out" / "run.json").read_bytes())["figures"]["overall"]["cases"]
+    return Timed(cases, opened - began, ended - opened, peak)
+
+
+def _inode(file: Path) -> set[int]:
+    try:
+        return {file.stat().st_ino}
+    except OSError:
+        return set()
+
+
+def peak_memory(pid: int) -> float:
+    """Return the peak resident memory of a process in MiB, 0 where it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    found = [line for line in lines if line.startswith("VmHWM")]
+    return int(found[0].split()[1]) / 1024 if found else 0.0

@@ -1,0 +1,222 @@
+"""`python -m benchmarks.table` from a checkout: the figures of long runs, each with its goal, as rows of Markdown.
+
+What is compared is measured in turns in this one run, and medians of ratios count; see docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from opconform.cases.lanes import LanedExpectation
+from opconform.generators.kept_expectations import Cached
+from opconform.generators.plan import Selection, counted, planned
+from opconform.generators.source import GeneratedCases
+from opconform.runners.accuracy import attach_accuracy
+from opconform.runners.execute import Assignment
+from opconform.runners.pool import Limits
+from opconform.runners.registry import backend_spec
+from opconform.runners.running import Judged, batched, run_cases
+
+from .sessions import Timed, timed
+from .theirs import bare_loop, own_tests
+
+FAMILY = "onnx/*"
+ALIKE = "onnx/ReduceMean-18/float32/*/uniform"
+"""Draws of a few programs, so that ten times the cases are ten times the work."""
+NARROW = tuple(f"*/{name}/*" for name in ("float16", "bfloat16", "float32", "int32", "uint32"))
+BARE = 20  # one batch in so many is put to the bare loop, which would take minutes
+
+Row: TypeAlias = tuple[str, str, str]
+"""What, the goal, and what was measured."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured: cases of a run, of the largest run, and how often."""
+
+    cases: int
+    largest: int
+    rounds: int
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.table", description=__doc__)
+    parser.add_argument("--cases", type=int, default=200_000, help="cases of a run, about (default 200000)")
+    parser.add_argument("--largest", type=int, default=1_000_000, help="cases of the largest run (default 1000000)")
+    parser.add_argument("--rounds", type=int, default=2, help="how often each is measured (default 2)")
+    parser.add_argument("--only", choices=list(PARTS), action="append", help="one part; may be given several times")
+    chosen = parser.parse_args()
+    sizes = Sizes(chosen.cases, chosen.largest, chosen.rounds)
+    print("| what | goal | measured |\n| --- | --- | --- |", flush=True)
+    for name, part in PARTS.items():
+        if not chosen.only or name in chosen.only:
+            for row in part(sizes):
+                print("| " + " | ".join(row) + " |", flush=True)
+
+
+def draws_for(cases: int, *globs: str) -> int:
+    """Return the draws that make about so many cases of some globs."""
+    library = GeneratedCases().library
+    once, twice = (counted(library, Selection(globs, draws=draws)).total() for draws in (1, 2))
+    return max(1, 1 + round((cases - once) / (twice - once)))
+
+
+def end_to_end(sizes: Sizes) -> Iterator[Row]:
+    """Time whole runs against a bare loop over a part of the same cases, in turns; and ONNX's own tests."""
+    draws, plain = draws_for(sizes.cases, FAMILY), GeneratedCases()
+    batches = list(batched(planned(plain.library, Selection((FAMILY,), draws=draws))))
+    kinds: dict[str, tuple[str, ...]] = {
+        "first run": ("--keep-outputs", "none"),
+        "later run": ("--keep-outputs", "none"),
+        "later run that keeps wrong answers and their certificates": (),
+    }
+    spent: dict[str, list[Timed]] = {kind: [] for kind in kinds}
+    bare, own = list[float](), list[float]()
+    for part in range(sizes.rounds):
+        with _folder() as cache:
+            for kind, options in kinds.items():
+                with _folder() as folder:
+                    spent[kind].append(timed(FAMILY, draws, folder, cache, options))
+                if kind == "first run":
+                    sample = batches[part::BARE]
+                    bare.append(sum(bare_loop(plain, batch) for batch in sample) / sum(map(len, sample)))
+                    count, seconds = own_tests()
+                    own.append(seconds)
+    cases = spent["first run"][0].cases
+    goals = {"first run": "≥ 5", "later run": "≥ 20"}
+    for kind, runs in spent.items():
+        told = f"{_ratio(bare, runs):.1f} ({_rate(runs)} cases/s)"
+        yield f"end to end, {kind}, {cases:,} cases: times the bare loop", goals.get(kind, "-"), told
+    told = f"{_ratio(own, spent['later run']):,.0f} ({1000 * statistics.median(own):.1f} ms each, {count} tests)"
+    yield "end to end, later run: times ONNX's own tests under pytest", "≥ 100", told
+    loop = f"{1e6 * statistics.median(bare):.0f} us a case"
+    yield "the bare loop: one process, a session a case, cases made before", "-", loop
+    yield "start-up, apart", "-", f"{statistics.median(run.start_up for run in spent['later run']):.1f} s"
+
+
+def _ratio(theirs: Sequence[float], ours: Sequence[Timed]) -> float:
+    return statistics.median(t / o.each for t, o in zip(theirs, ours, strict=True))
+
+
+def _rate(runs: Sequence[Timed]) -> str:
+    return f"{1 / statistics.median(run.each for run in runs):,.0f}"
+
+
+def pool(sizes: Sizes) -> Iterator[Row]:
+    """Compare a worker of the pool with the same worker without one, in turns, expectations kept."""
+    with _folder() as cache:
+        source = GeneratedCases(cache=Cached(cache))
+        assignment = Assignment(backend_spec("onnxruntime"), source, attach={"accuracy": attach_accuracy})
+        draws = draws_for(sizes.cases, FAMILY)
+        batches = list(batched(planned(source.library, Selection((FAMILY,), draws=draws))))
+        in_process(assignment, batches)  # so that all expectations are kept
+        pairs = [(in_pool(assignment, batches), in_process(assignment, batches)) for _ in range(sizes.rounds)]
+    cases = sum(map(len, batches))
+    told = f"{statistics.median(a / b for a, b in pairs):.2f} ({1e6 * min(b for _, b in pairs) / cases:.0f} us a case)"
+    yield f"one worker of the pool over the same work in one process, {cases:,} cases", "≤ 1.15", told
+
+
+def in_pool(assignment: Assignment, batches: Sequence[list[str]]) -> float:
+    """Return the seconds of a run on one worker, from the opened backend to the last result."""
+    results = run_cases(assignment, iter(batches), jobs=1, limits=Limits())
+    next(results)
+    started = time.perf_counter()
+    found = sum(1 for one in results if isinstance(one, Judged))
+    if found != sum(map(len, batches)):
+        raise RuntimeError(f"{found} results")
+    return time.perf_counter() - started
+
+
+def in_process(assignment: Assignment, batches: Sequence[list[str]]) -> float:
+    """Return the seconds of inputs, runs, and judging in this process."""
+    assignment.warm()
+    worker = assignment()
+    started = time.perf_counter()
+    for batch in batches:
+        for _ in worker.run(batch, lambda _place, _phase: None):
+            pass
+    return time.perf_counter() - started
+
+
+class Unbounded(GeneratedCases):
+    """The same inputs, and nothing expected."""
+
+    def _expected(self, *_arguments: object) -> LanedExpectation:
+        return LanedExpectation((), (), 0)
+
+
+def generation(sizes: Sizes) -> Iterator[Row]:
+    """Time the making of cases of 32 bits and less, in this process and nothing kept: processor time."""
+    source, unbounded = GeneratedCases(), Unbounded()
+    draws = draws_for(sizes.cases // 2, *NARROW)
+    batches = list(batched(planned(source.library, Selection(NARROW, draws=draws))))
+    cases = sum(map(len, batches))
+    turns = [(made(source, batches), made(unbounded, batches)) for _ in range(sizes.rounds)]
+    whole, inputs = (statistics.median(turn[side] for turn in turns) / cases for side in (0, 1))
+    told = f"{1 / whole:,.0f} (inputs {1e6 * inputs:.0f} us, bounds {1e6 * (whole - inputs):.0f} us a case)"
+    yield f"generation, float32 and narrower, {cases:,} cases: cases/s a core", "≥ 10,000", told
+
+
+def made(source: GeneratedCases, batches: Sequence[list[str]]) -> float:
+    """Return the processor seconds of making cases."""
+    started = time.process_time()
+    for batch in batches:
+        for _ in source.groups(batch):
+            pass
+    return time.process_time() - started
+
+
+def growth(sizes: Sizes) -> Iterator[Row]:
+    """Time whole runs of ever more cases: what each costs, and the peak memory of the parent."""
+    wanted = [1_000, sizes.largest // 100, sizes.largest // 10, sizes.largest]
+    runs = list[Timed]()
+    with _folder() as cache:
+        for cases in wanted:
+            found = []
+            for _ in range(1 if cases >= sizes.largest // 10 else 3):
+                with _folder() as folder:
+                    found.append(timed(ALIKE, draws_for(cases, ALIKE), folder, cache, ("--keep-outputs", "none")))
+            runs.append(sorted(found, key=lambda run: run.each)[len(found) // 2])
+    told = ", ".join(f"{run.parent:.0f} MiB" for run in runs)
+    names = ", ".join(f"{run.cases:,}" for run in runs)
+    yield f"peak memory of the parent at {names} cases", "flat, < 100 MB", told
+    told = ", ".join(f"{1e6 * run.each:.1f} us" for run in runs[1:])
+    spread = max(run.each for run in runs[1:]) / min(run.each for run in runs[1:]) - 1
+    names = ", ".join(f"{run.cases:,}" for run in runs[1:])
+    yield f"a case at {names} cases, start-up apart", "within 10 %", f"{told} (within {spread:.0%})"
+
+
+def crash(sizes: Sizes) -> Iterator[Row]:
+    """Time a segmentation fault as a worker's first case: what it adds to a run."""
+    from benchmarks.faults import milliseconds  # noqa: PLC0415 - by its name, so that a worker can import it
+
+    for fork, start, goal in ((True, "a warm forkserver", "≤ 25 ms"), (False, "spawn", "≤ 100 ms")):
+        found = [milliseconds(fork, False, "segv", 10) for _ in range(sizes.rounds + 1)]
+        yield f"a crash, {start}", goal, f"{statistics.median(found):.0f} ms"
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+PARTS: dict[str, Callable[[Sizes], Iterator[Row]]] = {
+    "end-to-end": end_to_end,
+    "pool": pool,
+    "generation": generation,
+    "growth": growth,
+    "crash": crash,
+}
+
+if __name__ == "__main__":
+    main()
