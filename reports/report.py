@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.text import Text
 
 from ..cases.errors import OpconformError
 from ..generators.source import GeneratedCases
@@ -19,6 +20,7 @@ from .markdown import markdown_summary
 from .merge import Whole, put_together
 from .tables import Tables, clause_text_of
 from .terminal import Summary, print_summary
+from .text import printable
 
 if TYPE_CHECKING:
     from .site.gather import Gathered
@@ -60,7 +62,10 @@ def run_report(options: ReportOptions, console: Console | None = None) -> int:
         folder=", ".join(map(str, options.folders)),
     )
     _write(options, wholes, tables, summary)
-    print_summary(console or Console(), summary)
+    console = console or Console()
+    print_summary(console, summary)
+    if options.html is not None:
+        console.print(Text(f"site: {printable(str(options.html / 'index.html'))}"), soft_wrap=True)
     return counted.exit_code
 
 

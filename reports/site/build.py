@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..merge import Whole
+from .case_pages import source_of, write_cases
 from .gather import Gathered, gather
-from .knowledge import knowledge
+from .knowledge import Knowledge
 from .matrix import write_matrix
 from .operator_pages import write_operator_pages
 from .overview import write_overview
@@ -40,14 +40,13 @@ def write_site(wholes: Sequence[Whole], out: Path, history: Path | None = None) 
 
 
 def _pages(site: SiteWriter, gathered: Gathered) -> None:
-    known = knowledge()
+    known = Knowledge(source_of(gathered))
     write_overview(site, gathered, known)
     write_matrix(site, gathered)
     write_operator_pages(site, gathered, known)
     write_silences(site, gathered, known)
     write_waivers(site, gathered)
-    if importlib.util.find_spec(f"{__package__}.case_pages"):
-        importlib.import_module(f"{__package__}.case_pages").write_cases(site, gathered)
+    write_cases(site, gathered)
 
 
 def _given(gathered: Gathered, history: Path | None) -> dict[str, Any]:

@@ -1,8 +1,7 @@
-"""What the installed suite knows of the operator versions that a site is about."""
+"""What the suite knows of the operator versions that a site is about."""
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 from ...cases.errors import OpconformError
@@ -32,9 +31,3 @@ class Knowledge:
     def versions(self, of: Side) -> list[Side]:
         """Return all versions of an operator, the first one first."""
         return [side(self.source, str(version.operator)) for version in of.spec.versions.values()]
-
-
-@functools.cache
-def knowledge() -> Knowledge:
-    """Return that of the installed package."""
-    return Knowledge(GeneratedCases())

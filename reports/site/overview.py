@@ -69,11 +69,12 @@ def write_overview(site: SiteWriter, gathered: Gathered, knowledge: Knowledge) -
         site.write(f"badges/{badge.name}.svg", badge.svg())
         site.write(f"badges/{badge.name}.json", badge.endpoint())
     types, accuracy = _accuracy(gathered)
+    rows = _rows(gathered, badges)
     site.page(
         "index.html",
         "overview.html.j2",
-        rows=[_row(gathered, column, badges) for column in gathered.columns],
-        outcomes=[o for o in Outcome if any(_figures(gathered, c).outcomes.get(o) for c in gathered.columns)],
+        rows=rows,
+        outcomes=[o for o in Outcome if any(row.figures.outcomes.get(o) for row in rows)],
         worst=list(_worst(gathered, knowledge)),
         kinds=gathered.tables.failures.kinds,
         failures=gathered.tables.failures.count,
@@ -91,16 +92,16 @@ def write_overview(site: SiteWriter, gathered: Gathered, knowledge: Knowledge) -
     )
 
 
-def _figures(gathered: Gathered, column: Column) -> Figures:
-    return gathered.tables.tally.figures(column.name)
+def _rows(gathered: Gathered, badges: Sequence[Badge]) -> list[Row]:
+    failures = gathered.tables.failures
+    kinds = Counter(alike.first.backend for alike in failures.first(failures.kinds))
+    return [_row(gathered, column, kinds[column.name], badges) for column in gathered.columns]
 
 
-def _row(gathered: Gathered, column: Column, badges: Sequence[Badge]) -> Row:
-    figures = _figures(gathered, column)
-    kinds = gathered.tables.failures.first(gathered.tables.failures.kinds)
-    told = verdict_told(figures, sum(alike.first.backend == column.name for alike in kinds))
+def _row(gathered: Gathered, column: Column, kinds: int, badges: Sequence[Badge]) -> Row:
+    figures = gathered.tables.tally.figures(column.name)
     own = [badge for badge in badges if badge.backend == column.name]
-    return Row(column.name, column.version, *told, figures, own)
+    return Row(column.name, column.version, *verdict_told(figures, kinds), figures, own)
 
 
 def _worst(gathered: Gathered, knowledge: Knowledge) -> Iterator[Worst]:

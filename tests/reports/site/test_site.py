@@ -118,7 +118,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def site(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("site") / "out"
-    assert call("report", *folders, "--html", out).exit_code == 1
+    done = call("report", *folders, "--html", out)
+    assert (done.exit_code, done.output.splitlines()[-1]) == (1, f"site: {out / 'index.html'}")
     return out
 
 
