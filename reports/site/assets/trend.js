@@ -19,9 +19,15 @@
   function versions(points) {
     const other = points.filter((point) => point.other);
     const named = other.slice(-4);
+    const last = +points[points.length - 1].date, span = last - points[0].date;
+    const atEnd = (point) => last - point.date < span / 6;  // a long name would leave the chart
+    const names = (some, textAnchor) => Plot.text(some, {
+      x: "date", frameAnchor: "top", dy: -14, textAnchor, text: (point) => point.version.slice(0, 14), fill: colour("--ink"),
+    });
     return [
       Plot.ruleX(other, { x: "date", stroke: colour("--ink"), strokeDasharray: "2,3", strokeOpacity: 0.7 }),
-      Plot.text(named, { x: "date", frameAnchor: "top", dy: -14, text: (point) => point.version.slice(0, 14), fill: colour("--ink") }),
+      names(named.filter((point) => !atEnd(point)), "middle"),
+      names(named.filter(atEnd), "end"),
     ];
   }
 
@@ -78,7 +84,10 @@
     for (const figure of document.querySelectorAll("[data-chart]")) {
       const points = told[Number(figure.dataset.series)];
       const width = figure.clientWidth - 16;
-      if (points && width > 0) { figure.replaceChildren(charts[figure.dataset.chart](points, width)); }
+      if (!points || width <= 0) { continue; }
+      const chart = charts[figure.dataset.chart](points, width);
+      chart.setAttribute("aria-hidden", "true");  // the figure says what it is, the table what it shows
+      figure.replaceChildren(chart);
     }
   }
 
