@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ..cases.errors import OpconformError
 from ..runners.waivers import WaiverRun
@@ -49,7 +49,7 @@ def count(wholes: Sequence[Whole], seen: Seen | None = None) -> Counted:
     lost = [line for whole in wholes for line in _lost(whole, tables)]
     unfinished = any(whole.unfinished for whole in wholes)
     code = max(tables.tally.exit_code(len(problems)), OUR_SIDE_FAILED if lost else 0, INTERRUPTED if unfinished else 0)
-    return Counted(tables, waivers, [*problems, *lost, *deaths_told(_deaths(wholes)), *_left_out(wholes)], code)
+    return Counted(tables, waivers, [*problems, *lost, *_deaths(wholes), *_left_out(wholes)], code)
 
 
 def _count(whole: Whole, tables: Tables, seen: Seen | None) -> None:
@@ -74,8 +74,9 @@ def _lost(whole: Whole, tables: Tables) -> list[str]:
     return [f"{' and '.join(whole.versions)}: {counted(missing, 'case')} without a result"]
 
 
-def _deaths(wholes: Sequence[Whole]) -> list[dict[str, Any]]:
-    return [told for whole in wholes for part in whole.parts for told in part.begun.deaths]
+def _deaths(wholes: Sequence[Whole]) -> list[str]:
+    begun = [part.begun for whole in wholes for part in whole.parts]
+    return deaths_told([told for one in begun for told in one.deaths], sum(one.more_deaths for one in begun))
 
 
 def _left_out(wholes: Sequence[Whole]) -> list[str]:

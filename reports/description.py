@@ -62,6 +62,7 @@ class RunDescription:
     options: Mapping[str, Any] = field(default_factory=dict)
     terms: Mapping[str, Any] = field(default_factory=dict)
     deaths: Sequence[Mapping[str, Any]] = ()
+    more_deaths: int = 0
     corpus: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,6 +93,7 @@ class RunDescription:
             "options": dict(self.options),
             "terms": dict(self.terms),
             "deaths": [dict(told) for told in self.deaths],
+            "more_deaths": self.more_deaths,
         }
 
 

@@ -91,7 +91,8 @@ class GeneratedSuite:
 def generated_suite(options: RunOptions) -> GeneratedSuite:
     """Return the suite of the spec files that the options name. Raises OpconformError."""
     declaration = load_declaration(options.arithmetic) if options.arithmetic else None
-    suite = GeneratedSuite(GeneratedCases(options.specs, declaration or Declaration(), usual_cache()))
+    cache = None if options.no_cache else usual_cache()
+    suite = GeneratedSuite(GeneratedCases(options.specs, declaration or Declaration(), cache))
     suite.source.library  # noqa: B018 - reads it, so that mistakes show now
     return suite
 

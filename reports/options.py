@@ -16,9 +16,9 @@ from ..runners.pool import Limits
 _PREPARE_FACTOR = 6
 _FILES = frozenset({"specs", "waivers", "errata", "profile", "arithmetic", "corpus"})
 """What may be found elsewhere when a run goes on; that it says the same is checked by digest."""
-_FREE = frozenset({"jobs", "junit", "quiet", "executor", "resources"})
+_FREE = frozenset({"jobs", "junit", "quiet", "executor", "resources", "no_cache"})
 """What decides no outcome, and may be another when a run goes on."""
-_NOT_KEPT = frozenset({"out", "resume", "given", "quiet", "executor", "resources"})
+_NOT_KEPT = frozenset({"out", "resume", "given", "quiet", "executor", "resources", "no_cache"})
 _NAMES = {"globs": "select", "requires": "require", "keep_outputs": "keep-outputs"}
 
 
@@ -49,6 +49,7 @@ class RunOptions:
     shard: Shard | None = None
     isolation: Isolation = "program"
     corpus: Path | None = None
+    no_cache: bool = False
     resume: Path | None = None
     given: frozenset[str] = frozenset()
 
@@ -92,7 +93,7 @@ def continued(options: RunOptions, told: Mapping[str, Any], place: object) -> Ru
             differences.append(difference(_NAMES.get(name, name), _plain(old, name), _plain(new, name)))
     refuse(place, differences)
     taken = {name: getattr(options, name) for name in options.given & (_FREE | _FILES)}
-    return replace(begun, **taken, resume=options.resume, quiet=options.quiet)
+    return replace(begun, **{**taken, "resume": options.resume, "quiet": options.quiet})
 
 
 def difference(name: str, old: object, new: object) -> str:

@@ -69,6 +69,12 @@ class Begun:
         """The ends of workers that no case explains, as they are known so far."""
         return [told for told in self.told.get("deaths", []) if isinstance(told, dict)]
 
+    @property
+    def more_deaths(self) -> int:
+        """How many there were beside those."""
+        found = self.told.get("more_deaths", 0)
+        return found if isinstance(found, int) else 0
+
     def options(self, given: RunOptions) -> RunOptions:
         """Return its options, with those given now. Raises OpconformError where they do not agree."""
         if not isinstance(self.told.get("options"), dict):

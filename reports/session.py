@@ -35,6 +35,9 @@ from .terminal import print_summary
 from .terms import terms_to_dict
 from .text import counted, deaths_told, printable
 
+_DEATHS = 1_000
+"""The deaths that run.json has in full."""
+
 
 @dataclass
 class _Progress:
@@ -47,6 +50,7 @@ class _Progress:
     done: Done = field(default_factory=Done)
     certified: set[str] = field(default_factory=set)
     deaths: list[dict[str, Any]] = field(default_factory=list)
+    more_deaths: int = 0
 
     @classmethod
     def of(cls, session: Session, command: Sequence[str]) -> _Progress:
@@ -90,6 +94,7 @@ def _resumed(options: RunOptions, path: Path, console: Console) -> int:
             kept = take_kept(path, progress.tables)
             progress.done, progress.certified = kept.done, kept.certified
             progress.deaths += begun.deaths
+            progress.more_deaths = begun.more_deaths
             _open_backends(progress, begun)
             begun.check(_description(progress))
             folder.mend(kept)
@@ -131,7 +136,7 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
         code,
         versions=progress.versions,
         clause_text=session.suite.clause_text,
-        problems=[*problems, *lost, *deaths_told(progress.deaths)],
+        problems=[*problems, *lost, *deaths_told(progress.deaths, progress.more_deaths)],
         seconds=seconds,
         folder=str(folder.path),
     )
@@ -196,13 +201,21 @@ def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -
             yield from early or ()
             early = None
         elif isinstance(found, Death):
-            progress.deaths.append(asdict(found))
-            folder.start(_description(progress))
+            _note(progress, found, folder)
         elif early is not None:
             early.append(found)
         else:
             yield found
     yield from early or ()
+
+
+def _note(progress: _Progress, death: Death, folder: ResultsFolder) -> None:
+    """Write down a death of a worker; of those beyond the first ones only how many they were, once the run is over."""
+    if len(progress.deaths) < _DEATHS:
+        progress.deaths.append(asdict(death))
+        folder.start(_description(progress))
+    else:
+        progress.more_deaths += 1
 
 
 def _attach(session: Session) -> dict[str, Attach]:
@@ -243,6 +256,7 @@ def _description(progress: _Progress) -> Mapping[str, object]:
         options.to_dict(),
         terms_to_dict(terms),
         progress.deaths,
+        progress.more_deaths,
         session.suite.to_dict(),
     ).to_dict()
 

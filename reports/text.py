@@ -61,13 +61,16 @@ def counted(number: int, what: str, plural: str | None = None) -> str:
     return f"{number:,} {what if number == 1 else plural or what + 's'}"
 
 
-def deaths_told(deaths: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each end of a worker process that no case explains, as `run.json` has them; the first few."""
+def deaths_told(deaths: Sequence[Mapping[str, Any]], untold: int = 0) -> list[str]:
+    """Return a line for each end of a worker process that no case explains, as `run.json` has them; the first few.
+
+    `untold`: how many there were beside those in `run.json`.
+    """
     lines = []
     for told in deaths[:_DEATHS]:
         during = f" at {told.get('case')}, which passes in a process of its own" if told.get("case") else ""
         lines.append(f"{told.get('backend')}: a worker process ended ({told.get('exit')}){during}")
-    more = len(deaths) - len(lines)
+    more = len(deaths) - len(lines) + untold
     return [*lines, f"and {counted(more, 'more worker process', 'more worker processes')}"] if more > 0 else lines
 
 

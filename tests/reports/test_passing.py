@@ -1,0 +1,99 @@
+"""Passes counted together tell what they tell one by one."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.results import result
+
+from opconform.cases.results import Result
+from opconform.reports.junit import write_junit
+from opconform.reports.passing import PassReader
+from opconform.reports.tables import Tables, Terms
+from opconform.specs.errata import Errata, Erratum, Suspensions
+
+DIGEST = "0123456789abcdef" * 4
+TODAY = dt.date(2026, 1, 1)
+
+
+def passing(draw: int, *, fill: str = "uniform", flush: list[str] | None = None) -> Result:
+    case = f"onnx/ReduceMean-13/float32/3x2x2/axes=0;draw={draw};keepdims=0/{fill}"
+    more: dict[str, Any] = {"case_digest": DIGEST, "expectation_digest": DIGEST, "seconds": 0.25 / 2**draw}
+    behaviour = {"flush": flush or ["none", "output"]}
+    return result("pass", case, behaviour=behaviour, bound_ratio=draw / 8, clauses=("onnx/ReduceMean#mean",), **more)
+
+
+def attached(draw: int) -> bytes:
+    grade = "faithful" if draw % 3 else "correctly-rounded"
+    told = {"grade": grade, "type": "float32", "graded": 32, "apart": 0, "ulp": 0.1 * (draw % 4)}
+    told |= {"at": [0, draw], "share": None if draw == 5 else draw / 10, "tightest": 0.5}
+    return json.dumps({"accuracy": told}, separators=(",", ":")).encode()
+
+
+def results() -> list[Result]:
+    one_way = [passing(draw, fill="inexact", flush=["none"]) for draw in range(10, 14)]
+    other = result("wrong-value", passing(9).case, detail="no", seconds=1.5, case_digest=DIGEST)
+    return [*(passing(draw) for draw in range(1, 9)), other, *one_way, result("pass", seconds=0.5)]
+
+
+def tables(*, together: bool, terms: Terms | None = None) -> Tables:
+    found = Tables.of(terms or Terms(), ["alpha"], TODAY)
+    for number, one in enumerate(results()):
+        line, beside = one.to_json().encode(), attached(number)
+        if not (together and found.take_pass(line, beside)):
+            found.take(one, json.loads(beside))
+    found.settle()
+    return found
+
+
+def test_passes_counted_together_give_the_same_figures_behaviours_and_grades() -> None:
+    alone, together = tables(together=False), tables(together=True)
+    assert together.passing.gathered == {}
+    assert together.to_dict([]) == alone.to_dict([])
+    assert together.behaviours.to_dict() == alone.behaviours.to_dict()
+    assert together.failures.count == alone.failures.count == 1
+
+
+def test_only_passes_among_draws_are_counted_together() -> None:
+    found = Tables.of(Terms(), ["alpha"], TODAY)
+    taken = [found.take_pass(one.to_json().encode(), b"") for one in results()]
+    assert taken == [True] * 8 + [False] + [True] * 4 + [False]
+
+
+def test_a_pass_with_more_beside_it_than_its_accuracy_is_counted_by_itself() -> None:
+    found = Tables.of(Terms(), ["alpha"], TODAY)
+    line = passing(1).to_json().encode()
+    assert not found.take_pass(line, b'{"accuracy":{"failed":"x"}}')
+    assert not found.take_pass(line, attached(1)[:-1] + b',"outputs":[]}')
+
+
+def test_where_an_erratum_may_suspend_single_cases_each_is_looked_at() -> None:
+    erratum = Erratum("E1", "*draw=3*", "so", "https://example.com", "0.1.0")
+    terms = Terms(suspensions=Suspensions(Errata((erratum,))))
+    found = tables(together=True, terms=terms)
+    assert found.tally.figures().suspended == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", b'"'])
+def test_a_pass_is_read_in_part_only_from_a_line_of_the_usual_form(damage: bytes) -> None:
+    line = passing(3).to_json().encode()
+    found = PassReader().read(line + damage + b"\n")
+    if damage:
+        assert found is None
+    else:
+        assert found is not None
+        assert (found.backend, found.case, found.seconds) == ("alpha", passing(3).case, 0.03125)
+
+
+def test_junit_has_passes_as_it_has_other_results(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").write_text("".join(one.to_json() + "\n" for one in results()))
+    write_junit(tmp_path, tmp_path / "usual.xml")
+    # an erratum about another operator makes each line be read in full
+    elsewhere = Suspensions(Errata((Erratum("E1", "onnx/Other-1/*", "so", "https://example.com", "0.1.0"),)))
+    write_junit(tmp_path, tmp_path / "full.xml", suspensions=elsewhere)
+    assert (tmp_path / "usual.xml").read_text() == (tmp_path / "full.xml").read_text()
+    assert 'draw=1;keepdims=0/uniform" time="0.125000"/>' in (tmp_path / "usual.xml").read_text()
