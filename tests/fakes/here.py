@@ -6,7 +6,7 @@ import functools
 import gc
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from opconform.generators import source
 from opconform.generators.strategy.registry import vocabularies
 from opconform.runners import running
 from opconform.runners.execute import Assignment
-from opconform.runners.pool import Found, Limits, WorkerStartError
+from opconform.runners.pool import Found, Limits, Task, WorkerStartError
 from opconform.specs.loader import Library
 from opconform.specs.model import Vocabulary
 
@@ -26,16 +26,16 @@ from opconform.specs.model import Vocabulary
 class PoolHere:
     """What a Pool does with keys that do no harm to their process; another is a mistake of the test."""
 
-    assignment: Assignment
+    factory: Callable[[], Task]
 
     def run(self, batches: Iterable[Sequence[str]]) -> Iterator[Found]:
         """Yield each key with its record. Raises WorkerStartError."""
         try:
-            worker = self.assignment()
+            task = self.factory()
         except Exception as error:
             raise WorkerStartError(type(error).__name__, str(error), traceback.format_exc()) from error
         for keys in batches:
-            yield from zip(keys, worker.run(keys, lambda _index, _phase: None), strict=True)
+            yield from zip(keys, task.run(keys, lambda _index, _phase: None), strict=True)
 
 
 def pool_here(assignment: Assignment, *, jobs: int, limits: Limits) -> PoolHere:
