@@ -60,11 +60,11 @@ def kept_of(gathered: Gathered, wanted: Sequence[int]) -> Kept:
     places = {(folder, c.name): n for n, c in enumerate(gathered.columns) for folder in c.folders}
     for folder in dict.fromkeys(folder for folder, _ in places):
         for told in _lines(folder / OUTPUTS, cases, _ANSWERS):
-            place = places.get((folder, told.get("backend")))
+            place = places.get((folder, str(told.get("backend"))))
             if place is not None:
                 answers[told["case"], place] = told.get("outputs") or str(told.get("failed", "it was not kept"))
         for told in _lines(folder / ACCURACY, cases):
-            place = places.get((folder, told.pop("backend", None)))
+            place = places.get((folder, str(told.pop("backend", None))))
             if place is not None:
                 accuracies[told.pop("case"), place] = told
         certificates |= _certificates(folder / CERTIFICATES, cases)
@@ -217,7 +217,7 @@ class Details:
         told |= {"share": result.bound_ratio, "level": result.level, "seconds": result.seconds}
         told["accuracy"] = self.kept.accuracies.get((name, place))
         if answer is not None:
-            return told | answer
+            return {**told, **answer}
         why = self.kept.answers.get((name, place))
         return told | {"answer": None, "not_kept": shown(why, 300) if isinstance(why, str) else None}
 

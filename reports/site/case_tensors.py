@@ -124,10 +124,8 @@ def _whole_errors(got: Array, want: Array) -> Array:
 
 
 def _shares(bounds: Bounds, errors: Array) -> Array:
-    """Return errors as shares of the bound on their side; infinite where the bound is zero."""
-    above = (bounds.upper - bounds.value).reshape(-1)
-    below = (bounds.value - bounds.lower).reshape(-1)
-    room = np.where(errors > 0, above, below)
+    """Return errors as shares of the bound, which is the judge's; infinite where it is zero."""
+    room = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower).reshape(-1)
     return np.where(errors == 0, 0.0, errors / room)
 
 

@@ -138,7 +138,10 @@
     ];
   }
 
-  const asText = (found) => (typeof found === "number" ? String(Number(found.toPrecision(4))) : found);
+  function asText(found) {
+    if (typeof found !== "number") { return found; }
+    return Math.abs(found) >= 1e6 ? found.toExponential(3) : String(Number(found.toPrecision(4)));
+  }
 
   /* First mismatches, as numpy.testing would tell them, with the bound. */
   function mismatches(told, output, label) {

@@ -92,6 +92,7 @@
       const column = table.getColumn(`b${place}`);
       if (column.isVisible() !== (ran || !found.length)) { column.toggle(); }
     }
+    if (opened < 0) { stretch(); }
   }
 
   function address() {
@@ -119,27 +120,27 @@
       if (failing(cell)) { made.classList.add("failing"); }
       return made;
     };
-    const outcomes = cases.backends.map((backend) => ({ field: `b${backend.place}`, formatter: outcome, width: 150,
+    const outcomes = cases.backends.map((backend) => ({ field: `b${backend.place}`, formatter: outcome, width: 165,
       title: backend.name, titleFormatter: () => h("span", { title: `${backend.name} ${backend.version}` }, backend.name) }));
     const narrow = window.matchMedia("(max-width: 40rem)").matches;
-    const few = narrow || outcomes.length <= 3;  // then they come early, where they are seen beside an open case
+    const few = narrow || outcomes.length <= 4;  // then they come early, where they are seen beside an open case
     return [
       { title: "Operator", field: "operator", formatter: link, width: narrow ? 150 : 200, frozen: !narrow },
       ...(narrow ? outcomes : []),
       text("Types", "types", { width: 120 }), text("Shapes", "shapes", { width: 130 }),
       ...(few && !narrow ? outcomes : []),
-      text("Settings", "settings", { width: 190 }), text("Fill", "fill", { width: 120 }),
+      text("Settings", "settings", { width: 220 }), text("Fill", "fill", { width: 130 }),
       ...(cases.head.words.edge.some(Boolean) ? [text("Edge", "edge", { width: 150 })] : []),
       ...(few ? [] : outcomes),
     ];
   }
 
-  /* All widths are given: to have Tabulator measure them costs a second where there are ten backends. */
-  function stretched(made) {
-    const rest = list.clientWidth - 20 - made.reduce((sum, one) => sum + one.width, 0);
-    const settings = made.find((one) => one.field === "settings");
-    settings.width += Math.max(0, Math.min(rest, 400));
-    return made;
+  /* All widths are given, and one column takes the rest: to have Tabulator measure them costs a second. */
+  function stretch() {
+    const last = table.getColumn("edge") || table.getColumn("fill");
+    const used = table.getColumns().filter((one) => one.isVisible()).reduce((sum, one) => sum + one.getWidth(), 0);
+    const width = Math.max(150, last.getWidth() + list.clientWidth - 20 - used);
+    if (width !== last.getWidth()) { last.setWidth(width); }
   }
 
   function pageAddress(number) {
@@ -172,7 +173,7 @@
     const sort = view.sort ? [{ column: view.sort.replace("-", ""), dir: view.sort.startsWith("-") ? "desc" : "asc" }] : [];
     await new Promise((resolve) => {
       table = new window.Tabulator(list, {
-        columns: stretched(columns()), height: list.clientHeight || 500, rowHeight: 34, renderVerticalBuffer: 200, index: "number",
+        columns: columns(), height: list.clientHeight || 500, rowHeight: 34, renderVerticalBuffer: 200, index: "number",
         autoResize: false,  // it makes all rows anew, and the focus is lost
         pagination: true, paginationMode: "remote", paginationSize: PAGE, paginationInitialPage: page,
         paginationButtonCount: 3, sortMode: "remote", initialSort: sort, ajaxURL: "cases", ajaxRequestFunc: request,
