@@ -105,7 +105,7 @@ def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(whole: Path, tmp_pat
 
 def test_options_that_agree_may_be_given_again(whole: Path, tmp_path: Path, waivers: Path) -> None:
     elsewhere = shutil.copy(waivers, tmp_path / "the-same.yaml")
-    again = (BACKEND, *SELECTED, "--seed", "0", "--waivers", elsewhere, "--junit", tmp_path / "j.xml")
+    again = (BACKEND, *SELECTED, "--seed", "0", "--quiet", "--waivers", elsewhere, "--junit", tmp_path / "j.xml")
     done = call("--resume", torn(whole, tmp_path / "out"), *again)
     assert done.exit_code == 1
     assert (tmp_path / "j.xml").read_bytes() == (tmp_path / "out" / "junit.xml").read_bytes()
