@@ -24,6 +24,13 @@ from .model import Attribute, AttributeKind, Dims, Input, ModelProgram, Output, 
 
 _IR_COLUMN = 1
 _OPSET_COLUMN = {"": 2, "ai.onnx.ml": 3, "ai.onnx.preview.training": 4}
+# The IR versions of the opsets from 1 on. Not taken from the installed onnx, of which an older one does not know all:
+# a program has the same bytes everywhere.
+_RELEASED = {
+    "": (3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 6, 7, 7, 7, 8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14),
+    "ai.onnx.ml": (3, 6, 8, 9, 10),
+    "ai.onnx.preview.training": (7,),
+}
 _FIRST_IR_OF_FREE_INITIALIZERS = 4
 """From this IR version on an initializer need not be a graph input as well."""
 
@@ -102,15 +109,17 @@ def opset_of(program: Program) -> int:
 def ir_version(domain: str, opset: int) -> int:
     """Return the lowest IR version that `opset` of `domain` was released with.
 
-    An opset that the installed onnx does not know yet gets the newest IR version it knows, a domain that it does not
-    know the oldest.
+    An opset that the installed onnx does not know yet gets the newest IR version, a domain that it does not know the
+    oldest.
     """
+    if 0 < opset <= len(_RELEASED.get(domain, ())):
+        return _RELEASED[domain][opset - 1]
     releases: list[tuple[Any, ...]] = [tuple(row) for row in VERSION_TABLE]
     column = _OPSET_COLUMN.get(domain)
     if column is None:
         return min(int(row[_IR_COLUMN]) for row in releases)
     carrying = [int(row[_IR_COLUMN]) for row in releases if len(row) > column and row[column] >= opset]
-    return min(carrying) if carrying else max(int(row[_IR_COLUMN]) for row in releases)
+    return min(carrying) if carrying else max(*_RELEASED[""], *(int(row[_IR_COLUMN]) for row in releases))
 
 
 def _graph(program: Program, ir: int, shapes: OutputShapes) -> GraphProto:
