@@ -11,27 +11,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from ...cases.elements import Array, FloatFormat, element_type, type_of
-from ...cases.expectation import EXCEPTIONAL, Flag
+from ...cases.expectation import Flag
 from ...cases.model import count
 from . import running_means
+from .flags import EXCEPTIONAL, INFINITE, NEGATIVE_ZERO, SIGNED_ZERO, ZERO, flip, overflows
 from .numbers import Float64, Numbers
 from .ordered import ordered_sum
 from .rounding import NO_BIT, contains, holds, lowest_bit
+from .sums import Addends, Parts, every_order_is_exact, flags_of_sum
 from .tensors import Axes, extent, lane_axes, lane_stack
 
 _SLACK = 1 + 2.0**-20  # covers evaluating the errors in float64, and the carrier's own error
-# Plain numbers: arithmetic with an enumeration's members costs more than that with arrays.
-_INFINITE = np.uint8(Flag.POSITIVE_INFINITY | Flag.NEGATIVE_INFINITY)
-_NEGATIVE_ZERO = np.uint8(Flag.NEGATIVE_ZERO)
-_SIGNED_ZERO = np.uint8(Flag.NEGATIVE_ZERO | Flag.POSITIVE_ZERO)
-_NAN = np.uint8(Flag.NAN)
-_ZERO = np.uint8(Flag.ZERO)
-_EXCEPTIONAL = np.uint8(EXCEPTIONAL)
 
 # Units in the last place, from OpenCL C 3.0, tables of relative error: full profile for 32 and 64 bits, and for half.
 Budget: TypeAlias = tuple[tuple[str, float], ...]
@@ -54,47 +49,12 @@ class Charge:
     magnitude: Array | None = None
 
 
-class Addends(NamedTuple):
-    """What a sum remembers of what it added up: how many, Σ|x|/n, the exponent of their lowest set bit, and themselves.
-
-    `floats` and `axes` are the addends before the sum was taken.
-    """
-
-    terms: int
-    mean: Array
-    lowest: Array
-    floats: Array
-    axes: Axes
-
-    def span(self) -> Array:
-        """Return the largest addend less the smallest."""
-        with np.errstate(all="ignore"):
-            whole: Array = self.floats.max(axis=self.axes) - self.floats.min(axis=self.axes)
-        return whole.reshape(self.mean.shape)
-
-
-class _Parts(NamedTuple):
-    """What a sum needs to know of its addends whatever the arithmetic.
-
-    `carried` is the sum of their errors; `mean` that of their magnitudes, which stays finite where the sum does not.
-    """
-
-    total: Array
-    carried: Array
-    positive: Array
-    negative: Array
-    mean: Array
-    lowest: Array
-    flags: Array
-    finite: Array
-
-
 @dataclass
 class _Known:
     """What has been worked out of a tensor, for every arithmetic that it is put under."""
 
     floats: Array | None = None
-    parts: dict[Axes, _Parts] = field(default_factory=dict)
+    parts: dict[Axes, Parts] = field(default_factory=dict)
     stacked: dict[tuple[int, ...], tuple[tuple[Array, ...], Bounded]] = field(default_factory=dict)
 
 
@@ -126,7 +86,7 @@ class Arithmetic:
             values = self.numbers.lift(array)
             zero = (array == 0) & np.signbit(array)
             floats = array.astype(np.float64)
-        exact = Bounded(self, values, np.zeros(array.shape), zero.astype(np.uint8) * _NEGATIVE_ZERO)
+        exact = Bounded(self, values, np.zeros(array.shape), zero.astype(np.uint8) * NEGATIVE_ZERO)
         exact.remember_floats(floats)
         if contains(self.storage, element_type(type_of(array)).float_format):
             return exact
@@ -208,7 +168,7 @@ class Bounded:
             error = (self.error + charge) * _SLACK
             finite = np.isfinite(floats)
             error = np.where(finite, error, 0.0)
-            flags = self.flags | _overflows(form, floats, error, finite & (charge > 0)) if may_overflow else self.flags
+            flags = self.flags | overflows(form, floats, error, finite & (charge > 0)) if may_overflow else self.flags
         if self.arithmetic.charges is not None:
             self.arithmetic.charges.append(Charge(rule, form.roundoff, np.where(finite, charge, 0.0)))
         return Bounded(self.arithmetic, self.value, error, flags)
@@ -238,21 +198,22 @@ class Bounded:
         if n == 1:
             return self
         arithmetic, parts = self.arithmetic, self._parts(lanes)
-        carried, unit = parts.carried, arithmetic.accumulator.roundoff
+        carried, form = parts.carried, arithmetic.accumulator
         with np.errstate(all="ignore"):
-            charge = (n - 1) * n * unit * (parts.mean + carried / n)
+            charge = (n - 1) * n * form.roundoff * (parts.mean + carried / n)
             if arithmetic.flush:
-                charge = charge + n * arithmetic.accumulator.tiny
-            exact = (carried == 0) & self._every_order_is_exact(parts.positive + parts.negative, parts.lowest)
+                charge = charge + n * form.tiny
+            whole = parts.positive + parts.negative
+            exact = (carried == 0) & every_order_is_exact(form, whole, parts.lowest, flush=arithmetic.flush)
             charge = np.where(exact | ~parts.finite, 0.0, charge)
             error = np.where(parts.finite, (carried + charge) * _SLACK, 0.0)
-            flags = self._flags_of_sum(parts, error)
+            flags = flags_of_sum(form, parts, error)
         if arithmetic.charges is not None:
-            arithmetic.charges.append(Charge("sum in any order: (n-1)·u·Σ|x|", unit, charge, n, parts.mean))
+            arithmetic.charges.append(Charge("sum in any order: (n-1)·u·Σ|x|", form.roundoff, charge, n, parts.mean))
         addends = Addends(n, parts.mean, parts.lowest, self.floats(), lanes)
         return Bounded(arithmetic, parts.total, error, flags, addends)
 
-    def _parts(self, lanes: Axes) -> _Parts:
+    def _parts(self, lanes: Axes) -> Parts:
         """Return what a sum needs to know whatever the arithmetic."""
         known = self._known.parts.get(lanes)
         if known is not None:
@@ -265,39 +226,18 @@ class Bounded:
             finite = np.isfinite(floats)
             union: Array = np.bitwise_or.reduce(self.flags, axis=lanes, keepdims=True)
             every: Array = np.bitwise_and.reduce(self.flags, axis=lanes, keepdims=True)
-            parts = _Parts(
+            parts = Parts(
                 self.arithmetic.numbers.sum(self.value, lanes),
                 ordered_sum(self.error, lanes, keepdims=True),
                 positive,
                 negative,
                 ordered_sum(np.abs(floats) / terms, lanes, keepdims=True),
                 lowest_bit(np.where(finite, floats, 0.0)).min(axis=lanes, keepdims=True, initial=NO_BIT),
-                (union & ~_SIGNED_ZERO) | (every & _SIGNED_ZERO),
+                (union & ~SIGNED_ZERO) | (every & SIGNED_ZERO),
                 np.asarray(finite.all(axis=lanes, keepdims=True)),
             )
         self._known.parts[lanes] = parts
         return parts
-
-    def _every_order_is_exact(self, magnitude: Array, lowest: Array) -> Array:
-        """Return where all partial sums are multiples of the lowest bit that fit the accumulator."""
-        form = self.arithmetic.accumulator
-        grid = np.ldexp(1.0, np.minimum(lowest, 1023))
-        limit = np.ldexp(1.0, np.clip(lowest + form.precision, -1074, 1023))
-        # a sum of float64 magnitudes that is beyond the limit may have been rounded to it
-        fits = (magnitude == 0) | (magnitude < limit) | ((magnitude == limit) & (form.precision < 53))
-        floor = form.tiny if self.arithmetic.flush else form.eta
-        return np.asarray(fits & (magnitude <= form.largest) & (grid >= floor))
-
-    def _flags_of_sum(self, parts: _Parts, error: Array) -> Array:
-        form = self.arithmetic.accumulator
-        # without negative terms no partial sum is negative, however large its error
-        up = ((parts.positive > 0) | (parts.carried > 0)) & _exceeds(form, parts.positive + error)
-        down = ((parts.negative > 0) | (parts.carried > 0)) & _exceeds(form, parts.negative + error)
-        flags = parts.flags | (parts.finite & up).astype(np.uint8) | ((parts.finite & down).astype(np.uint8) << 1)
-        both = (flags & _INFINITE) == _INFINITE
-        # beside an infinity, an overflow to the other side would make NaN
-        opposed = ~parts.finite & ((up & (parts.negative == np.inf)) | (down & (parts.positive == np.inf)))
-        return np.where(both | opposed, flags | _NAN, flags).astype(np.uint8)
 
     def __truediv__(self, divisor: Bounded | int) -> Bounded:
         """Divide; a positive whole number is exact, and by a power of two so is the division, but for underflow."""
@@ -309,8 +249,8 @@ class Bounded:
             below = np.abs(divisor.floats()) - divisor.error
             error = (self.error + np.abs(numbers.floats(value)) * divisor.error) / below
             singular = (below <= 0) & (divisor.error > 0)
-            flags = _flip(self.flags, divisor.floats() < 0) | np.where(singular, _EXCEPTIONAL, 0)
-            flags = np.where(divisor.flags & _EXCEPTIONAL, flags | _EXCEPTIONAL | _ZERO, flags)
+            flags = flip(self.flags, divisor.floats() < 0) | np.where(singular, EXCEPTIONAL, 0)
+            flags = np.where(divisor.flags & EXCEPTIONAL, flags | EXCEPTIONAL | ZERO, flags)
         error = np.where(singular, np.inf, np.nan_to_num(error, nan=0.0, posinf=np.inf))
         return Bounded(self.arithmetic, value, error, flags.astype(np.uint8)).rounded("divide", 2.0)
 
@@ -337,9 +277,7 @@ class Bounded:
         if self.arithmetic.summation != "as-written":  # a rounded reciprocal does not give it
             return np.zeros(self.value.shape, bool)
         quotient = self.floats() / divisor
-        few = FloatFormat(
-            max(1, 53 - divisor.bit_length()), -1022, 1023
-        )  # bits, so that the product has no more than 53
+        few = FloatFormat(max(1, 53 - divisor.bit_length()), -1022, 1023)  # the product has no more than 53 bits
         return np.asarray(holds(few, quotient) & (quotient * divisor == self.floats()))
 
     def _by_running_means(self, total: Bounded, addends: Addends) -> Bounded:
@@ -376,7 +314,7 @@ class Bounded:
         return np.where(exact, inexact, inexact + relative / 2 + self.arithmetic.underflow(storage))
 
     def __neg__(self) -> Bounded:
-        return Bounded(self.arithmetic, -self.value, self.error, _flip(self.flags, np.True_))
+        return Bounded(self.arithmetic, -self.value, self.error, flip(self.flags, np.True_))
 
     def __add__(self, other: Bounded) -> Bounded:
         return self.stack([other]).sum((0,), keepdims=False)
@@ -391,12 +329,12 @@ class Bounded:
             value = self.arithmetic.numbers.widen(a.value) * self.arithmetic.numbers.widen(b.value)
             x, y = np.abs(a.floats()), np.abs(b.floats())
             error = np.nan_to_num(x * b.error) + np.nan_to_num(y * a.error) + a.error * b.error
-            flags: Array = _flip(a.flags, b.floats() < 0) | _flip(b.flags, a.floats() < 0)
+            flags: Array = flip(a.flags, b.floats() < 0) | flip(b.flags, a.floats() < 0)
             eta = self.arithmetic.storage.eta
-            vague = ((a.flags & _INFINITE > 0) & (y <= b.error + eta)) | (
-                (b.flags & _INFINITE > 0) & (x <= a.error + eta)
+            vague = ((a.flags & INFINITE > 0) & (y <= b.error + eta)) | (
+                (b.flags & INFINITE > 0) & (x <= a.error + eta)
             )
-            flags = np.where(vague, flags | _EXCEPTIONAL, flags) & ~_SIGNED_ZERO
+            flags = np.where(vague, flags | EXCEPTIONAL, flags) & ~SIGNED_ZERO
         product = Bounded(self.arithmetic, value, error, flags.astype(np.uint8))
         exact = (error == 0) & product.held_by(self.arithmetic.storage)
         return product.rounded("multiply", np.where(exact, 0.0, 1.0))
@@ -433,7 +371,7 @@ class Bounded:
 
     def _function(self, name: str, value: Array, error: Array, flags: Array) -> Bounded:
         budget = dict(_HALF_BUDGET if self.arithmetic.storage.precision < 24 else _WIDE_BUDGET)
-        flags = (flags & ~_SIGNED_ZERO).astype(np.uint8)
+        flags = (flags & ~SIGNED_ZERO).astype(np.uint8)
         # an ulp is at most two unit roundoffs of the value
         return Bounded(self.arithmetic, value, error, flags).rounded(name, 2 * budget[name])
 
@@ -459,21 +397,3 @@ class Bounded:
 
 def _half(pair: Bounded, index: int) -> Bounded:
     return Bounded(pair.arithmetic, pair.value[:, index], pair.error[:, index], pair.flags[:, index])
-
-
-def _flip(flags: Array, negative: Array | np.bool_) -> Array:
-    """Exchange what the flags say of plus and minus where `negative`."""
-    kept = flags & ~(_INFINITE | _SIGNED_ZERO)
-    swapped = kept | ((flags & 1) << 1) | ((flags & 2) >> 1) | ((flags & 32) << 1) | ((flags & 64) >> 1)
-    return np.where(negative, swapped, flags).astype(np.uint8)
-
-
-def _exceeds(form: FloatFormat, magnitude: Array) -> Array:
-    """Return where a magnitude may round to infinity."""
-    return magnitude >= form.overflow if np.isfinite(form.overflow) else magnitude > form.largest
-
-
-def _overflows(form: FloatFormat, floats: Array, error: Array, where: Array) -> Array:
-    up = where & _exceeds(form, floats + error)
-    down = where & _exceeds(form, error - floats)
-    return np.where(up, np.uint8(1), np.uint8(0)) | np.where(down, np.uint8(2), np.uint8(0))
