@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -65,7 +66,8 @@ def _key(id_: str) -> tuple[int, ...] | None:
     elements = max(shapes, default=0)
     if not 1 < elements <= _ELEMENTS:
         return None
-    flat = not any("x" in one for one in parts[3].split(","))
+    ranks = [len(_dims(one)) for one in parts[3].split(",")]
+    flat = not 2 <= max(ranks) <= 3
     return _FILLS.index(parts[5]), flat, not parts[2].startswith("float32"), elements, len(parts[4])
 
 
@@ -123,4 +125,5 @@ def _kind(array: Array) -> str:
 
 def _values(array: Array) -> str:
     plain = array.astype(np.float32) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else array
-    return np.array2string(plain, separator=", ", max_line_width=60, threshold=4 * _ELEMENTS, edgeitems=3)
+    text = np.array2string(plain, separator=", ", max_line_width=60, threshold=4 * _ELEMENTS, edgeitems=3)
+    return re.sub(r"\n\n+", "\n", text)

@@ -101,8 +101,9 @@ def _facts(known: Knowledge, one: Side) -> dict[str, Any]:
 
 
 def _default(attribute: Any) -> str:
-    if attribute.default is not None:
-        return text_of(attribute.default)
+    told = text_of(attribute.default) if attribute.default is not None else None
+    if told is not None:
+        return told
     return "required" if attribute.required else "optional"
 
 

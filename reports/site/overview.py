@@ -13,6 +13,7 @@ from ...runners.accuracy import Grade
 from ...specs.globs import operator_version_of, split_version
 from ..arithmetic import SUBJECTS
 from ..badge import Badge, badges_of
+from ..failures import Alike
 from ..figures import Figures
 from ..fingerprint import IN_FULL, rolled_up
 from ..grades import Graded
@@ -22,7 +23,7 @@ from ..text import NOTHING, counted, percent, reproduce_line
 from .gather import Column, Gathered
 from .knowledge import Knowledge
 from .marks import Level, mark_of_grade, verdict_told
-from .words import OUTCOME_WORDS
+from .words import OUTCOME_WORDS, cases_link
 from .writer import SiteWriter
 
 KINDS_SHOWN = 24
@@ -59,6 +60,7 @@ class Worst:
     count: int
     where: str
     operator_version: str
+    like: str
     reproduce: str
 
 
@@ -123,8 +125,17 @@ def _worst(gathered: Gathered, knowledge: Knowledge) -> Iterator[Worst]:
             alike.count,
             ", ".join(filter(None, (split_version(o)[1] for o in alike.operator_versions))),
             operator_version,
+            _like(alike),
             reproduce_line(result),
         )
+
+
+def _like(alike: Alike) -> str:
+    """Return the address of the cases that fail alike, and of others of the operator with the same outcome."""
+    operator_version = operator_version_of(alike.first.case)
+    one = len(alike.operator_versions) == 1
+    where = {"operator": operator_version} if one else {"q": f"{split_version(operator_version)[0]}-"}
+    return cases_link(**where, backend=alike.first.backend, outcome=alike.first.outcome)
 
 
 def _accuracy(gathered: Gathered) -> tuple[list[str], list[dict[str, Any]]]:

@@ -56,7 +56,7 @@ def write_silences(site: SiteWriter, gathered: Gathered, known: Knowledge) -> No
 
 def _rows(known: Knowledge, found: Mapping[str, Mapping[str, Mapping[str, Taken]]]) -> list[Row]:
     """Return rows, those of versions in which every backend does the same as one."""
-    alike: dict[tuple[object, ...], list[tuple[str, Mapping[str, Taken]]]] = {}
+    alike: dict[tuple[str, tuple[object, ...]], list[tuple[str, Mapping[str, Taken]]]] = {}
     for operator_version, by_silence in found.items():
         for silence, by_backend in by_silence.items():
             told = tuple((backend, _told(taken)) for backend, taken in sorted(by_backend.items()))
@@ -65,9 +65,9 @@ def _rows(known: Knowledge, found: Mapping[str, Mapping[str, Mapping[str, Taken]
     for (silence, _), versions in alike.items():
         names = [operator_version for operator_version, _ in versions]
         side = known.side(names[-1])
-        own = side.version.silences.get(str(silence)) if side else None
-        when = own.when if own else EVERYWHERE.get(str(silence))
-        rows.append(Row(str(silence), when, own.options if own else (), names, versions[0][1]))
+        own = side.version.silences.get(silence) if side else None
+        when = own.when if own else EVERYWHERE.get(silence)
+        rows.append(Row(silence, when, own.options if own else (), names, versions[0][1]))
     order = list(dict.fromkeys(row.silence for row in rows))
     return sorted(rows, key=lambda row: order.index(row.silence))
 
