@@ -1,0 +1,128 @@
+"""The action for vendors and this repository's workflows: what they may do, what they pin, and what the action does."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+WORKFLOWS = {file.stem: yaml.safe_load(file.read_text()) for file in (ROOT / ".github" / "workflows").glob("*.yml")}
+STUB = """#!/bin/sh
+printf '%s|' "$@" >> calls; echo >> calls
+case $1 in
+  run) mkdir -p "$4"; [ "$CODE" = 2 ] || echo '{}' > "$4/run.json"; exit "$CODE" ;;
+  report) echo '{"figures": {"overall": {"correctness": 0.75, "support": null}}}' > "$9"; echo page > "$7" ;;
+esac
+"""
+INPUTS = {name: (told.get("default") or "") for name, told in ACTION["inputs"].items()}
+
+
+def steps() -> list[dict[str, Any]]:
+    found = [*ACTION["runs"]["steps"]]
+    for workflow in WORKFLOWS.values():
+        found += [step for job in workflow["jobs"].values() for step in job["steps"]]
+    return found
+
+
+def test_every_action_is_pinned_to_a_version() -> None:
+    used = [step["uses"] for step in steps() if "uses" in step]
+    assert used
+    assert [name for name in used if name != "./" and not re.search(r"@v\d", name)] == []
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_workflow_may_read_and_only_the_jobs_that_need_it_write(name) -> None:
+    workflow = WORKFLOWS[name]
+    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow["concurrency"]["group"]
+    assert all(job["timeout-minutes"] for job in workflow["jobs"].values())
+    writing = {job: told.get("permissions", {}) for job, told in workflow["jobs"].items() if "permissions" in told}
+    expected = {"report": {"contents": "write"}, "publish": {"pages": "write", "id-token": "write"}}
+    assert writing == (expected if name == "nightly" else {})
+
+
+def test_no_input_and_no_event_is_put_into_a_script() -> None:
+    """Anything may stand in them: a script gets them as environment variables."""
+    for step in steps():
+        assert set(re.findall(r"\$\{\{ *([\w.]+)", step.get("run", ""))) <= {"github.action_path"}
+
+
+def test_what_the_workflow_gives_the_action_is_what_it_takes() -> None:
+    given = [step["with"] for step in WORKFLOWS["nightly"]["jobs"]["run"]["steps"] if step.get("uses") == "./"]
+    assert given
+    assert all(set(inputs) <= set(INPUTS) for inputs in given)
+
+
+def test_every_input_of_the_action_is_described_and_used() -> None:
+    text = json.dumps(ACTION["runs"])
+    for name, told in ACTION["inputs"].items():
+        assert told["description"]
+        assert f"inputs.{name} " in text or f"inputs.{name}}}" in text
+
+
+def test_the_gate_is_what_ci_runs() -> None:
+    assert [step["run"] for step in WORKFLOWS["ci"]["jobs"]["gate"]["steps"] if "run" in step] == ["bash .ci/run"]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+class TestStep:
+    """The action's own script, with a stand-in for opconform that keeps its calls."""
+
+    def run(self, folder: Path, code: int = 0, **inputs: str) -> tuple[int, list[list[str]], dict[str, str], str]:
+        (folder / "opconform").write_text(STUB)
+        (folder / "opconform").chmod(0o755)
+        given = {"backend": "mine", **{name.replace("_", "-"): value for name, value in inputs.items()}}
+        told = {f"INPUT_{name.upper().replace('-', '_')}": value for name, value in {**INPUTS, **given}.items()}
+        files = {"GITHUB_OUTPUT": str(folder / "output"), "GITHUB_STEP_SUMMARY": str(folder / "summary")}
+        path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["bash", str(ROOT / ".github" / "action" / "run.sh")],
+            cwd=folder,
+            env={**os.environ, **told, **files, "PATH": path, "CODE": str(code)},
+            check=False,
+        )
+        calls = [line.split("|")[:-1] for line in (folder / "calls").read_text().splitlines()]
+        outputs = dict(line.split("=", 1) for line in (folder / "output").read_text().splitlines())
+        summary = folder / "summary"
+        return done.returncode, calls, outputs, summary.read_text() if summary.exists() else ""
+
+    def test_inputs_become_options_and_stay_as_they_are(self, tmp_path) -> None:
+        select = "onnx/ReduceMean-*\n$(touch hacked)\n"
+        code, calls, _, _ = self.run(tmp_path, select=select, shard="1/2", options="--draws 3\n--seed 4", waivers="a b")
+        assert code == 0
+        selected = ["--select", "onnx/ReduceMean-*", "--select", "$(touch hacked)"]
+        more = ["--shard", "1/2", "--waivers", "a b", "--draws", "3", "--seed", "4", "--quiet"]
+        assert calls[0] == ["run", "mine", "--out", "opconform-out/results", *selected, *more]
+        assert not (tmp_path / "hacked").exists()
+
+    def test_outputs_and_summary_are_told(self, tmp_path) -> None:
+        code, _, outputs, summary = self.run(tmp_path, 1, backend="cmd:./a b", shard="1/2", fail_on="never")
+        assert code == 0
+        assert outputs == {
+            "exit-code": "1",
+            "correctness": "0.75",
+            "support": "",
+            "results": "opconform-out/results",
+            "artifact": "opconform-cmd-.-a-b-1-2",
+        }
+        assert summary == "page\n"
+
+    @pytest.mark.parametrize(
+        ("fail_on", "code", "ends"),
+        [("failure", 1, 1), ("error", 1, 0), ("error", 3, 3), ("never", 3, 0), ("whatever", 0, 2)],
+    )
+    def test_what_fails_the_step_is_chosen(self, tmp_path, fail_on, code, ends) -> None:
+        assert self.run(tmp_path, code, fail_on=fail_on)[0] == ends
+
+    def test_a_run_that_did_not_begin_has_no_report(self, tmp_path) -> None:
+        code, calls, outputs, summary = self.run(tmp_path, 2)
+        assert (code, len(calls), outputs["correctness"], summary) == (2, 1, "", "")
