@@ -17,7 +17,7 @@
       : h("a", { class: "button", href: address(view, cases.id(other)), rel: key, "data-key": key }, label));
     const count = list.length.toLocaleString("en");
     return h("nav", { class: "neighbours", "aria-label": "Cases" },
-      h("a", { href: `cases.html${words.size ? `?${words}` : ""}` }, at < 0 ? "All cases" : "List"),
+      h("a", { href: `cases.html${String(words) ? `?${words}` : ""}` }, at < 0 ? "All cases" : "List"),
       at < 0 ? null : [to(list[at - 1], "‹ Previous", "prev"), h("span", { class: "soft" },
         `${(at + 1).toLocaleString("en")} of ${count}`), to(list[at + 1], "Next ›", "next")]);
   }
