@@ -142,17 +142,20 @@ class Tally:
 
     def groups(self, backend: str | None = None) -> Iterator[tuple[Group, Figures]]:
         """Yield the groups, of one backend or all, with their figures: by operator version, then by type."""
-        for group, counts in sorted(self._counts.items(), key=lambda item: _order(item[0])):
-            if backend in (None, group.backend):
-                yield group, _figures([counts])
+        for group, counts in self._of(backend):
+            yield group, _figures([counts])
 
     def operator_versions(self, backend: str | None = None) -> dict[str, Figures]:
         """Return the figures of each operator version, in ascending order."""
         found: dict[str, list[_Counts]] = {}
-        for group, counts in sorted(self._counts.items(), key=lambda item: _order(item[0])):
-            if backend in (None, group.backend):
-                found.setdefault(group.operator_version, []).append(counts)
+        for group, counts in self._of(backend):
+            found.setdefault(group.operator_version, []).append(counts)
         return {operator_version: _figures(counts) for operator_version, counts in found.items()}
+
+    def _of(self, backend: str | None) -> list[tuple[Group, _Counts]]:
+        """Return the groups of one backend or all, in order."""
+        found = [(group, counts) for group, counts in self._counts.items() if backend in (None, group.backend)]
+        return sorted(found, key=lambda one: _order(one[0]))
 
     def figures(self, backend: str | None = None) -> Figures:
         """Return the figures of one backend, or of the whole run."""

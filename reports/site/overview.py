@@ -19,11 +19,11 @@ from ..fingerprint import IN_FULL, rolled_up
 from ..grades import Graded
 from ..merge import Whole
 from ..tables import clause_text_of
-from ..text import NOTHING, counted, percent, reproduce_line
+from ..text import NOTHING, counted, percent
 from .gather import Column, Gathered
 from .knowledge import Knowledge
 from .marks import Level, mark_of_grade, verdict_told
-from .words import OUTCOME_WORDS, cases_link
+from .words import cases_link
 from .writer import SiteWriter
 
 KINDS_SHOWN = 24
@@ -52,7 +52,6 @@ class Worst:
 
     backend: str
     outcome: str
-    words: str
     case: str
     detail: str
     clause: str
@@ -61,7 +60,6 @@ class Worst:
     where: str
     operator_version: str
     like: str
-    reproduce: str
 
 
 def write_overview(site: SiteWriter, gathered: Gathered, knowledge: Knowledge) -> None:
@@ -117,7 +115,6 @@ def _worst(gathered: Gathered, knowledge: Knowledge) -> Iterator[Worst]:
         yield Worst(
             result.backend,
             str(result.outcome),
-            OUTCOME_WORDS[result.outcome],
             result.case,
             " ".join((result.detail or "")[:600].split()),
             clause.rpartition("#")[2],
@@ -126,7 +123,6 @@ def _worst(gathered: Gathered, knowledge: Knowledge) -> Iterator[Worst]:
             ", ".join(filter(None, (split_version(o)[1] for o in alike.operator_versions))),
             operator_version,
             _like(alike),
-            reproduce_line(result),
         )
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from ...cases.results import Outcome
 from ..badge import file_part
 from ..text import counted, percent, printable
 
@@ -17,20 +16,6 @@ _SAFE = re.compile(r"[^A-Za-z0-9.\-]+")
 
 FAILED = "failed"
 """In the place of an outcome in an address: all that fails."""
-
-OUTCOME_WORDS: Mapping[Outcome, str] = {
-    Outcome.PASS: "passes",
-    Outcome.WRONG_VALUE: "answers a wrong value",
-    Outcome.WRONG_SHAPE: "answers a wrong shape",
-    Outcome.WRONG_DTYPE: "answers a wrong type",
-    Outcome.ACCEPTED_INVALID: "answers an invalid input",
-    Outcome.ERROR: "refuses a valid input",
-    Outcome.UNSUPPORTED: "does not implement it",
-    Outcome.CRASH: "crashes",
-    Outcome.TIMEOUT: "does not answer in time",
-    Outcome.WAIVED: "fails as a waiver says",
-    Outcome.RUNNER_ERROR: "was not judged: our side failed",
-}
 
 
 def shown(text: object, longest: int = LONGEST) -> str:
