@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -111,6 +112,7 @@ _REPEATED = re.compile(r"([^,;()\[\]]+)(?:,\s*\1)+,?")  # as in a list of shapes
 _MESSAGE = 300
 
 
+@functools.lru_cache(maxsize=1024)  # the draws of a case often fail with the same words
 def _without_numbers(message: str) -> str:
     """Return a message that is the same for other shapes, addresses and numbers of inputs."""
     bare = _NUMBER.sub("#", " ".join(message.split()))

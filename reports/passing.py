@@ -108,25 +108,29 @@ def _passed(line: bytes) -> Result | None:
 
 @dataclass
 class PassingLines:
-    """Gathers lines of passes among draws. Memory grows with their kinds."""
+    """Gathers lines of passes among draws, and of what else is no failure. Memory grows with their kinds."""
 
+    outcomes: frozenset[Outcome] = frozenset({Outcome.PASS})
     gathered: dict[_Key, Passes] = field(default_factory=dict)
     _prototypes: dict[bytes, Result | None] = field(default_factory=dict)
 
-    def take(self, line: bytes, attached: bytes) -> bool:
-        """Take in a result's line and its attachments; False where it is none of a pass, or not of the usual form."""
+    def take(self, line: bytes, attached: bytes) -> Outcome | None:
+        """Take in a result's line and its attachments, and return its outcome.
+
+        None where it is another one than of `outcomes`, or the line not of the usual form.
+        """
         found = common_part(line)
         before, draw, after = found[0].partition("draw=") if found else ("", "", "")
         if found is None or not draw:
-            return False
+            return None
         case, common = found
         if common not in self._prototypes:
             result = result_from_json(line)
-            self._prototypes[common] = result if result.outcome is Outcome.PASS else None
+            self._prototypes[common] = result if result.outcome in self.outcomes else None
         prototype = self._prototypes[common]
         accuracy = _ACCURACY.fullmatch(attached) if attached else None
         if prototype is None or (attached and accuracy is None):
-            return False
+            return None
         grade, kind, graded, ulp, share = accuracy.groups() if accuracy else (b"", b"", b"0", b"null", b"null")
         key = common, before, after.lstrip(_DIGITS), grade, kind, graded
         one = self.gathered.get(key)
@@ -136,7 +140,7 @@ class PassingLines:
         one.count += 1
         one.least = min(one.least, case)
         one.ulp, one.share = _higher(one.ulp, ulp, case), _higher(one.share, share, case)
-        return True
+        return prototype.outcome
 
     def drain(self) -> Iterator[Passes]:
         """Yield what was gathered, and forget it."""

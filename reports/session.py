@@ -172,9 +172,10 @@ def _run_all(progress: _Progress, folder: ResultsFolder, console: Console) -> bo
 
 def _taken(progress: _Progress, judged: Judged, folder: ResultsFolder) -> Outcome:
     """Count a result, write it down, and return its outcome as it is reported."""
-    if judged.line is not None and progress.tables.take_pass(judged.line, judged.attached):
+    outcome = None if judged.line is None else progress.tables.take_pass(judged.line, judged.attached)
+    if judged.line is not None and outcome is not None:
         folder.add_line(judged.line, passing_companions(judged.line, judged.attached))
-        return Outcome.PASS
+        return outcome
     result = progress.tables.take(judged.result, judged.attachments)
     line = judged.line if result is judged.result and judged.line else result.to_json().encode()
     folder.add(result, line, companions(judged, line, progress.certified))

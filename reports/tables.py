@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from ..cases.declared import Declaration
 from ..cases.errors import OpconformError
-from ..cases.results import Result
+from ..cases.results import Outcome, Result
 from ..runners.accuracy import Accuracy
 from ..runners.demands import Demands
 from ..runners.waivers import WaiverRun, Waivers, before_waiving
@@ -61,6 +61,7 @@ class Tables:
             Behaviours(),
             ArithmeticTables(terms.declaration or Declaration()),
             terms.waivers.for_run(today, demands),
+            PassingLines(frozenset({Outcome.PASS} if demands.profile else {Outcome.PASS, Outcome.UNSUPPORTED})),
         )
 
     def take(self, result: Result, attachments: Mapping[str, object]) -> Result:
@@ -70,10 +71,13 @@ class Tables:
         self._add(reported, suspended, attached_accuracy(attachments) if attachments else None)
         return reported
 
-    def take_pass(self, line: bytes, attached: bytes) -> bool:
-        """Take in the line of a pass that is like many others, which `settle` counts; False: `take` must have it."""
+    def take_pass(self, line: bytes, attached: bytes) -> Outcome | None:
+        """Take in the line of a pass, or of another result that cannot fail, which `settle` counts with those like it.
+
+        Returns its outcome; None: `take` must have it.
+        """
         if self.terms.waivers.entries or self.terms.suspensions.errata.entries:  # which are about single cases
-            return False
+            return None
         taken = self.passing.take(line, attached)
         if len(self.passing.gathered) >= _GATHERED:
             self.settle()

@@ -37,15 +37,16 @@ def attached(draw: int) -> bytes:
 def results() -> list[Result]:
     one_way = [passing(draw, fill="inexact", flush=["none"]) for draw in range(10, 14)]
     other = result("wrong-value", passing(9).case, detail="no", seconds=1.5, case_digest=DIGEST)
-    return [*(passing(draw) for draw in range(1, 9)), other, *one_way, result("pass", seconds=0.5)]
+    refused = result("unsupported", passing(15).case, reason="type", detail="no kernel", seconds=0.0)
+    return [*(passing(draw) for draw in range(1, 9)), other, refused, *one_way, result("pass", seconds=0.5)]
 
 
 def tables(*, together: bool, terms: Terms | None = None) -> Tables:
     found = Tables.of(terms or Terms(), ["alpha"], TODAY)
     for number, one in enumerate(results()):
-        line, beside = one.to_json().encode(), attached(number)
+        line, beside = one.to_json().encode(), attached(number) if one.outcome == "pass" else b""
         if not (together and found.take_pass(line, beside)):
-            found.take(one, json.loads(beside))
+            found.take(one, json.loads(beside) if beside else {})
     found.settle()
     return found
 
@@ -61,7 +62,7 @@ def test_passes_counted_together_give_the_same_figures_behaviours_and_grades() -
 def test_only_passes_among_draws_are_counted_together() -> None:
     found = Tables.of(Terms(), ["alpha"], TODAY)
     taken = [found.take_pass(one.to_json().encode(), b"") for one in results()]
-    assert taken == [True] * 8 + [False] + [True] * 4 + [False]
+    assert taken == ["pass"] * 8 + [None] + ["unsupported"] + ["pass"] * 4 + [None]
 
 
 def test_a_pass_with_more_beside_it_than_its_accuracy_is_counted_by_itself() -> None:
