@@ -51,7 +51,14 @@ def compare(**options: Any) -> int:
     return run_compare(CompareOptions(**options))
 
 
-@click.group()
+class _ExamplesOfGroup(Examples, click.Group):
+    """A group of commands whose help ends with examples."""
+
+
+@click.group(
+    cls=_ExamplesOfGroup,
+    examples="opconform history add results\nopconform history show --last 14\nopconform history case CASE_ID",
+)
 def history() -> None:
     """Keep what runs found over time, in a database of its own."""
 

@@ -73,13 +73,11 @@ def turns(history: History, *, backend: str = "*", globs: Sequence[str] = (), la
     found: list[Turn] = []
     for row in history.rows(_TURNS):
         series, number, name = row[4:7]
-        if not fnmatchcase(name, backend):
-            continue
-        before = found[-1] if found and found[-1].series == series else None
-        cases, counted = figures.get((series, number), (0, Figures()))
-        kinds: Mapping[Kind, int] = changes.get((series, number), {}) if before else {}
-        plan, told = map(json.loads, row[9:])
-        found.append(Turn(*row[:9], plan, told, cases, counted, kinds, before))
+        if fnmatchcase(name, backend):
+            before = found[-1] if found and found[-1].series == series else None
+            kinds: Mapping[Kind, int] = changes.get((series, number), {}) if before else {}
+            figured = figures.get((series, number), (0, Figures()))
+            found.append(Turn(*(*row[:9], *map(json.loads, row[9:]), *figured, kinds, before)))
     if not found:
         _refuse_backend(history, backend)
     return _last(found, last)

@@ -11,7 +11,6 @@ import pytest
 from fakes.folders import write_folder
 from fakes.results import case, result
 
-from opconform.cases.errors import OpconformError
 from opconform.reports.history.adding import add
 from opconform.reports.merge import put_together
 from opconform.reports.site.build import write_site
@@ -63,9 +62,3 @@ def test_names_from_elsewhere_are_text(site: Path) -> None:
     for file in ("trend.html", "data/trend.js"):
         assert "<script>alert" not in (site / file).read_text()
     assert "&lt;script&gt;alert(1)" in (site / "trend.html").read_text()
-
-
-def test_a_history_that_cannot_be_read_leaves_no_site(site: Path, tmp_path: Path) -> None:
-    with pytest.raises(OpconformError, match="there is no history"):
-        write_site(put_together([site.parent / "night-3"]), tmp_path / "site", tmp_path / "none.duckdb")
-    assert not (tmp_path / "site").exists()
