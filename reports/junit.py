@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from array import array
 from collections import Counter
@@ -10,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
-from xml.sax.saxutils import XMLGenerator
+from xml.sax.saxutils import XMLGenerator, quoteattr
 from xml.sax.xmlreader import AttributesImpl
 
 from ..cases.errors import OpconformError
@@ -18,13 +19,14 @@ from ..cases.results import Outcome, Result, result_from_json
 from ..runners.demands import Demands
 from ..specs.errata import Suspensions
 from ..specs.globs import operator_version_of
-from .folder import RESULTS, read_places
+from .folder import RESULTS, read_places, read_run
 from .passing import Pass, PassReader
-from .text import xml_text
+from .text import reproduce_line, xml_text
 
 Verdict: TypeAlias = Literal["passed", "failures", "errors", "skipped"]
 Usual: TypeAlias = Callable[[bytes], Pass | None]
 
+_LONGEST_NAME, _LONGEST_MESSAGE, _LONGEST_BODY = 200, 300, 10_000  # viewers refuse files of some ten megabytes
 _BROKEN = frozenset({Outcome.CRASH, Outcome.TIMEOUT, Outcome.RUNNER_ERROR})
 _TAGS: Mapping[Verdict, str] = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
@@ -35,9 +37,15 @@ class _Suite:
 
     backend: str
     operator_version: str
+    started: str | None = None
     offsets: dict[int, array[int]] = field(default_factory=dict)
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     seconds: float = 0.0
+
+    @property
+    def classname(self) -> str:
+        """What viewers tell tests apart by, beside the name; they take what is before its last point for a package."""
+        return f"{_cut(self.backend, _LONGEST_NAME)}.{self.operator_version}"
 
 
 def write_junit(
@@ -87,16 +95,17 @@ def _judge(demands: Demands, suspensions: Suspensions) -> _Judge:
     def judge(result: Result) -> tuple[Verdict, str]:
         suspended = suspensions.reason(result.case, result.clauses)
         fails = demands.fails(result, suspended=suspended is not None)
+        first = (result.detail or "").partition("\n")[0]
+        told = f"{result.outcome}: {first}" if first else str(result.outcome)
         if result.outcome is Outcome.RUNNER_ERROR or (fails and result.outcome in _BROKEN):
-            return "errors", str(result.outcome)
+            return "errors", told
         if fails:
-            return "failures", str(result.outcome)
+            return "failures", told
         if suspended is not None:
             return "skipped", f"suspended ({suspended}): {result.outcome}"
         if result.outcome is Outcome.PASS:
             return "passed", ""
-        first = (result.detail or "").partition("\n")[0]
-        return "skipped", f"{result.outcome}: {first}" if first else str(result.outcome)
+        return "skipped", told
 
     return judge
 
@@ -104,9 +113,10 @@ def _judge(demands: Demands, suspensions: Suspensions) -> _Judge:
 def _suites(folders: Sequence[Path], judge: _Judge, usual: Usual) -> list[_Suite]:
     found: dict[tuple[str, str], _Suite] = {}
     for index, folder in enumerate(folders):
+        started = _started(folder)
         for offset, result in read_places(folder, usual):
             key = (result.backend, operator_version_of(result.case))
-            suite = found.setdefault(key, _Suite(*key))
+            suite = found.setdefault(key, _Suite(*key, started))
             suite.offsets.setdefault(index, array("Q")).append(offset)
             suite.verdicts["passed" if isinstance(result, Pass) else judge(result)[0]] += 1
             suite.seconds += result.seconds or 0.0
@@ -131,34 +141,51 @@ def _write(
     judge: _Judge,
     versions: Mapping[str, str],
 ) -> None:
-    out.open("testsuites", {"name": "opconform", **_head(suites)})
+    whole = _head(suites)
+    del whole["skipped"]  # Jenkins' schema has it in suites alone
+    out.open("testsuites", {"name": "opconform", **whole})
     for suite in suites:
-        out.open("testsuite", {"name": f"{suite.backend} {suite.operator_version}", **_head([suite])})
+        head = {"name": f"{suite.backend} {suite.operator_version}", **_head([suite])}
+        out.open("testsuite", {**head, **({"timestamp": suite.started} if suite.started else {})})
         if suite.backend in versions:
             out.open("properties")
             out.whole("property", {"name": "backend-version", "value": versions[suite.backend]})
             out.close("properties")
-        passed = f'<testcase classname="{suite.operator_version}" name="'
+        passed = f'<testcase classname={quoteattr(xml_text(suite.classname))} name="'
         for result in results(suite):
             if isinstance(result, Pass):
                 out.plain(f'{passed}{result.case}" time="{result.seconds:.6f}"/>\n')
             else:
-                _write_case(out, result, suite.operator_version, *judge(result))
+                _write_case(out, result, suite, *judge(result))
         out.close("testsuite")
     out.close("testsuites")
 
 
-def _write_case(out: _Xml, result: Result, operator_version: str, verdict: Verdict, message: str) -> None:
-    attributes = {"classname": operator_version, "name": result.case, "time": f"{result.seconds or 0:.6f}"}
+def _write_case(out: _Xml, result: Result, suite: _Suite, verdict: Verdict, message: str) -> None:
+    attributes = {"classname": suite.classname, "name": result.case, "time": f"{result.seconds or 0:.6f}"}
     if verdict == "passed":
         out.whole("testcase", attributes)
         return
-    told = {"message": message}
+    told, body = {"message": _cut(message, _LONGEST_MESSAGE)}, _cut(result.detail or "", _LONGEST_BODY)
     if verdict != "skipped":
         told["type"] = str(result.outcome)
+        body = f"{body}\nreproduce: {reproduce_line(result)}".lstrip("\n")
     out.open("testcase", attributes)
-    out.whole(_TAGS[verdict], told, result.detail or "")
+    out.whole(_TAGS[verdict], told, body)
     out.close("testcase")
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def _started(folder: Path) -> str | None:
+    """Return when a run began, in UTC and as viewers read it: without a zone; None if `run.json` does not tell."""
+    try:
+        started = read_run(folder)["started"]
+        return dt.datetime.fromisoformat(started).astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    except (OpconformError, KeyError, TypeError, ValueError):
+        return None
 
 
 def _results(suite: _Suite, results: Sequence[BinaryIO], usual: Usual) -> Iterator[Result | Pass]:

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from fakes.folders import write_folder
 from fakes.results import MEAN, case, invalid, result
 
 from opconform.cases.errors import OpconformError
-from opconform.cases.results import Result
+from opconform.cases.results import Outcome, Result
 from opconform.reports.folder import ResultsFolder
 from opconform.reports.junit import check_target, write_junit
 from opconform.runners.demands import Demands
@@ -19,6 +21,7 @@ SHOWN = "]]> <b>&amp; \\x00\\x1b[31m \\ud800 \\ufffe \U0001f600 ü \"'\ttab\r\nn
 
 
 def junit(path: Path, *results: Result, demands: Demands | None = None, disputed: str = "") -> ET.Element:
+    path.mkdir(parents=True, exist_ok=True)
     with ResultsFolder.create(path / "results") as out:
         for one in results:
             out.add(one)
@@ -52,10 +55,10 @@ def test_a_suite_is_a_backend_and_an_operator_version_even_if_results_are_interl
     ]
     assert [found.get("name") for found in root[0].iter("testcase")] == [MEAN, case(fill="nan")]
     assert root[0].get("time") == "0.750000"
-    assert (root.get("tests"), root.get("failures"), root.get("errors"), root.get("skipped")) == ("4", "1", "1", "0")
+    assert (root.get("tests"), root.get("failures"), root.get("errors"), root[0].get("skipped")) == ("4", "1", "1", "0")
     assert {p.get("name"): p.get("value") for p in root[0].iter("property")} == {"backend-version": "1.2"}
     first = cases(root)[case(fill="nan")]
-    assert (first.get("classname"), first.get("time")) == ("onnx/ReduceMean-13", "0.500000")
+    assert (first.get("classname"), first.get("time")) == ("alpha.onnx/ReduceMean-13", "0.500000")
 
 
 def test_outcomes_have_their_junit_names(tmp_path: Path) -> None:
@@ -77,7 +80,7 @@ def test_outcomes_have_their_junit_names(tmp_path: Path) -> None:
         "runner-error": ["error"],
         "axis-too-large": ["skipped"],
     }
-    assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("4", "3", "3")
+    assert (root[0].get("failures"), root[0].get("errors"), root[0].get("skipped")) == ("4", "3", "3")
 
 
 def test_what_the_user_demands_is_a_failure(tmp_path: Path) -> None:
@@ -105,7 +108,8 @@ def test_a_message_has_the_first_line_and_the_body_all_of_the_detail(tmp_path: P
     assert failure is not None
     assert skipped.get("message") == "waived: error, waived by w.yaml:2"
     assert skipped.text == "error, waived by w.yaml:2\nelement [0]"
-    assert (failure.get("message"), failure.get("type"), failure.text) == ("error", "error", "boom")
+    assert (failure.get("message"), failure.get("type")) == ("error: boom", "error")
+    assert failure.text == f"boom\nreproduce: opconform run alpha --select '{MEAN}'"
 
 
 def test_text_that_xml_cannot_hold_is_escaped_visibly(tmp_path: Path) -> None:
@@ -130,3 +134,61 @@ def test_a_place_that_cannot_be_written_to_is_told_and_nothing_is_left(tmp_path:
         with pytest.raises(OpconformError, match="cannot be written: "):
             check_target(target)
     assert [f.name for f in tmp_path.iterdir()] == ["results"]
+
+
+# What viewers read: Jenkins' schema junit-10, which its xUnit plugin insists on, and the limits of others
+ADMITTED = {
+    "testsuites": {"name", "time", "tests", "failures", "errors"},
+    "testsuite": {"name", "time", "tests", "failures", "errors", "skipped", "timestamp"},
+    "properties": set(),
+    "property": {"name", "value"},
+    "testcase": {"name", "time", "classname"},
+    "failure": {"type", "message"},
+    "error": {"type", "message"},
+    "skipped": {"type", "message"},
+}
+WITHIN = {
+    "testsuites": {"testsuite"},
+    "testsuite": {"properties", "testcase"},
+    "properties": {"property"},
+    "testcase": {"failure", "error", "skipped"},
+}
+
+
+def test_elements_and_attributes_are_those_that_jenkins_schema_admits(tmp_path: Path) -> None:
+    root = junit(tmp_path, *(result(str(o), case=case(fill=str(o)), detail=str(o), seconds=12345.5) for o in Outcome))
+    for element in root.iter():
+        assert set(element.attrib) <= ADMITTED[element.tag]
+        assert {child.tag for child in element} <= WITHIN.get(element.tag, set())
+        assert len(element.findall("properties")) <= 1
+        if "time" in element.attrib:
+            assert re.fullmatch(r"\d+\.\d{6}", element.attrib["time"])
+    assert [child.tag for child in root[0]][:2] == ["properties", "testcase"]
+    assert all(len(found) <= 1 for found in root.iter("testcase"))  # of several, Jenkins keeps one
+
+
+def test_the_same_case_of_two_backends_is_two_tests(tmp_path: Path) -> None:
+    """GitLab drops a test whose class and name were there before."""
+    digest = {"case_digest": "0" * 64, "expectation_digest": "0" * 64, "seconds": 0.1, "clauses": ("a#b",)}
+    hostile = result("error", backend="<\"&'>")  # and one whose line is not that of a usual pass
+    root = junit(tmp_path, result(**digest), result(backend="python:my.module:Backend", **digest), hostile)
+    found = [(str(one.get("classname")), one.get("name")) for one in root.iter("testcase")]
+    assert len(set(found)) == 3
+    packages = [name.rpartition(".")[0] for name, _ in found]  # as Jenkins groups them
+    assert packages == ["alpha", "python:my.module:Backend", "<\"&'>"]
+
+
+def test_a_suite_has_the_time_at_which_its_run_began(tmp_path: Path) -> None:
+    write_folder(tmp_path / "run", [result()], night=3)
+    write_junit(tmp_path / "run", tmp_path / "j.xml")
+    assert ET.parse(tmp_path / "j.xml").getroot()[0].get("timestamp") == "2026-01-03T01:00:00"
+
+
+def test_a_file_stays_small_whatever_backends_say(tmp_path: Path) -> None:
+    """GitLab takes 30 MB a file: a hundred thousand cases that pass, and then some."""
+    many = [result(case=f"{MEAN}-{index}", seconds=0.1) for index in range(1000)]
+    junit(tmp_path / "pass", *many)
+    assert (tmp_path / "pass" / "junit.xml").stat().st_size < 1000 * 200
+    root = junit(tmp_path / "loud", *(result("error", detail="x" * 1_000_000) for _ in range(3)))
+    assert (tmp_path / "loud" / "junit.xml").stat().st_size < 40_000
+    assert root.find(".//failure").text.endswith(f"--select '{MEAN}'")  # type: ignore[union-attr]
