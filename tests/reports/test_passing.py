@@ -92,6 +92,7 @@ def test_a_pass_is_read_in_part_only_from_a_line_of_the_usual_form(damage: bytes
 
 def test_junit_has_passes_as_it_has_other_results(tmp_path: Path) -> None:
     (tmp_path / "results.jsonl").write_text("".join(one.to_json() + "\n" for one in results()))
+    (tmp_path / "run.json").write_text('{"started": "2026-01-01T00:00:00+00:00"}')
     write_junit(tmp_path, tmp_path / "usual.xml")
     # an erratum about another operator makes each line be read in full
     elsewhere = Suspensions(Errata((Erratum("E1", "onnx/Other-1/*", "so", "https://example.com", "0.1.0"),)))
