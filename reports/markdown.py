@@ -12,6 +12,7 @@ from .text import counted, markdown_code, markdown_text, percent, reproduce_line
 _FAILURES = 15
 _OPERATORS = 20
 _DETAIL = 160
+_LONGEST = 2000
 _WORST = (
     *(Outcome.CRASH, Outcome.TIMEOUT, Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR),
 )
@@ -64,7 +65,9 @@ def _failures(summary: Summary) -> Iterator[str]:
     if len(found) > _FAILURES:
         yield f"And {counted(len(found) - _FAILURES, 'more kind')} of failures."
         yield ""
-    yield from ("Reproduce the first:", "", "```console", f"$ {reproduce_line(found[0].first)}", "```", "")
+    line = reproduce_line(found[0].first)
+    if len(line) <= _LONGEST and "\n" not in line:  # else it could end the block
+        yield from ("Reproduce the first:", "", "```console", f"$ {line}", "```", "")
 
 
 def _badness(alike: Alike) -> tuple[int, int, str]:

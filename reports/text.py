@@ -32,9 +32,8 @@ def shell_quoted(text: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Return text that Markdown shows as it is, in one line."""
-    line = " ".join(printable(text).split())
-    return "".join(f"\\{c}" if c in _SPECIAL_IN_MARKDOWN else c for c in line)
+    """Return text that Markdown shows as it is, in one line; of a long one the beginning."""
+    return "".join(f"\\{c}" if c in _SPECIAL_IN_MARKDOWN else c for c in _line(text))
 
 
 _SPECIAL_IN_MARKDOWN = frozenset("\\`*_[]<>|~#")
@@ -42,8 +41,17 @@ _SPECIAL_IN_MARKDOWN = frozenset("\\`*_[]<>|~#")
 
 def markdown_code(text: str) -> str:
     """Return text as code within a table of Markdown: what holds a backquote between two of them."""
-    line = " ".join(printable(text).split()).replace("|", "\\|")
+    line = _line(text).replace("|", "\\|")
     return f"`` {line} ``" if "`" in line else f"`{line}`"
+
+
+def _line(text: str) -> str:
+    """Return the beginning of a text in one line: a page on a CI server has a limit, of 1 MiB on GitHub."""
+    line = " ".join(printable(text[:_LONGEST]).split())
+    return line if len(text) <= _LONGEST else f"{line}…"
+
+
+_LONGEST = 500
 
 
 def percent(share: Fraction | None) -> str:
