@@ -17,6 +17,7 @@ from ...cases.results import Outcome, Result, result_from_json
 from ...runners.demands import is_about_invalid
 from ...runners.waivers import WaiverRun
 from ...specs.globs import operator_version_of
+from ...specs.structure import STANDARDS
 from ..counting import count
 from ..merge import Part, Whole
 from ..reading import RESULTS, Kept
@@ -156,7 +157,7 @@ def gather(wholes: Sequence[Whole]) -> Gathered:
 
 
 def _order(cases: Sequence[str]) -> list[int]:
-    """Return the numbers of cases in the order of their ids: operator versions together, numbers as numbers."""
+    """Return the numbers of cases, standard by standard, in the order of their ids with numbers as numbers."""
     keys = [_natural(case) for case in cases]
     return sorted(range(len(cases)), key=keys.__getitem__)
 
@@ -164,7 +165,9 @@ def _order(cases: Sequence[str]) -> list[int]:
 def _natural(case: str) -> str:
     """Return text that sorts as the id does where numbers count as numbers: each has its length before it."""
     operator_version = operator_version_of(case)
-    parts = (operator_version, case[len(operator_version) :])
+    standard = operator_version.partition("/")[0]
+    rank = STANDARDS.index(standard) if standard in STANDARDS else len(STANDARDS)
+    parts = (chr(rank + 1), operator_version, case[len(operator_version) :])
     return "\0".join(_DIGITS.sub(lambda found: f"0{chr(len(found[0]))}{found[0]}", part) for part in parts)
 
 
