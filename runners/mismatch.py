@@ -40,7 +40,7 @@ def mismatches_text(compared: Sequence[Compared]) -> str:
 
 
 def _counts(one: Compared) -> tuple[int, int]:
-    return np.count_nonzero(one.wrong), one.wrong.size
+    return int(np.count_nonzero(one.wrong)), one.wrong.size
 
 
 def _elements(one: Compared, limit: int) -> Iterator[tuple[str, str]]:

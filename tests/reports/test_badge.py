@@ -5,9 +5,12 @@ import re
 from xml.etree import ElementTree as ET
 
 import pytest
+from click.testing import CliRunner
+from fakes.folders import write_folder
 from fakes.results import case, invalid, result
 
 from opconform.cases.errors import OpconformError
+from opconform.cli import main
 from opconform.reports.badge import (
     AMBER,
     GREEN,
@@ -164,3 +167,13 @@ def test_a_target_that_cannot_be_written_is_refused_before_a_report_is_made(tmp_
             check_badge_target(target)
     check_badge_target(tmp_path / "badges")
     check_badge_target(tmp_path / "badge.svg")
+
+
+def test_a_report_writes_badges_and_tells_where_it_cannot(tmp_path) -> None:
+    folder = write_folder(tmp_path / "run", [result(), result(backend="beta", case=case(fill="nan"))])
+    done = CliRunner().invoke(main, ["report", str(folder), "--badge", str(tmp_path / "{backend}.svg")])
+    assert done.exit_code == 0, done.output
+    assert {file.name for file in tmp_path.glob("*.svg")} == {"alpha.svg", "beta.svg"}
+    done = CliRunner().invoke(main, ["report", str(folder), "--badge", str(tmp_path / "badge.svg")])
+    assert done.exit_code == 2
+    assert "write {backend} into the name" in done.output
