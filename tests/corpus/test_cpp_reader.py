@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,19 +38,28 @@ GLOBS = (
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("cpp") / "corpus"
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder that the first of all test processes makes, since that takes long."""
+    base = factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / name).exists():
+            making = shared / f"{name}.partial"
+            shutil.rmtree(making, ignore_errors=True)
+            making.mkdir()
+            make(making)
+            making.rename(shared / name)
+    return shared / name
+
+
+def export(folder: Path) -> None:
     globs = [word for glob in GLOBS for word in ("--select", glob)]
     done = CliRunner().invoke(main, ["export", "--format", "npz", "--strength", "1", "--out", str(folder), *globs])
     assert done.exit_code == 0, done.output
-    return folder
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the example's reader, once with the toy and once with recorded answers."""
-    folder = tmp_path_factory.mktemp("built")
+def build(folder: Path) -> None:
     sources = (EXAMPLE / "read_corpus.cpp", EXAMPLE / "toy_mean.cpp", HERE.parent / "fakes" / "recorded_answers.cpp")
     compiling = [
         subprocess.Popen(["g++", *CHECKED, *SANITIZED, f"-I{EXAMPLE}", "-c", source, "-o", folder / f"{source.stem}.o"])
@@ -59,7 +69,17 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("toy_mean", "recorded_answers"):
         objects = [folder / "read_corpus.o", folder / f"{name}.o"]
         subprocess.run(["g++", *SANITIZED, *objects, "-o", folder / name], check=True)
-    return folder
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return once(tmp_path_factory, "cpp-corpus", export)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the example's reader, once with the toy and once with recorded answers."""
+    return once(tmp_path_factory, "cpp-built", build)
 
 
 def judged(program: Path, corpus: Path, **environment: object) -> tuple[int, list[list[str]], str]:
