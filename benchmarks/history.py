@@ -59,15 +59,19 @@ def measured(place: Path, chosen: argparse.Namespace) -> Iterator[str]:
         if chosen.from_files or night % 30 == 0 or night + 1 == chosen.runs:
             shutil.rmtree(folder, ignore_errors=True)
             made.write(folder, night)
+            busy = time.process_time()
             spent.append(_seconds(lambda: add(db, [folder])))
+            busy = time.process_time() - busy
             size = db.stat().st_size / (1 << 20)
-            yield f"after {night + 1:3} runs: {size:7.1f} MiB; the last add took {spent[-1]:.2f} s"
+            took = f"{spent[-1]:.2f} s, {busy:.2f} s of processor time"
+            yield f"after {night + 1:3} runs: {size:7.1f} MiB; the last add took {took}"
         else:
             with writing(db) as history:
                 made.flip(history, night)
     yield f"adding {chosen.cases * chosen.backends:,} results: median {statistics.median(spent):.2f} s"
     for name, query in _queries(db, made.cases[7], chosen.runs):
-        yield f"{name}: {_seconds(query):.2f} s"
+        busy = time.process_time()
+        yield f"{name}: {_seconds(query):.2f} s, {time.process_time() - busy:.2f} s of processor time"
     for old, new in ((f"{db}:1", f"{db}:last"), (f"{db}:1", str(folder)), (str(folder), str(folder))):
         names = ["a run of the history" if name.startswith(f"{db}:") else "a folder" for name in (old, new)]
         started = time.perf_counter()
