@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -209,3 +210,13 @@ def test_what_cannot_be_compared_is_told(nights: Path, tmp_path: Path) -> None:
     write_folder(tmp_path / "unfinished", [result()], status="interrupted")
     assert "unfinished; `opconform run --resume" in call("compare", nights / "old", tmp_path / "unfinished").output
     assert call("compare", nights / "old", tmp_path / "unfinished", "--partial").exit_code == 0
+
+
+def test_folders_are_compared_without_the_database_and_a_history_names_the_extra(
+    nights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert call("compare", nights / "old", nights / "new").exit_code == 0
+    done = call("compare", nights / "h.duckdb:1", nights / "new")
+    assert done.exit_code == 2
+    assert "pip install 'opconform[history]'" in done.output
