@@ -26,7 +26,7 @@ from .common import SPECS, Examples, clear_errors
     "--badge",
     metavar="FILE|DIR",
     type=click.Path(path_type=Path),
-    help="Write a badge: .svg, or .json for shields.io; FILE may hold {backend} and {standard}, a folder gets them all.",
+    help="Write a badge: .svg, or .json for shields.io; FILE may hold {backend} and {standard}, a folder gets all.",
 )
 @click.option(
     "--html",
