@@ -168,8 +168,55 @@ class CaseGroup:
 
     def case(self, lane: int) -> Case:
         """Return one of the cases."""
-        inputs = tuple(array[lane, ...] for array in self.inputs)
-        return Case(self.ids[lane], self.program, inputs, self.expectation.of(lane), self.clauses, self.mended)
+        return self.lane(lane).case
+
+    def lane(self, lane: int) -> Lane:
+        """Return one of the cases, as far as it takes nothing to make it."""
+        return Lane(self, lane, tuple(array[lane, ...] for array in self.inputs))
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One case of a group, with what a case has; its expectation, which costs most, is made where it is asked for."""
+
+    group: CaseGroup
+    place: int
+    inputs: tuple[Array, ...]
+
+    @property
+    def id(self) -> str:
+        """The case's id."""
+        return self.group.ids[self.place]
+
+    @property
+    def program(self) -> Program:
+        """The program that all cases of the group share."""
+        return self.group.program
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """The clauses that the case tests."""
+        return self.group.clauses
+
+    @property
+    def mended(self) -> str | None:
+        """The id of the valid case that an invalid one is a damaged copy of."""
+        return self.group.mended
+
+    @property
+    def digest(self) -> str:
+        """The digest of the case."""
+        return self.group.digests[self.place]
+
+    @functools.cached_property
+    def expectation(self) -> Expectation:
+        """What is expected of the case."""
+        return self.group.expectation.of(self.place)
+
+    @functools.cached_property
+    def case(self) -> Case:
+        """The case itself."""
+        return Case(self.id, self.program, self.inputs, self.expectation, self.clauses, self.mended)
 
 
 def laned(options: Sequence[Option]) -> tuple[Option, ...]:

@@ -7,7 +7,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,8 +49,7 @@ _RANKS = {grade: rank for rank, grade in enumerate(Grade)}
 _BY_LABEL = {str(grade): grade for grade in (Grade.WIDE, Grade.STEPWISE, Grade.NARROW, Grade.BOUND)}
 
 
-@dataclass(frozen=True, slots=True)
-class Accuracy:
+class Accuracy(NamedTuple):
     """How accurate the floating-point elements of an answer are.
 
     `type` is the output's. `graded` counts the elements with a grade, `apart` the others: specials, overflows, flushed
@@ -83,7 +82,7 @@ class Accuracy:
 
     def to_json(self) -> str:
         """Return the JSON text of `to_dict`, which its own writer takes longer for."""
-        share, at = _text(self.share), ",".join(map(str, self.at))
+        share, at = _text(self.share), _indices_text(self.at)
         tightest = share if self.tightest == self.share else _text(self.tightest)
         return (
             f'{{"grade":"{self.grade.value}","type":"{self.type}","graded":{self.graded},"apart":{self.apart},'
@@ -403,4 +402,12 @@ def _short(number: float | None) -> float | None:
 
 
 def _text(number: float | None) -> str:
-    return "null" if number is None else repr(_short(number))
+    if number is None:
+        return "null"
+    text = f"{number:.{_DIGITS}g}"
+    return text if "." in text and "e+" not in text else repr(float(text))  # as Python itself would write it
+
+
+@functools.lru_cache(maxsize=4096)
+def _indices_text(indices: tuple[int, ...]) -> str:
+    return ",".join(map(str, indices))

@@ -30,7 +30,7 @@ class Attach(Protocol):
 class AttachLanes(Protocol):
     """An Attach that also makes the attachments of cases side by side, which costs less.
 
-    Another one may say by an attribute `of_passes` that is False that it attaches nothing where a case passes.
+    Any Attach may say by an attribute `of_passes` that is False that it attaches nothing where a case passes.
     """
 
     def lanes(self, group: CaseGroup, verdicts: LaneVerdicts, /) -> Sequence[str | None]:
@@ -38,19 +38,23 @@ class AttachLanes(Protocol):
 
 
 def lanes_attached(make: Attach, group: CaseGroup, verdicts: LaneVerdicts) -> Sequence[str | None]:
-    """Return the attachments of the lanes that pass, as JSON texts; empty where there is none at all."""
-    if not getattr(make, "of_passes", True):
-        return ()
+    """Return the attachments of the lanes, of those that pass at least, as JSON texts; empty where there is none."""
     if isinstance(make, AttachLanes):
         try:
             return make.lanes(group, verdicts)
         except Exception:
-            return [_failure()] * len(group)
+            return [_failure() if _of_passes(make) or not passes else None for passes in verdicts.passing]
+    if not _of_passes(make):
+        return ()
     outputs = verdicts.answers.outputs
     return [
         attachment(make, group.case(lane), verdicts.verdict(lane), [o[lane, ...] for o in outputs]) if taken else None
         for lane, taken in enumerate(verdicts.passing)
     ]
+
+
+def _of_passes(make: Attach) -> bool:
+    return bool(getattr(make, "of_passes", True))
 
 
 def attachment(make: Attach, case: Case, verdict: Verdict, outputs: Sequence[Array]) -> str:

@@ -9,26 +9,23 @@ import importlib
 import json
 import time
 import traceback
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-import numpy as np
-
-from ..cases.elements import Array
-from ..cases.lanes import CaseGroup
-from ..cases.model import Case, Program
+from ..cases.lanes import CaseGroup, Lane
+from ..cases.model import Case
 from ..cases.results import Outcome, Result
-from ..cases.runner import Classifies, Describes, Executable, NotInstalled, Runner, Unsupported
+from ..cases.runner import Describes, NotInstalled, Runner
 from ..cases.source import CaseSource, GroupSource
-from .attaching import NOTHING, WORDS_KEPT, Attach, AttachLanes, attachment, lanes_attached, last_lines
+from .attaching import NOTHING, Attach, AttachLanes, attachment, lanes_attached, last_lines
 from .judge import Refusal, Verdict, judge_answer, judge_refusal
-from .lanes import judge_lanes
+from .lanes import LaneVerdicts, judge_lanes
 from .pool_wire import Phase
-from .records import ResultLines, record
+from .programs import Prepared, Programs
+from .records import Passes, ResultLines, record
 from .registry import BackendSpec, open_runner
 from .side_by_side import Answer, Block, run_block
 
@@ -40,7 +37,6 @@ Isolation: TypeAlias = Literal["program", "case"]
 ABOUT = "@about"
 """The key that asks a worker what its backend is, instead of a case."""
 
-_PROGRAMS_KEPT = 16
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _PROVEN = 3
 """The failures of a program that are confirmed each on a fresh one, before one fresh program is for all others."""
@@ -84,29 +80,24 @@ class _Judged:
 
 
 @dataclass
-class _Prepared:
-    """A program that the backend has prepared or refused, and how often it ran."""
-
-    executable: Executable | None
-    refusal: Refusal | None = None
-    runs: int = 0
-
-
-@dataclass
 class _Proof:
     """A program that only failures were run on, those of the program `key`; how many showed on a fresh one."""
 
     key: str
-    prepared: _Prepared
+    prepared: Prepared
     shown: int
 
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of a case before its turn: its answer, in so many seconds; the rest where it was found already."""
+    """What is known of a case before its turn: its answer, in so many seconds; the rest where it was found already.
+
+    `verdict` returns what is found at less cost than by judging the answer by itself, or None.
+    """
 
     answer: Answer
     seconds: float
+    verdict: Callable[[], Verdict | None] = lambda: None
     digests: tuple[str, str] | None = None
     attached: Mapping[str, str] = field(default_factory=dict)
 
@@ -120,7 +111,6 @@ class Worker:
     source: CaseSource
     required: Mapping[str, str]
     attach: Mapping[str, Attach] = field(default_factory=dict)
-    _programs: OrderedDict[str, _Prepared] = field(default_factory=OrderedDict)
     _ran: dict[str, bool] = field(default_factory=dict)
     _proof: _Proof | None = None
 
@@ -176,13 +166,13 @@ class Worker:
         begin(start, "prepare")
         began = time.perf_counter()
         try:
-            prepared = self._prepared(group.program)
+            prepared = self._programs.prepared(group.program)
         except Exception:  # which the case that runs alone will tell
             return Block(start), None
         if prepared.executable is None:
             return Block(start), prepared.refusal
         preparing = time.perf_counter() - began
-        block = run_block(group, start, partial(self._answer, prepared), lambda lane: begin(lane, "run"))
+        block = run_block(group, start, partial(self._programs.answer, prepared), lambda lane: begin(lane, "run"))
         if len(block):
             block.seconds[0] += preparing
         return block, None
@@ -200,29 +190,40 @@ class Worker:
             yield lines.line(text, known[pattern], None, both, 0.0).encode()
 
     def _judged_block(self, group: CaseGroup, block: Block, begin: Callable[[int, Phase], None]) -> Iterator[bytes]:
-        """Judge what was answered side by side; what does not pass is judged by itself, for the words and a proof."""
+        """Judge what was answered side by side; what does not pass is proved by itself."""
         begin(len(group) - 1, "prepare")
-        verdicts, attached, digests = None, dict[str, Sequence[str | None]](), list[tuple[str, str]]()
-        if block.outputs:
-            try:
-                verdicts = judge_lanes(group.expectation, block.outputs, self.required)
-                attached = {n: t for n, make in self.attach.items() if (t := lanes_attached(make, group, verdicts))}
-                digests = list(zip(group.digests, group.expectation.digests, strict=True))
-            except Exception:  # the judge failed, not the backend
-                yield from (self._ours(text).to_json().encode() for text in group.ids)
-                return
-        lines = ResultLines(self.name, group.clauses)
-        for place, text in enumerate(group.ids):
-            stands = verdicts is not None and place not in block.odd
-            beside = {name: told for name, texts in attached.items() if (told := texts[place])} if stands else {}
-            taken = verdicts.passing[place] if verdicts is not None and stands else None
-            if verdicts is None or taken is None:
-                of_lanes = {n: beside.get(n, NOTHING) for n in self._laned} if stands else {}
-                known = _Known(block.answer(place), block.seconds[place], digests[place] if digests else None, of_lanes)
-                yield self._record(group.case(place), partial(begin, place), known)
+        if not block.outputs:
+            for place in range(len(group)):
+                known = _Known(block.answer(place), block.seconds[place])
+                yield self._record(group.lane(place), partial(begin, place), known)
+            return
+        try:
+            verdicts = judge_lanes(group.expectation, block.outputs, self.required)
+            attached = {n: t for n, make in self.attach.items() if (t := lanes_attached(make, group, verdicts))}
+            digests = list(zip(group.digests, group.expectation.digests, strict=True))
+        except Exception:  # the judge failed, not the backend
+            yield from (self._ours(text).to_json().encode() for text in group.ids)
+            return
+        passing = [None if place in block.odd else one for place, one in enumerate(verdicts.passing)]
+        told = Passes(group.ids, passing, verdicts.ratios, digests, block.seconds, attached)
+        for place, passes in enumerate(ResultLines(self.name, group.clauses).passes(told)):
+            if passes is None:
+                known = self._known(block, place, verdicts, told)
+                yield self._record(group.lane(place), partial(begin, place), known)
             else:
-                line = lines.line(text, taken, verdicts.ratios[place], digests[place], block.seconds[place])
-                yield record(line, list(beside.items()))
+                yield passes
+
+    def _known(self, block: Block, place: int, verdicts: LaneVerdicts, told: Passes) -> _Known:
+        """Return what is known of a lane that does not pass."""
+        known = _Known(block.answer(place), block.seconds[place], digests=told.digests[place])
+        if place in block.odd:
+            return known
+        attached = {n: (told.attached[n][place] if n in told.attached else None) or NOTHING for n in self._laned}
+        return replace(known, verdict=partial(verdicts.failing, place), attached=attached)
+
+    @functools.cached_property
+    def _programs(self) -> Programs:
+        return Programs(self.runner, self.name)
 
     @functools.cached_property
     def _laned(self) -> frozenset[str]:
@@ -237,11 +238,11 @@ class Worker:
     def _ours(self, key: str) -> Result:
         return Result(key, self.name, Outcome.RUNNER_ERROR, detail=last_lines(traceback.format_exc()))
 
-    def _record(self, case: Case, begin: Callable[[Phase], None], known: _Known | None = None) -> bytes:
+    def _record(self, case: Case | Lane, begin: Callable[[Phase], None], known: _Known | None = None) -> bytes:
         """Return the record of a case, which is run unless its answer is known."""
         started = time.perf_counter() - (known.seconds if known else 0.0)
         try:
-            judged = self._verdict(case, begin) if known is None else self._judged(case, known.answer)
+            judged = self._verdict(case, begin) if known is None else self._judged(case, known.answer, known.verdict())
             if judged.shared and judged.verdict.outcome in _CONFIRMED:
                 judged = self._confirmed(case, judged if known else _apart(judged), begin)
         except NotInstalled as error:  # nothing was put to the backend
@@ -254,10 +255,10 @@ class Worker:
             return line.encode()
         begin("prepare")  # the backend has done its part
         told = known.attached if known and judged.answer is known.answer else {}
-        texts = {n: told.get(n) or attachment(m, case, judged.verdict, judged.answer) for n, m in self.attach.items()}
+        texts = {n: told.get(n) or _attached(m, case, judged) for n, m in self.attach.items()}
         return record(line, [(name, text) for name, text in texts.items() if text != NOTHING])
 
-    def _result(self, case: Case, verdict: Verdict, digests: tuple[str, str] | None, seconds: float) -> Result:
+    def _result(self, case: Case | Lane, verdict: Verdict, digests: tuple[str, str] | None, seconds: float) -> Result:
         case_digest, expectation_digest = digests or (case.digest, case.expectation.digest)
         return Result(
             case.id,
@@ -274,26 +275,36 @@ class Worker:
             round(seconds, 7),
         )
 
-    def _verdict(self, case: Case, begin: Callable[[Phase], None], before: _Judged | None = None) -> _Judged:
+    def _verdict(self, case: Case | Lane, begin: Callable[[Phase], None], before: _Judged | None = None) -> _Judged:
         """Run a case and judge it; `before` is what came of it before, and holds for an answer of the same bits."""
         mended_ran = self._mended_ran(case, begin) if case.expectation.invalid else True
         begin("prepare")
-        prepared = self._prepared(case.program)
+        prepared = self._programs.prepared(case.program)
         begin("run")
         shared = prepared.runs > 0
-        answer = self._answer(prepared, case.inputs)
+        answer = self._programs.answer(prepared, case.inputs)
         if before is not None and _same(answer, before.answer):
             return before
         return self._judged(case, answer, shared=shared, mended_ran=mended_ran)
 
-    def _judged(self, case: Case, answer: Answer, *, shared: bool = True, mended_ran: bool = True) -> _Judged:
-        if isinstance(answer, Refusal):
+    def _judged(
+        self,
+        case: Case | Lane,
+        answer: Answer,
+        verdict: Verdict | None = None,
+        *,
+        shared: bool = True,
+        mended_ran: bool = True,
+    ) -> _Judged:
+        if verdict is not None:
+            pass
+        elif isinstance(answer, Refusal):
             verdict = judge_refusal(case.expectation, answer, mended_ran=mended_ran, required=self.required)
         else:
             verdict = judge_answer(case.expectation, answer, self.required)
         return _Judged(verdict, answer, shared)
 
-    def _confirmed(self, case: Case, judged: _Judged, begin: Callable[[Phase], None]) -> _Judged:
+    def _confirmed(self, case: Case | Lane, judged: _Judged, begin: Callable[[Phase], None]) -> _Judged:
         """Run a failure again on a program of its own; what only a used program does wrong is a finding of its own.
 
         Where the first failures of a program were the same to the bit on fresh ones, one that has run nothing but
@@ -303,13 +314,13 @@ class Worker:
         proof = proof if proof is not None and proof.key == key else None
         if proof is not None and proof.shown >= _PROVEN:
             begin("run")
-            if _same(self._answer(proof.prepared, case.inputs), judged.answer):
+            if _same(self._programs.answer(proof.prepared, case.inputs), judged.answer):
                 return judged
-        used = self._programs.pop(key, None)
+        used = self._programs.taken_out(key)
         fresh = self._verdict(case, begin, judged)
-        if fresh is judged and used is not None:
-            self._proof = _Proof(key, self._programs.pop(key), proof.shown + 1 if proof else 1)
-            self._programs[key] = used
+        if fresh is judged and used is not None and (prepared := self._programs.taken_out(key)):
+            self._proof = _Proof(key, prepared, proof.shown + 1 if proof else 1)
+            self._programs.put_back(key, used)
             return judged
         self._proof = None
         if fresh.verdict.outcome is Outcome.PASS:
@@ -317,60 +328,21 @@ class Worker:
             return replace(judged, verdict=replace(judged.verdict, detail=detail))
         return fresh
 
-    def _mended_ran(self, case: Case, begin: Callable[[Phase], None]) -> bool:
+    def _mended_ran(self, case: Case | Lane, begin: Callable[[Phase], None]) -> bool:
         """Return whether the backend answers the valid case that `case` is a damaged copy of."""
         if case.mended is None:
             return False
         if case.mended not in self._ran:
             begin("sibling")
             sibling = self.source.case(case.mended)
-            prepared = self._prepared(sibling.program)
-            self._ran[case.mended] = not isinstance(self._answer(prepared, sibling.inputs), Refusal)
+            prepared = self._programs.prepared(sibling.program)
+            self._ran[case.mended] = not isinstance(self._programs.answer(prepared, sibling.inputs), Refusal)
         return self._ran[case.mended]
 
-    def _prepared(self, program: Program) -> _Prepared:
-        """Return the program prepared, or as it was refused; the last few are kept."""
-        found = self._programs.get(program.key)
-        if found is None:
-            found = self._prepare(program)
-            self._programs[program.key] = found
-            if len(self._programs) > _PROGRAMS_KEPT:
-                self._programs.popitem(last=False)
-        self._programs.move_to_end(program.key)
-        return found
 
-    def _prepare(self, program: Program) -> _Prepared:
-        if program.operator.standard not in self.runner.standards:
-            words = f"{self.name} implements {', '.join(self.runner.standards)}, not {program.operator.standard}"
-            return _Prepared(None, Refusal(words, unsupported=True, reason="other"))
-        try:
-            return _Prepared(self.runner.prepare(program))
-        except NotInstalled:
-            raise
-        except Exception as error:
-            return _Prepared(None, self._refusal(error))
-
-    def _answer(self, prepared: _Prepared, inputs: Sequence[Array]) -> Answer:
-        if prepared.executable is None:
-            if prepared.refusal is None:
-                raise TypeError("a program is neither prepared nor refused")
-            return prepared.refusal
-        prepared.runs += 1
-        try:
-            return [np.asarray(output) for output in prepared.executable.run(inputs)]
-        except NotInstalled:
-            raise
-        except Exception as error:
-            return self._refusal(error)
-
-    def _refusal(self, error: Exception) -> Refusal:
-        words = f"{type(error).__name__}: {error}" if not isinstance(error, Unsupported) else str(error)
-        if isinstance(error, Unsupported):
-            return Refusal(words[:WORDS_KEPT], unsupported=True, reason=error.reason)
-        if isinstance(error, MemoryError):
-            return Refusal(words[:WORDS_KEPT], unsupported=False, reason="memory")
-        reason = self.runner.reason(error) if isinstance(self.runner, Classifies) else "other"
-        return Refusal(words[:WORDS_KEPT], unsupported=False, reason=reason)
+def _attached(make: Attach, case: Case | Lane, judged: _Judged) -> str:
+    answer = [] if isinstance(judged.answer, Refusal) else judged.answer
+    return attachment(make, case if isinstance(case, Case) else case.case, judged.verdict, answer)
 
 
 def _apart(judged: _Judged) -> _Judged:

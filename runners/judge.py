@@ -130,7 +130,22 @@ def _verdict(matches: Sequence[_Match], outputs: Sequence[Array], required: Requ
     nearest = min(matches, key=lambda m: m.wrong_count)
     if not nearest.shape_fits:
         return Verdict(Outcome.WRONG_SHAPE, detail=_shape_text(matches, outputs))
-    return Verdict(Outcome.WRONG_VALUE, detail=_value_text(nearest, outputs), bound_ratio=_ratio(nearest, outputs))
+    return _wrong_value(nearest, outputs)
+
+
+def judge_by_nearest(
+    option: Option, numbers: Sequence[Array], inside: Sequence[Array], taken: Sequence[Array]
+) -> Verdict:
+    """Return the verdict on an answer in which no option admits all, by the one that admits most elements of it.
+
+    `inside` and `taken`: which elements of each output lie within the bounds, and which are admitted.
+    """
+    return _wrong_value(_Match(option, True, tuple(~a for a in taken), tuple(inside)), numbers)
+
+
+def _wrong_value(nearest: _Match, outputs: Sequence[Array]) -> Verdict:
+    with np.errstate(all="ignore"):
+        return Verdict(Outcome.WRONG_VALUE, detail=_value_text(nearest, outputs), bound_ratio=_ratio(nearest, outputs))
 
 
 def meets(labels: Labels, required: Requirements) -> bool:

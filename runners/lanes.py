@@ -14,7 +14,17 @@ from ..cases.elements import Array
 from ..cases.expectation import Bounds, Option
 from ..cases.lanes import LanedExpectation, LanedOption, one_lane
 from ..cases.results import Outcome
-from .judge import Requirements, Verdict, admitted, behaviour_of, comparable, meets, spread_holds, within
+from .judge import (
+    Requirements,
+    Verdict,
+    admitted,
+    behaviour_of,
+    comparable,
+    judge_by_nearest,
+    meets,
+    spread_holds,
+    within,
+)
 
 _NONE_REQUIRED: Requirements = MappingProxyType({})
 
@@ -45,12 +55,47 @@ class Answers:
 
 
 @dataclass(frozen=True)
+class _Held:
+    """An option held against the answers: the lanes that it admits, and of each output which elements.
+
+    `taken` is None where it has no values, or none in the answers' shapes.
+    """
+
+    one: LanedOption
+    admits: Array
+    taken: Sequence[Array] | None = None
+
+    @functools.cached_property
+    def wrong(self) -> list[int]:
+        """How many elements of each lane it does not admit."""
+        counts = np.zeros(len(self.admits), np.intp)
+        for elements in self.taken or ():
+            counts += np.count_nonzero(~elements.reshape(len(counts), -1), axis=1)
+        found: list[int] = counts.tolist()
+        return found
+
+
+@dataclass(frozen=True)
 class LaneVerdicts:
     """The verdicts on all lanes: how each passes, None for one that does not, and apart its `bound_ratio`."""
 
     answers: Answers
     passing: Sequence[Verdict | None]
     ratios: Sequence[float | None]
+    _held: Sequence[_Held] = ()
+
+    def failing(self, lane: int) -> Verdict | None:
+        """Return the verdict on a lane that fails; None where `judge_answer` has to be asked, with all its options."""
+        applying = [held for held in self._held if held.one.applies[lane]]
+        fitting = [held for held in applying if held.taken]
+        if not fitting or any(held.admits[lane] for held in applying):
+            return None
+        nearest = min(fitting, key=lambda held: held.wrong[lane])
+        bounds = nearest.one.option.outputs
+        option = replace(nearest.one.option, outputs=tuple(one_lane(b, lane) for b in bounds))
+        inside = [self.answers.within(b, index)[lane, ...] for index, b in enumerate(bounds)]
+        numbers = [output[lane, ...] for output in self.answers.numbers]
+        return judge_by_nearest(option, numbers, inside, [taken[lane, ...] for taken in nearest.taken or ()])
 
     def verdict(self, lane: int) -> Verdict:
         """Return the verdict on a lane that passes; ValueError for another."""
@@ -77,10 +122,11 @@ def judge_lanes(
     """
     answers = Answers(outputs)
     with np.errstate(all="ignore"):  # NaN and infinities are compared on purpose
-        admits = [_admits(one, answers) & one.applies for one in expectation.options]
-        taken = list(_passing(expectation, np.stack(admits, axis=1), required))
+        held = [_held(one, answers) for one in expectation.options]
+        admits = np.stack([one.admits for one in held], axis=1)
+        taken = list(_passing(expectation, admits, required))
         ratios = _chosen_ratios(expectation, taken, answers)
-    return LaneVerdicts(answers, [None if one is None else one.verdict for one in taken], ratios)
+    return LaneVerdicts(answers, [None if one is None else one.verdict for one in taken], ratios, held)
 
 
 def every(elements: Array) -> Array:
@@ -98,17 +144,17 @@ def fits(option: Option, outputs: Sequence[Array]) -> bool:
     return option.kind == "values" and all(b.shape == y.shape for b, y in zip(option.outputs, outputs, strict=True))
 
 
-def _admits(one: LanedOption, answers: Answers) -> Array:
-    """Return in which lanes an option admits the answer."""
+def _held(one: LanedOption, answers: Answers) -> _Held:
+    """Hold an option against the answers."""
     option, lanes = one.option, len(one.applies)
     if option.kind != "values":
-        return np.full(lanes, option.kind == "anything")
+        return _Held(one, one.applies if option.kind == "anything" else np.zeros(lanes, bool))
     if not fits(option, answers.outputs):
-        return np.zeros(lanes, bool)
+        return _Held(one, np.zeros(lanes, bool))
     pairs = list(zip(option.outputs, answers.numbers, strict=True))
     inside = [answers.within(bounds, index) for index, bounds in enumerate(option.outputs)]
     taken = [admitted(*pair, elements) for pair, elements in zip(pairs, inside, strict=True)]
-    admits = functools.reduce(np.logical_and, [every(elements) for elements in taken])
+    admits = functools.reduce(np.logical_and, [every(elements) for elements in taken], one.applies)
     if option.exceptional:
         shows = [some(a & ~w) for a, w in zip(taken, inside, strict=True)]
         admits = admits & functools.reduce(np.logical_or, shows)
@@ -116,7 +162,7 @@ def _admits(one: LanedOption, answers: Answers) -> Array:
         if bounds.spread is not None:
             for lane in admits.nonzero()[0].tolist():
                 admits[lane] = spread_holds(one_lane(bounds, lane), output[lane, ...])
-    return admits
+    return _Held(one, admits, taken)
 
 
 def _passing(expectation: LanedExpectation, admits: Array, required: Requirements) -> Iterator[_Taken | None]:

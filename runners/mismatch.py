@@ -112,7 +112,11 @@ def _short(number: float) -> str:
 
 
 def _index(place: int, shape: tuple[int, ...]) -> Index:
-    return tuple(int(i) for i in np.unravel_index(place, shape)) if shape else ()
+    found = []
+    for extent in reversed(shape):
+        place, along = divmod(place, extent)
+        found.append(along)
+    return tuple(reversed(found))
 
 
 def _shown(index: Index) -> str:

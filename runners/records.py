@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
 
@@ -13,6 +13,21 @@ from .judge import Verdict
 
 _CASE, _RATIO = '{"case":""', '"bound_ratio":null'
 _END = '"case_digest":null,"expectation_digest":null,"seconds":null}'
+
+
+@dataclass(frozen=True)
+class Passes:
+    """What is told of cases side by side, in columns; only those with a verdict, which all pass, have a record.
+
+    `passing` without their ratios, `digests` of a case and of its expectation. `attached`: by name, as JSON texts.
+    """
+
+    ids: Sequence[str]
+    passing: Sequence[Verdict | None]
+    ratios: Sequence[float | None]
+    digests: Sequence[tuple[str, str]]
+    seconds: Sequence[float]
+    attached: Mapping[str, Sequence[str | None]]
 
 
 @dataclass(frozen=True)
@@ -36,6 +51,23 @@ class ResultLines:
         """What stands before and after the ratio, by the identity of a verdict, which is kept so that it stays its."""
         return {}
 
+    def passes(self, answered: Passes) -> Iterator[bytes | None]:
+        """Yield the record of each case that passes, None for another: what `line` and `record` make of it."""
+        beside = [(_key(name), texts) for name, texts in answered.attached.items()]
+        alone = beside[0] if len(beside) == 1 else None
+        told = zip(answered.ids, answered.passing, answered.ratios, answered.digests, answered.seconds, strict=True)
+        for place, (case, verdict, ratio, digests, seconds) in enumerate(told):
+            if verdict is None:
+                yield None
+                continue
+            line = self.line(case, verdict, ratio, digests, seconds)
+            if alone is not None:
+                text = alone[1][place]
+                yield (line if text is None else f"{line}\t{{{alone[0]}{text}}}").encode()
+            else:
+                found = [(key, text) for key, texts in beside if (text := texts[place]) is not None]
+                yield _with(line, found)
+
     def _learn(self, verdict: Verdict) -> tuple[Verdict, str, str]:
         v = verdict
         whole = Result("", self.backend, v.outcome, v.behaviour, v.reason, v.detail, None, v.level, self.clauses)
@@ -47,7 +79,14 @@ class ResultLines:
 
 def record(line: str, attached: Sequence[tuple[str, str]]) -> bytes:
     """Return a result's record: its line and, if there are any, a TAB and its attachments, by name as JSON texts."""
+    return _with(line, [(_key(name), text) for name, text in attached])
+
+
+def _with(line: str, attached: Sequence[tuple[str, str]]) -> bytes:
     if not attached:
         return line.encode()
-    beside = ",".join(f"{json.dumps(name)}:{text}" for name, text in attached)
-    return f"{line}\t{{{beside}}}".encode()
+    return f"{line}\t{{{','.join([key + text for key, text in attached])}}}".encode()
+
+
+def _key(name: str) -> str:
+    return f"{json.dumps(name)}:"

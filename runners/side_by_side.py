@@ -52,13 +52,12 @@ def run_block(
     inputs = group.inputs
     stacks: list[tuple[Array, tuple[int, ...]]] = []
     began = now = time.perf_counter()
-    for lane in range(start, len(group)):
+    for place, lane in enumerate(range(start, len(group))):
         begin(lane)
         try:
             found = answer([array[lane, ...] for array in inputs])
         except Exception:  # the caller runs it alone, and tells what went wrong
             break
-        place = len(block)
         if not stacks and _as_expected(group, found):
             block.outputs = [np.zeros((len(group) - start, *o.shape), o.dtype) for o in found]  # type: ignore[union-attr]
             stacks = [(output, output.shape[1:]) for output in block.outputs]

@@ -116,6 +116,9 @@ def test_lanes_are_judged_and_graded_as_each_is_by_itself(answered: Answered) ->
         if found.passing[lane] is not None:
             assert found.verdict(lane) == verdict
             assert json.dumps(found.verdict(lane).behaviour) == json.dumps(verdict.behaviour), "the order too"
+        else:
+            assert found.failing(lane) in (None, verdict)
+            assert found.failing(lane) or answered.required or verdict.outcome is Outcome.WRONG_SHAPE
         grade = grades[lane]
         assert grade == accuracy_of(expectation, alone)
         if grade is not None:
