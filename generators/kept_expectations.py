@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import gmpy2
 import numpy as np
@@ -26,12 +26,15 @@ from ..cases.elements import Array
 from ..cases.expectation import Bounds, Option, Residue, Spread
 from ..cases.lanes import LanedExpectation, LanedOption
 
+T = TypeVar("T")
+
 SWITCH: Final = "OPCONFORM_NO_CACHE"
 """The environment variable that, if it is not empty, keeps everything from disk."""
 LIMIT: Final = 2 << 30
 """The bytes that all files may have together."""
 
 _FORMAT: Final = b"opconform expectations 1\n"
+_TEXT: Final = b"opconform text 1\n"
 _LOOK_EVERY: Final = 64 << 20  # bytes written until the folder is looked through again
 _SLACK: Final = 0.9  # of the limit is left where files have to go
 _ABANDONED: Final = 3600.0  # seconds after which a partial file is nobody's
@@ -52,13 +55,26 @@ class KeptExpectations:
 
     def get(self, question: Sequence[str], compute: Callable[[], LanedExpectation]) -> LanedExpectation:
         """Return what is kept as the answer to a question, which names all that it depends on beside this package."""
+        return self._kept(question, compute, packed, unpacked)
+
+    def text(self, question: Sequence[str], compute: Callable[[], str]) -> str:
+        """Return a text that is kept beside the expectations; the question tells it from them and from other texts."""
+        return self._kept(question, compute, _packed_text, _unpacked_text)
+
+    def _kept(
+        self,
+        question: Sequence[str],
+        compute: Callable[[], T],
+        pack: Callable[[T], bytes],
+        unpack: Callable[[bytes], T],
+    ) -> T:
         content = "\0".join([_program_digest(), *question])
         file = self._folder / hashlib.sha256(content.encode()).hexdigest()
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, IndexError):
-            return unpacked(file.read_bytes())
+            return unpack(file.read_bytes())
         found = compute()
         with contextlib.suppress(OSError):
-            self._write(file, packed(found))
+            self._write(file, pack(found))
         return found
 
     def _write(self, file: Path, content: bytes) -> None:
@@ -136,6 +152,19 @@ def unpacked(content: bytes) -> LanedExpectation:
     found = LanedExpectation(options, tuple(read["types"]), read["lanes"])
     found.remember_digests(read["digests"])
     return found
+
+
+def _packed_text(text: str) -> bytes:
+    body = text.encode()
+    return b"".join([_TEXT, zlib.crc32(body).to_bytes(4, "little"), body])
+
+
+def _unpacked_text(content: bytes) -> str:
+    start = len(_TEXT) + 4
+    body = content[start:]
+    if content[: len(_TEXT)] != _TEXT or zlib.crc32(body) != int.from_bytes(content[len(_TEXT) : start], "little"):
+        raise ValueError("damaged")
+    return body.decode()
 
 
 class _Arrays:

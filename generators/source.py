@@ -170,6 +170,16 @@ class GeneratedCases:
         question = [row.spec.digest, str(row.version.operator), repr((declared, rules.random)), *texts]
         return self._kept.get(question, lambda: _computed(build, tensors, rules, len(texts)))
 
+    def kept_text(self, about: str, question: Sequence[str], compute: Callable[[], str]) -> str:
+        """Return a text about an operator version's cases that is kept between runs, beside their expectations.
+
+        The question names all that the text depends on beside the code and the operator's spec file.
+        """
+        if self._kept is None:
+            return compute()
+        spec, _ = self.library.operator_version(about)
+        return self._kept.text(["text", spec.digest, about, repr(self.declaration), *question], compute)
+
     @functools.cached_property
     def _kept(self) -> KeptExpectations | None:
         return None if self.cache is None else self.cache.open()

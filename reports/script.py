@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import zlib
 from collections.abc import Callable, Mapping
 from importlib import resources
@@ -34,6 +35,7 @@ def reproduction(case: Case) -> str:
     )
 
 
+@functools.cache
 def _text(name: str) -> str:
     return (resources.files(__package__) / "scripts" / f"{name}.py.txt").read_text(encoding="utf-8")
 

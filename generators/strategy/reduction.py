@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -150,12 +150,20 @@ def _reduced(row: Row, labels: Labels, shape: tuple[int, ...], axes: Axes, keepd
             )
         return
     function = row.spec.function
-    formula = _over(getattr(reference, function), axes, keepdims)
+    formula = _Over(getattr(reference, function), axes, keepdims)
     yield Reading(labels, "values", reduced, formula, copies=not axes, terms=terms)
 
 
-def _over(function: Callable[..., Any], axes: Axes, keepdims: bool) -> Callable[[Any], Any]:
-    return lambda tensors: function(tensors[0], axes, keepdims)
+@dataclass(frozen=True)
+class _Over:
+    """A reduction's formula; equal ones compute the same, so that what they make of the same tensors is made once."""
+
+    function: Callable[..., Any]
+    axes: Axes
+    keepdims: bool
+
+    def __call__(self, tensors: Sequence[Any]) -> Any:
+        return self.function(tensors[0], self.axes, self.keepdims)
 
 
 def _axes_answers(row: Row, rank: int) -> Iterator[Answer]:

@@ -6,6 +6,7 @@ import json
 import math
 import multiprocessing
 import os
+import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -29,6 +30,7 @@ from ..script import reproduction
 from ..show import clauses_of
 from .case_tensors import bounds_told, difference_told, tensor_told
 from .gather import Gathered
+from .knowledge import reports_digest
 from .words import shown
 
 _LARGEST = 1 << 14
@@ -310,7 +312,12 @@ def _derivation(source: GeneratedCases, case: Case) -> list[str] | None:
     """Return the lines of the derivation, None where it would take too long."""
     if sum(count(array.shape) for array in case.inputs) > _LARGEST:
         return None
-    return [_short(line) for line in certificate_lines(certificate(source, case))]
+    question = ["derivation", reports_digest(), case.id, case.digest, case.expectation.digest]
+
+    def derived() -> str:
+        return "\n".join(_short(line) for line in certificate_lines(certificate(source, case)))
+
+    return source.kept_text(str(case.program.operator), question, derived).splitlines()
 
 
 def _short(line: str) -> str:
@@ -319,8 +326,15 @@ def _short(line: str) -> str:
 
 def script_of(case: Case) -> str | None:
     """Return the script that reproduces a case, None for one that is too long, or of a standard that has none."""
+    if any(_is_long(array) for array in case.inputs):
+        return None
     try:
         script = reproduction(case)
     except OpconformError:
         return None
     return script if len(script) <= _SCRIPT else None
+
+
+def _is_long(array: Array) -> bool:
+    """Whether no packing makes an array short enough for a script: a quick one falls short by far."""
+    return array.nbytes > _SCRIPT and len(zlib.compress(array.tobytes(), 1)) > 2 * _SCRIPT

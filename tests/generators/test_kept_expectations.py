@@ -163,3 +163,24 @@ def test_a_source_takes_its_cache_along_to_other_processes(tmp_path: Path) -> No
     list(moved.groups(DRAWS))
     assert len(list(tmp_path.iterdir())) == 1
     assert np.array_equal(next(moved.groups(DRAWS)).inputs[0], next(FRESH.groups(DRAWS)).inputs[0], equal_nan=True)
+
+
+def test_a_text_is_made_once_and_anew_where_it_is_damaged_or_about_something_else(tmp_path: Path) -> None:
+    made: list[str] = []
+
+    def text(source: GeneratedCases, *question: str) -> str:
+        def compute() -> str:
+            made.append(question[-1])
+            return f"Σ of {question[-1]}\n"
+
+        return source.kept_text("onnx/Mean-13", question, compute)
+
+    first, again = (GeneratedCases(cache=Cached(tmp_path)) for _ in range(2))
+    assert text(first, "a") == text(again, "a") == "Σ of a\n"
+    assert text(GeneratedCases(cache=Cached(tmp_path), declaration=FLUSHING), "a") == "Σ of a\n"
+    assert made == ["a", "a"]
+    for file in tmp_path.iterdir():
+        file.write_bytes(file.read_bytes()[:-1])
+    assert text(first, "a") == "Σ of a\n"
+    assert text(FRESH, "a") == "Σ of a\n"
+    assert made == ["a"] * 4
