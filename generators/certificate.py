@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -75,16 +76,31 @@ class Certificate:
 
 def certificate(source: GeneratedCases, case: Case) -> Certificate:
     """Return a case's certificate."""
-    if case.expectation.invalid:
-        return Certificate(case, (), ())
-    reasoning = source.reasoning(case)
-    lanes = [tensor[np.newaxis] for tensor in reasoning.tensors]
-    options = explained(reasoning.readings, lanes, reasoning.rules)
-    if len(options) != len(case.expectation.options):
-        raise ValueError(f"{case.id}: its expectation is not that of the source")
-    deriving = _Deriving(lanes, reasoning.places, reasoning.rules)
+    return certificates(source, [case])[0]
+
+
+def certificates(source: GeneratedCases, cases: Sequence[Case]) -> list[Certificate]:
+    """Return the certificates of cases that differ in their draw alone: together they cost less."""
+    found = [Certificate(case, (), ()) for case in cases]
+    if cases[0].expectation.invalid:
+        return found
+    reasoning = source.reasoning(cases[0])
+    tensors = [np.stack([case.inputs[place] for case in cases]) for place in reasoning.places]
+    for lanes, options in explained(reasoning.readings, tensors, reasoning.rules):
+        deriving = _Deriving([tensor[lanes] for tensor in tensors], reasoning.places, reasoning.rules)
+        derivations, of_option = _derived(deriving, options)
+        for place, lane in enumerate(lanes):
+            case = cases[lane]
+            if len(options) != len(case.expectation.options):
+                raise ValueError(f"{case.id}: its expectation is not that of the source")
+            found[lane] = Certificate(case, tuple(one.of_lane(place) for one in derivations), of_option)
+    return found
+
+
+def _derived(deriving: _Deriving, options: Sequence[Explained]) -> tuple[list[_Laned], tuple[int | None, ...]]:
+    """Return the derivations of options, and of each the place of its own; None where nothing is computed."""
     places: dict[_Key, int] = {}
-    derivations: list[Derivation] = []
+    derivations: list[_Laned] = []
     of_option: list[int | None] = []
     for option in options:
         if option.reading.formula is None:
@@ -95,7 +111,29 @@ def certificate(source: GeneratedCases, case: Case) -> Certificate:
             places[key] = len(derivations)
             derivations.append(deriving.derivation(option))
         of_option.append(places[key])
-    return Certificate(case, tuple(derivations), tuple(of_option))
+    return derivations, tuple(of_option)
+
+
+_Exact: TypeAlias = list[tuple[Number, ...]]
+"""The exact results of each lane."""
+
+
+@dataclass(frozen=True)
+class _Laned:
+    """A derivation in all lanes at once: what they share, and what each has of its own."""
+
+    shared: Derivation
+    exact: _Exact | None
+    charges: Sequence[Charge] = ()
+    error: Array | None = None
+
+    def of_lane(self, lane: int) -> Derivation:
+        return replace(
+            self.shared,
+            exact=None if self.exact is None else self.exact[lane],
+            steps=tuple(_step(charge, lane) for charge in self.charges),
+            error=None if self.error is None else np.asarray(self.error[lane]),
+        )
 
 
 _Key: TypeAlias = tuple[Labels, tuple[str, ...], bool]
@@ -103,34 +141,33 @@ _Key: TypeAlias = tuple[Labels, tuple[str, ...], bool]
 
 @dataclass
 class _Deriving:
-    """The inputs of one case, lanes first, their places among the case's inputs, and the rules that hold."""
+    """The inputs of cases, lanes first, their places among a case's inputs, and the rules that hold."""
 
     lanes: Sequence[Array]
     places: Sequence[int]
     rules: Rules
-    exact: dict[tuple[Labels, bool], tuple[Number, ...] | None] = field(default_factory=dict)
+    exact: dict[tuple[Labels, bool], _Exact | None] = field(default_factory=dict)
 
     def key(self, option: Explained) -> _Key:
         """Return what options of one derivation share: the reading, the arithmetic, and how inputs are read."""
         return option.reading.labels, (self._name(option), *self._summation(option)), self._flushes(option)
 
-    def derivation(self, option: Explained) -> Derivation:
+    def derivation(self, option: Explained) -> _Laned:
         arithmetic, flushed = self._arithmetic(option), self._flushes(option)
         lanes = self.lanes
         if flushed:
             tiny = self.rules.type.float_format.tiny
             lanes = [flushed_input(array, tiny) for array in lanes]
         formula = self._formula(option.reading)
-        known = (option.reading.labels, self._name(option), arithmetic, flushed, formula)
+        shared = Derivation(option.reading.labels, self._name(option), arithmetic, flushed, formula, None)
         if isinstance(arithmetic, IntegerArithmetic):
-            return Derivation(*known, self._exact(option, formula, lanes, None))
-        steps, result = _steps(option.reading, arithmetic, lanes)
-        exact = self._exact(option, formula, lanes, result.floats()[0])
-        return Derivation(*known, exact, steps, np.asarray(result.error[0]))
+            return _Laned(shared, self._exact(option, formula, lanes, None))
+        charges, result = _charged(option.reading, arithmetic, lanes)
+        return _Laned(shared, self._exact(option, formula, lanes, result.floats()), charges, result.error)
 
     def _exact(
         self, option: Explained, formula: Sequence[Primitive], lanes: Sequence[Array], floats: Array | None
-    ) -> tuple[Number, ...] | None:
+    ) -> _Exact | None:
         key = option.reading.labels, self._flushes(option)
         if key not in self.exact:
             self.exact[key] = _exact(option.reading, formula, lanes, floats)
@@ -148,7 +185,7 @@ class _Deriving:
         return self._label(option, "flush") == "input-and-output"
 
     def _name(self, option: Explained) -> str:
-        if option.option.level == "declared":
+        if option.level == "declared":
             return "declared"
         if self.rules.type.is_integer:
             return f"{self._label(option, 'integer-rounding')}, {self._label(option, 'integer-overflow')}"
@@ -158,7 +195,7 @@ class _Deriving:
         rules, labels = self.rules, dict(option.labels)
         if rules.type.is_integer:
             return IntegerArithmetic(rules.type, labels["integer-rounding"], labels["integer-overflow"])
-        if option.option.level == "declared" and rules.declared is not None:
+        if option.level == "declared" and rules.declared is not None:
             arithmetic = declared_arithmetic(rules.type, rules.declared)
         else:
             arithmetic = dict(strict_arithmetics(rules.type))[labels["accumulator"]]
@@ -178,20 +215,27 @@ class _Deriving:
 
 def _exact(
     reading: Reading, formula: Sequence[Primitive], lanes: Sequence[Array], floats: Array | None
-) -> tuple[Number, ...] | None:
+) -> _Exact | None:
     """Return the exact results; `floats` are those of one arithmetic, which say where they are no numbers."""
     rational = all(primitive.rational for primitive in formula)
-    if reading.formula is None or not rational or sum(array.size for array in lanes) > LARGEST:
+    if reading.formula is None or not rational or sum(array[0, ...].size for array in lanes) > LARGEST:
         return None
     if floats is None:
-        return tuple(reading.formula([Exact.lift(array) for array in lanes]).value.reshape(-1))
+        return _rows(reading.formula([Exact.lift(array) for array in lanes]).value)
     numbers = [np.where(np.isfinite(array.astype(np.float64)), array, array.dtype.type(0)) for array in lanes]
-    results = reading.formula([Exact.lift(array) for array in numbers]).value.reshape(-1)
-    beside = floats.reshape(-1).tolist()
-    return tuple(r if np.isfinite(f) else f for r, f in zip(results, beside, strict=True))
+    results = _rows(reading.formula([Exact.lift(array) for array in numbers]).value)
+    return [
+        tuple(r if math.isfinite(f) else f for r, f in zip(exact, beside, strict=True))
+        for exact, beside in zip(results, _rows(floats), strict=True)
+    ]
 
 
-def _steps(reading: Reading, arithmetic: Arithmetic, lanes: Sequence[Array]) -> tuple[tuple[Step, ...], Bounded]:
+def _rows(array: Array) -> list[tuple[Any, ...]]:
+    """Return the elements of each lane, in C order."""
+    return [tuple(row) for row in array.reshape(len(array), -1).tolist()]
+
+
+def _charged(reading: Reading, arithmetic: Arithmetic, lanes: Sequence[Array]) -> tuple[list[Charge], Bounded]:
     if reading.formula is None:
         raise TypeError("a derivation needs a formula")
     charges: list[Charge] = []
@@ -199,9 +243,9 @@ def _steps(reading: Reading, arithmetic: Arithmetic, lanes: Sequence[Array]) -> 
     with charged.context():
         result: Bounded = reading.formula(charged.lift_all(lanes))
         result.floats()
-    return tuple(_step(charge) for charge in charges if charge.error.size), result
+    return [charge for charge in charges if charge.error.size], result
 
 
-def _step(charge: Charge) -> Step:
-    magnitude = None if charge.magnitude is None else charge.magnitude[0]
-    return Step(charge.rule, charge.unit, charge.error[0], charge.terms, magnitude)
+def _step(charge: Charge, lane: int) -> Step:
+    magnitude = None if charge.magnitude is None else charge.magnitude[lane]
+    return Step(charge.rule, charge.unit, charge.error[lane], charge.terms, magnitude)

@@ -14,6 +14,7 @@ from ..cases.declared import DeclaredType
 from ..cases.elements import Array, ElementType
 from ..cases.expectation import EXCEPTIONAL, Bounds, Expectation, Flag, Labels, Option, Residue, Spread
 from ..cases.lanes import LanedExpectation, LanedOption
+from ..cases.results import Level
 from .arithmetic import spread
 from .arithmetic.bounded import Arithmetic, Bounded
 from .arithmetic.integral import OVERFLOWS, IntegerArithmetic
@@ -80,24 +81,35 @@ def laned_expectation(readings: Sequence[Reading], arrays: Sequence[Array], rule
 
 @dataclass(frozen=True)
 class Explained:
-    """An option of an expectation: the reading it comes from, and its labels, those of settled silences too."""
+    """What an option of an expectation comes from: a reading; its labels, those of settled silences too; its level."""
 
-    option: Option
     reading: Reading
     labels: Labels
+    level: Level
 
 
-def explained(readings: Sequence[Reading], arrays: Sequence[Array], rules: Rules) -> list[Explained]:
-    """Return the options of one case's expectation, in their order, with what they come from.
+def explained(
+    readings: Sequence[Reading], arrays: Sequence[Array], rules: Rules
+) -> list[tuple[list[int], list[Explained]]]:
+    """Return where the same options apply, the lanes by number, and what these come from, in their order.
 
-    `arrays` are the data inputs with a leading lane axis of extent 1. Raises KeyError as `expectations` does.
+    `arrays` are the data inputs with a leading lane axis. Raises KeyError as `expectations` does.
     """
-    told = [(laned, reading) for reading in readings for laned in _options(reading, arrays, rules, 1)]
-    applying = [(laned, reading) for laned, reading in told if laned.applies[0]]
-    options = LanedExpectation(tuple(laned for laned, _ in applying), (rules.type.name,), 1).of(0).options
+    lanes = arrays[0].shape[0] if arrays else 1
+    told = [(laned, reading) for reading in readings for laned in _options(reading, arrays, rules, lanes)]
+    alike: dict[bytes, list[int]] = {}
+    for lane in range(lanes):
+        alike.setdefault(bytes(bool(laned.applies[lane]) for laned, _ in told), []).append(lane)
     return [
-        Explained(replace(option, labels=laned.option.labels), reading, laned.option.labels)
-        for option, (laned, reading) in zip(options, applying, strict=True)
+        (
+            found,
+            [
+                Explained(reading, laned.option.labels, laned.option.level)
+                for applies, (laned, reading) in zip(pattern, told, strict=True)
+                if applies
+            ],
+        )
+        for pattern, found in alike.items()
     ]
 
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from ..cases.elements import Array, FloatFormat
 from ..cases.expectation import Bounds, Flag, Option
+from ..cases.lanes import CaseGroup
 from ..cases.model import Case
 from ..generators.arithmetic.bounded import Arithmetic
 from ..generators.arithmetic.integral import IntegerArithmetic
 from ..generators.arithmetic.rounding import formats
 from ..generators.arithmetic.tape import Primitive
-from ..generators.certificate import Derivation, Number, Step, certificate
+from ..generators.certificate import Certificate, Derivation, Number, Step, certificate, certificates
 from ..generators.source import GeneratedCases
 from ..runners.judge import Verdict
 from ..runners.kept import KeepOutputs, tensor_to_json
+from ..runners.lanes import LaneVerdicts
 from .show import clauses_of
 
 LISTED = 1 << 12
@@ -36,6 +38,16 @@ class AttachCertificate:
         """Return the certificate as JSON, or None."""
         return certificate_json(self.source, case) if self.kept.keeps(verdict) else None
 
+    def lanes(self, group: CaseGroup, verdicts: LaneVerdicts) -> list[str | None]:
+        """Return the certificates of cases side by side as JSON texts, None for one without."""
+        kept = [lane for lane, keeps in enumerate(self.kept.keeps_lanes(verdicts)) if keeps]
+        found: list[str | None] = [None] * len(group)
+        if kept:
+            told = _told(self.source, [group.case(lane) for lane in kept])
+            for lane, one in zip(kept, told, strict=True):
+                found[lane] = _text(one)
+        return found
+
     @property
     def of_passes(self) -> bool:
         """Whether a case that passes has one."""
@@ -44,37 +56,51 @@ class AttachCertificate:
 
 def certificate_text(source: GeneratedCases, case: Case) -> str:
     """Return a case's certificate as a line of strict JSON."""
-    return json.dumps(certificate_json(source, case), allow_nan=False, separators=(",", ":"))
+    return _text(certificate_json(source, case))
 
 
 def certificate_json(source: GeneratedCases, case: Case) -> dict[str, Any]:
     """Return all that it takes to judge an answer to a case, and to check why it is judged so."""
-    found = certificate(source, case)
-    program = case.program
-    clauses = clauses_of(source, case)
-    return {
-        "case": case.id,
-        "case_digest": case.digest,
-        "expectation_digest": case.expectation.digest,
+    return _told(source, [case])[0]
+
+
+def _text(told: dict[str, Any]) -> str:
+    return json.dumps(told, allow_nan=False, separators=(",", ":"))
+
+
+def _told(source: GeneratedCases, cases: Sequence[Case]) -> list[dict[str, Any]]:
+    """Return the certificates of cases that differ in their draw alone."""
+    program, clauses = cases[0].program, clauses_of(source, cases[0])
+    constants = [i for i in program.inputs if i is not None and i.constant is not None]
+    shared = {
         "operator": str(program.operator),
         "opset": program.opset,
         "attributes": [{"name": a.name, "kind": a.kind, "value": a.value} for a in program.attributes],
         "program_key": program.key,
+        "constants": [{"name": i.name, **tensor_to_json(i.array())} for i in constants],
+        "clauses": [{"id": i, "text": c.text, "status": c.status, "source": c.source} for i, c in clauses.items()],
+    }
+    return [_one(found, shared) for found in certificates(source, cases)]
+
+
+def _one(found: Certificate, shared: Mapping[str, Any]) -> dict[str, Any]:
+    case, program = found.case, found.case.program
+    return {
+        "case": case.id,
+        "case_digest": case.digest,
+        "expectation_digest": case.expectation.digest,
+        **{key: shared[key] for key in ("operator", "opset", "attributes", "program_key")},
         "inputs": [
             {"name": one.name, **tensor_to_json(array)} for one, array in zip(program.feeds, case.inputs, strict=True)
         ],
-        "constants": [
-            {"name": i.name, **tensor_to_json(i.array())}
-            for i in program.inputs
-            if i is not None and i.constant is not None
-        ],
+        "constants": shared["constants"],
         "outputs": list(case.expectation.types),
         "mended": case.mended,
         "options": [
             _option(option, place) for option, place in zip(case.expectation.options, found.of_option, strict=True)
         ],
         "derivations": [_derivation(derivation) for derivation in found.derivations],
-        "clauses": [{"id": i, "text": c.text, "status": c.status, "source": c.source} for i, c in clauses.items()],
+        "clauses": shared["clauses"],
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import json
 import math
 import sys
 import zlib
@@ -15,9 +16,11 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 
 from ..cases.elements import Array, element_types, type_of
+from ..cases.lanes import CaseGroup
 from ..cases.model import Case
 from ..cases.results import Outcome
 from .judge import Verdict
+from .lanes import LaneVerdicts
 
 Keep: TypeAlias = Literal["none", "digest", "failures", "all"]
 KEEP: Final[tuple[Keep, ...]] = get_args(Keep)
@@ -26,6 +29,8 @@ LARGEST: Final = 64 << 20
 """The bytes that the outputs of one case may have together and still be kept."""
 
 _COMPRESSED_FROM: Final = 1 << 10
+_FAILS: Final = Verdict(Outcome.WRONG_VALUE)
+"""Stands for the verdict on a lane that fails: what is kept is that of any wrong answer."""
 _ALWAYS_WRONG = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE})
 
 
@@ -47,6 +52,23 @@ class KeepOutputs:
         outputs: Sequence[Array],
     ) -> list[dict[str, Any]] | None:
         """Return the outputs as JSON, or None where nothing is kept."""
+        return self._told(verdict, outputs)
+
+    def lanes(self, group: CaseGroup, verdicts: LaneVerdicts) -> list[str | None]:  # noqa: ARG002 - of AttachLanes
+        """Return the outputs of cases side by side as JSON texts, None where nothing is kept."""
+        found: list[str | None] = []
+        for lane, passes in enumerate(verdicts.passing):
+            told = None
+            if passes is None or self.of_passes:
+                told = self._told(passes or _FAILS, [output[lane, ...] for output in verdicts.answers.outputs])
+            found.append(None if told is None else json.dumps(told, allow_nan=False, separators=(",", ":")))
+        return found
+
+    def keeps_lanes(self, verdicts: LaneVerdicts) -> list[bool]:
+        """Whether the bytes of answers to valid cases are kept, lane by lane."""
+        return [self.keeps(passes or _FAILS) for passes in verdicts.passing]
+
+    def _told(self, verdict: Verdict, outputs: Sequence[Array]) -> list[dict[str, Any]] | None:
         if self.keep == "digest":
             return [_described(output) for output in outputs]
         if not self.keeps(verdict):

@@ -53,7 +53,11 @@ class ResultLines:
 
     def passes(self, answered: Passes) -> Iterator[bytes | None]:
         """Yield the record of each case that passes, None for another: what `line` and `record` make of it."""
-        beside = [(_key(name), texts) for name, texts in answered.attached.items()]
+        beside = [
+            (_key(name), texts)
+            for name, texts in answered.attached.items()
+            if any(text is not None and verdict for text, verdict in zip(texts, answered.passing, strict=True))
+        ]
         alone = beside[0] if len(beside) == 1 else None
         told = zip(answered.ids, answered.passing, answered.ratios, answered.digests, answered.seconds, strict=True)
         for place, (case, verdict, ratio, digests, seconds) in enumerate(told):
@@ -61,7 +65,9 @@ class ResultLines:
                 yield None
                 continue
             line = self.line(case, verdict, ratio, digests, seconds)
-            if alone is not None:
+            if not beside:
+                yield line.encode()
+            elif alone is not None:
                 text = alone[1][place]
                 yield (line if text is None else f"{line}\t{{{alone[0]}{text}}}").encode()
             else:

@@ -223,6 +223,7 @@ ATTACH = {
     "outputs": KeepOutputs("failures"),
     "certificate": AttachCertificate(SOURCE, KeepOutputs("failures")),
 }
+ALL = {"outputs": KeepOutputs("all"), "certificate": AttachCertificate(SOURCE, KeepOutputs("all"))}
 
 
 BACKENDS = [
@@ -231,7 +232,7 @@ BACKENDS = [
 ]
 
 
-@pytest.mark.parametrize("attach", [{}, ATTACH, {"outputs": KeepOutputs("digest")}, {"no": attachments.raises}])
+@pytest.mark.parametrize("attach", [{}, ATTACH, ALL, {"outputs": KeepOutputs("digest")}, {"no": attachments.raises}])
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_worker_records_a_group_as_it_does_its_cases(name: str, attach: Mapping[str, Any]) -> None:
     together = records(fake(name), SOURCE, KEYS, attach=attach)
