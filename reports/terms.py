@@ -77,7 +77,8 @@ def _frozen(words: list[str] | None) -> frozenset[str] | None:
 
 
 def _waiver(waiver: Waiver) -> dict[str, Any]:
-    return {**asdict(waiver), "case": str(waiver.case), "expires": waiver.expires.isoformat()}
+    since = None if waiver.since is None else waiver.since.isoformat()
+    return {**asdict(waiver), "case": str(waiver.case), "expires": waiver.expires.isoformat(), "since": since}
 
 
 def _read_waiver(told: Mapping[str, Any]) -> Waiver:
@@ -85,6 +86,7 @@ def _read_waiver(told: Mapping[str, Any]) -> Waiver:
         "case": Glob(told["case"]),
         "outcome": Outcome(told["outcome"]),
         "expires": dt.date.fromisoformat(told["expires"]),
+        "since": dt.date.fromisoformat(told["since"]) if told.get("since") else None,
     }
     return Waiver(**{**told, **made})
 

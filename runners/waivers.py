@@ -29,7 +29,7 @@ class Waiver:
     """A known failure: which cases of which backends fail how, why that is accepted, who answers for it, until when.
 
     `place` is `file:line`. It holds on the day `expires` and not after. `detail` is text that the result's detail
-    must contain.
+    must contain. `since` is the day on which it was written down, None where the file does not say.
     """
 
     place: str
@@ -41,6 +41,11 @@ class Waiver:
     owner: str
     expires: dt.date
     detail: str | None = None
+    since: dt.date | None = None
+
+    def age(self, day: dt.date) -> int | None:
+        """Return for how many days it has stood in the file on a day, None where the file does not say."""
+        return None if self.since is None else max(0, (day - self.since).days)
 
     def names(self, result: Result) -> bool:
         """Whether it is about this case on this backend."""
@@ -139,12 +144,16 @@ class WaiverRun:
         if not here or not any(waiver.case.concerns(o) for o in self._operator_versions):
             return
         if record.expired:
-            yield f"{waiver.place}: expired on {waiver.expires} ({record.told()}): {_mend(waiver)}"
+            yield f"{waiver.place}: expired on {waiver.expires}{self._aged(waiver)} ({record.told()}): {_mend(waiver)}"
             return
         if record.differing:
             yield f"{waiver.place}: {_difference(waiver, record.differing)}"
         elif stale := record.stale(partial):
-            yield f"{waiver.place}: stale: {stale}: remove it"
+            yield f"{waiver.place}: stale{self._aged(waiver)}: {stale}: remove it"
+
+    def _aged(self, waiver: Waiver) -> str:
+        age = waiver.age(self.today)
+        return "" if age is None else f", {age:,} day{'' if age == 1 else 's'} old"
 
 
 @dataclass(eq=False)
@@ -183,7 +192,10 @@ def load_waivers(path: Path | str, operator_versions: Collection[str] = ()) -> W
 
 
 def _waiver(problems: Problems, entry: Keys, operator_versions: Collection[str]) -> Waiver:
-    fields = Fields(problems, entry, required=_REQUIRED, optional=("backend", "detail"))
+    fields = Fields(problems, entry, required=_REQUIRED, optional=("backend", "detail", "since"))
+    expires, since = _date(fields, "expires") or dt.date.max, _date(fields, "since")
+    if since is not None and since > expires:
+        fields.fail("since", f"{since} is after it expires, on {expires}")
     return Waiver(
         f"{problems.document.file}:{problems.document.position(entry).line}",
         _glob(fields, operator_versions),
@@ -192,8 +204,9 @@ def _waiver(problems: Problems, entry: Keys, operator_versions: Collection[str])
         fields.text("reason"),
         fields.text("link"),
         fields.text("owner"),
-        _date(fields),
+        expires,
         fields.text("detail") or None,
+        since,
     )
 
 
@@ -210,16 +223,18 @@ def _outcome(fields: Fields) -> Outcome:
     return Outcome(fields.word("outcome", failing, Outcome.ERROR))
 
 
-def _date(fields: Fields) -> dt.date:
-    text = fields.text("expires", str(dt.date.max))
+def _date(fields: Fields, key: str) -> dt.date | None:
+    text = fields.text(key)
+    if not text:
+        return None
     try:
         if _DATE.fullmatch(text):
             return dt.date.fromisoformat(text)
         reason = "expected a date, YYYY-MM-DD"
     except ValueError as error:
         reason = str(error)
-    fields.fail("expires", f"{reason}; read {shown(text)}")
-    return dt.date.max
+    fields.fail(key, f"{reason}; read {shown(text)}")
+    return None
 
 
 def _mend(waiver: Waiver) -> str:

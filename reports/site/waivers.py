@@ -23,7 +23,8 @@ _WAIVED = OUTCOMES.index(Outcome.WAIVED)
 class Row:
     """A waiver as a run met it.
 
-    `left` says how long it holds from the day of the run on, `level` and `state` whether it does. `cases` are the first
+    `age` says how long it had been there on the day of the run, where its file tells since when; `left` how long it
+    holds from that day on, `level` and `state` whether it does. `cases` are the first
     that it covers, each with its backend; `covered` says how many there are.
     """
 
@@ -31,6 +32,7 @@ class Row:
     backends: str
     level: Level
     state: str
+    age: str | None
     left: str
     outcomes: str
     covered: int
@@ -52,8 +54,10 @@ def _row(gathered: Gathered, whole: Whole, met: Met) -> Row:
     covered = list(_covered(gathered, whole, met.waiver))
     level, state = _state(met, (met.waiver.expires - day).days)
     outcomes = ", ".join(f"{met.outcomes[o]:,} {o}" for o in Outcome if met.outcomes.get(o))
+    days = met.waiver.age(day)
+    age = None if days is None else counted(days, "day")
     left = _left(met.waiver.expires, day)
-    return Row(met.waiver, ", ".join(whole.versions), level, state, left, outcomes, len(covered), covered[:SHOWN])
+    return Row(met.waiver, ", ".join(whole.versions), level, state, age, left, outcomes, len(covered), covered[:SHOWN])
 
 
 def _covered(gathered: Gathered, whole: Whole, waiver: Waiver) -> Iterator[tuple[str, str]]:

@@ -99,6 +99,15 @@ def test_a_waiver_whose_cases_pass_is_stale(tmp_path: Path) -> None:
     assert problems == ["2: stale: nothing that it names failed (its cases here: 1 pass, 1 unsupported): remove it"]
 
 
+def test_the_age_of_a_waiver_is_told_where_it_has_to_go(tmp_path: Path) -> None:
+    old = {"since": "2026-05-16"}
+    assert after(run_with(tmp_path, old), result())[0].startswith("2: stale, 30 days old: nothing that it names")
+    late = run_with(tmp_path, old, today=dt.date(2026, 7, 1))
+    assert after(late, result())[0].startswith("2: expired on 2026-06-15, 46 days old (its cases")
+    (waiver,) = load_waivers(written(tmp_path, old)).entries
+    assert [waiver.age(day) for day in (TODAY, dt.date(2026, 1, 1))] == [30, 0]
+
+
 def test_a_waiver_that_names_no_case_of_an_operator_version_that_was_run_is_stale(tmp_path: Path) -> None:
     run = run_with(tmp_path, {"case": case(fill="nan")})
     assert after(run, result()) == [f"2: stale: {case(fill='nan')} names no case of this run: remove it"]
@@ -175,6 +184,8 @@ def test_a_suspended_failure_needs_no_waiver_but_a_crash_does(tmp_path: Path) ->
         ({"outcome": "runner-error"}, "outcome: expected one of"),
         ({"expires": "2026-02-30"}, ":7:12: expires: day "),
         ({"expires": "30.6.2026"}, ":7:12: expires: expected a date, YYYY-MM-DD; read '30.6.2026'"),
+        ({"since": "yesterday"}, ":8:10: since: expected a date, YYYY-MM-DD; read 'yesterday'"),
+        ({"since": "2026-06-16"}, ":8:10: since: 2026-06-16 is after it expires, on 2026-06-15"),
         ({"owner": " "}, ":6:10: owner: expected some text"),
         ({"ownr": "me"}, ":8:3: unknown key 'ownr'; did you mean 'owner'?"),
         ({"case": "onnx/ReduceMaen-13/*"}, ":2:9: case: no operator version is called 'onnx/ReduceMaen-13'; did you"),
@@ -189,7 +200,7 @@ def test_a_mistake_is_told_at_its_place(tmp_path: Path, entry: dict[str, str], m
 
 
 @pytest.mark.parametrize("key", ["case", "outcome", "reason", "link", "owner", "expires"])
-def test_every_key_but_backend_and_detail_is_required(tmp_path: Path, key: str) -> None:
+def test_every_key_but_backend_detail_and_since_is_required(tmp_path: Path, key: str) -> None:
     with pytest.raises(OpconformError, match=f":2:3: key '{key}' is missing"):
         load_waivers(written(tmp_path, {}, without=key))
 

@@ -92,7 +92,14 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     known = {"reason": "known", "owner": "Ann", "backend": "*", "outcome": Outcome.WRONG_VALUE}
     waivers = Waivers(
         (
-            Waiver("w.yaml:1", Glob(f"{FIRST}/float64/*"), expires=dt.date(2026, 2, 1), link="https://a.b/1", **known),
+            Waiver(
+                "w.yaml:1",
+                Glob(f"{FIRST}/float64/*"),
+                since=dt.date(2025, 12, 2),
+                expires=dt.date(2026, 2, 1),
+                link="https://a.b/1",
+                **known,
+            ),
             Waiver(
                 "w.yaml:9", Glob(f"{FIRST}/int8/*"), expires=dt.date(2026, 1, 9), link="javascript:alert(1)", **known
             ),
@@ -201,6 +208,9 @@ def test_silences_are_shown_with_the_case_that_tells(site: Path) -> None:
 def test_waivers_are_shown_with_what_they_cover_and_how_long_they_hold(site: Path) -> None:
     page = Page(site / "waivers.html")
     assert "31 days after the run" in page.words
+    assert "30 days" in page.words
+    assert "since 2025-12-02" in page.words
+    assert "not told" in page.words
     assert "waives nothing" in page.words
     assert any(unquote(link).startswith(f"case.html?id={case(FIRST, 'float64')}") for link in page.links)
     assert not any(link.startswith("javascript") for link in page.links)
