@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .corpus_descriptor import case_from
+from .corpus_descriptor import SCHEMA, case_from
 from .corpus_files import Files, open_files
 from .corpus_json import CorpusError, read_json
 from .corpus_manifest import MANIFEST, CaseEntry, Manifest, Sums, checked_read, read_manifest, read_sums
@@ -19,6 +19,7 @@ from .model import Case
 
 DESCRIPTOR = "case.json"
 CLAUSES = "clauses.json"
+_OF_CLAUSE = ("text", "status", "source")
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,26 @@ class CorpusCases:
         except (KeyError, TypeError) as error:
             raise CorpusError(f"{self.files.name}: {CLAUSES}: has no clause {error}, which {text} tests") from None
 
+    def labels(self, text: str, /) -> tuple[tuple[str, str], ...]:
+        """Return the silences that are open in a case, each with an answer, without its tensors being read."""
+        entry = self._entry(text)
+        options: Any = self._descriptor(text, entry).get("options")
+        try:
+            return tuple((str(name), str(answer)) for one in options for name, answer in one["labels"].items())
+        except (KeyError, TypeError, AttributeError):
+            file = f"{self.files.name}: {entry.folder}/{DESCRIPTOR}"
+            raise CorpusError(f"{file}: no descriptor of schema {SCHEMA}: its options have no labels") from None
+
     @functools.cached_property
-    def clauses(self) -> dict[str, Any]:
+    def clauses(self) -> Mapping[str, Mapping[str, str]]:
         """The clauses by id: `text`, `status` and `source` of each."""
-        return read_json(self.read(CLAUSES), f"{self.files.name}: {CLAUSES}")
+        name = f"{self.files.name}: {CLAUSES}"
+        found = read_json(self.read(CLAUSES), name)
+        for clause, told in found.items():
+            known = isinstance(told, dict) and all(isinstance(told.get(key), str) for key in _OF_CLAUSE)
+            if not known:
+                raise CorpusError(f"{name}: {clause}: expected {', '.join(_OF_CLAUSE)}, each a text")
+        return found
 
     def _entry(self, text: str) -> CaseEntry:
         entry = self.manifest.cases.get(text)

@@ -19,6 +19,9 @@ LARGEST_FILE = 1 << 30
 """The bytes that a file of a corpus may have, once unpacked."""
 LARGEST_WHOLE = 64 << 30
 """The bytes that all files of an archive may have together."""
+LARGEST_RATIO = 200
+"""How often its size in the archive a file may have, once unpacked, if that is more than `SMALL`."""
+SMALL = 8 << 20
 MOST_FILES = 2_000_000
 """The files that a corpus may have."""
 
@@ -201,6 +204,9 @@ def _check_entry(entry: zipfile.ZipInfo, name: str) -> None:
         raise CorpusError(f"{name}: {entry.filename} is neither stored nor deflated")
     if entry.file_size > LARGEST_FILE:
         raise CorpusError(f"{name}: {entry.filename} has more than {LARGEST_FILE:,} bytes")
+    if entry.file_size > max(SMALL, entry.compress_size * LARGEST_RATIO):
+        told = f"{entry.compress_size:,} bytes that unpack to {entry.file_size:,}"
+        raise CorpusError(f"{name}: {entry.filename}: {told}; expected {LARGEST_RATIO} times as many at most")
 
 
 def _check_overlaps(entries: list[zipfile.ZipInfo], name: str) -> None:
@@ -252,6 +258,8 @@ class ArchiveSink:
         """Write one file."""
         entry = zipfile.ZipInfo(path, _EPOCH)
         entry.create_system, entry.external_attr, entry.compress_type = 3, (stat.S_IFREG | 0o644) << 16, self._kind
+        if len(content) > SMALL and len(content) > len(zlib.compress(content, 9)) * LARGEST_RATIO:
+            entry.compress_type = zipfile.ZIP_STORED  # a reader would take it for a bomb
         self._archive.writestr(entry, content, compresslevel=9)
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from .expectation import Option
 from .model import Attribute, Case, Program
 
 INDEX = "cases.txt"
+_FLOATS = ("float", "f32")
 
 
 def index_head(form: str) -> str:
@@ -50,7 +51,7 @@ def _values(attribute: Attribute) -> Iterator[str]:
         if isinstance(one, str):
             yield f"={quote(one, safe='')}"
         else:
-            yield float(one).hex() if attribute.kind.startswith("float") else str(int(one))
+            yield float(one).hex() if attribute.kind.startswith(_FLOATS) else str(int(one))
 
 
 def _option(option: Option) -> Iterator[str]:

@@ -47,6 +47,11 @@ class Manifest:
     files: int
     size: int
 
+    @property
+    def siblings(self) -> frozenset[str]:
+        """The cases that were not selected, and are there because an invalid one is a damaged copy of them."""
+        return frozenset(self.selection.get(SIBLINGS, ()))
+
     def to_bytes(self) -> bytes:
         """Return the content of `manifest.json`."""
         cases = {
@@ -114,9 +119,11 @@ def _manifest(told: Mapping[str, Any]) -> Manifest:
     suite = str(told["suite"]["version"])
     if not re.fullmatch(r"\d{1,9}\.\d{1,9}\.\d{1,9}", suite):
         raise ValueError(f"suite version {suite!r}; expected X.Y.Z")
-    return Manifest(
-        told["format"], suite, dict(told["selection"]), counts, cases, _size(told["files"]), _size(told["bytes"])
-    )
+    selection = dict(told["selection"])
+    siblings = selection.get(SIBLINGS, [])
+    if not isinstance(siblings, list) or not all(isinstance(one, str) and one in cases for one in siblings):
+        raise ValueError(f"{SIBLINGS}: expected a list of cases that are there")
+    return Manifest(told["format"], suite, selection, counts, cases, _size(told["files"]), _size(told["bytes"]))
 
 
 def _size(number: Any) -> int:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from .expectation import Expectation
 
 AttributeValue: TypeAlias = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
-AttributeKind: TypeAlias = Literal["int", "float", "string", "ints", "floats", "strings", "boolean"]
+AttributeKind: TypeAlias = Literal[
+    "int", "float", "string", "ints", "floats", "strings", "boolean", "bool", "s64", "s64s", "f32", "f32s"
+]
 Dims: TypeAlias = tuple[int | str, ...]
 
 NO_VERSION = "any"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def _contradictions(corpus: CorpusCases) -> Iterator[str]:
     try:
         for name, entry in corpus.manifest.cases.items():
             index.append(index_entry(corpus.case(name), entry.folder))
+            corpus.descriptor(name)  # its clauses are told
         if corpus.read(INDEX) != "".join(index).encode():
             yield f"changed: {INDEX} (it is not what the cases are)"
     except (CorpusError, TypeError, ValueError) as error:  # attributes that no text can tell
@@ -66,25 +68,42 @@ def _contradictions(corpus: CorpusCases) -> Iterator[str]:
 
 def corpus_difference(old: Path, new: Path, *, as_json: bool) -> Lines:
     """Return how two corpora or locks differ, and the exit code: 1 if they do. Raises OpconformError."""
-    (suite, before), (newer, after) = _digests(old), _digests(new)
-    found = difference(before, after)
+    before, after = _side(old), _side(new)
+    found = difference(_compared(before, after), _compared(after, before))
     code = 1 if found.change else 0
     if as_json:
-        return [json.dumps(_json(found, suite, newer))], code
-    return [*_lines(found), _summary(found, suite, newer)], code
+        return [json.dumps(_json(found, before.suite, after.suite))], code
+    return [*_lines(found), _summary(found, before.suite, after.suite)], code
 
 
-def _digests(path: Path) -> tuple[str, list[CaseDigests]]:
-    """Return the suite's version and the digests of a corpus, a lock, or a folder of locks."""
+@dataclass(frozen=True)
+class _Side:
+    """The suite's version and the cases of a corpus or of a lock; `siblings` is None for a lock."""
+
+    suite: str
+    cases: tuple[CaseDigests, ...]
+    siblings: frozenset[str] | None = None
+
+
+def _side(path: Path) -> _Side:
+    """Return what a corpus, a lock, or a folder of locks has."""
     if path.suffix == SUFFIX and path.is_file():
         lock = read_lock(path)
-        return lock.suite, list(lock.cases)
+        return _Side(lock.suite, lock.cases)
     if path.is_dir() and not (path / MANIFEST).exists() and (locks := read_locks(path)):
         newest = max((lock.suite for lock in locks.values()), key=lambda v: [int(part) for part in v.split(".")])
-        return newest, [one for lock in locks.values() for one in lock.cases]
+        return _Side(newest, tuple(one for lock in locks.values() for one in lock.cases))
     manifest = read_manifest(open_files(path))
-    cases = [CaseDigests(name, c.case_digest, c.expectation_digest) for name, c in manifest.cases.items()]
-    return manifest.suite, cases
+    cases = tuple(CaseDigests(name, c.case_digest, c.expectation_digest) for name, c in manifest.cases.items())
+    return _Side(manifest.suite, cases, manifest.siblings)
+
+
+def _compared(one: _Side, other: _Side) -> list[CaseDigests]:
+    """Return the cases of a side; less the siblings that a lock does not have, since it has the suite alone."""
+    if one.siblings is None or other.siblings is not None:
+        return list(one.cases)
+    known = {case.id for case in other.cases}
+    return [case for case in one.cases if case.id in known or case.id not in one.siblings]
 
 
 def _lines(found: Difference) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..cases.corpus import CorpusCases
 from ..cases.corpus_files import open_files
-from ..cases.corpus_manifest import MANIFEST, SIBLINGS, differences
+from ..cases.corpus_manifest import MANIFEST, differences
 from ..cases.errors import OpconformError
 from ..cases.foreign import ABSOLUTE, RELATIVE, ForeignCases
 from ..cases.ids import parse_id
@@ -82,15 +82,14 @@ class CorpusSuite:
         """Return those of all operators, and those that are open in a case."""
         found = silences()
         for text in self.source.ids():
-            options = self.source.descriptor(text)["options"]
-            for name, answer in itertools.chain.from_iterable(option["labels"].items() for option in options):
+            for name, answer in self.source.labels(text):
                 if answer not in found.get(name, ()):
                     found[name] = (*found.get(name, ()), answer)
         return found
 
     def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
         """Yield the ids of the selected cases; those that are there for others' sake only if they are named."""
-        siblings = set(self.source.manifest.selection.get(SIBLINGS, ())) - set(selection.globs)
+        siblings = self.source.manifest.siblings - set(selection.globs)
         return of_shard(_admitted([text for text in self.source.ids() if text not in siblings], selection), shard)
 
     def share(self, selection: Selection, shard: Shard) -> int:
@@ -100,7 +99,7 @@ class CorpusSuite:
     def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - the protocol
         """Return a clause's text."""
         told = self.source.clauses.get(clause)
-        return None if told is None else str(told["text"])
+        return None if told is None else told["text"]
 
     def attach(self, kept: KeepOutputs) -> Mapping[str, Attach]:  # noqa: ARG002 - the protocol
         """Return nothing: the corpus itself tells where its bounds come from."""

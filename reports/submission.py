@@ -27,14 +27,13 @@ _TOLD = ("suite", "corpus", "backends", "machine", "waivers", "profile", "arithm
 """What of `run.json` the manifest repeats."""
 
 
+class NotWholeError(CorpusError):
+    """A submission whose files are not those of its manifest; the message names the first."""
+
+
 def is_submission(path: Path) -> bool:
-    """Return whether a path is an archive with a submission's manifest; false for what is no archive at all."""
-    if not path.is_file():
-        return False
-    try:
-        return MANIFEST in ArchiveFiles(path).entries()
-    except CorpusError:
-        return False
+    """Return whether a file is a submission. Raises CorpusError for an archive that is none, or not safe."""
+    return path.is_file() and MANIFEST in ArchiveFiles(path).entries()
 
 
 def submit(folder: Path, out: Path, key: Path | None = None) -> Iterator[str]:
@@ -95,7 +94,7 @@ class Opened:
 
 
 def open_submission(path: Path) -> Opened:
-    """Read a submission. Raises CorpusError that names the file where it is none, or not whole."""
+    """Read a submission. Raises CorpusError that names the file: NotWholeError where it was changed."""
     files = ArchiveFiles(path)
     manifest = files.read(MANIFEST, _LARGEST_HEAD)
     name = f"{files.name}: {MANIFEST}"
@@ -104,12 +103,12 @@ def open_submission(path: Path) -> Opened:
         read = f"kind {told.get('kind')!r}, schema {told.get('schema')!r}"
         raise CorpusError(f"{name}: of {read}; this version of opconform reads {KIND} {SCHEMA}")
     if told.get("digest") != _digest({key: value for key, value in told.items() if key != "digest"}):
-        raise CorpusError(f"{name}: changed: its digest is not that of its content")
+        raise NotWholeError(f"{name}: changed: its digest is not that of its content")
     there, listed = set(files.entries()) - {MANIFEST, SIGNATURE}, told.get("files")
     if not isinstance(listed, dict) or not set(_NEEDED) <= listed.keys() <= {*_NEEDED, *_MAY_BE}:
         raise CorpusError(f"{name}: its files are not those of a submission")
     if odd := sorted(there ^ listed.keys()):
-        raise CorpusError(f"{files.name}: {'added' if odd[0] in there else 'missing'}: {odd[0]}")
+        raise NotWholeError(f"{files.name}: {'added' if odd[0] in there else 'missing'}: {odd[0]}")
     content = {one: _checked(files, one, entry) for one, entry in listed.items()}
     signature = files.read(SIGNATURE, _LARGEST_HEAD) if SIGNATURE in files.entries() else None
     return Opened(told, manifest, content, signature)
@@ -118,9 +117,12 @@ def open_submission(path: Path) -> Opened:
 def _checked(files: ArchiveFiles, name: str, entry: Any) -> bytes:
     if not isinstance(entry, dict) or type(entry.get("size")) is not int or entry["size"] < 0:
         raise CorpusError(f"{files.name}: {MANIFEST}: tells no size of {name}")
-    content = files.read(name, entry["size"])
+    try:
+        content = files.read(name, entry["size"])
+    except CorpusError as error:
+        raise NotWholeError(str(error)) from None
     if len(content) != entry["size"] or hashlib.sha256(content).hexdigest() != entry.get("sha256"):
-        raise CorpusError(f"{files.name}: changed: {name}")
+        raise NotWholeError(f"{files.name}: changed: {name}")
     return content
 
 
@@ -132,7 +134,7 @@ def verify_submission(path: Path, key: Path | None = None, console: Console | No
     console = console or Console()
     try:
         opened = open_submission(path)
-    except CorpusError as error:
+    except NotWholeError as error:
         console.print(str(error), markup=False, highlight=False, soft_wrap=True)
         return 1
     lines = [f"whole: {counted(len(opened.content), 'file')}, digest {opened.told['digest']}"]

@@ -11,7 +11,7 @@ struct Tensor {
     std::vector<unsigned char> bytes;  // the elements in C order, little-endian
 };
 struct Attribute {
-    std::string name, kind;            // kind: int, ints, float, floats, string, strings, boolean
+    std::string name, kind;            // kind: int, ints, float … and oneDNN's s64, s64s, f32, bool …
     std::vector<std::string> values;   // as cases.txt has them
 };
 struct Program {

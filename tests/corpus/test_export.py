@@ -246,6 +246,8 @@ def test_a_program_with_every_kind_of_attribute_is_told_in_words(suite: tuple[Ca
         Attribute("c", "strings", ("ij, jk", "")),
         Attribute("d", "ints", ()),
         Attribute("e", "boolean", 1),
+        Attribute("f", "f32", 0.5),
+        Attribute("g", "s64s", (2, 0)),
     )
     case = replace(suite[0], program=replace(suite[0].program, attributes=given, inputs=(None,)))
     lines = index_entry(case, "values/one").splitlines()
@@ -255,6 +257,8 @@ def test_a_program_with_every_kind_of_attribute_is_told_in_words(suite: tuple[Ca
         "attribute c strings =ij%2C%20jk =",
         "attribute d ints",
         "attribute e boolean 1",
+        "attribute f f32 0x1.0000000000000p-1",
+        "attribute g s64s 2 0",
         "omitted",
     ]
     with pytest.raises(OpconformError, match="no word of printable ASCII"):

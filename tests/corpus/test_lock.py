@@ -209,6 +209,9 @@ def test_corpus_diff_lists_what_was_added_removed_and_changed(
     assert "a major change, 0.2.0 or later; read 0.1.0" in back.output
     against = run("corpus-diff", tmp_path / "all", tmp_path / "locks", "--json")
     assert (json.loads(against.output)["changed"], json.loads(against.output)["expectations"]) == ([], [])
+    beside = json.loads((tmp_path / "all" / "manifest.json").read_text())["selection"]["siblings"]
+    assert beside, "what only invalid cases need is no part of the suite, and not missing from the lock"
+    assert json.loads(run("corpus-diff", tmp_path / "all", tmp_path / "locks", "--json").output)["removed"] == []
     changed_id = changed(tmp_path, 1)
     lines = run("corpus-diff", specs.parent / "locks" / "onednn-ReduceMean.lock", tmp_path / "all").output
     assert (f"changed  {changed_id} (input or program)" in lines) == ("/float32/" in changed_id)

@@ -18,13 +18,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from opconform.cases.corpus import CorpusCases
-from opconform.cases.corpus_files import ArchiveFiles
+from opconform.cases.corpus_files import ArchiveFiles, ArchiveSink
 from opconform.cases.corpus_json import CorpusError, read_json
 from opconform.cases.corpus_manifest import Sums
 from opconform.cases.corpus_tensors import read_npy, read_npz, read_tensor_file, write_npy
 from opconform.cli import main
 
 SELECT = ("--select", "onnx/ReduceMean-18/bfloat16/4x4/*", "--select", "onnx/ReduceMean-18/int32/3x2x2/*/axi*")
+
+
+DIGESTS = ("case_digest", "expectation_digest")
 
 
 def verified(path: Path) -> Result:
@@ -222,6 +225,37 @@ def test_a_case_that_contradicts_itself_is_refused_by_its_file(
     assert said in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("clauses.json", lambda told: told.update(dict.fromkeys(told, "rule")), "expected text, status, source"),
+        ("clauses.json", lambda told: next(iter(told.values())).pop("text"), "expected text, status, source"),
+        ("clauses.json", lambda told: told.pop(next(iter(told))), "has no clause"),
+        ("manifest.json", lambda told: told["selection"].update(siblings=5), "expected a list of cases that are there"),
+        ("manifest.json", lambda told: told["selection"].update(siblings=["no/case"]), "expected a list of cases"),
+        (
+            "manifest.json",
+            lambda told: told["cases"].update(one={"folder": "../up"} | dict.fromkeys(DIGESTS, "")),
+            "up",
+        ),
+    ],
+)
+def test_what_a_forger_writes_beside_the_cases_is_refused_by_its_file(
+    name: str, change: Callable[[dict[str, Any]], object], said: str, corpus: Path, tmp_path: Path
+) -> None:
+    resealed(corpus, lambda _: edited(corpus / name, change))
+    done = verified(corpus)
+    assert (done.exit_code in (1, 2), name in done.output, said in done.output) == (True, True, True), done.output
+
+
+def test_a_descriptor_without_labels_is_refused_when_a_run_asks_for_its_silences(corpus: Path) -> None:
+    for options in (5, [5], [{"labels": 5}], [{}]):
+        resealed(corpus, damaged_descriptor(lambda told, new=options: told.update(options=new)))
+        words = ["run", "python:fakes.backends:Right", "--corpus", str(corpus), "--require", "axes-duplicate=as-once"]
+        done = CliRunner().invoke(main, words)
+        assert (done.exit_code, "case.json: no descriptor of schema 2" in done.output) == (2, True), done.output
+
+
 def test_a_file_that_is_not_that_of_the_sums_is_refused_when_it_is_read(corpus: Path) -> None:
     file = some(corpus, "input_0.pb")
     content = file.read_bytes()
@@ -297,8 +331,10 @@ def link() -> zipfile.ZipInfo:
     [
         (zipfile.ZipInfo("../../up"), b"x", "'../../up' is no path of a file"),
         (link(), b"/etc/passwd", "values/link is a link"),
-        (zipfile.ZipInfo("clauses.json"), bytes(50_000_000), "clauses.json (larger than the"),
-        (zipfile.ZipInfo("values/more"), bytes(50_000_000), "added: values/more"),
+        (zipfile.ZipInfo("/etc/more"), b"x", "'/etc/more' is no path of a file"),
+        (zipfile.ZipInfo("clauses.json"), bytes(50_000_000), "bytes that unpack to 50,000,000"),
+        (zipfile.ZipInfo("clauses.json"), bytes(5_000_000), "clauses.json (larger than the"),
+        (zipfile.ZipInfo("values/more"), bytes(5_000_000), "added: values/more"),
         (zipfile.ZipInfo("manifest.json"), b'{"schema": 3}', "manifest.json: of schema 3; this version"),
         (zipfile.ZipInfo("cases.txt"), b"", "changed: cases.txt"),
     ],
@@ -364,8 +400,8 @@ def test_a_link_in_a_folder_is_refused(corpus: Path, tmp_path: Path) -> None:
 def test_a_file_that_unpacks_to_more_than_is_told_is_refused(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.zip"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("zeros", bytes(50_000_000))
-    assert bomb.stat().st_size < 100_000
+        archive.writestr("zeros", bytes(5_000_000))
+    assert bomb.stat().st_size < 10_000
     with pytest.raises(CorpusError, match="larger than the 1,000 bytes"):
         ArchiveFiles(bomb).read("zeros", 1000)
     content = bytearray(bomb.read_bytes())
@@ -374,6 +410,20 @@ def test_a_file_that_unpacks_to_more_than_is_told_is_refused(tmp_path: Path) -> 
     bomb.write_bytes(content)
     with pytest.raises(CorpusError, match="cannot be unpacked"):
         ArchiveFiles(bomb).read("zeros", 1000)
+
+
+def test_a_small_archive_of_a_large_file_is_refused_and_none_is_written(tmp_path: Path) -> None:
+    file, zeros = tmp_path / "bomb.zip", bytes(9 << 20)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros", zeros)
+    with pytest.raises(
+        CorpusError, match=r"bomb\.zip: zeros: [\d,]+ bytes that unpack to 9,437,184; expected 200 times"
+    ):
+        ArchiveFiles(file).sizes()
+    sink = ArchiveSink(tmp_path / "ours.zip")
+    sink.write("zeros", zeros)
+    sink.close()
+    assert ArchiveFiles(tmp_path / "ours.zip").read("zeros") == zeros
 
 
 def test_a_size_beyond_the_limit_is_refused_before_anything_is_unpacked(tmp_path: Path) -> None:
