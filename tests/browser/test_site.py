@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.folders import write_folder
+from fakes.results import case, result
+
+from opconform.reports.merge import put_together
+from opconform.reports.site.build import write_site
 
 PAGES = [
     "index.html",
@@ -75,17 +80,48 @@ def test_filters_of_the_matrix_narrow_it_and_are_in_the_address(opened: Any) -> 
     assert page.url.endswith("?operator=reducemean-18")
     page.locator("select[name=backend]").select_option("onnxruntime")
     page.locator("select[name=type]").select_option("int64")
-    page.wait_for_function("document.querySelector('#matrix a.mark').href.includes('type=int64')")
+    page.wait_for_function("document.querySelector('#matrix tr:not([hidden]) a.mark').href.includes('type=int64')")
     address = page.url
     cells = page.locator(f"{rows} td").locator("visible=true").all_inner_texts()
     page.goto("about:blank")
     page.goto(address)
-    page.wait_for_function("document.querySelector('#matrix a.mark').href.includes('type=int64')")
+    page.wait_for_function("document.querySelector('#matrix tr:not([hidden]) a.mark').href.includes('type=int64')")
     assert page.locator(f"{rows} td").locator("visible=true").all_inner_texts() == cells
     assert len(cells) == 1
     page.get_by_role("button", name="Clear").click()
     page.wait_for_function("!location.search")
     assert shown(page, rows) == whole
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a matrix with more rows than are shown at once, half of which have a type of their own."""
+    place = tmp_path_factory.mktemp("large")
+    names = [case(f"onnx/Operator{n}-1", "int64" if n % 2 else "float32") for n in range(300)]
+    folder = write_folder(place / "results", [result(case=name) for name in names])
+    write_site(put_together([folder]), place / "site")
+    return f"{(place / 'site').as_uri()}/matrix.html"
+
+
+def test_a_filter_shows_the_first_rows_at_once_and_then_all(page: Any, large: str) -> None:
+    page.goto(large)
+    rows = "document.querySelectorAll('#matrix tr[data-operator]:not([hidden])')"
+    assert page.evaluate(f"{rows}.length") == 300
+    page.locator("select[name=type]").select_option("int64")
+    page.wait_for_function(f"{rows}.length === 150")
+    assert page.locator("#count").inner_text() == "150 of 300 operator versions"
+    assert page.evaluate(f"[...{rows}].every((row) => row.querySelector('a.mark').href.includes('type=int64'))")
+    page.get_by_role("button", name="Clear").click()
+    page.wait_for_function(f"{rows}.length === 300")
+
+
+def test_what_is_printed_are_all_rows(page: Any, large: str) -> None:
+    page.add_init_script("window.requestIdleCallback = () => 0;")
+    page.goto(f"{large}?type=int64")
+    rows = "document.querySelectorAll('#matrix tr[data-operator]:not([hidden])')"
+    page.wait_for_function(f"{rows}.length === 60")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(f"{rows}.length") == 150
 
 
 def test_a_row_of_the_matrix_opens_by_key_into_its_types(opened: Any) -> None:

@@ -6,10 +6,21 @@
   const fields = ["operator", "standard", "type", "backend", "outcome"];
   const heads = [...table.tHead.rows[0].cells].slice(1);
   const backends = heads.map((head) => head.dataset.backend);
-  const rows = [...table.querySelectorAll("tr[data-operator]")].map((row) => ({
-    row, name: row.dataset.operator, body: row.closest("tbody"), outcomes: row.dataset.outcomes.split(" "),
-    cells: [...row.cells].slice(1), whole: null, type: "",
-  }));
+  const rows = [...table.querySelectorAll("tr[data-operator]")].map((row) => {
+    const cells = [...row.cells].slice(1);
+    const links = cells.map((cell) => cell.querySelector("a"));
+    return {
+      row, cells, links, name: row.dataset.operator, body: row.closest("tbody"),
+      outcomes: row.dataset.outcomes.split(" "), type: "",
+    };
+  });
+  const idle = window.requestIdleCallback
+    || ((work) => setTimeout(() => work({ timeRemaining: () => 0 }), 30));
+  const busy = window.cancelIdleCallback || clearTimeout;
+  const AT_ONCE = 60;  // rows that a filter shows before the page is drawn; laying out thousands of cells takes a second
+  let later = 0;
+  let whole = () => {};  // shows the rows that are still to come
+  const bodies = [...table.querySelectorAll("tbody.operator")];
   const count = document.getElementById("count");
   let types = null;
   opconform.takeMatrix = (told) => { types = told; };
@@ -42,11 +53,20 @@
   /* Show a row as the page has it, or of one type alone. */
   function showType(one, type) {
     if (one.type === type) { return; }
-    one.whole = one.whole || one.cells.map((cell) => [...cell.childNodes]);
     const of = type ? (types[one.name] || {})[type] : null;
     one.cells.forEach((cell, i) => cell.replaceChildren(
-      ...(type ? mark(of && of[i], one.name, type, backends[i]) : one.whole[i])));
+      ...(type ? mark(of && of[i], one.name, type, backends[i]) : [one.links[i]].filter(Boolean))));
     one.type = type;
+  }
+
+  /* What there is to know of a cell, whether it is shown or not: its title, and whether anything fails. */
+  function known(one, type, i) {
+    if (!type) {
+      const link = one.links[i];
+      return link && { title: link.title, fails: link.getAttribute("href").includes("outcome=failed") };
+    }
+    const cell = ((types && types[one.name] || {})[type] || [])[i];
+    return cell ? { title: cell[3], fails: Boolean(cell[4]) } : null;
   }
 
   function collapse(button) {
@@ -92,31 +112,55 @@
     const chosen = given.backend === "" ? -1 : Number(given.backend);
     if (given.type) { await loaded(); }
     table.querySelectorAll(".expand[aria-expanded=true]").forEach(collapse);
-    let shown = 0;
-    for (const one of rows) {
-      showType(one, types ? given.type : "");
-      const cell = chosen < 0 ? null : one.cells[chosen].querySelector("a");
-      one.row.hidden = !(
-        one.name.toLowerCase().includes(given.operator.toLowerCase())
-        && (!given.standard || one.body.dataset.standard === given.standard)
-        && (!given.type || one.cells.some((place) => place.firstElementChild))
-        && (chosen < 0 || cell)
-        && (!given.outcome || occurs(given, one, chosen, cell)));
-      shown += one.row.hidden ? 0 : 1;
-    }
+    const type = types ? given.type : "";
+    const kept = rows.filter((one) => fits(one, given, type, chosen));
     hideColumns(chosen);
+    show(kept, type);
+    count.textContent = kept.length === rows.length
+      ? `${kept.length} operator versions` : `${kept.length} of ${rows.length} operator versions`;
+  }
+
+  function fits(one, given, type, chosen) {
+    return one.name.toLowerCase().includes(given.operator.toLowerCase())
+      && (!given.standard || one.body.dataset.standard === given.standard)
+      && (!type || backends.some((_, i) => known(one, type, i)))
+      && (chosen < 0 || Boolean(known(one, type, chosen)))
+      && (!given.outcome || occurs(given.outcome, one, type, chosen));
+  }
+
+  /* Show these rows: the first of them now, the others a few at a time while nothing else is to be done. */
+  function show(kept, type) {
+    busy(later);
+    const first = new Set(kept.slice(0, AT_ONCE));
+    for (const one of rows) { one.row.hidden = !first.has(one); }
+    for (const one of first) { showType(one, type); }
     hideGroups();
-    count.textContent = shown === rows.length
-      ? `${shown} operator versions` : `${shown} of ${rows.length} operator versions`;
+    let shown = first.size;
+    const more = (deadline) => {
+      do {
+        for (const one of kept.slice(shown, shown + 10)) {
+          showType(one, type);
+          one.row.hidden = false;
+        }
+        shown += 10;
+      } while (shown < kept.length && deadline.timeRemaining() > 5);
+      hideGroups();
+      rest(more);
+    };
+    const rest = (work) => { if (shown < kept.length) { later = idle(work, { timeout: 200 }); } };
+    whole = () => {
+      busy(later);
+      if (shown < kept.length) { more({ timeRemaining: () => Infinity }); }
+    };
+    rest(more);
   }
 
   /* Whether an outcome is there: in the row, or in what is shown of it. */
-  function occurs(given, one, chosen, cell) {
-    if (chosen < 0 && !given.type) { return one.outcomes.includes(given.outcome); }
-    const links = chosen < 0 ? one.cells.map((place) => place.querySelector("a")).filter(Boolean) : [cell];
-    return links.some((link) => (given.outcome === "failed"
-      ? link.href.includes("outcome=failed")
-      : link.title.split(", ").some((words) => words.endsWith(` ${given.outcome}`))));
+  function occurs(outcome, one, type, chosen) {
+    if (chosen < 0 && !type) { return one.outcomes.includes(outcome); }
+    const cells = chosen < 0 ? backends.map((_, i) => known(one, type, i)).filter(Boolean) : [known(one, type, chosen)];
+    return cells.some((cell) => (outcome === "failed"
+      ? cell.fails : cell.title.split(", ").some((words) => words.endsWith(` ${outcome}`))));
   }
 
   function hideColumns(chosen) {
@@ -130,8 +174,9 @@
 
   function hideGroups() {
     const seen = new Set();
-    for (const body of table.querySelectorAll("tbody.operator")) {
-      body.hidden = !body.querySelector("tr[data-operator]:not([hidden])");
+    const shown = new Set(rows.filter((one) => !one.row.hidden).map((one) => one.body));
+    for (const body of bodies) {
+      body.hidden = !shown.has(body);
       if (!body.hidden) { seen.add(body.dataset.standard); }
     }
     for (const body of table.querySelectorAll("tbody.standard")) { body.hidden = !seen.has(body.dataset.standard); }
@@ -149,6 +194,7 @@
       const button = event.target.closest(".expand");
       if (button) { (button.getAttribute("aria-expanded") === "true" ? collapse : expand)(button); }
     });
+    window.addEventListener("beforeprint", () => whole());
     if (fields.some((name) => found.get(name))) { narrow(); }
   }
 
