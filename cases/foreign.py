@@ -1,4 +1,4 @@
-"""Anybody's directories in the layout of ONNX's backend tests, without descriptors: judged by ONNX's tolerances."""
+"""Anybody's directories in the layout of ONNX's backend tests, without descriptors: judged by their tolerances."""
 
 from __future__ import annotations
 
@@ -8,24 +8,21 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .corpus_files import Files, open_files
-from .corpus_json import CorpusError
-from .elements import Array, element_type, element_types, type_of
+from .corpus_json import LARGEST_JSON, CorpusError, read_json
+from .elements import Array, element_types, type_of
 from .errors import CaseIdError, did_you_mean
-from .expectation import Bounds, Expectation, Flag, Option
+from .expectation import Expectation, Option
 from .ids import CaseId, parse_id
 from .model import Case, Input, ModelProgram, OperatorVersion, Output
+from .tolerances import ABSOLUTE, RELATIVE, Tolerances
 
-RELATIVE, ABSOLUTE = 1e-3, 1e-7
-"""The tolerances of ONNX's own runner of backend tests."""
-
-MODEL = "model.onnx"
+MODEL, TOLERANCES = "model.onnx", "data.json"
 LARGEST_MODEL = 512 << 20
 """The bytes that a file may have."""
 
@@ -56,7 +53,14 @@ class _DataSet:
 
     @property
     def model(self) -> str:
-        return f"{self.folder}/{MODEL}" if self.folder else MODEL
+        return self._beside(MODEL)
+
+    @property
+    def tolerances(self) -> str:
+        return self._beside(TOLERANCES)
+
+    def _beside(self, name: str) -> str:
+        return f"{self.folder}/{name}" if self.folder else name
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,8 @@ class ForeignCases:
         """sha256 over the names and contents of all files that cases are made of."""
         whole = hashlib.sha256()
         for one in self._found.cases.values():
-            for path in (one.model, *one.inputs, *one.outputs):
+            told = [one.tolerances] if one.tolerances in self._sizes else []
+            for path in (one.model, *told, *one.inputs, *one.outputs):
                 content = hashlib.sha256(self._files.read(path, LARGEST_MODEL)).hexdigest()
                 whole.update(f"{path}\n{content}\n".encode())
         return whole.hexdigest()
@@ -110,11 +115,14 @@ class ForeignCases:
         return open_files(self.path)
 
     @functools.cached_property
+    def _sizes(self) -> Mapping[str, int]:
+        return self._files.sizes()
+
+    @functools.cached_property
     def _data_sets(self) -> tuple[_DataSet, ...]:
         """All data sets beside a model, in the order of their paths."""
-        sizes = self._files.sizes()
         found: dict[tuple[str, str], dict[str, dict[int, str]]] = {}
-        for path in sizes:
+        for path in self._sizes:
             if match := _DATA_SET.fullmatch(path):
                 kinds = found.setdefault((match["folder"] or "", match["set"]), {"input": {}, "output": {}})
                 kinds[match["kind"]][int(match["place"])] = path
@@ -122,7 +130,7 @@ class ForeignCases:
             _DataSet(folder, name, *(tuple(kinds[k][i] for i in sorted(kinds[k])) for k in ("input", "output")))
             for (folder, name), kinds in sorted(found.items(), key=lambda one: (one[0][0], _number(one[0][1])))
         ]
-        return tuple(one for one in made if one.model in sizes)
+        return tuple(one for one in made if one.model in self._sizes)
 
     @functools.cached_property
     def _found(self) -> _Found:
@@ -173,13 +181,27 @@ class ForeignCases:
             raise _LeftOut("has no output_0.pb")
         if _refers_elsewhere(model):
             raise _LeftOut("its weights are in another file")
+        if any(isinstance(name, bytes) for name in _names(model)):  # protobuf's word for what is no UTF-8
+            raise _LeftOut("a name in its model is no text")
         inputs, outputs = (tuple(map(self._tensor, paths)) for paths in (one.inputs, one.outputs))
         program = _program(content, model, inputs, outputs)
         shapes = tuple(array.shape for array in inputs)
         settings = (("from", _safe(one.folder)),)
         case_id = CaseId(str(program.operator), _types(inputs), shapes, settings, one.name)
-        expectation = Expectation((Option((), tuple(map(_bounds, outputs))),), tuple(map(type_of, outputs)))
+        tolerances = self._tolerances(one.tolerances)
+        bounds = tuple(tolerances.bounds(array) for array in outputs)
+        expectation = Expectation((Option((), bounds),), tuple(map(type_of, outputs)))
         return Case(str(case_id), program, inputs, expectation, ())
+
+    def _tolerances(self, path: str) -> Tolerances:
+        """Return what a model's `data.json` says, as ONNX's loader reads it."""
+        if path not in self._sizes:
+            return Tolerances()
+        told = read_json(self._files.read(path, LARGEST_JSON), f"{self._files.name}: {path}")
+        try:
+            return Tolerances(told.get("rtol", RELATIVE), told.get("atol", ABSOLUTE))
+        except ValueError as error:
+            raise _LeftOut(f"its {TOLERANCES}: {error}") from None
 
     def _tensor(self, path: str) -> Array:
         name = f"{self._files.name}: {path}"
@@ -228,6 +250,15 @@ def _refers_elsewhere(message: Any) -> bool:
             if any(_refers_elsewhere(part) for part in parts):
                 return True
     return False
+
+
+def _names(model: Any) -> Iterator[str | bytes]:
+    """Yield the names of a model that ids and messages are made of."""
+    yield from (one.domain for one in model.opset_import)
+    for node in model.graph.node:
+        yield from (node.op_type, node.domain)
+    for value in (*model.graph.input, *model.graph.output, *model.graph.initializer):
+        yield value.name
 
 
 def _array(tensor: Any, path: str) -> Array:
@@ -282,42 +313,3 @@ def _operator(model: Any) -> tuple[OperatorVersion, int]:
 
 def _domain(name: str) -> str:
     return "" if name == "ai.onnx" else name
-
-
-def _bounds(array: Array) -> Bounds:
-    """Return what ONNX's runner admits: |expected - answer| <= atol + rtol * |answer|, NaN and infinities in place."""
-    name = type_of(array)
-    kind = element_type(name)
-    if kind.kind == "bool":
-        return Bounds(name, array, array, array)
-    if kind.is_integer:
-        return Bounds(name, array, _integers(array, -1), _integers(array, 1))
-    value = array.astype(np.float64)
-    finite = np.isfinite(value)
-    number = np.where(finite, value, 0.0)
-    lower, upper = -_farthest(-number), _farthest(number)
-    flags = np.zeros(value.shape, np.uint8)
-    for flag, where in (
-        (Flag.NAN, np.isnan(value)),
-        (Flag.POSITIVE_INFINITY, value == np.inf),
-        (Flag.NEGATIVE_INFINITY, value == -np.inf),
-    ):
-        flags[where] = flag
-    lower, upper = (np.where(finite, end, np.nan) for end in (lower, upper))
-    return Bounds(name, value, lower, upper, flags if flags.any() else None)
-
-
-def _farthest(number: Array) -> Array:
-    """Return the largest answer that is admitted for each expected number."""
-    reach = number + ABSOLUTE
-    return np.where(reach >= 0, reach / (1 - RELATIVE), reach / (1 + RELATIVE))
-
-
-def _integers(array: Array, sign: int) -> Array:
-    kind, relative, absolute = element_type(type_of(array)), Fraction(RELATIVE), Fraction(ABSOLUTE)
-    ends = []
-    for number in array.reshape(-1).tolist():
-        reach = sign * number + absolute
-        end = math.floor(reach / (1 - relative) if reach >= 0 else reach / (1 + relative))
-        ends.append(min(max(sign * end, kind.smallest), kind.largest))
-    return np.array(ends, array.dtype).reshape(array.shape)

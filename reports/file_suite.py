@@ -11,10 +11,11 @@ from ..cases.corpus import CorpusCases
 from ..cases.corpus_files import open_files
 from ..cases.corpus_manifest import MANIFEST, differences
 from ..cases.errors import OpconformError
-from ..cases.foreign import ABSOLUTE, RELATIVE, ForeignCases
+from ..cases.foreign import ForeignCases
 from ..cases.ids import parse_id
 from ..cases.selection import Selection, Shard
 from ..cases.shards import of_shard, share
+from ..cases.tolerances import ABSOLUTE, RELATIVE
 from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs
 from ..runners.requirements import silences
@@ -137,7 +138,7 @@ class ForeignSuite:
         """How it is judged, and what was left out."""
         told = [
             f"expected values from files, within ONNX's own tolerances (rtol {RELATIVE:g}, atol {ABSOLUTE:g}), "
-            "not within derived bounds"
+            "or those of a folder's data.json, not within derived bounds"
         ]
         if left := self.source.left_out:
             told.append(f"{counted(len(left), 'data set')} left out; run.json has every one:")

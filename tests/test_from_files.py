@@ -203,6 +203,27 @@ def test_the_tolerance_is_met_as_onnx_meets_it(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "d")
 
 
+def test_a_folder_s_own_tolerances_are_read_as_onnx_s_loader_reads_them(tmp_path: Path) -> None:
+    for name, told in {
+        "exact": {"rtol": 0, "atol": 0},
+        "wide": {"atol": 0.5},
+        "usual": {"url": "none"},
+        "odd": {"rtol": "1"},
+        "endless": {"rtol": 1.0},
+    }.items():
+        write(tmp_path / "d" / name, model_of(RELU), [ONES], [ONES])
+        (tmp_path / "d" / name / "data.json").write_text(json.dumps(told))
+    source = ForeignCases(tmp_path / "d")
+    admitted = {text.split("from=")[1].split("/")[0]: source.case(text).expectation.options[0].outputs[0].upper[0, 0]
+                for text in source.ids()}  # fmt: skip
+    assert admitted == {"exact": 1, "wide": 1.5 / (1 - 1e-3), "usual": (1 + 1e-7) / (1 - 1e-3)}
+    assert "odd/test_data_set_0" in source.left_out
+    assert "expected 0 <= rtol < 1" in source.left_out["endless/test_data_set_0"]
+    before = source.digest
+    (tmp_path / "d" / "wide" / "data.json").write_text("{}")
+    assert ForeignCases(tmp_path / "d").digest != before
+
+
 def test_models_whose_weights_lie_elsewhere_and_types_without_cases_are_left_out(tmp_path: Path) -> None:
     away = numpy_helper.from_array(ONES, "w")
     away.data_location = TensorProto.EXTERNAL
@@ -215,8 +236,12 @@ def test_models_whose_weights_lie_elsewhere_and_types_without_cases_are_left_out
     write(tmp_path / "d" / "weights", model_of(add, initializers=(away,)), [ONES], [ONES])
     write(tmp_path / "d" / "text", model_of(RELU), [np.array(["a"])], [ONES])
     write(tmp_path / "d" / "whole", model_of(RELU), [ONES], [ONES])
+    write(tmp_path / "d" / "named", model_of(RELU), [ONES], [ONES])
+    named = tmp_path / "d" / "named" / "model.onnx"
+    named.write_bytes(named.read_bytes().replace(b"Relu", b"R\xff\xffu"))
     source = ForeignCases(tmp_path / "d")
     assert len(source.ids()) == 1
+    assert source.left_out["named/test_data_set_0"] == "a name in its model is no text"
     assert source.left_out["node/test_data_set_0"] == "its weights are in another file"
     assert source.left_out["weights/test_data_set_0"] == "its weights are in another file"
     assert "no tensor of a type that cases have" in source.left_out["text/test_data_set_0"]
