@@ -14,6 +14,7 @@ from ..cases.errors import OpconformError
 from ..cases.results import Result
 from ..runners.running import Judged
 from .journal import Journal
+from .lines import Usual
 from .reading import (
     ACCURACY,
     CERTIFICATES,
@@ -167,9 +168,10 @@ def companions(judged: Judged, line: bytes, certified: set[str]) -> list[tuple[s
     return found
 
 
-def passing_companions(line: bytes, attached: bytes) -> list[tuple[str, bytes]]:
+def passing_companions(line: bytes, attached: bytes, usual: Usual) -> list[tuple[str, bytes]]:
     """Return the lines that belong beside a pass, to which nothing is attached but, if anything, its accuracy."""
-    return [(ACCURACY, head_of(line) + b"," + attached[len(_ALONE) : -1])] if attached else []
+    kind, case, _ = usual
+    return [(ACCURACY, b"%b,%b" % (kind.head(line, case), attached[len(_ALONE) : -1]))] if attached else []
 
 
 _ALONE = b'{"accuracy":{'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
@@ -27,7 +28,7 @@ class Journal:
         self._files: dict[str, BinaryIO] = {main: (folder / main).open("ab", buffering=0)}
         _lock(self._files[main], folder)
         self._lines: list[bytes] = []
-        self._beside: dict[str, list[bytes]] = {}
+        self._beside: defaultdict[str, list[bytes]] = defaultdict(list)
         self._waiting = 0
         self._broken: OpconformError | None = None
         self._turn = threading.Lock()
@@ -41,11 +42,12 @@ class Journal:
         Raises OpconformError if the disk did not take what came before; what was written is kept.
         """
         with self._turn:
+            size = len(line)
             for name, companion in beside:
-                self._beside.setdefault(name, []).append(companion)
-                self._waiting += len(companion)
+                self._beside[name].append(companion)
+                size += len(companion)
             self._lines.append(line)
-            self._waiting += len(line)
+            self._waiting += size
             if self._waiting >= _LARGEST_BATCH or self._broken is not None:
                 self._write()
 
@@ -76,7 +78,7 @@ class Journal:
         if self._broken is not None:  # after half a line, another one would be lost too
             raise self._broken
         lines, beside = self._lines, self._beside
-        self._lines, self._beside, self._waiting = [], {}, 0
+        self._lines, self._beside, self._waiting = [], defaultdict(list), 0
         for name, companions in beside.items():
             self._append(name, companions)
         if lines:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
 
-from ..cases.results import Outcome, Result, result_from_json
+from ..cases.results import Outcome, Result
 from ..runners.accuracy import Accuracy, Grade
 from .grades import Peak
+from .lines import Kind, Usual
 
-_CASE: Final = b'{"case":"'
-_RATIO, _DIGESTS = b',"bound_ratio":', b',"case_digest":'  # a quote inside a text is escaped: they stand there once
-_TAIL = re.compile(
-    rb',"case_digest":"[0-9a-f]{64}","expectation_digest":"[0-9a-f]{64}","seconds":(\d+\.\d+(?:e-\d+)?)\}\n'
-)
-_PLAIN = re.compile(r"[\w.^+*,;=/-]+", re.ASCII)
 _ACCURACY = re.compile(
-    rb'\{"accuracy":\{"grade":"([a-z-]+)","type":"(\w+)","graded":(\d+),"apart":\d+,'
+    rb'\{"accuracy":(\{"grade":"[a-z-]+","type":"\w+","graded":\d+),"apart":\d+,'
     rb'"ulp":([^,]+),"at":\[[\d,]*\],"share":([^,]+),"tightest":[^,}]+\}\}'
 )
-_KINDS: Final = 10_000
-_DIGITS: Final = "0123456789"
-
-_Key: TypeAlias = tuple[bytes, str, str, bytes, bytes, bytes]
+_DRAW, _DIGITS = b"draw=", b"0123456789"
 
 
 @dataclass(slots=True)
@@ -53,57 +45,38 @@ class Passes:
         return Accuracy(self.grade, self.type, self.graded, 0, ulp, (), share, None)
 
 
-def common_part(line: bytes) -> tuple[str, bytes] | None:
-    """Return the case of a result's line, and what is left of it without case, ratio, digests and seconds.
+@dataclass(slots=True, eq=False)
+class _Alike:
+    """Passes as they are gathered: `Passes`, with the largest errors and their cases as they stand in the lines."""
 
-    None where the line is not as a run writes it.
-    """
-    end = line.find(b'"', len(_CASE))
-    ratio, digests = line.find(_RATIO, end), line.rfind(_DIGESTS)
-    after = line.find(b",", ratio + len(_RATIO))
-    if not line.startswith(_CASE) or end < 0 or ratio < 0 or not ratio < after <= digests:
-        return None
-    case = line[len(_CASE) : end]
-    return None if b"\\" in case else (case.decode(), line[end:ratio] + line[after:digests])
+    result: Result
+    least: bytes
+    accuracy: bytes
+    count: int = 0
+    ulp: tuple[float, bytes] = (-1.0, b"")
+    share: tuple[float, bytes] = (-1.0, b"")
 
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """What the line of a pass tells that matters in a list of cases; its names are free of marks."""
-
-    backend: str
-    case: str
-    clauses: tuple[str, ...]
-    seconds: float
+    def passes(self) -> Passes:
+        found = Passes(self.result, self.least.decode(), count=self.count, ulp=_peak(self.ulp), share=_peak(self.share))
+        if self.accuracy:
+            told = json.loads(self.accuracy + b"}")
+            found.grade, found.type, found.graded = Grade(told["grade"]), told["type"], told["graded"]
+        return found
 
 
-@dataclass
-class PassReader:
-    """Reads lines of passes from a file; a line is read in full where the like of it was not there before."""
+@dataclass(slots=True, eq=False)
+class _Draws:
+    """The draws of a case, by what stands around their number; what is gathered of them, by their accuracy."""
 
-    _known: dict[bytes, Result | None] = field(default_factory=dict)
+    before: bytes
+    after: bytes
+    alike: dict[bytes, _Alike] = field(default_factory=dict)
 
-    def read(self, line: bytes) -> Pass | None:
-        """Return what the line, with its end, tells; None where it is none of a pass, or not of the usual form."""
-        found, tail = common_part(line), _TAIL.fullmatch(line, max(0, line.rfind(_DIGESTS)))
-        if found is None or tail is None or not _PLAIN.fullmatch(found[0]):
-            return None
-        case, common = found
-        if common not in self._known:
-            if len(self._known) >= _KINDS:
-                self._known.clear()
-            self._known[common] = _passed(line)
-        known = self._known[common]
-        return None if known is None else Pass(known.backend, case, known.clauses, float(tail[1]))
-
-
-def _passed(line: bytes) -> Result | None:
-    """Return the result of a line if it is a sound one, and passed; what is wrong with another one, others tell."""
-    try:
-        result = result_from_json(line)
-    except (ValueError, TypeError, RecursionError):
-        return None
-    return result if result.outcome is Outcome.PASS and _PLAIN.fullmatch(result.backend) else None
+    def have(self, case: bytes) -> bool:
+        before, after = self.before, self.after
+        if not (case.startswith(before) and case.endswith(after)):
+            return False
+        return case[len(before) : len(case) - len(after)].isdigit()
 
 
 @dataclass
@@ -111,49 +84,62 @@ class PassingLines:
     """Gathers lines of passes among draws, and of what else is no failure. Memory grows with their kinds."""
 
     outcomes: frozenset[Outcome] = frozenset({Outcome.PASS})
-    gathered: dict[_Key, Passes] = field(default_factory=dict)
-    _prototypes: dict[bytes, Result | None] = field(default_factory=dict)
+    gathered: list[_Alike] = field(default_factory=list)
+    _draws: dict[tuple[Kind, bytes, bytes], _Draws] = field(default_factory=dict)
+    _last: dict[Kind, _Draws] = field(default_factory=dict)
 
-    def take(self, line: bytes, attached: bytes) -> Outcome | None:
-        """Take in a result's line and its attachments, and return its outcome.
+    def take(self, usual: Usual, attached: bytes) -> bool:
+        """Take in what a result's line tells, and its attachments.
 
-        None where it is another one than of `outcomes`, or the line not of the usual form.
+        False where it is another one than of `outcomes`, of no draw, or has more attached than its accuracy.
         """
-        found = common_part(line)
-        before, draw, after = found[0].partition("draw=") if found else ("", "", "")
-        if found is None or not draw:
-            return None
-        case, common = found
-        if common not in self._prototypes:
-            result = result_from_json(line)
-            self._prototypes[common] = result if result.outcome in self.outcomes else None
-        prototype = self._prototypes[common]
+        kind, case, _ = usual
+        draws = self._last.get(kind)
+        if draws is None or not draws.have(case):
+            draws = self._draws_of(kind, case)
+            if draws is None:
+                return False
         accuracy = _ACCURACY.fullmatch(attached) if attached else None
-        if prototype is None or (attached and accuracy is None):
-            return None
-        grade, kind, graded, ulp, share = accuracy.groups() if accuracy else (b"", b"", b"0", b"null", b"null")
-        key = common, before, after.lstrip(_DIGITS), grade, kind, graded
-        one = self.gathered.get(key)
-        if one is None:
-            known = Grade(grade.decode()) if grade else None
-            one = self.gathered[key] = Passes(prototype, case, known, kind.decode(), int(graded))
+        if accuracy is None and attached:
+            return False
+        key, ulp, share = accuracy.groups() if accuracy else (b"", b"null", b"null")
+        one = draws.alike.get(key) or self._new(kind, case, draws, key)
         one.count += 1
         one.least = min(one.least, case)
-        one.ulp, one.share = _higher(one.ulp, ulp, case), _higher(one.share, share, case)
-        return prototype.outcome
+        if ulp != b"null":
+            one.ulp = _higher(one.ulp, float(ulp), case)
+        if share != b"null":
+            one.share = _higher(one.share, float(share), case)
+        return True
 
     def drain(self) -> Iterator[Passes]:
         """Yield what was gathered, and forget it."""
-        gathered = list(self.gathered.values())
+        gathered = list(self.gathered)
         self.gathered.clear()
-        self._prototypes.clear()
-        yield from gathered
+        self._draws.clear()
+        self._last.clear()
+        yield from (one.passes() for one in gathered)
+
+    def _draws_of(self, kind: Kind, case: bytes) -> _Draws | None:
+        before, draw, after = case.partition(_DRAW)
+        if not draw or kind.result.outcome not in self.outcomes:
+            return None
+        key = kind, before + draw, after.lstrip(_DIGITS)
+        found = self._draws.get(key) or self._draws.setdefault(key, _Draws(*key[1:]))
+        self._last[kind] = found
+        return found
+
+    def _new(self, kind: Kind, case: bytes, draws: _Draws, key: bytes) -> _Alike:
+        one = draws.alike[key] = _Alike(kind.result, case, key)
+        self.gathered.append(one)
+        return one
 
 
-def _higher(known: Peak | None, text: bytes, case: str) -> Peak | None:
-    if text == b"null":
+def _higher(known: tuple[float, bytes], number: float, case: bytes) -> tuple[float, bytes]:
+    if number < known[0]:
         return known
-    number = float(text)
-    if known is None or number > known.number or (number == known.number and case < known.case):
-        return Peak(number, case)
-    return known
+    return (number, case) if number > known[0] or case < known[1] else known
+
+
+def _peak(reached: tuple[float, bytes]) -> Peak | None:
+    return Peak(reached[0], reached[1].decode()) if reached[1] else None

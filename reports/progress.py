@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -40,6 +41,7 @@ class RunProgress:
         self._plain = not console.is_terminal
         self._clock = clock
         self._started = self._told = clock()
+        self._line_at = self._next_line()
         self._live = Live(get_renderable=self._shown, console=console, refresh_per_second=8, transient=True)
 
     def add(self, result: Result) -> None:
@@ -50,8 +52,8 @@ class RunProgress:
         """Count a result of which no more than its outcome is known."""
         self.outcomes[outcome] += 1
         self.done += 1
-        if self._plain and self._is_due():
-            self._told = self._clock()
+        if self._plain and (self.done >= self._line_at or self._clock() - self._told >= _PLAIN_EVERY):
+            self._told, self._line_at = self._clock(), self._next_line()
             self.console.print(Text(f"{self._count()}: {self._outcomes().plain}"), soft_wrap=True)
 
     def __enter__(self) -> RunProgress:
@@ -64,10 +66,12 @@ class RunProgress:
     ) -> None:
         self._live.stop()
 
-    def _is_due(self) -> bool:
-        if self.total and self.done * _PLAIN_LINES // self.total > (self.done - 1) * _PLAIN_LINES // self.total:
-            return True
-        return self._clock() - self._told >= _PLAIN_EVERY
+    def _next_line(self) -> float:
+        """Return how many results there are at the next of the lines that tell a part of them."""
+        if not self.total:
+            return math.inf
+        part = self.done * _PLAIN_LINES // self.total + 1
+        return -(-part * self.total // _PLAIN_LINES)  # rounded up
 
     def _count(self) -> str:
         seconds = self._clock() - self._started

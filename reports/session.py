@@ -24,7 +24,9 @@ from .description import BackendDescription, RunDescription
 from .figures import OUR_SIDE_FAILED
 from .folder import INTERRUPTED, ResultsFolder, companions, passing_companions
 from .grades import ATTACHMENT
-from .junit import check_target, write_junit
+from .junit import check_target, gather, gathering, write_cases, write_junit
+from .junit_cases import TestCases
+from .lines import UsualLines
 from .options import RunOptions
 from .preparation import Session, opened
 from .progress import RunProgress
@@ -66,6 +68,15 @@ class _Progress:
     def versions(self) -> dict[str, str]:
         """The versions of the backends, as far as they are known."""
         return {name: about.version for name, about in self.abouts.items()}
+
+
+@dataclass(frozen=True)
+class _Written:
+    """Where results go as they arrive: the folder, and what becomes its `junit.xml`; and what reads their lines."""
+
+    folder: ResultsFolder
+    cases: TestCases
+    lines: UsualLines = field(default_factory=UsualLines)
 
 
 def run_session(options: RunOptions, command: Sequence[str], console: Console | None = None) -> int:
@@ -128,8 +139,6 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
     lost = [] if interrupted else _lost(progress)
     code = max(tables.tally.exit_code(len(problems)), OUR_SIDE_FAILED if lost else 0, INTERRUPTED if interrupted else 0)
     status = "interrupted" if interrupted else "finished"
-    folder.flush()
-    _write_reports(progress, folder.path)
     folder.finish(status, code, {**_description(progress), **tables.to_dict(problems)})  # last: all is there then
     seconds = None if goes_on else (dt.datetime.now(tz=dt.UTC) - started).total_seconds()
     summary = tables.summary(
@@ -154,15 +163,31 @@ def _lost(progress: _Progress) -> list[str]:
 
 
 def _run_all(progress: _Progress, folder: ResultsFolder, console: Console) -> bool:
-    """Run every backend; returns whether the user interrupted, which keeps what was judged."""
+    """Run every backend and write JUnit XML; returns whether the user interrupted, which keeps what was judged."""
+    terms, more = progress.session.terms, progress.session.options.junit
+    targets = [folder.path / "junit.xml", *([more] if more else [])]
+    with gathering(folder.path, terms.demands, terms.suspensions) as cases:
+        gather(folder.path, cases)  # those of a run that goes on
+        interrupted = _run_backends(progress, _Written(folder, cases), console)
+        folder.flush()
+        if not interrupted:
+            write_cases(cases, targets, progress.versions)
+    if interrupted:  # maybe between two of its files
+        write_junit(
+            folder.path, *targets, demands=terms.demands, suspensions=terms.suspensions, versions=progress.versions
+        )
+    return interrupted
+
+
+def _run_backends(progress: _Progress, written: _Written, console: Console) -> bool:
     session, tables = progress.session, progress.tables
     quiet = Console(quiet=True) if session.options.quiet else console
     total = sum(plan.total for plan in session.plans.values())
     try:
         with RunProgress(quiet, total, known=tables.tally.figures().outcomes) as shown:
             for backend in session.backends:
-                for judged in _results(progress, backend, folder):
-                    shown.count(_taken(progress, judged, folder))
+                for judged in _results(progress, backend, written.folder):
+                    shown.count(_taken(progress, judged, written))
     except KeyboardInterrupt:
         return True
     finally:
@@ -170,15 +195,22 @@ def _run_all(progress: _Progress, folder: ResultsFolder, console: Console) -> bo
     return False
 
 
-def _taken(progress: _Progress, judged: Judged, folder: ResultsFolder) -> Outcome:
+def _taken(progress: _Progress, judged: Judged, written: _Written) -> Outcome:
     """Count a result, write it down, and return its outcome as it is reported."""
-    outcome = None if judged.line is None else progress.tables.take_pass(judged.line, judged.attached)
-    if judged.line is not None and outcome is not None:
-        folder.add_line(judged.line, passing_companions(judged.line, judged.attached))
-        return outcome
+    folder, cases, line = written.folder, written.cases, judged.line
+    usual = None if line is None else written.lines.read(line)
+    if line is not None and usual is not None and progress.tables.take_pass(usual, judged.attached):
+        folder.add_line(line, passing_companions(line, judged.attached, usual))
+        cases.take(usual)
+        return usual[0].result.outcome
     result = progress.tables.take(judged.result, judged.attachments)
-    line = judged.line if result is judged.result and judged.line else result.to_json().encode()
-    folder.add(result, line, companions(judged, line, progress.certified))
+    if line is None or result is not judged.result:  # waived
+        line, usual = result.to_json().encode(), None
+    folder.add_line(line, companions(judged, line, progress.certified))
+    if usual is None:
+        cases.add(result)
+    else:
+        cases.take(usual)
     return result.outcome
 
 
@@ -196,7 +228,9 @@ def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -
     jobs = min(session.options.jobs or usable_cores(), left)
     early: list[Judged] | None = []
     for found in session.executor.run_cases(assignment, batched(owed), jobs=jobs, limits=session.options.limits):
-        if isinstance(found, About):
+        if early is None and isinstance(found, Judged):
+            yield found
+        elif isinstance(found, About):
             progress.abouts[name] = found
             folder.start(_description(progress))
             yield from early or ()
@@ -205,8 +239,6 @@ def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -
             _note(progress, found, folder)
         elif early is not None:
             early.append(found)
-        else:
-            yield found
     yield from early or ()
 
 
@@ -260,10 +292,3 @@ def _description(progress: _Progress) -> Mapping[str, object]:
         progress.more_deaths,
         session.suite.to_dict(),
     ).to_dict()
-
-
-def _write_reports(progress: _Progress, out: Path) -> None:
-    terms = progress.session.terms
-    for target in (out / "junit.xml", progress.session.options.junit):
-        if target is not None:
-            write_junit(out, target, demands=terms.demands, suspensions=terms.suspensions, versions=progress.versions)

@@ -20,6 +20,7 @@ from .behaviour import Behaviours
 from .failures import Failures
 from .figures import Tally
 from .grades import ATTACHMENT, attached_accuracy
+from .lines import Usual
 from .passing import PassingLines
 from .reading import Kept
 from .terminal import Summary
@@ -71,14 +72,14 @@ class Tables:
         self._add(reported, suspended, attached_accuracy(attachments) if attachments else None)
         return reported
 
-    def take_pass(self, line: bytes, attached: bytes) -> Outcome | None:
-        """Take in the line of a pass, or of another result that cannot fail, which `settle` counts with those like it.
+    def take_pass(self, usual: Usual, attached: bytes) -> bool:
+        """Take in a pass, or another result that cannot fail, by its line; `settle` counts it with those like it.
 
-        Returns its outcome; None: `take` must have it.
+        False: `take` must have it.
         """
         if self.terms.waivers.entries or self.terms.suspensions.errata.entries:  # which are about single cases
-            return None
-        taken = self.passing.take(line, attached)
+            return False
+        taken = self.passing.take(usual, attached)
         if len(self.passing.gathered) >= _GATHERED:
             self.settle()
         return taken

@@ -18,6 +18,8 @@ _FORBIDDEN_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U001
 
 def printable(text: str) -> str:
     """Return text whose control and other unprintable characters, lines' ends apart, are escaped visibly."""
+    if text.isprintable():  # most are
+        return text
     return "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in text)
 
 

@@ -36,19 +36,20 @@ class Judged:
 
     __slots__ = ("_attachments", "_result", "attached", "line")
 
-    def __init__(self, result: Result | None, attachments: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, result: Result | None, attachments: Mapping[str, Any] | None = None, record: bytes | None = None
+    ) -> None:
         self.line: bytes | None = None
         self.attached = b""
+        if record is not None:
+            self.line, _, self.attached = record.partition(b"\t")  # JSON has no raw TAB in it
         self._result = result
         self._attachments = attachments
 
     @classmethod
     def of_record(cls, record: bytes) -> Judged:
         """Return what a worker's record says of a case."""
-        found = cls(None)
-        line, _, found.attached = record.partition(b"\t")  # JSON has no raw TAB in it
-        found.line = line
-        return found
+        return cls(None, None, record)
 
     @property
     def result(self) -> Result:
@@ -97,17 +98,15 @@ def run_cases(
     """
     pool = pool_for(assignment, jobs=jobs, limits=limits)
     for answer in pool.run(itertools.chain([[ABOUT]], batches)):
-        if isinstance(answer, Stray):
+        if type(answer) is tuple:  # most are
+            yield Judged(None, None, answer[1]) if answer[0] != ABOUT else about_of(answer[1])
+        elif isinstance(answer, Stray):
             yield _death(answer, assignment.backend)
         elif isinstance(answer, Loss):
             if answer.key == ABOUT:
                 yield _lost_about(answer)
             else:
                 yield Judged(lost(answer, assignment.backend, assignment.source))
-        elif answer[0] == ABOUT:
-            yield about_of(answer[1])
-        else:
-            yield judged_of(answer[1])
 
 
 class RunCases(Protocol):
