@@ -69,7 +69,7 @@ class LanedExpectation:
     def by_pattern(self) -> Iterator[tuple[Array, tuple[Option, ...]]]:
         """Yield the lanes in which the same options apply, by number, and these options with bounds of those lanes."""
         shared: dict[bytes, list[int]] = {}
-        for lane, pattern in enumerate(_rows_of_bytes(self.patterns)):
+        for lane, pattern in enumerate(rows_of_bytes(self.patterns)):
             shared.setdefault(pattern, []).append(lane)
         for pattern, lanes in shared.items():
             which = np.array(lanes)
@@ -102,7 +102,7 @@ class LanedExpectation:
         columns = [self.patterns, *(found[:, np.newaxis] for found in flagged.values())]
         keys = np.concatenate(columns, axis=1)
         shared: dict[bytes, list[int]] = {}
-        for lane, key in enumerate(_rows_of_bytes(keys)):
+        for lane, key in enumerate(rows_of_bytes(keys)):
             shared.setdefault(key, []).append(lane)
         for key, lanes in shared.items():
             pattern, flags = key[: len(self.options)], dict(zip(flagged, key[len(self.options) :], strict=True))
@@ -258,7 +258,7 @@ def _rows(array: Array) -> Array:
     return np.frombuffer(array.tobytes(), np.uint8).reshape(len(array), -1)
 
 
-def _rows_of_bytes(array: Array) -> list[bytes]:
+def rows_of_bytes(array: Array) -> list[bytes]:
     """Return the bytes of each row."""
     content, width = array.tobytes(), array.shape[1] * array.itemsize
     return [content[place * width : (place + 1) * width] for place in range(len(array))]

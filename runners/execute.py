@@ -15,7 +15,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from ..cases.lanes import CaseGroup, Lane
+from ..cases.lanes import CaseGroup, Lane, rows_of_bytes
 from ..cases.model import Case
 from ..cases.results import Outcome, Result
 from ..cases.runner import Describes, NotInstalled, Runner
@@ -181,13 +181,12 @@ class Worker:
         """Yield the records of valid cases whose program is refused; where the same options apply, alike."""
         known: dict[bytes, Verdict] = {}
         lines = ResultLines(self.name, group.clauses)
-        digests = zip(group.digests, group.expectation.digests, strict=True)
-        for lane, (text, both) in enumerate(zip(group.ids, digests, strict=True)):
-            pattern = group.expectation.patterns[lane].tobytes()
+        digests = list(zip(group.digests, group.expectation.digests, strict=True))
+        for lane, pattern in enumerate(rows_of_bytes(group.expectation.patterns)):
             if pattern not in known:
                 expectation = group.expectation.of(lane)
                 known[pattern] = judge_refusal(expectation, refusal, mended_ran=True, required=self.required)
-            yield lines.line(text, known[pattern], None, both, 0.0).encode()
+            yield lines.line(group.ids[lane], known[pattern], None, digests[lane], 0.0).encode()
 
     def _judged_block(self, group: CaseGroup, block: Block, begin: Callable[[int, Phase], None]) -> Iterator[bytes]:
         """Judge what was answered side by side; what does not pass is proved by itself."""

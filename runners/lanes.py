@@ -12,7 +12,7 @@ import numpy as np
 
 from ..cases.elements import Array
 from ..cases.expectation import Bounds, Option
-from ..cases.lanes import LanedExpectation, LanedOption, one_lane
+from ..cases.lanes import LanedExpectation, LanedOption, one_lane, rows_of_bytes
 from ..cases.results import Outcome
 from .judge import (
     Requirements,
@@ -168,11 +168,10 @@ def _held(one: LanedOption, answers: Answers) -> _Held:
 def _passing(expectation: LanedExpectation, admits: Array, required: Requirements) -> Iterator[_Taken | None]:
     """Yield how each lane passes; lanes in which the same options apply and admit the answer pass alike."""
     known: dict[bytes, _Taken | None] = {}
-    keys, width = np.concatenate([expectation.patterns, admits], axis=1).tobytes(), 2 * len(expectation.options)
-    for start in range(0, len(keys), width):
-        key = keys[start : start + width]
+    options = len(expectation.options)
+    for key in rows_of_bytes(np.concatenate([expectation.patterns, admits], axis=1)):
         if key not in known:
-            known[key] = _taken(expectation, key[: width // 2], key[width // 2 :], required)
+            known[key] = _taken(expectation, key[:options], key[options:], required)
         yield known[key]
 
 

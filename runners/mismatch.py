@@ -16,6 +16,11 @@ from .accuracy import ulp_exponent
 SHOWN = 5
 """How many elements are told; with them a text has a length that does not grow with the tensor."""
 
+# Plain numbers: arithmetic with an enumeration's members costs more than that with arrays.
+_EXCEPTIONAL, _NEGATIVE_ZERO, _POSITIVE_ZERO = (
+    int(bits) for bits in (EXCEPTIONAL, Flag.NEGATIVE_ZERO, Flag.POSITIVE_ZERO)
+)
+
 Index: TypeAlias = tuple[int, ...]
 
 
@@ -59,9 +64,9 @@ def _wanted(bounds: Bounds, index: Index) -> str:
         if lower == upper
         else f"{_number(value)} within [{_number(lower)}, {_number(upper)}]"
     )
-    if flags & (Flag.NEGATIVE_ZERO | Flag.POSITIVE_ZERO):
-        text = "-0.0" if flags & Flag.NEGATIVE_ZERO else "+0.0"
-    return f"{text}, or an overflow" if flags & EXCEPTIONAL else text
+    if flags & (_NEGATIVE_ZERO | _POSITIVE_ZERO):
+        text = "-0.0" if flags & _NEGATIVE_ZERO else "+0.0"
+    return f"{text}, or an overflow" if flags & _EXCEPTIONAL else text
 
 
 def _largest_error(compared: Sequence[Compared]) -> Iterator[str]:

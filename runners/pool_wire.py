@@ -6,7 +6,8 @@ import mmap
 import struct
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 Phase: TypeAlias = Literal["prepare", "run", "sibling"]
@@ -24,6 +25,7 @@ _PLACE: Final = struct.Struct("<QqQQ")  # batch, index, phase, nanoseconds on th
 RAISED_HEAD: Final = struct.Struct("<d")
 """What a RAISED message opens with: seconds since the phase began. The traceback's text follows."""
 PHASES: Final[tuple[Phase | None, ...]] = (None, "prepare", "run", "sibling")
+_PHASE_NUMBERS: Final[Mapping[Phase | None, int]] = MappingProxyType({phase: i for i, phase in enumerate(PHASES)})
 
 
 class Task(Protocol):
@@ -124,7 +126,7 @@ class Board:
 
     def note(self, batch: int, index: int, phase: Phase | None) -> None:
         """Note where this worker is, and the time."""
-        _PLACE.pack_into(self._memory, 0, batch, index, PHASES.index(phase), time.monotonic_ns())
+        _PLACE.pack_into(self._memory, 0, batch, index, _PHASE_NUMBERS[phase], time.monotonic_ns())
 
     def read(self) -> Place:
         """Return what was noted last; native code may have scribbled over it, so any numbers may come."""
