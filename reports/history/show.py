@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,14 +91,22 @@ def changes_words(turn: Turn) -> str:
     if turn.before is None:
         return "first run"
     suite = [f"suite {printable(turn.suite)}"] if turn.before.suite != turn.suite else []
-    wanted = ((Kind.REGRESSION, "regression", None), (Kind.FIX, "fix", "fixes"), (Kind.NEW, "new", "new"))
-    found = [counted(turn.changes[k], one, many) for k, one, many in wanted if turn.changes.get(k)]
-    if gone := turn.changes.get(Kind.GONE):
-        found.append(f"{gone:,} gone")
-    shown = (Kind.REGRESSION, Kind.FIX, Kind.NEW, Kind.GONE)
-    if rest := sum(count for kind, count in turn.changes.items() if kind not in shown):
-        found.append(f"{rest:,} other")
+    found = [counted(turn.changes[kind], *words) for kind, words in _CHANGES.items() if turn.changes.get(kind)]
     return ", ".join([*suite, *found]) or NOTHING
+
+
+_CHANGES: Mapping[Kind, tuple[str, str]] = {
+    Kind.REGRESSION: ("regression", "regressions"),
+    Kind.FIX: ("fix", "fixes"),
+    Kind.OTHER_FAILURE: ("other failure", "other failures"),
+    Kind.SUPPORT_LOST: ("support lost", "support lost"),
+    Kind.SUPPORT_GAINED: ("support gained", "support gained"),
+    Kind.SILENCE: ("silence", "silences"),
+    Kind.EXPECTATION: ("expectation changed", "expectations changed"),
+    Kind.NEW: ("new", "new"),
+    Kind.GONE: ("gone", "gone"),
+    Kind.OTHER: ("other", "other"),
+}
 
 
 def _by_series(found: Sequence[Turn]) -> list[list[Turn]]:

@@ -48,16 +48,24 @@ def write_matrix(site: SiteWriter, gathered: Gathered) -> None:
         outcomes=[*([FAILED] if any(f.failed for f in _all(cells)) else []), *outcomes],
         legend=LEGEND,
         rows=len(rows),
+        widths=_widths(rows),
     )
     site.asset("matrix.js")
     site.script("data/matrix.js", "opconform.takeMatrix", _by_type(cells, backends))
+
+
+def _widths(rows: Sequence[Row]) -> Mapping[str, float]:
+    """Return how wide the columns are, in rem, so that the longest name and mark find room: set before it is drawn."""
+    names = max((len(row.name) + len(row.version) for row in rows), default=0)
+    marks = max((len(mark.share) + len(mark.counts) for row in rows for mark in row.marks if mark), default=0)
+    return {"first": round(min(5 + 0.58 * names, 20), 1), "each": round(min(max(3 + 0.53 * marks, 8), 14), 1)}
 
 
 def _cells(gathered: Gathered) -> Cells:
     found: dict[str, dict[str, dict[str, Figures]]] = {}
     for group, figures in gathered.tables.tally.groups():
         found.setdefault(group.operator_version, {}).setdefault(group.types, {})[group.backend] = figures
-    return found
+    return {operator_version: found[operator_version] for operator_version in gathered.by_operator_version()}
 
 
 def _all(cells: Cells) -> list[Figures]:

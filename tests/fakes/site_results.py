@@ -23,7 +23,7 @@ INVALID = "onnx/ReduceMean-18/float32/2x3/axes=2/ramp/axis-too-large"
 IDS = (SUM, WHOLE, LARGE)
 
 HOSTILE = "</script><script>alert(1)</script>\u202eevil\x00\"'><img src=x onerror=alert(1)>"
-MESSAGE = "<img src=x onerror=alert(1)></script>\u202e\x1b[31m" + "long " * 100_000
+MESSAGE = "<img src=x onerror=alert(1)></script>\u202e\x1b[31m" + "long " * 2_000_000  # 10 MB
 RIGHT = "onnxruntime"
 
 

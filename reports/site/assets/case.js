@@ -82,8 +82,9 @@
     return [
       lines.map(([line, backend]) => [h("p", { class: "soft small label" }, lines.length > 1 || failing.length
         ? backend.name : "any backend"), command(line)]).flat(),
+      script ? h("p", null, copyButton("Copy script", () => script)) : null,
       script ? h("details", null, h("summary", null, "The script: the standard's own library and NumPy alone"),
-        h("div", { class: "script" }, copyButton("Copy script", () => script), h("pre", { tabindex: "0" }, script)))
+        h("div", { class: "script" }, h("pre", { tabindex: "0" }, script)))
         : [h("p", { class: "soft small label" }, "Everything about it"), command(`opconform show '${id}'`)],
     ].flat();
   }

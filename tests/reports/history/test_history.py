@@ -175,7 +175,7 @@ def test_the_runs_are_shown_with_what_changed_since_the_one_before(year: Path) -
     assert [line.split()[0] for line in lines[2:]] == ["1", "2", "3", "4"]
     assert lines[2].rstrip().endswith("first run")
     assert "2.0 *" in lines[4]
-    assert "1 regression, 1 other" in lines[4]
+    assert "1 regression, 1 silence" in lines[4]
     assert "1 fix" in lines[5]
     found = json.loads(call("history", "show", "--db", year, "--json").output)
     assert [turn["failed"] for turn in found if turn["backend"] == "alpha"] == [1, 1, 2, 1]
