@@ -68,7 +68,7 @@ def check_target(target: Path) -> None:
 def gather(folder: Path, cases: TestCases) -> None:
     """Take in the results of a folder. Raises OpconformError if they cannot be read."""
     cases.started = started_of(folder)
-    for found in read_usual(folder):
+    for _, found in read_usual(folder):
         if isinstance(found, Result):
             cases.add(found)
         else:

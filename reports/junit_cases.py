@@ -15,7 +15,7 @@ from ..cases.results import Outcome, Result
 from ..runners.demands import Demands
 from ..specs.errata import Suspensions
 from ..specs.globs import operator_version_of
-from .lines import Kind, Usual
+from .lines import Kind, Usual, judged_alike
 from .text import reproduce_line, xml_text
 
 Verdict: TypeAlias = Literal["passed", "failures", "errors", "skipped"]
@@ -136,15 +136,11 @@ class TestCases:
         self._waiting = 0
 
     def _learn(self, kind: Kind) -> _Form | None:
-        """Return what results of a kind have in common as test cases; None where their verdict may depend on the case.
-
-        An erratum may name cases, and a profile promises operators and types.
-        """
+        """Return what test cases of a kind have in common; None where their verdict may depend on the case."""
         if len(self._forms) >= _FORMS:
             self._forms.clear()
-        promised = kind.result.outcome is Outcome.UNSUPPORTED and self._demands.profile is not None
         form = None
-        if not promised and not self._suspensions.errata.entries:
+        if judged_alike(kind.result, self._demands, self._suspensions):
             result = replace(kind.result, case=self._any)
             verdict, message = self._judged(result)
             form = _Form(verdict, tuple(_rest(result, verdict, message).encode().split(self._any.encode())))

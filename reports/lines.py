@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from ..cases.results import Outcome, Result, result_from_json
+from ..runners.demands import Demands
+from ..specs.errata import Suspensions
 
 _CASE: Final = b'{"case":"'
 # a quote inside a text is escaped: each of these stands in a line once
 _BACKEND, _OUTCOME = b'","backend":', b',"outcome":'
 _RATIO, _DIGEST = b',"bound_ratio":', b',"case_digest":"'
 _TAIL = re.compile(rb'[0-9a-f]{64}","expectation_digest":"[0-9a-f]{64}","seconds":(\d+(?:\.\d+)?(?:e-\d+)?)\}\n?')
+_SIZE: Final = 64
+_BETWEEN: Final = _SIZE + len(b'","expectation_digest":"')  # bytes from one digest to the other
 _PLAIN: Final = (string.ascii_letters + string.digits + "_.^+*,;=/-").encode()
 _NUMBER: Final = b"0123456789.e-"
 _ALIKE: Final = frozenset({Outcome.PASS, Outcome.UNSUPPORTED, Outcome.ERROR, Outcome.ACCEPTED_INVALID})
@@ -86,6 +90,22 @@ class UsualLines:
                 return None
             self._known[key] = _kind_of(line, *key)
         return self._known[key]
+
+
+def judged_alike(result: Result, demands: Demands, suspensions: Suspensions) -> bool:
+    """Whether results that differ from this one in their case alone fail alike, and are suspended alike.
+
+    An erratum may name cases, and a profile promises operators and types.
+    """
+    promised = result.outcome is Outcome.UNSUPPORTED and demands.profile is not None
+    return not promised and not suspensions.errata.entries
+
+
+def digests_of(line: bytes) -> tuple[str, str]:
+    """Return the digests of case and expectation that a line of the usual form has."""
+    start = line.rfind(_DIGEST) + len(_DIGEST)
+    second = start + _BETWEEN
+    return line[start : start + _SIZE].decode(), line[second : second + _SIZE].decode()
 
 
 def _kind_of(line: bytes, before: bytes, after: bytes) -> Kind | None:

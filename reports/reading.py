@@ -57,11 +57,14 @@ def read_places(path: Path | str) -> Iterator[tuple[int, Result]]:
         yield offset, _result(line, file, number)
 
 
-def read_usual(path: Path | str) -> Iterator[Usual | Result]:
-    """Yield what `read_results` does; of lines of the usual form what they tell, which costs little."""
+def read_usual(path: Path | str) -> Iterator[tuple[bytes, Usual | Result]]:
+    """Yield each line with its result; of one of the usual form what it tells, which costs little.
+
+    See `read_results`.
+    """
     file, read = _file_of(path), UsualLines().read
     for number, _, line in _whole_lines(file):
-        yield read(line) or _result(line, file, number)
+        yield line, read(line) or _result(line, file, number)
 
 
 def _file_of(path: Path | str) -> Path:

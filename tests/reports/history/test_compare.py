@@ -52,8 +52,9 @@ FAILING = {"wrong-value", "crash"}
 
 
 def written(folder: Path, side: dict[tuple[str, str], Any], night: int) -> Path:
+    digests = {digest: {"case_digest": "0" * 64, "expectation_digest": digest * 64} for digest in "ab"}
     kept = [
-        result(outcome, name, backend, behaviour=behaviour, expectation_digest=digest)
+        result(outcome, name, backend, behaviour=behaviour, seconds=0.5, **digests[digest])
         for (backend, name), (outcome, behaviour, digest) in side.items()
     ]
     return write_folder(folder, kept, night=night, versions={"alpha": "1", "beta": "1"})
