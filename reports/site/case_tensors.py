@@ -124,9 +124,9 @@ def _whole_errors(got: Array, want: Array) -> Array:
 
 
 def _shares(bounds: Bounds, errors: Array) -> Array:
-    """Return errors as shares of the bound, which is the judge's; infinite where it is zero."""
+    """Return errors as shares of the bound, which is the judge's; infinite where it is zero, or no number is wanted."""
     room = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower).reshape(-1)
-    return np.where(errors == 0, 0.0, errors / room)
+    return np.where(errors == 0, 0.0, np.where(np.isnan(room), errors, errors / room))
 
 
 def _cells(shares: Array, wrong: Array) -> dict[str, Any]:
@@ -135,6 +135,7 @@ def _cells(shares: Array, wrong: Array) -> dict[str, Any]:
     starts = np.arange(0, shares.size, run)
     if not len(starts):
         return {"run": 1, "errors": [], "wrong": ""}
+    shares = np.where(~wrong & ~np.isfinite(shares), 0.0, shares)  # infinity or NaN, as it is wanted
     size = np.where(np.isnan(shares), np.inf, np.abs(shares))
     padded = np.full(len(starts) * run, -1.0)
     padded[: shares.size] = size

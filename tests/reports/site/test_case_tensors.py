@@ -71,6 +71,14 @@ def test_errors_are_told_in_ulps_and_as_shares_of_the_bound() -> None:
     assert dict(zip(told["histogram"]["steps"], told["histogram"]["counts"], strict=True)) == {0: 2, 1: 1, 3: 1}
 
 
+def test_an_infinity_that_is_wanted_is_drawn_as_right_and_one_that_is_missed_with_its_sign() -> None:
+    value = np.array([np.inf, np.inf, -np.inf])
+    answer = np.array([np.inf, 3e38, 3e38], np.float32)
+    told = difference_told(expecting(Bounds("float32", value, value, value)), [answer])["outputs"][0]
+    assert told["cells"]["wrong"] == "011"
+    assert told["cells"]["errors"] == [0.0, "-inf", "inf"]
+
+
 def test_whole_numbers_are_told_to_the_last_digit() -> None:
     value = np.array([2**63 - 1, -(2**63)])
     told = difference_told(expecting(Bounds("int64", value, value, value)), [value[::-1].copy()])["outputs"][0]
