@@ -57,7 +57,7 @@ def _case(page: Page, case: str | None) -> None:
     target = page.evaluate(f"id => 'case.html?' + new URLSearchParams({{id: id || {first}}})", case)
     page.goto(f"{page.url.rpartition('/')[0]}/{target}")
     page.wait_for_selector(".chart svg")
-    page.evaluate("document.querySelector('.answer').scrollIntoView({block: 'start'}); scrollBy(0, -90)")
+    page.evaluate("document.querySelector('.answer').scrollIntoView({block: 'start'}); scrollBy(0, -16)")
 
 
 def _clauses(page: Page, _case: str | None) -> None:

@@ -10,6 +10,7 @@ from .errors import OpconformError
 from .ids import CaseId
 
 _FORM = re.compile(r"(\d{1,9})/(\d{1,9})")
+_WHOLE_NUMBER = re.compile(r"(?:^|=)[0-9]+(?:\Z|[;/])")
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,22 @@ def may_match(glob: str, operator_version: str) -> bool:
     return literal.startswith(f"{operator_version}/") or (
         f"{operator_version}/".startswith(literal) and (wild < len(glob) or literal == operator_version)
     )
+
+
+def matches_numbered(glob: str, before: str, after: str) -> bool | None:
+    """Return whether a glob matches `before`, a whole number and `after`; None if that may hang on the number.
+
+    `before` ends with `=`, and `after` begins with `;` or `/`, as in `…/axes=0;draw=` and `/uniform`.
+    """
+    if "?" in glob or "[" in glob:
+        return None
+    head, *pieces = glob.split("*")
+    if not pieces or not before.startswith(head):
+        return None if head.startswith(before) else False
+    # a piece that reaches into the number has digits with nothing, `=`, `;` or `/` beside them
+    if any(_WHOLE_NUMBER.search(piece) for piece in pieces):
+        return None
+    return fnmatchcase(f"{before}1{after}", glob)
 
 
 @dataclass(frozen=True, slots=True)

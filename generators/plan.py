@@ -7,11 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 from ..cases.elements import element_type
 from ..cases.errors import OpconformError
 from ..cases.ids import CaseId
-from ..cases.selection import Selection, may_match, strength_of
+from ..cases.selection import Selection, matches_numbered, may_match, strength_of
 from ..specs.loader import Library
 from ..specs.model import Edge, Spec, Value, VersionSpec
 from .covering import rows
@@ -21,7 +22,6 @@ from .strategy.rows import data_port, free_letters, identify
 
 __all__ = ["Selection", "counted", "edge_cases", "edges", "grid", "numbered", "planned", "strength_of"]
 
-_WILD = frozenset("*?[")
 _FIRST_DRAW = re.compile(r"(?<=[/;])draw=1(?=[;/])")
 
 
@@ -59,26 +59,32 @@ class _Drawn:
             raise ValueError(f"{second}: no draw in there")
         return cls(first, second[: place.end() - 1], second[place.end() :], draws)
 
-    def __iter__(self) -> Iterator[str]:
-        yield self.first
-        for draw in range(1, self.draws):
-            yield f"{self.before}{draw}{self.after}"
-
     def admitted(self, selection: Selection) -> Iterator[str]:
+        """Yield the ids that are selected; where a glob tells no draws apart, without a look at each."""
         operator = self._operator
-        return (
-            iter(self) if self._whole(selection) else (text for text in self if selection.admits_text(operator, text))
-        )
+        if selection.admits_text(operator, self.first):
+            yield self.first
+        alike = self._alike(selection)
+        if alike is not False:
+            for draw in range(1, self.draws):
+                text = f"{self.before}{draw}{self.after}"
+                if alike or selection.admits_text(operator, text):
+                    yield text
 
     def count(self, selection: Selection) -> int:
-        return self.draws if self._whole(selection) else sum(1 for _ in self.admitted(selection))
+        alike = self._alike(selection)
+        if alike is None:
+            return sum(1 for _ in self.admitted(selection))
+        return int(selection.admits_text(self._operator, self.first)) + (self.draws - 1 if alike else 0)
 
-    def _whole(self, selection: Selection) -> bool:
-        """Whether all draws are selected, as far as that shows without a look at each."""
-        beginnings = [glob[:-1] for glob in selection.globs if glob.endswith("*")]
-        common = self.before or self.first
-        plain = (b for b in beginnings if not _WILD.intersection(b))
-        return not selection.globs or any(self.first.startswith(b) and common.startswith(b) for b in plain)
+    def _alike(self, selection: Selection) -> bool | None:
+        """Return whether all draws but the first are selected, or none; None if some may be."""
+        if not selection.globs or self.draws == 1:
+            return True
+        found = [matches_numbered(glob, self.before, self.after) for glob in selection.globs]
+        if any(found) or any(fnmatchcase(self._operator, glob) for glob in selection.globs):
+            return True
+        return None if None in found else False
 
     @property
     def _operator(self) -> str:

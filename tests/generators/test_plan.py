@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opconform.cases.ids import CaseId, parse_id
+from opconform.cases.selection import matches_numbered
 from opconform.generators.covering import rows
 from opconform.generators.fills import UNDRAWN
 from opconform.generators.plan import Selection, planned
@@ -268,6 +269,53 @@ def test_a_glob_selects_what_fnmatchcase_matches(patterns: list[str]) -> None:
         if any(fnmatchcase(text, p) or fnmatchcase("/".join(text.split("/")[:2]), p) for p in patterns)
     ]
     assert list(planned(LIBRARY, Selection(tuple(patterns)))) == wanted
+
+
+def globs_of_draws() -> st.SearchStrategy[str]:
+    pieces = [
+        "*",
+        "*",
+        "=",
+        "1",
+        "12",
+        "/",
+        ";",
+        "draw=",
+        "draw",
+        "/uniform",
+        "uniform",
+        "2x3",
+        "onnx/",
+        "?",
+        "[0-9]",
+        "-13/",
+    ]
+    return st.lists(st.sampled_from(pieces), max_size=6).map("".join)
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    st.one_of(globs_of_draws(), globs()),
+    st.sampled_from(["onnx/Mean-13/float32/2x3,2*3/draw=", "onnx/Mean-13/int32/12/axes=1;draw="]),
+    st.sampled_from(["/uniform", ";seed=12/uniform", ";keepdims=1/large"]),
+)
+def test_draws_that_a_glob_tells_alike_match_alike(glob: str, before: str, after: str) -> None:
+    alike = matches_numbered(glob, before, after)
+    if alike is not None:
+        assert {fnmatchcase(f"{before}{n}{after}", glob) for n in (1, 2, 9, 12, 21, 112, 121, 1230)} == {alike}
+
+
+@pytest.mark.parametrize("glob", ["onnx/ReduceMean-18/float32/*/uniform", "*/float32/2x3/*", "onnx/*-18/*", "*"])
+def test_the_globs_that_users_write_tell_draws_alike(glob: str) -> None:
+    assert matches_numbered(glob, "onnx/ReduceMean-18/float32/2x3/axes=1;draw=", "/uniform") is True
+
+
+def test_a_glob_selects_draws_as_fnmatchcase_does() -> None:
+    every = list(planned(LIBRARY, Selection(("onnx/ReduceMean-18/float32/*",), draws=13)))
+    for glob in ("*/uniform", "*draw=1[/;]*", "*draw=1*", "*;draw=*/large", "onnx/*2x3*/draw=12/*", "*=1/*"):
+        wanted = [text for text in every if fnmatchcase(text, glob)]
+        both = planned(LIBRARY, Selection((glob,), draws=13, standards=("onnx",)))
+        assert [text for text in both if text.startswith("onnx/ReduceMean-18/float32/")] == wanted, glob
 
 
 def test_a_version_selects_its_cases_and_no_other_version_s() -> None:
