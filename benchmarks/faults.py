@@ -6,22 +6,20 @@ Everything is measured in one run, what is compared in turns; see docs/isolation
 from __future__ import annotations
 
 import argparse
-import ctypes
-import os
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TypeAlias
 
-from opconform.runners.pool import Begin, Limits, Loss, Pool
+from opconform.runners.pool import Limits, Loss, Pool
+
+from .faulty import FAULTS, Faulty
 
 Cell: TypeAlias = tuple[bool, bool, str]
 """Whether workers are forked, whether the worker has run other keys before the fault, and which fault."""
 
 ROUNDS = 3
 LIMITS = Limits(run_seconds=1.0)
-_CHUNK = b"x" * (1 << 20)
 
 
 def main() -> None:
@@ -29,9 +27,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
     parser.add_argument("--faults", type=int, default=10, help="how many of each kind in a run (default 10)")
     chosen = parser.parse_args()
-    # Imported by its name, so that a worker can import what it is told of.
-    from benchmarks.faults import table  # noqa: PLC0415
-
     for line in table(chosen.faults):
         print(line, flush=True)
 
@@ -67,39 +62,6 @@ def milliseconds(fork: bool, used: bool, name: str, count: int) -> float:
     return 1000 * spent / count
 
 
-class Faulty:
-    """Does what a key's name says, and answers with the key."""
-
-    def run(self, keys: Sequence[str], begin: Begin, /) -> Iterator[bytes]:
-        """Yield the keys that do not end the process."""
-        for index, key in enumerate(keys):
-            begin(index, "run")
-            FAULTS.get(key.partition("-")[0], int)()
-            yield key.encode()
-
-
-def _segv() -> None:
-    ctypes.string_at(0)
-
-
-def _hang() -> None:
-    ctypes.PyDLL(None).sleep(3600)  # holding the interpreter
-
-
-def _flood() -> None:
-    for _ in range(100):
-        os.write(1, _CHUNK)
-
-
-def _garbage() -> None:
-    for entry in Path("/proc/self/fd").iterdir():
-        try:
-            os.write(int(entry.name), b"garbage\n")
-        except OSError:
-            continue
-
-
-FAULTS: dict[str, Callable[[], object]] = {"segv": _segv, "hang": _hang, "flood": _flood, "garbage": _garbage}
 HEADS = {
     "segv": "SIGSEGV",
     "hang": "hang (limit 1 s)",
