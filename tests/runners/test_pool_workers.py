@@ -149,9 +149,10 @@ def test_closing_the_iterator_ends_workers_and_what_they_started() -> None:
 
 def test_a_run_with_faults_leaves_no_descriptor_and_no_child() -> None:
     before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names are what is compared
+    others = children(os.getpid())  # those of other tests, such as a browser's driver
     run(["ok-0", "segv-1", "orphan-2", "hang-3", "garbage-4", "closeall-5"], jobs=2, batch=2)
     assert len(os.listdir("/proc/self/fd")) == len(before)  # noqa: PTH208
-    assert not children(os.getpid())
+    assert children(os.getpid()) <= others
 
 
 def parent_script(last: str) -> str:
