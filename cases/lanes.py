@@ -145,12 +145,15 @@ class CaseGroup:
         """Return the cases from `start` on and before `stop`."""
         if (start, stop) == (0, len(self)):
             return self
-        return replace(
+        found = replace(
             self,
             ids=self.ids[start:stop],
             inputs=tuple(array[start:stop] for array in self.inputs),
             expectation=self.expectation.part(start, stop),
         )
+        if "digests" in self.__dict__:
+            found.remember_digests(self.digests[start:stop])
+        return found
 
     @functools.cached_property
     def digests(self) -> list[str]:
@@ -165,6 +168,10 @@ class CaseGroup:
                 digest.update(content[lane * width : (lane + 1) * width])
             found.append(digest.hexdigest())
         return found
+
+    def remember_digests(self, digests: list[str]) -> None:
+        """Take the cases' digests where they are known, which saves making them again."""
+        self.__dict__["digests"] = digests
 
     def case(self, lane: int) -> Case:
         """Return one of the cases."""

@@ -1,4 +1,4 @@
-"""Expectations kept on disk between runs, by all that they depend on: drawing inputs anew is cheap, bounding is not.
+"""Cases kept on disk between runs, by all that they depend on: their inputs, what is expected, and their digests.
 
 A file a group of cases, with the bytes of arrays and a head of JSON; what is damaged is made anew.
 """
@@ -11,6 +11,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import sys
 import tempfile
 import time
 import zlib
@@ -22,7 +23,7 @@ from typing import Any, Final, TypeVar
 import gmpy2
 import numpy as np
 
-from ..cases.elements import Array
+from ..cases.elements import Array, element_type
 from ..cases.expectation import Bounds, Option, Residue, Spread
 from ..cases.lanes import LanedExpectation, LanedOption
 
@@ -33,8 +34,10 @@ SWITCH: Final = "OPCONFORM_NO_CACHE"
 LIMIT: Final = 2 << 30
 """The bytes that all files may have together."""
 
-_FORMAT: Final = b"opconform expectations 1\n"
+_FORMAT: Final = b"opconform cases 2\n"
 _TEXT: Final = b"opconform text 1\n"
+_START: Final = len(_FORMAT) + 4 + 8  # bytes before the head: the mark, a checksum of the rest, and the head's size
+_ALIGNED: Final = 64  # bytes at whose multiples arrays begin
 _LOOK_EVERY: Final = 64 << 20  # bytes written until the folder is looked through again
 _SLACK: Final = 0.9  # of the limit is left where files have to go
 _ABANDONED: Final = 3600.0  # seconds after which a partial file is nobody's
@@ -46,14 +49,23 @@ def folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "opconform" / "expectations"
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of a group of cases: data tensors, lanes first, what is expected, and the digests of the cases."""
+
+    tensors: tuple[Array, ...]
+    expectation: LanedExpectation
+    digests: list[str]
+
+
 class KeptExpectations:
-    """The expectations of earlier runs; safe under several processes. What cannot be read or written costs time."""
+    """The cases of earlier runs; safe under several processes. What cannot be read or written costs time."""
 
     def __init__(self, folder: Path, limit: int = LIMIT) -> None:
         self._folder, self._limit = folder, limit
         self._written: int | None = None  # since the folder was looked through
 
-    def get(self, question: Sequence[str], compute: Callable[[], LanedExpectation]) -> LanedExpectation:
+    def get(self, question: Sequence[str], compute: Callable[[], Kept]) -> Kept:
         """Return what is kept as the answer to a question, which names all that it depends on beside this package."""
         return self._kept(question, compute, packed, unpacked)
 
@@ -66,12 +78,12 @@ class KeptExpectations:
         question: Sequence[str],
         compute: Callable[[], T],
         pack: Callable[[T], bytes],
-        unpack: Callable[[bytes], T],
+        unpack: Callable[[Array], T],
     ) -> T:
-        content = "\0".join([_program_digest(), *question])
+        content = "\0".join([_program_digest(), sys.byteorder, *question])
         file = self._folder / hashlib.sha256(content.encode()).hexdigest()
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, IndexError):
-            return unpack(file.read_bytes())
+            return unpack(np.fromfile(file, np.uint8))
         found = compute()
         with contextlib.suppress(OSError):
             self._write(file, pack(found))
@@ -125,33 +137,41 @@ def _program_digest() -> str:
 # The files
 
 
-def packed(expectation: LanedExpectation) -> bytes:
-    """Return an expectation as bytes; arrays that its options share are written once."""
-    arrays = _Arrays()
+def packed(kept: Kept) -> bytes:
+    """Return what is kept of a group as bytes; arrays that its options share are written once."""
+    arrays, expectation = _Arrays(), kept.expectation
     options = [_option_to_json(one, arrays) for one in expectation.options]
-    told = {"types": expectation.types, "lanes": expectation.lanes, "options": options, "digests": expectation.digests}
-    head = json.dumps({**told, "arrays": arrays.heads}, separators=(",", ":")).encode()
+    told = {"types": expectation.types, "lanes": expectation.lanes, "options": options}
+    told |= {"expectation_digests": expectation.digests, "case_digests": kept.digests}
+    told |= {"tensors": [arrays.add(tensor) for tensor in kept.tensors], "arrays": arrays.heads}
+    head = json.dumps(told, separators=(",", ":")).encode()
+    head += b" " * (-(_START + len(head)) % _ALIGNED)
     body = b"".join([len(head).to_bytes(8, "little"), head, *arrays.contents])
     return b"".join([_FORMAT, zlib.crc32(body).to_bytes(4, "little"), body])
 
 
-def unpacked(content: bytes) -> LanedExpectation:
-    """Read what `packed` returned, arrays read-only; ValueError, KeyError, TypeError or IndexError if it is none."""
-    start = len(_FORMAT) + 4
-    if content[: len(_FORMAT)] != _FORMAT:
-        raise ValueError("no expectations")
-    if zlib.crc32(memoryview(content)[start:]) != int.from_bytes(content[start - 4 : start], "little"):
-        raise ValueError("damaged")
-    end = start + 8 + int.from_bytes(content[start : start + 8], "little")
-    read: Any = json.loads(content[start + 8 : end])
+def unpacked(content: Array) -> Kept:
+    """Read what `packed` returned, as uint8; the arrays are views of it, which only the tensors may be written to.
+
+    Raises ValueError, KeyError, TypeError or IndexError if it is none.
+    """
+    body = memoryview(content)[len(_FORMAT) + 4 :]
+    _check(_FORMAT, content)
+    end = _START + int.from_bytes(body[:8], "little")
+    read: Any = json.loads(bytes(body[8 : end - len(_FORMAT) - 4]))
     arrays = []
-    for kind, shape, size in read["arrays"]:
-        arrays.append(np.frombuffer(content, np.dtype(kind), size, end).reshape(shape))
-        end += arrays[-1].nbytes
+    for name, shape, size in read["arrays"]:
+        array = content[end : end + size].view(element_type(name).dtype).reshape(shape)
+        array.flags.writeable = False
+        arrays.append(array)
+        end += size + -size % _ALIGNED
     options = tuple(_option_from_json(told, arrays) for told in read["options"])
-    found = LanedExpectation(options, tuple(read["types"]), read["lanes"])
-    found.remember_digests(read["digests"])
-    return found
+    expectation = LanedExpectation(options, tuple(read["types"]), read["lanes"])
+    expectation.remember_digests(read["expectation_digests"])
+    tensors = [arrays[place] for place in read["tensors"]]
+    for tensor in tensors:
+        tensor.flags.writeable = True  # as drawn ones are: a backend may want so
+    return Kept(tuple(tensors), expectation, read["case_digests"])
 
 
 def _packed_text(text: str) -> bytes:
@@ -159,12 +179,18 @@ def _packed_text(text: str) -> bytes:
     return b"".join([_TEXT, zlib.crc32(body).to_bytes(4, "little"), body])
 
 
-def _unpacked_text(content: bytes) -> str:
-    start = len(_TEXT) + 4
-    body = content[start:]
-    if content[: len(_TEXT)] != _TEXT or zlib.crc32(body) != int.from_bytes(content[len(_TEXT) : start], "little"):
+def _unpacked_text(content: Array) -> str:
+    _check(_TEXT, content)
+    return bytes(content[len(_TEXT) + 4 :]).decode()
+
+
+def _check(mark: bytes, content: Array) -> None:
+    """Raise ValueError unless a file begins with the mark and is whole."""
+    if bytes(content[: len(mark)]) != mark:
+        raise ValueError("another kind of file")
+    start = len(mark) + 4
+    if zlib.crc32(content[start:]) != int.from_bytes(bytes(content[len(mark) : start]), "little"):
         raise ValueError("damaged")
-    return body.decode()
 
 
 class _Arrays:
@@ -179,11 +205,14 @@ class _Arrays:
         if array is None:
             return None
         if id(array) not in self._places:
-            little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-            self._places[id(array)] = array, len(self.heads)
-            self.heads.append((little.dtype.str, list(array.shape), array.size))
-            self.contents.append(little.tobytes())
+            self._places[id(array)] = array, self.add(array)
         return self._places[id(array)][1]
+
+    def add(self, array: Array) -> int:
+        """Write an array that shares its memory with no other one."""
+        self.heads.append((array.dtype.name, list(array.shape), array.nbytes))
+        self.contents.append(array.tobytes() + bytes(-array.nbytes % _ALIGNED))
+        return len(self.heads) - 1
 
 
 def _option_to_json(one: LanedOption, arrays: _Arrays) -> list[Any]:

@@ -21,7 +21,7 @@ from ..specs.loader import Library
 from ..specs.model import Clause, Condition, Edge, Value, Word
 from .expect import Reading, Rules, laned_expectation
 from .fills import UNDRAWN, Blank, fill
-from .kept_expectations import Cached, KeptExpectations
+from .kept_expectations import Cached, Kept, KeptExpectations
 from .plan import edge_cases
 from .strategy.families import Build
 from .strategy.reading import LARGEST, mended_row, read_row
@@ -152,23 +152,35 @@ class GeneratedCases:
         return _Prepared(row, build, clauses_of(row), None if mended is None else str(mended.id))
 
     def _group(self, prepared: _Prepared, texts: Sequence[str]) -> CaseGroup:
-        row, build = prepared.row, prepared.build
-        tensors = filled_tensors(row.id.fill, build, texts)
-        inputs = tuple(
-            tensors[f] if isinstance(f, int) else np.broadcast_to(f, (len(texts), *f.shape)) for f in build.feeds
-        )
-        expected = self._expected(row, build, tensors, texts)
-        return CaseGroup(texts, build.program, inputs, expected, prepared.clauses, prepared.mended)
+        if self._kept is None or is_invalid(prepared.row):
+            return self._made(prepared, texts)[0]
+        kept = self._kept.get(self._question(prepared, texts), lambda: self._to_keep(prepared, texts))
+        group = _grouped(prepared, texts, kept.tensors, kept.expectation)
+        group.remember_digests(kept.digests)
+        return group
+
+    def _made(self, prepared: _Prepared, texts: Sequence[str]) -> tuple[CaseGroup, list[Array]]:
+        """Return cases, and the data tensors that they were made of."""
+        tensors = filled_tensors(prepared.row.id.fill, prepared.build, texts)
+        expected = self._expected(prepared.row, prepared.build, tensors, texts)
+        return _grouped(prepared, texts, tensors, expected), tensors
 
     def _expected(self, row: Row, build: Build, tensors: Sequence[Array], texts: Sequence[str]) -> LanedExpectation:
         if is_invalid(row):
             return LanedExpectation((), tuple(output.type for output in build.program.outputs), len(texts))
-        rules = self._rules(row, build)
-        if self._kept is None:
-            return _computed(build, tensors, rules, len(texts))
+        found = laned_expectation(build.readings, tensors, self._rules(row, build))
+        return found if found.lanes == len(texts) else LanedExpectation(found.options, found.types, len(texts))
+
+    def _question(self, prepared: _Prepared, texts: Sequence[str]) -> list[str]:
+        """Return all that cases depend on, beside the code."""
+        row = prepared.row
+        rules = self._rules(row, prepared.build)
         declared = rules.declared and (rules.declared.compute, rules.declared.accumulator, sorted(rules.declared.flush))
-        question = [row.spec.digest, str(row.version.operator), repr((declared, rules.random)), *texts]
-        return self._kept.get(question, lambda: _computed(build, tensors, rules, len(texts)))
+        return [row.spec.digest, str(row.version.operator), repr((declared, rules.random)), *texts]
+
+    def _to_keep(self, prepared: _Prepared, texts: Sequence[str]) -> Kept:
+        group, tensors = self._made(prepared, texts)
+        return Kept(tuple(tensors), group.expectation, group.digests)
 
     def kept_text(self, about: str, question: Sequence[str], compute: Callable[[], str]) -> str:
         """Return a text about an operator version's cases that is kept between runs, beside their expectations.
@@ -190,9 +202,12 @@ class GeneratedCases:
         return Rules(element_type(element), silences, row.id.fill in _RANDOM, self.declaration.types.get(element))
 
 
-def _computed(build: Build, tensors: Sequence[Array], rules: Rules, lanes: int) -> LanedExpectation:
-    found = laned_expectation(build.readings, tensors, rules)
-    return found if found.lanes == lanes else LanedExpectation(found.options, found.types, lanes)
+def _grouped(
+    prepared: _Prepared, texts: Sequence[str], tensors: Sequence[Array], expected: LanedExpectation
+) -> CaseGroup:
+    build, lanes = prepared.build, len(texts)
+    inputs = (tensors[f] if isinstance(f, int) else np.broadcast_to(f, (lanes, *f.shape)) for f in build.feeds)
+    return CaseGroup(texts, build.program, tuple(inputs), expected, prepared.clauses, prepared.mended)
 
 
 def _check_edge(row: Row, edge: Edge, wanted: Sequence[CaseId]) -> None:

@@ -51,6 +51,8 @@ class OnnxRuntime:
         self._native = self._library.capi.onnxruntime_pybind11_state
         self._library.set_default_logger_severity(_FATAL_ONLY)
         self._options = _quiet_single_thread(self._library, self.optimisations)
+        self.run_options = self._library.RunOptions()  # one for all: making one costs as much as a small run
+        self.run_options.log_severity_level = _FATAL_ONLY
 
     def version(self) -> str:
         """Return onnxruntime's version."""
@@ -142,13 +144,16 @@ class _Session:
     def __init__(self, runner: OnnxRuntime, session: Any, program: Program) -> None:
         self._runner = runner
         self._session = session
+        # The class around it checks names once more, at each run, which costs as much as a small run.
+        self._run = getattr(session, "_sess", session).run
         self._feeds = feed_names(program)
         self._outputs = output_names(program)
 
     def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
         """Return the outputs. Raises Unsupported, or onnxruntime's own error."""
         try:
-            outputs: list[Array] = self._session.run(self._outputs, dict(zip(self._feeds, inputs, strict=True)))
+            feeds = dict(zip(self._feeds, inputs, strict=True))
+            outputs: list[Array] = self._run(self._outputs, feeds, self._runner.run_options)
         except self._runner.not_implemented as error:
             raise Unsupported(str(error), self._runner.reason(error)) from error
         return outputs
