@@ -155,8 +155,8 @@ def unpacked(content: Array) -> Kept:
 
     Raises ValueError, KeyError, TypeError or IndexError if it is none.
     """
-    body = memoryview(content)[len(_FORMAT) + 4 :]
     _check(_FORMAT, content)
+    body = content.data[len(_FORMAT) + 4 :]
     end = _START + int.from_bytes(body[:8], "little")
     read: Any = json.loads(bytes(body[8 : end - len(_FORMAT) - 4]))
     arrays = []
@@ -189,7 +189,7 @@ def _check(mark: bytes, content: Array) -> None:
     if bytes(content[: len(mark)]) != mark:
         raise ValueError("another kind of file")
     start = len(mark) + 4
-    if zlib.crc32(content[start:]) != int.from_bytes(bytes(content[len(mark) : start]), "little"):
+    if zlib.crc32(content.data[start:]) != int.from_bytes(bytes(content[len(mark) : start]), "little"):
         raise ValueError("damaged")
 
 

@@ -15,7 +15,8 @@ from ..cases.results import Outcome, Result
 from ..runners.demands import Demands
 from ..specs.errata import Suspensions
 from ..specs.globs import operator_version_of
-from .lines import Kind, Usual, judged_alike
+from .blocks import ResultBlock
+from .lines import PLAIN, Kind, Usual, judged_alike
 from .text import reproduce_line, xml_text
 
 Verdict: TypeAlias = Literal["passed", "failures", "errors", "skipped"]
@@ -79,7 +80,8 @@ class TestCases:
         text = (
             f'{suite.opening}{quoteattr(xml_text(result.case))} time="{seconds:.6f}"{_rest(result, verdict, message)}'
         )
-        self._put(suite, verdict, seconds, text.encode())
+        self._put(suite, text.encode())
+        self._count(suite, verdict, 1, seconds)
 
     def take(self, usual: Usual) -> None:
         """Take in a result by its line; see `add`."""
@@ -94,7 +96,28 @@ class TestCases:
             opening = f'{suite.opening}"'.encode()
             last = self._last = suite.backend, f"{suite.operator_version}/".encode(), opening, suite
         rest = form.rest[0] if len(form.rest) == 1 else case.join(form.rest)
-        self._put(last[3], form.verdict, seconds, b'%b%b" time="%.6f"%b' % (last[2], case, seconds, rest))
+        self._put(last[3], b'%b%b" time="%.6f"%b' % (last[2], case, seconds, rest))
+        self._count(last[3], form.verdict, 1, seconds)
+
+    def take_block(self, block: ResultBlock) -> None:
+        """Take in results that a worker tells of together; see `add`."""
+        ids, of = block.ids, block.of or [0] * len(block.ids)
+        if "".join(ids).encode().translate(None, PLAIN):  # texts may be quoted and escaped by what is in them
+            for case, number, seconds in zip(ids, of, block.seconds, strict=True):
+                self.add(replace(block.results[number], case=case, seconds=seconds))
+            return
+        suite = self._suite(block.results[0].backend, operator_version_of(ids[0]))
+        forms = [self._form(replace(result, case=ids[0])) for result in block.results]
+        rests = [[part.decode() for part in form.rest] for form in forms]
+        opening = f'{suite.opening}"'
+        texts = [
+            f'{opening}{case}" time="{seconds:.6f}"{case.join(rests[number])}'
+            for case, seconds, number in zip(ids, block.seconds, of, strict=True)
+        ]
+        self._put(suite, "".join(texts).encode())
+        for number, form in enumerate(forms):
+            self._count(suite, form.verdict, of.count(number), 0.0)
+        suite.seconds += sum(block.seconds)
 
     def suites(self) -> list[Suite]:
         """Return the suites, in the order in which they came."""
@@ -111,9 +134,11 @@ class TestCases:
         key = backend, operator_version
         return self._suites.get(key) or self._suites.setdefault(key, Suite(*key, self.started))
 
-    def _put(self, suite: Suite, verdict: Verdict, seconds: float, text: bytes) -> None:
-        suite.verdicts[verdict] += 1
+    def _count(self, suite: Suite, verdict: Verdict, times: int, seconds: float) -> None:
+        suite.verdicts[verdict] += times
         suite.seconds += seconds
+
+    def _put(self, suite: Suite, text: bytes) -> None:
         suite.waiting.append(text)
         self._waiting += len(text)
         if self._waiting >= _WAITING:
@@ -141,11 +166,15 @@ class TestCases:
             self._forms.clear()
         form = None
         if judged_alike(kind.result, self._demands, self._suspensions):
-            result = replace(kind.result, case=self._any)
-            verdict, message = self._judged(result)
-            form = _Form(verdict, tuple(_rest(result, verdict, message).encode().split(self._any.encode())))
+            form = self._form(replace(kind.result, case=self._any))
         self._forms[kind] = form
         return form
+
+    def _form(self, result: Result) -> _Form:
+        """Return what test cases have in common with that of a result but for their own case."""
+        verdict, message = self._judged(result)
+        rest = _rest(replace(result, case=self._any), verdict, message)
+        return _Form(verdict, tuple(rest.encode().split(self._any.encode())))
 
     def _judged(self, result: Result) -> tuple[Verdict, str]:
         """Return a result's verdict in JUnit's terms and, unless it is `passed`, the message."""

@@ -18,7 +18,7 @@ _RATIO, _DIGEST = b',"bound_ratio":', b',"case_digest":"'
 _TAIL = re.compile(rb'[0-9a-f]{64}","expectation_digest":"[0-9a-f]{64}","seconds":(\d+(?:\.\d+)?(?:e-\d+)?)\}\n?')
 _SIZE: Final = 64
 _BETWEEN: Final = _SIZE + len(b'","expectation_digest":"')  # bytes from one digest to the other
-_PLAIN: Final = (string.ascii_letters + string.digits + "_.^+*,;=/-").encode()
+PLAIN: Final = (string.ascii_letters + string.digits + "_.^+*,;=/-").encode()
 _NUMBER: Final = b"0123456789.e-"
 _ALIKE: Final = frozenset({Outcome.PASS, Outcome.UNSUPPORTED, Outcome.ERROR, Outcome.ACCEPTED_INVALID})
 _NAMES: Final = frozenset(str(outcome).encode() for outcome in _ALIKE)
@@ -70,7 +70,7 @@ class UsualLines:
             ratio = end + len(kind.before)
             rest = line.find(b",", ratio)
         case, share = line[len(_CASE) : end], line[ratio:rest]
-        if case.translate(None, _PLAIN) or (share != b"null" and not _is_ratio(share)) or not line.startswith(_CASE):
+        if case.translate(None, PLAIN) or (share != b"null" and not _is_ratio(share)) or not line.startswith(_CASE):
             return None
         tail = _TAIL.fullmatch(line, rest + len(kind.after))
         return None if tail is None else (kind, case, float(tail[1]))

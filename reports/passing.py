@@ -21,14 +21,16 @@ _DRAW, _DIGITS = b"draw=", b"0123456789"
 
 @dataclass(slots=True)
 class Passes:
-    """Passes of one case's draws that tell the same.
+    """Passes of one case's draws that tell the same; or refusals in the same words.
 
-    `result` is any of them, `least` the first case by its id, `count` how many there are. `grade`, `type` and `graded`
+    `result` is any of them, `least` the first case by its id, `first` the one that came first, `count` how many there
+    are. `grade`, `type` and `graded`
     tell of their accuracy; None and empty where they have none. `ulp` and `share` are the largest, with their case.
     """
 
     result: Result
     least: str
+    first: str
     grade: Grade | None = None
     type: str = ""
     graded: int = 0
@@ -51,13 +53,15 @@ class _Alike:
 
     result: Result
     least: bytes
+    first: bytes
     accuracy: bytes
     count: int = 0
     ulp: tuple[float, bytes] = (-1.0, b"")
     share: tuple[float, bytes] = (-1.0, b"")
 
     def passes(self) -> Passes:
-        found = Passes(self.result, self.least.decode(), count=self.count, ulp=_peak(self.ulp), share=_peak(self.share))
+        least, first = self.least.decode(), self.first.decode()
+        found = Passes(self.result, least, first, count=self.count, ulp=_peak(self.ulp), share=_peak(self.share))
         if self.accuracy:
             told = json.loads(self.accuracy + b"}")
             found.grade, found.type, found.graded = Grade(told["grade"]), told["type"], told["graded"]
@@ -130,7 +134,7 @@ class PassingLines:
         return found
 
     def _new(self, kind: Kind, case: bytes, draws: _Draws, key: bytes) -> _Alike:
-        one = draws.alike[key] = _Alike(kind.result, case, key)
+        one = draws.alike[key] = _Alike(kind.result, case, case, key)
         self.gathered.append(one)
         return one
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib.metadata
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -17,12 +18,14 @@ from ..runners.accuracy import attach_accuracy
 from ..runners.execute import Assignment, Attach
 from ..runners.executors import Executor, opened_executor
 from ..runners.kept import KeepOutputs
+from ..runners.pool import Joint
 from ..runners.registry import BackendSpec
 from ..runners.running import About, Death, Judged, about, batched
+from .blocks import TellTogether, read_block
 from .cores import usable_cores
 from .description import BackendDescription, RunDescription
 from .figures import OUR_SIDE_FAILED
-from .folder import INTERRUPTED, ResultsFolder, companions, passing_companions
+from .folder import ACCURACY, INTERRUPTED, ResultsFolder, companions, passing_companions
 from .grades import ATTACHMENT
 from .junit import check_target, gather, gathering, write_cases, write_junit
 from .junit_cases import TestCases
@@ -186,8 +189,12 @@ def _run_backends(progress: _Progress, written: _Written, console: Console) -> b
     try:
         with RunProgress(quiet, total, known=tables.tally.figures().outcomes) as shown:
             for backend in session.backends:
-                for judged in _results(progress, backend, written.folder):
-                    shown.count(_taken(progress, judged, written))
+                for found in _results(progress, backend, written.folder):
+                    if isinstance(found, Joint):
+                        for outcome, times in _taken_together(progress, found, written).items():
+                            shown.count(outcome, times)
+                    else:
+                        shown.count(_taken(progress, found, written))
     except KeyboardInterrupt:
         return True
     finally:
@@ -214,21 +221,34 @@ def _taken(progress: _Progress, judged: Judged, written: _Written) -> Outcome:
     return result.outcome
 
 
-def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -> Iterator[Judged]:
+def _taken_together(progress: _Progress, joint: Joint, written: _Written) -> Counter[Outcome]:
+    """Count results that a worker tells of together, write them down, and return how many have which outcome."""
+    block = read_block(joint.keys, joint.record)
+    progress.tables.take_alike(block.alike)
+    written.folder.add_line(block.lines, [(ACCURACY, block.accuracy)] if block.accuracy else ())
+    written.cases.take_block(block)
+    found = Counter[Outcome]()
+    for one in block.alike:
+        found[one.result.outcome] += one.count
+    return found
+
+
+def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -> Iterator[Judged | Joint]:
     """Yield the results that a backend still owes; none before it is known, and written down, which version it is."""
     session, name = progress.session, backend.name
     left = progress.left(name)
     if left <= 0:
         return
     required, isolation = session.terms.demands.required, session.options.isolation
-    assignment = Assignment(backend, session.source, required, _attach(session), isolation)
+    blocks = TellTogether() if progress.tables.take_together else None
+    assignment = Assignment(backend, session.source, required, _attach(session), isolation, blocks)
     has = progress.done.has
     ids = session.plans[name].ids(session.suite)
     owed = (text for text in ids if not has(name, text)) if progress.done.count(name) else ids
     jobs = min(session.options.jobs or usable_cores(), left)
-    early: list[Judged] | None = []
+    early: list[Judged | Joint] | None = []
     for found in session.executor.run_cases(assignment, batched(owed), jobs=jobs, limits=session.options.limits):
-        if early is None and isinstance(found, Judged):
+        if early is None and isinstance(found, Judged | Joint):
             yield found
         elif isinstance(found, About):
             progress.abouts[name] = found

@@ -21,7 +21,7 @@ from .failures import Failures
 from .figures import Tally
 from .grades import ATTACHMENT, attached_accuracy
 from .lines import Usual
-from .passing import PassingLines
+from .passing import Passes, PassingLines
 from .reading import Kept
 from .terminal import Summary
 
@@ -77,7 +77,7 @@ class Tables:
 
         False: `take` must have it.
         """
-        if self.terms.waivers.entries or self.terms.suspensions.errata.entries:  # which are about single cases
+        if not self.take_together:
             return False
         taken = self.passing.take(usual, attached)
         if len(self.passing.gathered) >= _GATHERED:
@@ -86,11 +86,21 @@ class Tables:
 
     def settle(self) -> None:
         """Count what `take_pass` has taken; to be called before the tables are read."""
-        for one in self.passing.drain():
+        self.take_alike(self.passing.drain())
+
+    @property
+    def take_together(self) -> bool:
+        """Whether results that differ in their draw alone count alike: nothing is said about single cases."""
+        return not (self.terms.waivers.entries or self.terms.suspensions.errata.entries)
+
+    def take_alike(self, alike: Iterable[Passes]) -> None:
+        """Count results that are alike; only where `take_together` says so."""
+        for one in alike:
             result = replace(one.result, case=one.least)
             suspended = self.terms.suspensions.reason(result.case, result.clauses)
             self.waivers.apply(result, suspended=suspended is not None)
             self.tally.add(result, suspended, one.count)
+            self.failures.add(replace(one.result, case=one.first), suspended, one.count)
             self.behaviours.add(result, one.count)
             self.arithmetic.grades.add_passes(result, one)
             self.arithmetic.fingerprints.add(result, one.accuracy, one.count)

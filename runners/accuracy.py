@@ -67,6 +67,11 @@ class Accuracy(NamedTuple):
     share: float | None
     tightest: float | None
 
+    @staticmethod
+    def short(number: float) -> float:
+        """Return a number with the digits that are told of it."""
+        return float(f"{number:.{_DIGITS}g}")
+
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
         return {
@@ -113,10 +118,9 @@ class AttachAccuracy:
         found = accuracy_of(case.expectation, outputs)
         return None if found is None else found.to_dict()
 
-    def lanes(self, group: CaseGroup, verdicts: LaneVerdicts) -> list[str | None]:
-        """Return the accuracy of each lane's answer, as the JSON text of what one answer's is."""
-        found = accuracies(group.expectation, verdicts.answers)
-        return [None if accuracy is None else accuracy.to_json() for accuracy in found]
+    def lanes(self, group: CaseGroup, verdicts: LaneVerdicts) -> list[Accuracy | None]:
+        """Return the accuracy of each lane's answer."""
+        return accuracies(group.expectation, verdicts.answers)
 
 
 attach_accuracy = AttachAccuracy()
@@ -398,7 +402,7 @@ def _share(errors: Array, group: Sequence[Bounds], choose: Callable[[Array, Arra
 
 def _short(number: float | None) -> float | None:
     """Return a number with the digits that matter; what is not zero stays so."""
-    return None if number is None else float(f"{number:.{_DIGITS}g}")
+    return None if number is None else Accuracy.short(number)
 
 
 def _text(number: float | None) -> str:

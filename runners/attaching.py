@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from ..cases.elements import Array
 from ..cases.lanes import CaseGroup
@@ -17,6 +17,17 @@ NOTHING = "null"
 """The JSON text of an attachment that is none."""
 WORDS_KEPT = 2000
 """The characters of a message that a result holds."""
+
+
+class Tellable(Protocol):
+    """An attachment that is not written as JSON yet."""
+
+    def to_json(self) -> str:
+        """Return it as strict JSON."""
+
+
+Attached: TypeAlias = str | Tellable
+"""An attachment as JSON text, or what has one."""
 
 
 class Attach(Protocol):
@@ -33,12 +44,17 @@ class AttachLanes(Protocol):
     Any Attach may say by an attribute `of_passes` that is False that it attaches nothing where a case passes.
     """
 
-    def lanes(self, group: CaseGroup, verdicts: LaneVerdicts, /) -> Sequence[str | None]:
-        """Return each lane's attachment as JSON text, or None for none; also where the verdict is another than pass."""
+    def lanes(self, group: CaseGroup, verdicts: LaneVerdicts, /) -> Sequence[Attached | None]:
+        """Return each lane's attachment, or None for none; also where the verdict is another than pass."""
 
 
-def lanes_attached(make: Attach, group: CaseGroup, verdicts: LaneVerdicts) -> Sequence[str | None]:
-    """Return the attachments of the lanes, of those that pass at least, as JSON texts; empty where there is none."""
+def text_of(attached: Attached) -> str:
+    """Return an attachment as JSON text."""
+    return attached if isinstance(attached, str) else attached.to_json()
+
+
+def lanes_attached(make: Attach, group: CaseGroup, verdicts: LaneVerdicts) -> Sequence[Attached | None]:
+    """Return the attachments of the lanes, of those that pass at least; empty where there is none."""
     if isinstance(make, AttachLanes):
         try:
             return make.lanes(group, verdicts)

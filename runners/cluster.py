@@ -7,6 +7,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final
 
@@ -74,6 +75,7 @@ class DaskExecutor:
         self, assignment: Assignment, batches: Iterable[Sequence[str]], /, *, jobs: int, limits: Limits
     ) -> Generator[About | Judged | Death]:
         del jobs  # the cluster has as many as it has
+        assignment = replace(assignment, blocks=None)  # packs are of lines
         run = ClusterRun(self._client, assignment, batches, limits=limits, resources=self._resources)
         yield from run.results()
         self._workers = max(self._workers, run.workers)

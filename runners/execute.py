@@ -20,12 +20,12 @@ from ..cases.model import Case
 from ..cases.results import Outcome, Result
 from ..cases.runner import Describes, NotInstalled, Runner
 from ..cases.source import CaseSource, GroupSource
-from .attaching import NOTHING, Attach, AttachLanes, attachment, lanes_attached, last_lines
+from .attaching import NOTHING, Attach, AttachLanes, attachment, lanes_attached, last_lines, text_of
 from .judge import Refusal, Verdict, judge_answer, judge_refusal
 from .lanes import LaneVerdicts, judge_lanes
-from .pool_wire import Phase
+from .pool_wire import Phase, Several
 from .programs import Prepared, Programs
-from .records import Passes, ResultLines, record
+from .records import Blocks, ResultLines, Told, record
 from .registry import BackendSpec, open_runner
 from .side_by_side import Answer, Block, run_block
 
@@ -38,6 +38,8 @@ ABOUT = "@about"
 """The key that asks a worker what its backend is, instead of a case."""
 
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
+_FEW = 8
+"""The neighbours that have to be alike to be told of together."""
 _PROVEN = 3
 """The failures of a program that are confirmed each on a fresh one, before one fresh program is for all others."""
 _CONFIRMED = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
@@ -48,6 +50,7 @@ class Assignment:
     """What a worker is for; picklable.
 
     `required`: silences that the user has answered. `attach`: what makes the attachments of a result, by their names.
+    `blocks`: what makes one record of the results of several cases; None: each has its own.
     """
 
     backend: BackendSpec
@@ -55,6 +58,7 @@ class Assignment:
     required: Mapping[str, str] = field(default_factory=dict)
     attach: Mapping[str, Attach] = field(default_factory=dict)
     isolation: Isolation = "program"
+    blocks: Blocks | None = None
 
     def warm(self) -> None:
         """Import what a worker needs of the backend and may be forked after, in the process that workers come from."""
@@ -67,7 +71,8 @@ class Assignment:
         runner = open_runner(self.backend)
         gc.freeze()  # what is imported stays: no need to look through it again and again
         gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-        return Worker(runner, self.backend.name, self.source, MappingProxyType(dict(self.required)), self.attach)
+        required = MappingProxyType(dict(self.required))
+        return Worker(runner, self.backend.name, self.source, required, self.attach, self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +116,15 @@ class Worker:
     source: CaseSource
     required: Mapping[str, str]
     attach: Mapping[str, Attach] = field(default_factory=dict)
+    blocks: Blocks | None = None
     _ran: dict[str, bool] = field(default_factory=dict)
     _proof: _Proof | None = None
 
-    def run(self, keys: Sequence[str], begin: Callable[[int, Phase], None]) -> Iterator[bytes]:
+    def run(self, keys: Sequence[str], begin: Callable[[int, Phase], None]) -> Iterator[bytes | Several]:
         """Yield a record for each case id: the result's line of JSON and, if there are any, a TAB and its attachments.
 
-        Attachments are a JSON object, by name. `begin` tells the pool what is being done.
+        Attachments are a JSON object, by name. Several neighbours may have one record, that of `blocks`. `begin` tells
+        the pool what is being done.
         """
         begin(0, "prepare")
         if list(keys) == [ABOUT]:
@@ -143,7 +150,7 @@ class Worker:
         """Yield what a source offers: cases side by side, or one by one."""
         return self.source.groups(keys) if isinstance(self.source, GroupSource) else self.source.cases(keys)
 
-    def _records(self, group: CaseGroup, begin: Callable[[int, Phase], None]) -> Iterator[bytes]:
+    def _records(self, group: CaseGroup, begin: Callable[[int, Phase], None]) -> Iterator[bytes | Several]:
         """Yield the records of a group's cases, run and judged side by side where there are several."""
         start = 0
         while start < len(group):
@@ -177,18 +184,30 @@ class Worker:
             block.seconds[0] += preparing
         return block, None
 
-    def _refused(self, group: CaseGroup, refusal: Refusal) -> Iterator[bytes]:
+    def _refused(self, group: CaseGroup, refusal: Refusal) -> Iterator[bytes | Several]:
         """Yield the records of valid cases whose program is refused; where the same options apply, alike."""
         known: dict[bytes, Verdict] = {}
-        lines = ResultLines(self.name, group.clauses)
-        digests = list(zip(group.digests, group.expectation.digests, strict=True))
-        for lane, pattern in enumerate(rows_of_bytes(group.expectation.patterns)):
+        patterns = rows_of_bytes(group.expectation.patterns)
+        for lane, pattern in enumerate(patterns):
             if pattern not in known:
                 expectation = group.expectation.of(lane)
                 known[pattern] = judge_refusal(expectation, refusal, mended_ran=True, required=self.required)
-            yield lines.line(group.ids[lane], known[pattern], None, digests[lane], 0.0).encode()
+        digests = list(zip(group.digests, group.expectation.digests, strict=True))
+        verdicts, lanes = [known[pattern] for pattern in patterns], len(group)
+        told = Told(group.ids, verdicts, [None] * lanes, digests, [0.0] * lanes)
+        yield from self._told(ResultLines(self.name, group.clauses), told)
 
-    def _judged_block(self, group: CaseGroup, block: Block, begin: Callable[[int, Phase], None]) -> Iterator[bytes]:
+    def _told(self, lines: ResultLines, told: Told) -> Iterator[bytes | Several]:
+        """Yield the records of cases that have verdicts, together where that is possible."""
+        block = self.blocks(lines, told) if self.blocks and len(told.ids) >= _FEW else None
+        if block is None:
+            yield from lines.records(told)
+        else:
+            yield Several(len(told.ids), block)
+
+    def _judged_block(
+        self, group: CaseGroup, block: Block, begin: Callable[[int, Phase], None]
+    ) -> Iterator[bytes | Several]:
         """Judge what was answered side by side; what does not pass is proved by itself."""
         begin(len(group) - 1, "prepare")
         if not block.outputs:
@@ -204,20 +223,23 @@ class Worker:
             yield from (self._ours(text).to_json().encode() for text in group.ids)
             return
         passing = [None if place in block.odd else one for place, one in enumerate(verdicts.passing)]
-        told = Passes(group.ids, passing, verdicts.ratios, digests, block.seconds, attached)
-        for place, passes in enumerate(ResultLines(self.name, group.clauses).passes(told)):
-            if passes is None:
+        told = Told(group.ids, passing, verdicts.ratios, digests, block.seconds, attached)
+        lines = ResultLines(self.name, group.clauses)
+        for start, stop, passes in told.spans():
+            if passes:
+                yield from self._told(lines, told.part(start, stop))
+                continue
+            for place in range(start, stop):
                 known = self._known(block, place, verdicts, told)
                 yield self._record(group.lane(place), partial(begin, place), known)
-            else:
-                yield passes
 
-    def _known(self, block: Block, place: int, verdicts: LaneVerdicts, told: Passes) -> _Known:
+    def _known(self, block: Block, place: int, verdicts: LaneVerdicts, told: Told) -> _Known:
         """Return what is known of a lane that does not pass."""
         known = _Known(block.answer(place), block.seconds[place], digests=told.digests[place])
         if place in block.odd:
             return known
-        attached = {n: (told.attached[n][place] if n in told.attached else None) or NOTHING for n in self._laned}
+        found = {name: told.attached[name][place] if name in told.attached else None for name in self._laned}
+        attached = {name: NOTHING if one is None else text_of(one) for name, one in found.items()}
         return replace(known, verdict=partial(verdicts.failing, place), attached=attached)
 
     @functools.cached_property

@@ -13,10 +13,22 @@ from ..cases.errors import OpconformError
 from .pool_run import Found, Run
 from .pool_seat import Limits
 from .pool_starter import Starter, WorkerStartError
-from .pool_verdict import Loss, LossKind, Stray
+from .pool_verdict import Joint, Loss, LossKind, Stray
 from .pool_wire import Begin, Phase, Task
 
-__all__ = ["Begin", "Found", "Limits", "Loss", "LossKind", "Phase", "Pool", "Stray", "Task", "WorkerStartError"]
+__all__ = [
+    "Begin",
+    "Found",
+    "Joint",
+    "Limits",
+    "Loss",
+    "LossKind",
+    "Phase",
+    "Pool",
+    "Stray",
+    "Task",
+    "WorkerStartError",
+]
 
 _USUAL_LIMITS: Final = Limits()
 

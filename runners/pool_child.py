@@ -17,6 +17,7 @@ from .pool_wire import (
     BATCH,
     CHANNEL_LOST,
     FAILED,
+    JOINT,
     PHASES,
     RAISED,
     RAISED_HEAD,
@@ -29,6 +30,7 @@ from .pool_wire import (
     FrameReader,
     FrameWriter,
     Phase,
+    Several,
     Task,
 )
 
@@ -131,6 +133,7 @@ class _Outbox:
         self._channel = channel
         self._batch = batch
         self._records: list[bytes] = []
+        self._several: Several | None = None  # after the records
         self._size = 0
         self._flushed = time.monotonic()
         self.sent = 0
@@ -138,9 +141,15 @@ class _Outbox:
     @property
     def finished(self) -> int:
         """How many keys of the batch have their record."""
-        return self.sent + len(self._records)
+        return self.sent + len(self._records) + (self._several.amount if self._several else 0)
 
-    def add(self, record: bytes) -> None:
+    def add(self, record: bytes | Several) -> None:
+        if self._several is not None:
+            self.flush()
+        if isinstance(record, Several):
+            self._several = record
+            self._size += len(record.record)
+            return
         if b"\n" in record:
             raise ValueError(f"a record holds a newline: {record[:100]!r}")
         self._records.append(record)
@@ -151,13 +160,20 @@ class _Outbox:
         return self._size > _FLUSH_BYTES or time.monotonic() - self._flushed > _FLUSH_SECONDS
 
     def drop_last(self) -> None:
-        del self._records[-1:]
+        if self._several is not None:
+            self._several = None
+        else:
+            del self._records[-1:]
 
     def flush(self) -> None:
         if self._records:
             payload = b"\n".join(self._records)
             self._channel.send(Frame(RECORDS, self._batch, self.sent, len(self._records), payload))
-        self.sent += len(self._records)
+        if self._several is not None:
+            first = self.sent + len(self._records)
+            self._channel.send(Frame(JOINT, self._batch, first, *self._several))
+        self.sent = self.finished
+        self._several = None
         self._records.clear()
         self._size = 0
         self._flushed = time.monotonic()
@@ -171,15 +187,17 @@ def _run_batch(task: Task, channel: _Channel, board: Board, batch: int, keys: Se
         board.note(batch, index, phase)
 
     try:
-        for index, record in enumerate(task.run(keys, begin)):
-            board.note(batch, index, None)
-            if index == len(keys):
-                raise RuntimeError(f"the task yields more than {len(keys)} records for {len(keys)} keys")
+        for record in task.run(keys, begin):
             outbox.add(record)
+            last = outbox.finished - 1
+            board.note(batch, last, None)
+            if last >= len(keys):
+                outbox.drop_last()
+                raise RuntimeError(f"the task yields more than {len(keys)} records for {len(keys)} keys")
             # The last record waits for the task's end, which may still raise.
-            if index + 1 < len(keys) and outbox.due:
+            if last + 1 < len(keys) and outbox.due:
                 outbox.flush()
-                board.note(batch, index, None)  # the parent may have kept us waiting
+                board.note(batch, last, None)  # the parent may have kept us waiting
         if outbox.finished < len(keys):
             raise RuntimeError(f"the task yields {outbox.finished} records for {len(keys)} keys")
         outbox.flush()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from json.encoder import encode_basestring_ascii
+from typing import Protocol
 
 from ..cases.results import Result
+from .attaching import Attached, text_of
 from .judge import Verdict
 
 _CASE, _RATIO = '{"case":""', '"bound_ratio":null'
@@ -16,18 +19,36 @@ _END = '"case_digest":null,"expectation_digest":null,"seconds":null}'
 
 
 @dataclass(frozen=True)
-class Passes:
-    """What is told of cases side by side, in columns; only those with a verdict, which all pass, have a record.
+class Told:
+    """What is told of cases side by side, in columns.
 
-    `passing` without their ratios, `digests` of a case and of its expectation. `attached`: by name, as JSON texts.
+    `verdicts` are without their ratios, None where a case is told of by itself. `digests` are those of a case and of
+    its expectation. `attached`: by name.
     """
 
     ids: Sequence[str]
-    passing: Sequence[Verdict | None]
+    verdicts: Sequence[Verdict | None]
     ratios: Sequence[float | None]
     digests: Sequence[tuple[str, str]]
     seconds: Sequence[float]
-    attached: Mapping[str, Sequence[str | None]]
+    attached: Mapping[str, Sequence[Attached | None]] = field(default_factory=dict)
+
+    def part(self, start: int, stop: int) -> Told:
+        """Return what is told of the cases from `start` on and before `stop`."""
+        if (start, stop) == (0, len(self.ids)):
+            return self
+        here = slice(start, stop)
+        attached = {name: every[here] for name, every in self.attached.items()}
+        columns = self.ids[here], self.verdicts[here], self.ratios[here], self.digests[here], self.seconds[here]
+        return Told(*columns, attached)
+
+    def spans(self) -> Iterator[tuple[int, int, bool]]:
+        """Yield where neighbours begin and end that have verdicts, or have none, and whether they do."""
+        start = 0
+        for known, places in itertools.groupby(verdict is not None for verdict in self.verdicts):
+            stop = start + sum(1 for _ in places)
+            yield start, stop, known
+            start = stop
 
 
 @dataclass(frozen=True)
@@ -51,36 +72,34 @@ class ResultLines:
         """What stands before and after the ratio, by the identity of a verdict, which is kept so that it stays its."""
         return {}
 
-    def passes(self, answered: Passes) -> Iterator[bytes | None]:
-        """Yield the record of each case that passes, None for another: what `line` and `record` make of it."""
-        beside = [
-            (_key(name), texts)
-            for name, texts in answered.attached.items()
-            if any(text is not None and verdict for text, verdict in zip(texts, answered.passing, strict=True))
-        ]
-        alone = beside[0] if len(beside) == 1 else None
-        told = zip(answered.ids, answered.passing, answered.ratios, answered.digests, answered.seconds, strict=True)
-        for place, (case, verdict, ratio, digests, seconds) in enumerate(told):
+    def records(self, told: Told) -> Iterator[bytes]:
+        """Yield the record of each case, all of which have a verdict: what `line` and `record` make of it."""
+        beside = [(_key(name), every) for name, every in told.attached.items()]
+        columns = zip(told.ids, told.verdicts, told.ratios, told.digests, told.seconds, strict=True)
+        for place, (case, verdict, ratio, digests, seconds) in enumerate(columns):
             if verdict is None:
-                yield None
-                continue
+                raise ValueError(f"{case}: no verdict")
             line = self.line(case, verdict, ratio, digests, seconds)
-            if not beside:
-                yield line.encode()
-            elif alone is not None:
-                text = alone[1][place]
-                yield (line if text is None else f"{line}\t{{{alone[0]}{text}}}").encode()
-            else:
-                found = [(key, text) for key, texts in beside if (text := texts[place]) is not None]
-                yield _with(line, found)
+            found = [(key, text_of(one)) for key, every in beside if (one := every[place]) is not None]
+            yield _with(line, found)
+
+    def result(self, verdict: Verdict) -> Result:
+        """Return what results with this verdict have in common, without a case."""
+        v = verdict
+        return Result("", self.backend, v.outcome, v.behaviour, v.reason, v.detail, None, v.level, self.clauses)
 
     def _learn(self, verdict: Verdict) -> tuple[Verdict, str, str]:
-        v = verdict
-        whole = Result("", self.backend, v.outcome, v.behaviour, v.reason, v.detail, None, v.level, self.clauses)
         # quotes within a string are escaped: this one is the key
-        before, _, after = whole.to_json().removeprefix(_CASE).removesuffix(_END).partition(_RATIO)
+        before, _, after = self.result(verdict).to_json().removeprefix(_CASE).removesuffix(_END).partition(_RATIO)
         found = self._parts[id(verdict)] = verdict, before, after
         return found
+
+
+class Blocks(Protocol):
+    """Makes one record of what is told of several cases of a program, in the worker; picklable."""
+
+    def __call__(self, lines: ResultLines, told: Told, /) -> bytes | None:
+        """Return the record: any bytes. None where each case needs its own."""
 
 
 def record(line: str, attached: Sequence[tuple[str, str]]) -> bytes:

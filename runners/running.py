@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from ..cases.results import Outcome, Result, result_from_json
 from ..cases.source import CaseSource
 from .execute import ABOUT, Assignment
-from .pool import Limits, Loss, LossKind, Pool, Stray
+from .pool import Joint, Limits, Loss, LossKind, Pool, Stray
 from .registry import BackendSpec
 
 _BATCH, _LARGEST_BATCH = 48, 512
@@ -89,8 +89,10 @@ def pool_for(assignment: Assignment, *, jobs: int, limits: Limits) -> Pool:
 
 def run_cases(
     assignment: Assignment, batches: Iterable[Sequence[str]], *, jobs: int, limits: Limits
-) -> Generator[About | Judged | Death]:
+) -> Generator[About | Judged | Joint | Death]:
     """Yield what the backend says of itself, and one result for each case id, in the order in which they arrive.
+
+    Where the assignment has `blocks`, results of several cases may come together.
 
     `batches` of ids go to a worker whole; an empty one means that there is nothing for now. In between come deaths of
     workers that no case explains. Raises WorkerStartError if the backend cannot be opened. Closing the iterator ends
@@ -100,6 +102,8 @@ def run_cases(
     for answer in pool.run(itertools.chain([[ABOUT]], batches)):
         if type(answer) is tuple:  # most are
             yield Judged(None, None, answer[1]) if answer[0] != ABOUT else about_of(answer[1])
+        elif isinstance(answer, Joint):
+            yield answer
         elif isinstance(answer, Stray):
             yield _death(answer, assignment.backend)
         elif isinstance(answer, Loss):
@@ -114,7 +118,7 @@ class RunCases(Protocol):
 
     def __call__(
         self, assignment: Assignment, batches: Iterable[Sequence[str]], /, *, jobs: int, limits: Limits
-    ) -> Generator[About | Judged | Death]:
+    ) -> Generator[About | Judged | Joint | Death]:
         """Yield what the backend says of itself, and one result for each case id."""
 
 
