@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
 from typing import Any
 
@@ -26,6 +28,7 @@ class _Interruptible(click.Group):
 @click.version_option(package_name="opconform")
 def main() -> None:
     """Check implementations of tensor operators against the standards, version by version."""
+    atexit.register(gc.freeze)  # else the process looks through all that it read, again and again, while it ends
 
 
 _COMMANDS = (

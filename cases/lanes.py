@@ -169,6 +169,11 @@ class CaseGroup:
             found.append(digest.hexdigest())
         return found
 
+    @property
+    def has_digests(self) -> bool:
+        """Whether the cases' digests are known."""
+        return "digests" in self.__dict__
+
     def remember_digests(self, digests: list[str]) -> None:
         """Take the cases' digests where they are known, which saves making them again."""
         self.__dict__["digests"] = digests
@@ -214,6 +219,11 @@ class Lane:
     def digest(self) -> str:
         """The digest of the case."""
         return self.group.digests[self.place]
+
+    @property
+    def expectation_digest(self) -> str:
+        """The digest of its expectation."""
+        return self.group.expectation.digests[self.place]
 
     @functools.cached_property
     def expectation(self) -> Expectation:

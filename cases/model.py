@@ -104,6 +104,10 @@ class Program:
         """A digest of the content: programs with equal keys are equal."""
         return hashlib.sha256(repr(self).encode()).hexdigest()
 
+    def remember_key(self, key: str) -> None:
+        """Take the key where it is known, which saves making it again."""
+        self.__dict__["key"] = key
+
 
 @dataclass(frozen=True)
 class ModelProgram(Program):
@@ -137,6 +141,11 @@ class Case:
         shapes = repr([array.shape for array in self.inputs])  # the types are the program's
         parts = [self.program.key.encode(), shapes.encode(), *(array.tobytes() for array in self.inputs)]
         return hashlib.sha256(b"".join(parts)).hexdigest()
+
+    @property
+    def expectation_digest(self) -> str:
+        """The digest of what is expected."""
+        return self.expectation.digest
 
 
 def count(shape: tuple[int, ...]) -> int:

@@ -52,7 +52,8 @@ class Result:
     def to_json(self) -> str:
         """Return the result as one line of strict JSON, without the line's end."""
         shown = {name: getattr(self, name) for name in _KEYS}
-        return json.dumps({**shown, "behaviour": dict(self.behaviour)}, allow_nan=False, separators=(",", ":"))
+        shown["behaviour"] = dict(self.behaviour)
+        return _ENCODER.encode(shown)
 
 
 _KEYS = tuple(f.name for f in fields(Result))
@@ -60,6 +61,7 @@ _KEY_SET = frozenset(_KEYS)
 
 
 _DECODER = json.JSONDecoder()
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))  # json.dumps would make one at each line
 
 
 def result_from_json(line: str | bytes) -> Result:

@@ -17,11 +17,12 @@ from ..cases.errors import CaseIdError, OpconformError
 from ..cases.ids import CaseId, parse_id
 from ..cases.lanes import CaseGroup, LanedExpectation
 from ..cases.model import Case, count
+from ..specs.globs import operator_version_of
 from ..specs.loader import Library
 from ..specs.model import Clause, Condition, Edge, Value, Word
 from .expect import Reading, Rules, laned_expectation
 from .fills import UNDRAWN, Blank, fill
-from .kept_expectations import Cached, Kept, KeptExpectations
+from .kept_expectations import Cached, KeptExpectations
 from .plan import edge_cases
 from .strategy.families import Build
 from .strategy.reading import LARGEST, mended_row, read_row
@@ -31,6 +32,7 @@ from .strategy.rows import Row, without_settings
 _LANE_ELEMENTS = 1 << 18  # elements evaluated at once: bounds memory, and still amortises NumPy's overhead
 _DRAW = re.compile(r"draw=[1-9][0-9]{0,17}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}(?=[;/])")
+_DIGITS = re.compile(r"[1-9][0-9]{0,17}")
 _RANDOM = frozenset({"uniform"})
 
 
@@ -92,10 +94,14 @@ class GeneratedCases:
 
     def groups(self, texts: Sequence[str]) -> Iterator[CaseGroup]:
         """Yield the cases with these ids, in this order, those that differ in their draw alone side by side."""
-        for text, members in itertools.groupby(texts, key=_without_draw):
+        for text, alike in itertools.groupby(texts, key=_Undrawn()):
+            members = list(alike)
+            if (kept := self._group_kept(members)) is not None:
+                yield kept
+                continue
             prepared = self._recent(text)
             together = max(1, _LANE_ELEMENTS // max(1, sum(count(t.shape) for t in prepared.build.tensors)))
-            for lanes in _chunks(_drawn(prepared, text, list(members)), together):
+            for lanes in _chunks(_drawn(prepared, text, members), together):
                 yield self._group(prepared, lanes)
 
     def readings(self, case: Case) -> tuple[tuple[Reading, ...], tuple[Array, ...]]:
@@ -152,35 +158,42 @@ class GeneratedCases:
         return _Prepared(row, build, clauses_of(row), None if mended is None else str(mended.id))
 
     def _group(self, prepared: _Prepared, texts: Sequence[str]) -> CaseGroup:
-        if self._kept is None or is_invalid(prepared.row):
-            return self._made(prepared, texts)[0]
-        kept = self._kept.get(self._question(prepared, texts), lambda: self._to_keep(prepared, texts))
-        group = _grouped(prepared, texts, kept.tensors, kept.expectation)
-        group.remember_digests(kept.digests)
+        """Return cases, kept or made; those with invalid input are cheaper made than kept."""
+        invalid = is_invalid(prepared.row)
+        group = (None if invalid else self._group_kept(texts)) or self._made(prepared, texts)
+        if self._kept is not None and not invalid and not group.has_digests:
+            self._kept.keep(self._about(texts[0]), group)
         return group
 
-    def _made(self, prepared: _Prepared, texts: Sequence[str]) -> tuple[CaseGroup, list[Array]]:
-        """Return cases, and the data tensors that they were made of."""
-        tensors = filled_tensors(prepared.row.id.fill, prepared.build, texts)
-        expected = self._expected(prepared.row, prepared.build, tensors, texts)
-        return _grouped(prepared, texts, tensors, expected), tensors
+    def _group_kept(self, texts: Sequence[str]) -> CaseGroup | None:
+        return None if self._kept is None else self._kept.group(self._about(texts[0]), texts)
+
+    def _about(self, text: str) -> list[str]:
+        """Return all that a case depends on, beside its id and the code; nothing for an id of no operator version."""
+        operator = operator_version_of(text)
+        try:
+            spec, _ = self.library.operator_version(operator)
+        except OpconformError:
+            return []
+        return [spec.digest, operator, self._declared]
+
+    @functools.cached_property
+    def _declared(self) -> str:
+        types = self.declaration.types
+        return repr([(name, t.compute, t.accumulator, sorted(t.flush)) for name, t in sorted(types.items())])
+
+    def _made(self, prepared: _Prepared, texts: Sequence[str]) -> CaseGroup:
+        build, lanes = prepared.build, len(texts)
+        tensors = filled_tensors(prepared.row.id.fill, build, texts)
+        expected = self._expected(prepared.row, build, tensors, texts)
+        inputs = (tensors[f] if isinstance(f, int) else np.broadcast_to(f, (lanes, *f.shape)) for f in build.feeds)
+        return CaseGroup(texts, build.program, tuple(inputs), expected, prepared.clauses, prepared.mended)
 
     def _expected(self, row: Row, build: Build, tensors: Sequence[Array], texts: Sequence[str]) -> LanedExpectation:
         if is_invalid(row):
             return LanedExpectation((), tuple(output.type for output in build.program.outputs), len(texts))
         found = laned_expectation(build.readings, tensors, self._rules(row, build))
         return found if found.lanes == len(texts) else LanedExpectation(found.options, found.types, len(texts))
-
-    def _question(self, prepared: _Prepared, texts: Sequence[str]) -> list[str]:
-        """Return all that cases depend on, beside the code."""
-        row = prepared.row
-        rules = self._rules(row, prepared.build)
-        declared = rules.declared and (rules.declared.compute, rules.declared.accumulator, sorted(rules.declared.flush))
-        return [row.spec.digest, str(row.version.operator), repr((declared, rules.random)), *texts]
-
-    def _to_keep(self, prepared: _Prepared, texts: Sequence[str]) -> Kept:
-        group, tensors = self._made(prepared, texts)
-        return Kept(tuple(tensors), group.expectation, group.digests)
 
     def kept_text(self, about: str, question: Sequence[str], compute: Callable[[], str]) -> str:
         """Return a text about an operator version's cases that is kept between runs, beside their expectations.
@@ -202,19 +215,30 @@ class GeneratedCases:
         return Rules(element_type(element), silences, row.id.fill in _RANDOM, self.declaration.types.get(element))
 
 
-def _grouped(
-    prepared: _Prepared, texts: Sequence[str], tensors: Sequence[Array], expected: LanedExpectation
-) -> CaseGroup:
-    build, lanes = prepared.build, len(texts)
-    inputs = (tensors[f] if isinstance(f, int) else np.broadcast_to(f, (lanes, *f.shape)) for f in build.feeds)
-    return CaseGroup(texts, build.program, tuple(inputs), expected, prepared.clauses, prepared.mended)
-
-
 def _check_edge(row: Row, edge: Edge, wanted: Sequence[CaseId]) -> None:
     """Raise CaseIdError for an id that names an edge and has another content, since the edge says what is expected."""
     if without_settings(row.id, "draw", "seed") not in wanted:
         near = next((case for case in wanted if case.types == row.id.types), wanted[0])
         raise CaseIdError(f"{row.id}: edge {edge.id!r} has another content: {near}")
+
+
+class _Undrawn:
+    """Returns case ids without their draws; one that differs in its draw alone from that before costs little."""
+
+    def __init__(self) -> None:
+        self._around: tuple[str, str] | None = None
+        self._found = ""
+
+    def __call__(self, text: str) -> str:
+        around = self._around
+        if around is not None and text.startswith(around[0]) and text.endswith(around[1]):
+            before, after = around
+            if _DIGITS.fullmatch(text, len(before), len(text) - len(after)):
+                return self._found
+        before, draw, after = text.partition("draw=")
+        self._found = _without_draw(text)
+        self._around = (before + draw, after.lstrip("0123456789")) if draw and self._found != text else None
+        return self._found
 
 
 def _without_draw(text: str) -> str:

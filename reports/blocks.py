@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
 from typing import Any, Final, TypeAlias
@@ -15,13 +15,16 @@ from typing import Any, Final, TypeAlias
 from ..cases.results import Result, result_from_json
 from ..runners.accuracy import Accuracy, Grade
 from ..runners.judge import Verdict
-from ..runners.records import ResultLines, Told
+from ..runners.records import ResultLines, Told, escaped
 from .grades import ATTACHMENT, Peak
 from .passing import Passes
 
 _SIZES: Final = 3  # of head, lines and what stands beside them: bytes each in eight bytes, little-endian
 _SECONDS: Final = "d"
 _GRADES: Final = frozenset({Accuracy, type(None)})
+
+_LARGEST: Final = Accuracy._fields.index("ulp"), Accuracy._fields.index("share")
+_UNGRADED: Final = None, "", 0
 
 _Key: TypeAlias = tuple[int, Grade | None, str, int]
 """What results have in common that are counted together: a verdict's id, and of their accuracy `Passes` says what."""
@@ -60,7 +63,6 @@ class TellTogether:
 def _record(lines: ResultLines, told: Told, accuracies: Sequence[Accuracy | None]) -> bytes:
     verdicts = {id(verdict): verdict for verdict in told.verdicts if verdict is not None}
     numbers = {one: number for number, one in enumerate(verdicts)}
-    seconds = array(_SECONDS, [round(s, 7) for s in told.seconds])
     alike = [
         {"of": numbers[verdict], "grade": grade, "type": name, "graded": graded}
         | _counted(told.ids, places, accuracies)
@@ -73,25 +75,21 @@ def _record(lines: ResultLines, told: Told, accuracies: Sequence[Accuracy | None
             "alike": alike,
         }
     ).encode()
-    columns = zip(told.ids, told.verdicts, told.ratios, told.digests, seconds, strict=True)
-    texts = "\n".join([lines.line(*column) for column in columns]).encode()  # type: ignore[arg-type]  # none is None
+    texts = "\n".join(lines.lines(told)).encode()
     beside = "\n".join(_accuracy_lines(lines.backend, told.ids, accuracies)).encode()
     sizes = b"".join([len(part).to_bytes(8, "little") for part in (head, texts, beside)])
-    return b"".join([sizes, head, texts, beside, seconds.tobytes()])
+    return b"".join([sizes, head, texts, beside, array(_SECONDS, told.seconds).tobytes()])
 
 
-def _places(verdicts: Sequence[Verdict | None], accuracies: Sequence[Accuracy | None]) -> Mapping[_Key, list[int]]:
+def _places(verdicts: Sequence[Verdict | None], accuracies: Sequence[Accuracy | None]) -> Mapping[_Key, Sequence[int]]:
     """Return the places of results that are counted together."""
-    found: dict[_Key, list[int]] = {}
-    for place, (verdict, accuracy) in enumerate(zip(verdicts, accuracies, strict=True)):
-        if accuracy is None:
-            key: _Key = id(verdict), None, "", 0
-        else:
-            key = id(verdict), accuracy.grade, accuracy.type, accuracy.graded
-        if key in found:
-            found[key].append(place)
-        else:
-            found[key] = [place]
+    grades = [_UNGRADED if accuracy is None else accuracy[:3] for accuracy in accuracies]
+    keys: list[_Key] = [(id(verdict), *grade) for verdict, grade in zip(verdicts, grades, strict=True)]
+    found: dict[_Key, list[int]] = {key: [] for key in keys}
+    if len(found) == 1:
+        return {keys[0]: range(len(keys))}
+    for place, key in enumerate(keys):
+        found[key].append(place)
     return found
 
 
@@ -103,26 +101,28 @@ def _counted(ids: Sequence[str], places: Sequence[int], accuracies: Sequence[Acc
     return {"first": cases[0], "least": min(cases), "count": len(cases), "ulp": ulp, "share": share}
 
 
-_LARGEST: Final = Accuracy._fields.index("ulp"), Accuracy._fields.index("share")
-
-
 def _peak(cases: Sequence[str], numbers: Sequence[Any]) -> tuple[float, str] | None:
     """Return the largest number, with the digits that are told, and the first case by its id that reaches it so."""
-    largest = max((number for number in numbers if number is not None), default=None)
-    if largest is None:
+    known = [(c, n) for c, n in zip(cases, numbers, strict=True) if n is not None] if None in numbers else None
+    if known is not None:
+        cases, numbers = [c for c, _ in known], [n for _, n in known]
+    if not numbers:
         return None
+    largest = max(numbers)
+    if not largest:
+        return 0.0, min(cases)
     told, near = Accuracy.short(largest), largest * (1 - 1e-6)  # what is left out by these digits is less than that
-    reach = (
-        c for c, n in zip(cases, numbers, strict=True) if n is not None and n >= near and Accuracy.short(n) == told
+    return told, min(
+        [c for c, n in zip(cases, numbers, strict=True) if n >= near and (n == largest or Accuracy.short(n) == told)]
     )
-    return told, min(reach)
 
 
-def _accuracy_lines(backend: str, ids: Sequence[str], accuracies: Sequence[Accuracy | None]) -> Iterator[str]:
-    of = f',"backend":{encode_basestring_ascii(backend)},'
-    for case, accuracy in zip(ids, accuracies, strict=True):
-        if accuracy is not None:
-            yield f'{{"case":{encode_basestring_ascii(case)}{of}{accuracy.to_json()[1:]}'
+def _accuracy_lines(backend: str, ids: Sequence[str], accuracies: Sequence[Accuracy | None]) -> list[str]:
+    if not any(accuracies):
+        return []
+    of = f'","backend":{encode_basestring_ascii(backend)},'
+    told = zip(escaped(ids), accuracies, strict=True)
+    return [f'{{"case":"{case}{of}{one.to_json()[1:]}' for case, one in told if one is not None]
 
 
 def read_block(ids: Sequence[str], record: bytes) -> ResultBlock:

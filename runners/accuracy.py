@@ -90,7 +90,7 @@ class Accuracy(NamedTuple):
         share, at = _text(self.share), _indices_text(self.at)
         tightest = share if self.tightest == self.share else _text(self.tightest)
         return (
-            f'{{"grade":"{self.grade.value}","type":"{self.type}","graded":{self.graded},"apart":{self.apart},'
+            f'{{"grade":"{self.grade._value_}","type":"{self.type}","graded":{self.graded},"apart":{self.apart},'
             f'"ulp":{_text(self.ulp)},"at":[{at}],"share":{share},"tightest":{tightest}}}'
         )
 
@@ -406,8 +406,8 @@ def _short(number: float | None) -> float | None:
 
 
 def _text(number: float | None) -> str:
-    if number is None:
-        return "null"
+    if not number:
+        return "null" if number is None else "0.0"
     text = f"{number:.{_DIGITS}g}"
     return text if "." in text and "e+" not in text else repr(float(text))  # as Python itself would write it
 

@@ -143,7 +143,7 @@ class Worker:
                 yield self._record(group, partial(begin, index))
                 index += 1
             else:
-                yield from self._records(group, partial(_later, begin, index))
+                yield from self._records(group, partial(_later, begin, index) if index else begin)
                 index += len(group)
 
     def _groups(self, keys: Sequence[str]) -> Iterator[CaseGroup | Case]:
@@ -165,7 +165,7 @@ class Worker:
                 yield from self._judged_block(group.part(start, stop), block, partial(_later, begin, start))
                 start = stop
             else:
-                yield self._record(group.case(start), partial(begin, start))
+                yield self._record(group.lane(start), partial(begin, start))
                 start += 1
 
     def _block(self, group: CaseGroup, start: int, begin: Callable[[int, Phase], None]) -> tuple[Block, Refusal | None]:
@@ -179,7 +179,8 @@ class Worker:
         if prepared.executable is None:
             return Block(start), prepared.refusal
         preparing = time.perf_counter() - began
-        block = run_block(group, start, partial(self._programs.answer, prepared), lambda lane: begin(lane, "run"))
+        block = run_block(group, start, prepared.executable.run, self._programs.refused, begin)
+        prepared.runs += len(block)
         if len(block):
             block.seconds[0] += preparing
         return block, None
@@ -223,7 +224,8 @@ class Worker:
             yield from (self._ours(text).to_json().encode() for text in group.ids)
             return
         passing = [None if place in block.odd else one for place, one in enumerate(verdicts.passing)]
-        told = Told(group.ids, passing, verdicts.ratios, digests, block.seconds, attached)
+        seconds = [round(one, 7) for one in block.seconds]
+        told = Told(group.ids, passing, verdicts.ratios, digests, seconds, attached)
         lines = ResultLines(self.name, group.clauses)
         for start, stop, passes in told.spans():
             if passes:
@@ -280,7 +282,7 @@ class Worker:
         return record(line, [(name, text) for name, text in texts.items() if text != NOTHING])
 
     def _result(self, case: Case | Lane, verdict: Verdict, digests: tuple[str, str] | None, seconds: float) -> Result:
-        case_digest, expectation_digest = digests or (case.digest, case.expectation.digest)
+        case_digest, expectation_digest = digests or (case.digest, case.expectation_digest)
         return Result(
             case.id,
             self.name,

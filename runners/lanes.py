@@ -66,6 +66,18 @@ class _Held:
     taken: Sequence[Array] | None = None
 
     @functools.cached_property
+    def applying(self) -> list[bool]:
+        """Whether it applies in each lane."""
+        found: list[bool] = self.one.applies.tolist()
+        return found
+
+    @functools.cached_property
+    def admitting(self) -> list[bool]:
+        """Whether it applies and admits the answer in each lane."""
+        found: list[bool] = (self.one.applies & self.admits).tolist()
+        return found
+
+    @functools.cached_property
     def wrong(self) -> list[int]:
         """How many elements of each lane it does not admit."""
         counts = np.zeros(len(self.admits), np.intp)
@@ -86,9 +98,8 @@ class LaneVerdicts:
 
     def failing(self, lane: int) -> Verdict | None:
         """Return the verdict on a lane that fails; None where `judge_answer` has to be asked, with all its options."""
-        applying = [held for held in self._held if held.one.applies[lane]]
-        fitting = [held for held in applying if held.taken]
-        if not fitting or any(held.admits[lane] for held in applying):
+        fitting = [held for held in self._held if held.applying[lane] and held.taken]
+        if not fitting or any(held.admitting[lane] for held in self._held):
             return None
         nearest = min(fitting, key=lambda held: held.wrong[lane])
         bounds = nearest.one.option.outputs

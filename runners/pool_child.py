@@ -29,7 +29,6 @@ from .pool_wire import (
     Frame,
     FrameReader,
     FrameWriter,
-    Phase,
     Several,
     Task,
 )
@@ -182,12 +181,8 @@ class _Outbox:
 def _run_batch(task: Task, channel: _Channel, board: Board, batch: int, keys: Sequence[str]) -> None:
     outbox = _Outbox(channel, batch)
     board.note(batch, -1, None)
-
-    def begin(index: int, phase: Phase) -> None:
-        board.note(batch, index, phase)
-
     try:
-        for record in task.run(keys, begin):
+        for record in task.run(keys, board.notes(batch)):
             outbox.add(record)
             last = outbox.finished - 1
             board.note(batch, last, None)

@@ -6,14 +6,12 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from ..cases.elements import Array
 from ..cases.model import Program
 from ..cases.runner import Classifies, Executable, NotInstalled, Runner, Unsupported
 from .attaching import WORDS_KEPT
 from .judge import Refusal
-from .side_by_side import Answer
+from .side_by_side import Answer, arrays_of
 
 _KEPT = 16
 
@@ -60,10 +58,8 @@ class Programs:
             return Prepared(None, Refusal(words, unsupported=True, reason="other"))
         try:
             return Prepared(self.runner.prepare(program))
-        except NotInstalled:
-            raise
         except Exception as error:
-            return Prepared(None, self._refusal(error))
+            return Prepared(None, self.refused(error))
 
     def answer(self, prepared: Prepared, inputs: Sequence[Array]) -> Answer:
         """Run a program; what it raises is a refusal. Raises NotInstalled."""
@@ -73,13 +69,14 @@ class Programs:
             return prepared.refusal
         prepared.runs += 1
         try:
-            return [np.asarray(output) for output in prepared.executable.run(inputs)]
-        except NotInstalled:
-            raise
+            return arrays_of(prepared.executable.run(inputs))
         except Exception as error:
-            return self._refusal(error)
+            return self.refused(error)
 
-    def _refusal(self, error: Exception) -> Refusal:
+    def refused(self, error: Exception) -> Refusal:
+        """Return the refusal that an exception of the backend is. Raises NotInstalled, which is none."""
+        if isinstance(error, NotInstalled):
+            raise error
         words = f"{type(error).__name__}: {error}" if not isinstance(error, Unsupported) else str(error)
         if isinstance(error, Unsupported):
             return Refusal(words[:WORDS_KEPT], unsupported=True, reason=error.reason)

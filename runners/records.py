@@ -23,7 +23,7 @@ class Told:
     """What is told of cases side by side, in columns.
 
     `verdicts` are without their ratios, None where a case is told of by itself. `digests` are those of a case and of
-    its expectation. `attached`: by name.
+    its expectation. `seconds` are rounded as results tell them. `attached`: by name.
     """
 
     ids: Sequence[str]
@@ -72,14 +72,30 @@ class ResultLines:
         """What stands before and after the ratio, by the identity of a verdict, which is kept so that it stays its."""
         return {}
 
+    def lines(self, told: Told) -> list[str]:
+        """Return the lines of cases, all of which have a verdict: `line` of each, at less cost."""
+        found: list[str] = [""] * len(told.ids)
+        cases = escaped(told.ids)
+        for verdict, places in by_identity(told.verdicts):
+            _, before, after = self._parts.get(id(verdict)) or self._learn(verdict)
+            before, after = f'"{before}"bound_ratio":', f'{after}"case_digest":"'
+            every = cases, told.ratios, told.digests, told.seconds
+            columns = every if len(places) == len(cases) else [[one[place] for place in places] for one in every]
+            lines = [
+                f'{{"case":"{case}{before}{"null" if ratio is None else repr(ratio)}{after}{digest}",'
+                f'"expectation_digest":"{expectation}","seconds":{seconds!r}}}'
+                for case, ratio, (digest, expectation), seconds in zip(*columns, strict=True)
+            ]
+            if len(lines) == len(found):
+                return lines
+            for place, line in zip(places, lines, strict=True):
+                found[place] = line
+        return found
+
     def records(self, told: Told) -> Iterator[bytes]:
         """Yield the record of each case, all of which have a verdict: what `line` and `record` make of it."""
         beside = [(_key(name), every) for name, every in told.attached.items()]
-        columns = zip(told.ids, told.verdicts, told.ratios, told.digests, told.seconds, strict=True)
-        for place, (case, verdict, ratio, digests, seconds) in enumerate(columns):
-            if verdict is None:
-                raise ValueError(f"{case}: no verdict")
-            line = self.line(case, verdict, ratio, digests, seconds)
+        for place, line in enumerate(self.lines(told)):
             found = [(key, text_of(one)) for key, every in beside if (one := every[place]) is not None]
             yield _with(line, found)
 
@@ -93,6 +109,27 @@ class ResultLines:
         before, _, after = self.result(verdict).to_json().removeprefix(_CASE).removesuffix(_END).partition(_RATIO)
         found = self._parts[id(verdict)] = verdict, before, after
         return found
+
+
+def by_identity(verdicts: Sequence[Verdict | None]) -> list[tuple[Verdict, Sequence[int]]]:
+    """Return verdicts, those that are one object once, with their places. Raises ValueError where one is missing."""
+    found = {id(verdict): verdict for verdict in verdicts}
+    if None in found.values():
+        raise ValueError("a case without a verdict")
+    if len(found) == 1:
+        return [(verdict, range(len(verdicts))) for verdict in found.values() if verdict is not None]
+    places: dict[int, list[int]] = {key: [] for key in found}
+    for place, verdict in enumerate(verdicts):
+        places[id(verdict)].append(place)
+    return [(verdict, places[key]) for key, verdict in found.items() if verdict is not None]
+
+
+def escaped(texts: Sequence[str]) -> Sequence[str]:
+    """Return texts as they stand between a JSON string's quotes."""
+    whole = "".join(texts)
+    if len(encode_basestring_ascii(whole)) == len(whole) + 2:  # nothing in there is escaped
+        return texts
+    return [encode_basestring_ascii(text)[1:-1] for text in texts]
 
 
 class Blocks(Protocol):

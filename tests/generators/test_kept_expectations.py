@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,8 @@ import pytest
 from opconform.cases.declared import Declaration, DeclaredType
 from opconform.cases.lanes import CaseGroup, LanedExpectation
 from opconform.generators import kept_expectations, source
-from opconform.generators.kept_expectations import Cached, Kept, KeptExpectations, packed, unpacked, usual_cache
+from opconform.generators.kept_expectations import Cached, KeptExpectations, usual_cache
+from opconform.generators.kept_groups import packed, unpacked
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 
@@ -61,14 +63,18 @@ def test_what_is_read_is_what_was_written_to_the_bit(declaration: Declaration) -
         text for text in planned(made.library, Selection(("onnx/*-13", "openvino/*"), draws=2)) if hash(text) % 4 == 0
     ]
     for group in made.groups(ids):
-        content = packed(Kept(group.inputs, group.expectation, group.digests))
-        kept = unpacked(np.frombuffer(bytearray(content), np.uint8))
+        kept = unpacked(np.frombuffer(bytearray(packed(group)), np.uint8), group.ids)
         read = kept.expectation
-        assert kept.digests == group.digests
-        assert [(x.dtype, x.shape, x.tobytes()) for x in kept.tensors] == [
-            (x.dtype, x.shape, x.tobytes()) for x in group.inputs
-        ]
-        assert all(tensor.flags.writeable for tensor in kept.tensors)
+        told = ("ids", "program", "clauses", "mended", "digests")
+        assert [getattr(kept, name) for name in told] == [getattr(group, name) for name in told]
+        assert kept.program.key == replace(kept.program).key == group.program.key
+        for x, y in zip(kept.inputs, group.inputs, strict=True):
+            assert (x.dtype, x.shape, x.tobytes(), x.flags.writeable) == (
+                y.dtype,
+                y.shape,
+                y.tobytes(),
+                y.flags.writeable,
+            )
         assert read.digests == group.expectation.digests
         assert LanedExpectation(read.options, read.types, read.lanes).digests == read.digests
         for one, other in zip(read.options, group.expectation.options, strict=True):
@@ -129,7 +135,12 @@ def test_the_oldest_files_make_room(tmp_path: Path) -> None:
     os.utime(abandoned, (0, 0))
     kept = KeptExpectations(tmp_path, limit=5 << 20)
     (group,) = FRESH.groups(DRAWS)
-    kept.get(["question"], lambda: Kept(group.inputs, group.expectation, group.digests))
+    kept.keep(["about"], group)
+    found = kept.group(["about"], group.ids)
+    assert found is not None
+    assert found.digests == group.digests
+    assert kept.group(["about"], group.ids[:1]) is None
+    assert kept.group(["another"], group.ids) is None
     left = {path.name for path in tmp_path.iterdir()}
     assert {"old0", "old1", "old2", "old3"} <= left
     assert not left & {"old4", "old5", "old6", "old7", ".partial"}
