@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import time
@@ -11,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_LOOK = 0.004  # seconds between two looks at a run
+_LOOK = 0.004  # seconds between two looks at a run that starts
+_LOOK_AGAIN = 0.05  # and at one that is under way
 _CODES = (0, 1)
 
 
@@ -37,19 +39,31 @@ def timed(glob: str, draws: int, folder: Path, cache: Path, more: Sequence[str] 
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=folder, env=environment)
-    opened, peak, seen = None, 0.0, set[int]()
-    while process.poll() is None:
-        if opened is None:
-            # run.json is written when the run begins, and anew once the backend is open
-            seen |= _inode(folder / "out" / "run.json")
-            opened = time.perf_counter() if len(seen) > 1 else None
-        peak = max(peak, peak_memory(process.pid))
+    opened, seen = None, set[int]()
+    while opened is None and process.poll() is None:
+        # run.json is written when the run begins, and anew once the backend is open
+        seen |= _inode(folder / "out" / "run.json")
+        opened = time.perf_counter() if len(seen) > 1 else None
         time.sleep(_LOOK)
+    peak = _peak_until_end(process)
     ended = time.perf_counter()
+    process.wait()
     if process.returncode not in _CODES or opened is None:
         raise RuntimeError(f"{' '.join(command)}: exit code {process.returncode}")
     cases = json.loads((folder / "out" / "run.json").read_bytes())["figures"]["overall"]["cases"]
     return Timed(cases, opened - began, ended - opened, peak)
+
+
+def _peak_until_end(process: subprocess.Popen[bytes]) -> float:
+    """Wait until a process has ended, and return its peak memory; it is looked at rarely, for that costs it time."""
+    peak, end = 0.0, os.pidfd_open(process.pid)
+    try:
+        while True:
+            peak = max(peak, peak_memory(process.pid))
+            if select.select([end], [], [], _LOOK_AGAIN)[0]:
+                return peak
+    finally:
+        os.close(end)
 
 
 def _inode(file: Path) -> set[int]:

@@ -242,6 +242,11 @@ def laned(options: Sequence[Option]) -> tuple[Option, ...]:
     return tuple(cut.option(LanedOption(option, np.ones((), bool))).option for option in options)
 
 
+def of_lanes(bounds: Bounds, which: slice | Array | None) -> Bounds:
+    """Return the bounds in some lanes, by a slice or by their numbers; None: those of one case, as of a single lane."""
+    return _Cut(which).bounds(bounds)
+
+
 def open_labels(every: Sequence[Labels]) -> list[Labels]:
     """Return each option's labels without those of silences that have a single answer left: these do not apply."""
     answers: dict[str, set[str]] = {}
@@ -289,10 +294,10 @@ class _Cut:
         self._made: dict[int, tuple[Array, Array]] = {}
 
     def option(self, one: LanedOption) -> LanedOption:
-        outputs = tuple(self._bounds(bounds) for bounds in one.option.outputs)
+        outputs = tuple(self.bounds(bounds) for bounds in one.option.outputs)
         return LanedOption(replace(one.option, outputs=outputs), one.applies[self._lanes])
 
-    def _bounds(self, bounds: Bounds) -> Bounds:
+    def bounds(self, bounds: Bounds) -> Bounds:
         spread, residue = bounds.spread, bounds.residue
         return Bounds(
             bounds.type,

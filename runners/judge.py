@@ -11,6 +11,7 @@ import numpy as np
 
 from ..cases.elements import Array, type_of
 from ..cases.expectation import Bounds, Expectation, Flag, Labels, Option
+from ..cases.lanes import of_lanes
 from ..cases.results import Level, Outcome
 from ..cases.runner import Reason
 
@@ -133,16 +134,6 @@ def _verdict(matches: Sequence[_Match], outputs: Sequence[Array], required: Requ
     return _wrong_value(nearest, outputs)
 
 
-def judge_by_nearest(
-    option: Option, numbers: Sequence[Array], inside: Sequence[Array], taken: Sequence[Array]
-) -> Verdict:
-    """Return the verdict on an answer in which no option admits all, by the one that admits most elements of it.
-
-    `inside` and `taken`: which elements of each output lie within the bounds, and which are admitted.
-    """
-    return _wrong_value(_Match(option, True, tuple(~a for a in taken), tuple(inside)), numbers)
-
-
 def _wrong_value(nearest: _Match, outputs: Sequence[Array]) -> Verdict:
     with np.errstate(all="ignore"):
         return Verdict(Outcome.WRONG_VALUE, detail=_value_text(nearest, outputs), bound_ratio=_ratio(nearest, outputs))
@@ -258,10 +249,11 @@ def _shape_text(matches: Sequence[_Match], outputs: Sequence[Array]) -> str:
 
 def _value_text(match: _Match, outputs: Sequence[Array]) -> str:
     if match.wrong_count:
-        from .mismatch import Compared, mismatches_text  # noqa: PLC0415 - only what fails pays for it
+        from .mismatch import Compared, mismatch_texts  # noqa: PLC0415 - only what fails pays for it
 
         triples = zip(match.option.outputs, outputs, match.wrong, strict=True)
-        return mismatches_text([Compared(*triple) for triple in triples])
+        one = np.newaxis
+        return mismatch_texts([Compared(of_lanes(b, one), output[one], wrong[one]) for b, output, wrong in triples])[0]
     spreads = [b.spread for b in match.option.outputs if b.spread is not None]
     return (
         f"errors too large as a whole: mean (error/sigma)² > {spreads[0].limit}" if spreads else "no option admits it"

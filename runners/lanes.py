@@ -12,7 +12,7 @@ import numpy as np
 
 from ..cases.elements import Array
 from ..cases.expectation import Bounds, Option
-from ..cases.lanes import LanedExpectation, LanedOption, one_lane, rows_of_bytes
+from ..cases.lanes import LanedExpectation, LanedOption, of_lanes, one_lane, rows_of_bytes
 from ..cases.results import Outcome
 from .judge import (
     Requirements,
@@ -20,7 +20,6 @@ from .judge import (
     admitted,
     behaviour_of,
     comparable,
-    judge_by_nearest,
     meets,
     spread_holds,
     within,
@@ -98,15 +97,46 @@ class LaneVerdicts:
 
     def failing(self, lane: int) -> Verdict | None:
         """Return the verdict on a lane that fails; None where `judge_answer` has to be asked, with all its options."""
-        fitting = [held for held in self._held if held.applying[lane] and held.taken]
-        if not fitting or any(held.admitting[lane] for held in self._held):
+        return self._failing.get(lane)
+
+    @functools.cached_property
+    def _failing(self) -> dict[int, Verdict]:
+        """The verdicts on lanes that fail, those together to which the same option comes nearest."""
+        nearest: dict[int, list[int]] = {}
+        for lane, passes in enumerate(self.passing):
+            if passes is None and (place := self._nearest(lane)) is not None:
+                nearest.setdefault(place, []).append(lane)
+        return {
+            lane: verdict
+            for place, lanes in nearest.items()
+            for lane, verdict in zip(lanes, self._wrong_values(self._held[place], np.array(lanes)), strict=True)
+        }
+
+    def _nearest(self, lane: int) -> int | None:
+        """Return the place of the option that admits most elements; None where none is wrong by single elements."""
+        if any(held.admitting[lane] for held in self._held):
             return None
-        nearest = min(fitting, key=lambda held: held.wrong[lane])
-        bounds = nearest.one.option.outputs
-        option = replace(nearest.one.option, outputs=tuple(one_lane(b, lane) for b in bounds))
-        inside = [self.answers.within(b, index)[lane, ...] for index, b in enumerate(bounds)]
-        numbers = [output[lane, ...] for output in self.answers.numbers]
-        return judge_by_nearest(option, numbers, inside, [taken[lane, ...] for taken in nearest.taken or ()])
+        fitting = [place for place, held in enumerate(self._held) if held.applying[lane] and held.taken]
+        found = min(fitting, key=lambda place: self._held[place].wrong[lane], default=None)
+        return None if found is None or not self._held[found].wrong[lane] else found
+
+    def _wrong_values(self, held: _Held, lanes: Array) -> list[Verdict]:
+        from .mismatch import Compared, mismatch_texts  # noqa: PLC0415 - only what fails pays for it
+
+        compared, inside = [], []
+        with np.errstate(all="ignore"):
+            for index, (bounds, taken) in enumerate(zip(held.one.option.outputs, held.taken or (), strict=True)):
+                output, wrong = self.answers.numbers[index][lanes], ~taken[lanes]
+                compared.append(Compared(of_lanes(bounds, lanes), output, wrong))
+                inside.append(self.answers.within(bounds, index)[lanes])
+            largest: list[float | None] = [None] * len(lanes)
+            for one, elements in zip(compared, inside, strict=True):
+                if one.output.dtype.kind == "f" and one.output.size:
+                    error = np.abs(one.output - one.bounds.value)
+                    _raise_to(largest, _shares(one.bounds, error, elements | one.wrong))
+            texts = mismatch_texts(compared)
+        told = zip(texts, _finite(largest), strict=True)
+        return [Verdict(Outcome.WRONG_VALUE, detail=text, bound_ratio=ratio) for text, ratio in told]
 
     def verdict(self, lane: int) -> Verdict:
         """Return the verdict on a lane that passes; ValueError for another."""
@@ -218,19 +248,27 @@ def _ratios(one: LanedOption, answers: Answers) -> list[float | None]:
     for index, bounds in enumerate(one.option.outputs):
         output = answers.numbers[index]
         if output.dtype.kind == "f" and output.size:
-            for lane, ratio in enumerate(_output_ratios(bounds, answers, index)):
-                if ratio is not None:
-                    largest[lane] = max(ratio, largest[lane] or 0.0)
-    return [ratio if ratio is not None and math.isfinite(ratio) else None for ratio in largest]
+            _raise_to(largest, _shares(bounds, answers.errors(bounds, index), answers.within(bounds, index)))
+    return _finite(largest)
 
 
-def _output_ratios(bounds: Bounds, answers: Answers, index: int) -> list[float | None]:
-    error = answers.errors(bounds, index)
+def _shares(bounds: Bounds, error: Array, judged: Array) -> list[float | None]:
+    """Return each lane's largest error as a share of its bound, None where no element is judged by one."""
     exact = ~some(error)
     if exact.all():
         return [0.0] * len(exact)
-    judged = answers.within(bounds, index) & np.isfinite(error)
+    judged = judged & np.isfinite(error)
     bound = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower)
     ratios = np.where(judged & (error > 0), error / bound, 0.0).reshape(len(exact), -1).max(axis=1)
     known = exact | some(judged)
     return [ratio if there else None for ratio, there in zip(ratios.tolist(), known.tolist(), strict=True)]
+
+
+def _raise_to(largest: list[float | None], ratios: Sequence[float | None]) -> None:
+    for lane, ratio in enumerate(ratios):
+        if ratio is not None:
+            largest[lane] = max(ratio, largest[lane] or 0.0)
+
+
+def _finite(ratios: Sequence[float | None]) -> list[float | None]:
+    return [ratio if ratio is not None and math.isfinite(ratio) else None for ratio in ratios]

@@ -1,11 +1,10 @@
-"""What a wrong answer is told as: the first elements that are not admitted, how many there are, and how far off."""
+"""What wrong answers are told as: the first elements that are not admitted, how many there are, and how far off."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
@@ -21,93 +20,121 @@ _EXCEPTIONAL, _NEGATIVE_ZERO, _POSITIVE_ZERO = (
     int(bits) for bits in (EXCEPTIONAL, Flag.NEGATIVE_ZERO, Flag.POSITIVE_ZERO)
 )
 
-Index: TypeAlias = tuple[int, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One output: its bounds, the answer in the bounds' number type, and which of its elements are not admitted."""
+    """One output, lanes first: its bounds, the answers in the bounds' number type, and which elements are wrong."""
 
     bounds: Bounds
     output: Array
     wrong: Array
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one lane's output."""
+        return self.wrong.shape[1:]
 
-def mismatches_text(compared: Sequence[Compared]) -> str:
-    """Return a line for each of the first wrong elements, and one that tells the largest errors; some must be wrong."""
-    lines: list[str] = []
+    def flat(self, array: Array) -> Array:
+        """Return an array of the output's shape, lanes first, as rows of elements."""
+        return array.reshape(len(self.wrong), -1)
+
+
+def mismatch_texts(compared: Sequence[Compared]) -> list[str]:
+    """Return for each lane a line for each of the first wrong elements, and one that tells the largest errors.
+
+    Some element of each lane must be wrong.
+    """
+    lines: list[list[str]] = [[] for _ in compared[0].wrong]
+    several = len(compared) > 1
     for number, one in enumerate(compared, start=1):
-        of = f" of output {number}" if len(compared) > 1 else ""
-        lines += (f"{line}{of}: {told}" for line, told in _elements(one, SHOWN - len(lines)))
-    wrong, size = (sum(int(count) for count in counts) for counts in zip(*map(_counts, compared), strict=True))
-    lines[0] += f" ({wrong} of {size} wrong)"
-    return "\n".join([*lines, *_largest_error(compared)])
+        of = f" of output {number}" if several else ""
+        for lane, shown, told in _elements(one):
+            if len(lines[lane]) < SHOWN:
+                lines[lane].append(f"element {shown}{of}: {told}")
+    wrong = sum(np.count_nonzero(one.flat(one.wrong), axis=1) for one in compared)
+    size = sum(math.prod(one.shape) for one in compared)
+    for told_of, count in zip(lines, np.asarray(wrong).tolist(), strict=True):
+        told_of[0] += f" ({count} of {size} wrong)"
+    for number, one in enumerate(compared, start=1):
+        of = f" of output {number}" if several else ""
+        for lane, told in _largest_errors(one):
+            lines[lane].append(f"largest error{of}: {told}")
+    return ["\n".join(told_of) for told_of in lines]
 
 
-def _counts(one: Compared) -> tuple[int, int]:
-    return int(np.count_nonzero(one.wrong)), one.wrong.size
+def _elements(one: Compared) -> Iterator[tuple[int, str, str]]:
+    """Yield the lanes and places of the first wrong elements of each lane, and what they are and should be."""
+    lanes, places = np.nonzero(one.flat(one.wrong))
+    first = np.searchsorted(lanes, np.arange(len(one.wrong)))
+    told = np.arange(len(lanes)) - first[lanes] < SHOWN
+    lanes, places, bounds = lanes[told], places[told], one.bounds
+    columns = [bounds.value, bounds.lower, bounds.upper, one.output]
+    values, lowers, uppers, got = (one.flat(column)[lanes, places].tolist() for column in columns)
+    flags = [0] * len(lanes) if bounds.flags is None else one.flat(bounds.flags)[lanes, places].tolist()
+    shown = {place: _shown(place, one.shape) for place in set(places.tolist())}
+    rows = zip(lanes.tolist(), places.tolist(), values, lowers, uppers, flags, got, strict=True)
+    for lane, place, value, lower, upper, flag, number in rows:
+        yield lane, shown[place], f"got {number}, want {_wanted(value, lower, upper, flag)}"
 
 
-def _elements(one: Compared, limit: int) -> Iterator[tuple[str, str]]:
-    for place in np.flatnonzero(one.wrong)[:limit]:
-        index = _index(int(place), one.wrong.shape)
-        yield f"element {_shown(index)}", f"got {_number(one.output[index])}, want {_wanted(one.bounds, index)}"
-
-
-def _wanted(bounds: Bounds, index: Index) -> str:
-    value, lower, upper = (a[index] for a in (bounds.value, bounds.lower, bounds.upper))
-    flags = int(bounds.flags[index]) if bounds.flags is not None else 0
+def _wanted(value: float, lower: float, upper: float, flags: int) -> str:
     if value != value:  # noqa: PLR0124 - NaN
         return "NaN"
-    text = (
-        f"{_number(value)} exactly"
-        if lower == upper
-        else f"{_number(value)} within [{_number(lower)}, {_number(upper)}]"
-    )
+    text = f"{value} exactly" if lower == upper else f"{value} within [{lower}, {upper}]"
     if flags & (_NEGATIVE_ZERO | _POSITIVE_ZERO):
         text = "-0.0" if flags & _NEGATIVE_ZERO else "+0.0"
     return f"{text}, or an overflow" if flags & _EXCEPTIONAL else text
 
 
-def _largest_error(compared: Sequence[Compared]) -> Iterator[str]:
-    """Yield what tells the largest error of the wrong elements; nothing where none is a number."""
-    several = len(compared) > 1
-    for number, one in enumerate(compared, start=1):
-        if one.bounds.type == "bool" or not one.wrong.any():
-            continue
-        told = _of_floats(one) if one.output.dtype.kind == "f" else _of_integers(one)
-        if told:
-            yield f"largest error{f' of output {number}' if several else ''}: {told}"
+def _largest_errors(one: Compared) -> Iterator[tuple[int, str]]:
+    """Yield lanes and what tells the largest error of their wrong elements; none where no such error is a number."""
+    if one.bounds.type == "bool" or not one.wrong.any():
+        return
+    told = _of_floats(one) if one.output.dtype.kind == "f" else _of_integers(one)
+    some: list[bool] = np.asarray(one.flat(one.wrong).any(axis=1)).tolist()
+    for lane, (text, wrong) in enumerate(zip(told, some, strict=True)):
+        if wrong and text:
+            yield lane, text
 
 
-def _of_integers(one: Compared) -> str:
+def _of_integers(one: Compared) -> Iterator[str | None]:
     got, value = one.output, one.bounds.value
     error = np.maximum(got, value).astype(np.uint64) - np.minimum(got, value).astype(np.uint64)  # modulo 2^64: exact
-    error = np.where(one.wrong, error, 0)
-    place = int(error.argmax())
-    return f"{int(error.flat[place]):,} at {_shown(_index(place, error.shape))}"
+    error = one.flat(np.where(one.wrong, error, 0))
+    places = error.argmax(axis=1)
+    for place, largest in zip(places.tolist(), error[np.arange(len(error)), places].tolist(), strict=True):
+        yield f"{largest:,} at {_shown(place, one.shape)}"
 
 
-def _of_floats(one: Compared) -> str | None:
-    """Return the largest error in ulp and as a share of its bound, which need not be those of one element."""
+def _of_floats(one: Compared) -> Iterator[str | None]:
+    """Yield the largest error in ulp and as a share of its bound, which need not be those of one element."""
     bounds = one.bounds
     error = np.abs(one.output - bounds.value)
     error = np.where(one.wrong & np.isfinite(error), error, 0.0)
-    if not error.any():
-        return None
-    ulps = np.ldexp(error, -ulp_exponent(bounds.value, element_type(bounds.type).float_format))
+    ulps = one.flat(np.ldexp(error, -ulp_exponent(bounds.value, element_type(bounds.type).float_format)))
     width = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower)
-    shares = np.nan_to_num(error / width, nan=0.0, posinf=math.inf)  # 0 / 0, and bounds that admit no number
-    at, at_share = int(ulps.argmax()), int(shares.argmax())
-    at = at_share if ulps.flat[at_share] == ulps.flat[at] else at
-    place, other = (_shown(_index(i, error.shape)) for i in (at, at_share))
-    told, share = f"{_short(ulps.flat[at])} ulp ({error.flat[at]:.3g})", shares.flat[at_share]
+    shares = one.flat(np.nan_to_num(error / width, nan=0.0, posinf=math.inf))  # 0 / 0, and bounds that admit no number
+    error, lanes = one.flat(error), np.arange(len(one.wrong))
+    at, at_share = ulps.argmax(axis=1), shares.argmax(axis=1)
+    at = np.where(ulps[lanes, at_share] == ulps[lanes, at], at_share, at)
+    columns = (at, at_share, ulps[lanes, at], error[lanes, at], shares[lanes, at], shares[lanes, at_share])
+    some: list[bool] = np.asarray(error.any(axis=1)).tolist()
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    for largest, row in zip(some, rows, strict=True):
+        yield _float_text(one.shape, *row) if largest else None
+
+
+def _float_text(shape: tuple[int, ...], at: int, at_share: int, *numbers: float) -> str:
+    """Return the text of a largest error; the error in ulp, by itself, its share, and the largest share are numbers."""
+    ulps, error, share_there, share = numbers
+    place, other = _shown(at, shape), _shown(at_share, shape)
+    told = f"{_short(ulps)} ulp ({error:.3g})"
     if not share:
         return f"{told} at {place}"
     if share == math.inf:
         return f"{told} at {place}" + (", where the bound is 0" if at == at_share else f"; at {other} the bound is 0")
     times = f"{_short(share)} times its bound"
-    return f"{told}, {times}, at {place}" if shares.flat[at] == share else f"{told} at {place}; {times} at {other}"
+    return f"{told}, {times}, at {place}" if share_there == share else f"{told} at {place}; {times} at {other}"
 
 
 def _short(number: float) -> str:
@@ -116,17 +143,10 @@ def _short(number: float) -> str:
     return f"{number:,.0f}" if 100 <= number < 1e12 else f"{number:.3g}"
 
 
-def _index(place: int, shape: tuple[int, ...]) -> Index:
+def _shown(place: int, shape: tuple[int, ...]) -> str:
+    """Return a place in a tensor as its index."""
     found = []
     for extent in reversed(shape):
         place, along = divmod(place, extent)
         found.append(along)
-    return tuple(reversed(found))
-
-
-def _shown(index: Index) -> str:
-    return f"[{', '.join(map(str, index))}]"
-
-
-def _number(value: object) -> str:
-    return str(value.item()) if isinstance(value, np.generic) else str(value)
+    return f"[{', '.join(map(str, reversed(found)))}]"
