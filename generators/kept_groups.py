@@ -22,6 +22,7 @@ from ..cases.model import Attribute, Input, OperatorVersion, Output, Program
 _MARK: Final = b"opconform cases 2\n"
 _START: Final = len(_MARK) + 4 + 8  # bytes before the head: the mark, a checksum of the rest, and the head's size
 _ALIGNED: Final = 64  # bytes at whose multiples arrays begin
+_DIGEST: Final = 64  # hexadecimal digits of a sha256
 
 
 def packed(group: CaseGroup) -> bytes:
@@ -35,8 +36,7 @@ def packed(group: CaseGroup) -> bytes:
         "mended": group.mended,
         "types": expectation.types,
         "options": options,
-        "expectation_digests": expectation.digests,
-        "case_digests": group.digests,
+        "digests": [arrays.add(_digests_to_array(digests)) for digests in (group.digests, expectation.digests)],
         "inputs": [_input_to_json(array, arrays) for array in group.inputs],
         "arrays": arrays.heads,
     }
@@ -60,18 +60,19 @@ def unpacked(content: Array, ids: Sequence[str]) -> CaseGroup:
         arrays.append(np.ndarray(shape, element_type(name).dtype, whole, end))
         end += size + -size % _ALIGNED
     lanes = len(ids)
-    if end != len(content) or {lanes} != {len(read["case_digests"]), len(read["expectation_digests"])}:
+    of_cases, of_expectations = (_digests_from_array(arrays[place]) for place in read["digests"])
+    if end != len(content) or {lanes} != {len(of_cases), len(of_expectations)}:
         raise ValueError("arrays of another size")
     options = tuple(_option_from_json(told, arrays) for told in read["options"])
     expectation = LanedExpectation(options, tuple(read["types"]), lanes)
-    expectation.remember_digests(read["expectation_digests"])
+    expectation.remember_digests(of_expectations)
     inputs = (
         np.broadcast_to(arrays[place], (lanes, *arrays[place].shape)) if shared else arrays[place]
         for place, shared in read["inputs"]
     )
     program = _program_from_json(read["program"], read["key"])
     group = CaseGroup(ids, program, tuple(inputs), expectation, tuple(read["clauses"]), read["mended"])
-    group.remember_digests(read["case_digests"])
+    group.remember_digests(of_cases)
     return group
 
 
@@ -87,6 +88,15 @@ def check(mark: bytes, content: Array) -> None:
     start = len(mark) + 4
     if zlib.crc32(content.data[start:]) != int.from_bytes(bytes(content[len(mark) : start]), "little"):
         raise ValueError("damaged")
+
+
+def _digests_to_array(digests: Sequence[str]) -> Array:
+    return np.frombuffer(bytes.fromhex("".join(digests)), np.uint8)
+
+
+def _digests_from_array(array: Array) -> list[str]:
+    text = array.tobytes().hex()
+    return [text[start : start + _DIGEST] for start in range(0, len(text), _DIGEST)]
 
 
 def _input_to_json(array: Array, arrays: _Arrays) -> tuple[int, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from array import array
 from collections import Counter
@@ -26,6 +27,9 @@ _LONGEST_NAME, _LONGEST_MESSAGE, _LONGEST_BODY = 200, 300, 10_000  # viewers ref
 _BROKEN = frozenset({Outcome.CRASH, Outcome.TIMEOUT, Outcome.RUNNER_ERROR})
 _WAITING = 1 << 20  # bytes of test cases that wait to be set aside
 _FORMS = 2_000
+# texts that stand as they are, as most do: looking for what has to be escaped costs more than all else here
+_PLAIN_VALUE = re.compile(r"[ !#-%'-;=?-~]*")
+_PLAIN_BODY = re.compile(r"[\t\n\r -%'-;=?-~]*")
 
 
 @dataclass
@@ -77,9 +81,7 @@ class TestCases:
         suite = self._suite(result.backend, operator_version_of(result.case))
         verdict, message = self._judged(result)
         seconds = result.seconds or 0.0
-        text = (
-            f'{suite.opening}{quoteattr(xml_text(result.case))} time="{seconds:.6f}"{_rest(result, verdict, message)}'
-        )
+        text = f'{suite.opening}{_quoted(result.case)} time="{seconds:.6f}"{_rest(result, verdict, message)}'
         self._put(suite, text.encode())
         self._count(suite, verdict, 1, seconds)
 
@@ -193,7 +195,17 @@ class TestCases:
 
 def attributes_text(attributes: Mapping[str, str]) -> str:
     """Return attributes as they stand in a tag, whatever their values are."""
-    return "".join(f" {name}={quoteattr(xml_text(value))}" for name, value in attributes.items())
+    return "".join([f" {name}={_quoted(value)}" for name, value in attributes.items()])
+
+
+def _quoted(text: str) -> str:
+    """Return a text as an attribute's value."""
+    return f'"{text}"' if _PLAIN_VALUE.fullmatch(text) else quoteattr(xml_text(text))
+
+
+def _escaped(text: str) -> str:
+    """Return a text as an element's."""
+    return text if _PLAIN_BODY.fullmatch(text) else escape(xml_text(text))
 
 
 def _rest(result: Result, verdict: Verdict, message: str) -> str:
@@ -205,7 +217,7 @@ def _rest(result: Result, verdict: Verdict, message: str) -> str:
         told["type"] = str(result.outcome)
         body = f"{body}\nreproduce: {reproduce_line(result)}".lstrip("\n")
     tag = TAGS[verdict]
-    end = f">{escape(xml_text(body))}</{tag}>" if body else "/>"
+    end = f">{_escaped(body)}</{tag}>" if body else "/>"
     return f">\n<{tag}{attributes_text(told)}{end}\n</testcase>\n"
 
 
