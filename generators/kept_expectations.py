@@ -74,7 +74,7 @@ class KeptExpectations:
     def _read(self, question: Sequence[str], read: Callable[[Array], T]) -> T | None:
         try:
             return read(np.fromfile(self._file(question), np.uint8))
-        except (OSError, ValueError, KeyError, TypeError, IndexError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError):
             return None
 
     def _write(self, question: Sequence[str], content: bytes) -> None:

@@ -290,6 +290,7 @@ def test_a_module_that_fails_to_import_is_named_with_the_line(
 def test_an_interrupt_keeps_and_reports_what_was_judged(tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["run", "python:fakes.backends:Slow", "--select", f"{V13}/int32/*", "--out", str(out), "--jobs", "2"]
+    arguments += ["--draws", "50"]  # minutes of work, on however busy a machine
     with subprocess.Popen(
         [sys.executable, "-m", "opconform", *arguments],
         env={**os.environ, "PYTHONPATH": str(TESTS)},
@@ -308,7 +309,7 @@ def test_an_interrupt_keeps_and_reports_what_was_judged(tmp_path: Path) -> None:
     wait_until(lambda: not any(Path(f"/proc/{pid}/cmdline").exists() and alive(pid) for pid in workers))
     ran = Ran(130, output, out)
     assert (ran.about["status"], ran.about["exit_code"]) == ("interrupted", 130)
-    assert 2 <= len(ran.lines) < 20
+    assert 2 <= len(ran.lines) < 200
     assert ran.figures["cases"] == len(ran.lines) == len(list(ran.junit().iter("testcase")))
     assert f"{len(ran.lines)} results" in output
     assert "interrupted" in output
