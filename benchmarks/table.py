@@ -181,14 +181,12 @@ def made(source: GeneratedCases, batches: Sequence[list[str]]) -> float:
 def growth(sizes: Sizes) -> Iterator[Row]:
     """Time whole runs of ever more cases: what each costs, and the peak memory of the parent."""
     wanted = [1_000, sizes.largest // 100, sizes.largest // 10, sizes.largest]
-    runs = list[Timed]()
-    with _folder() as cache:
+    found: dict[int, list[Timed]] = {cases: [] for cases in wanted}
+    for _ in range(sizes.rounds + 1):  # in turns, since a machine is not as fast at each moment
         for cases in wanted:
-            found = []
-            for _ in range(1 if cases >= sizes.largest // 10 else 3):
-                with _folder() as folder:
-                    found.append(timed(ALIKE, draws_for(cases, ALIKE), folder, cache, ("--keep-outputs", "none")))
-            runs.append(sorted(found, key=lambda run: run.each)[len(found) // 2])
+            with _folder() as cache, _folder() as folder:  # each time with nothing kept from a run before
+                found[cases].append(timed(ALIKE, draws_for(cases, ALIKE), folder, cache, ("--keep-outputs", "none")))
+    runs = [sorted(some, key=lambda run: run.each)[len(some) // 2] for some in found.values()]
     told = ", ".join(f"{run.parent:.0f} MiB" for run in runs)
     names = ", ".join(f"{run.cases:,}" for run in runs)
     yield f"peak memory of the parent at {names} cases", "flat, < 100 MB", told

@@ -92,6 +92,11 @@ class UsualLines:
         return self._known[key]
 
 
+def told_by(usual: Usual) -> tuple[str, str]:
+    """Return the backend and the case that a line tells."""
+    return usual[0].result.backend, usual[1].decode()
+
+
 def judged_alike(result: Result, demands: Demands, suspensions: Suspensions) -> bool:
     """Whether results that differ from this one in their case alone fail alike, and are suspended alike.
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..cases.errors import OpconformError
 from ..cases.results import Result, result_from_json
-from .lines import Usual, UsualLines, sound
+from .lines import Usual, UsualLines, sound, told_by
 
 RESULTS = "results.jsonl"
 RUN = "run.json"
@@ -137,18 +137,37 @@ class Done:
         return place < len(hashes) and hashes[place] == wanted
 
 
-@dataclass(frozen=True, slots=True)
 class Kept:
     """A result as it stands in a folder, and the lines that belong to it, where there are any.
 
-    `certificate` stands with the first of a case's results alone. `offset` is that of the result's line, in bytes.
+    `line` is the result's, sound, and `offset` its place in bytes; `usual` what it tells if it is one of the usual
+    form. `certificate` stands with the first of a case's results alone.
     """
 
-    result: Result
-    accuracy: bytes | None
-    outputs: bytes | None = None
-    certificate: bytes | None = None
-    offset: int = 0
+    __slots__ = ("_head", "_result", "accuracy", "certificate", "line", "offset", "outputs", "usual")
+
+    def __init__(self, line: bytes, offset: int, told: Usual | Result, head: bytes) -> None:
+        self.line, self.offset = line, offset
+        self.usual = None if isinstance(told, Result) else told
+        self.accuracy: bytes | None = None
+        self.outputs: bytes | None = None
+        self.certificate: bytes | None = None
+        self._result = told if isinstance(told, Result) else None
+        self._head = head
+
+    @property
+    def result(self) -> Result:
+        """The result, read in full where it is asked for."""
+        if self._result is None:
+            self._result = result_from_json(self.line)
+        return self._result
+
+    @property
+    def attached(self) -> bytes | None:
+        """What was attached to the result, as a worker wrote it; None if that was more than its accuracy."""
+        if self.outputs is not None or self.certificate is not None:
+            return None
+        return b"" if self.accuracy is None else b'{"accuracy":{%b}' % self.accuracy[len(self._head) + 1 : -1]
 
 
 @dataclass
@@ -170,16 +189,20 @@ class KeptResults:
         file = self.folder / RESULTS
         beside = {name: _Companions(self.folder / name) for name in (OUTPUTS, CERTIFICATES, ACCURACY)}
         self.ends[RESULTS] = 0
+        read = UsualLines().read
         for number, offset, line in _whole_lines(file):
-            result = _result(line, file, number)
-            self.done.add(result.backend, result.case)
+            told = read(line) or _result(line, file, number)
+            backend, case = (told.backend, told.case) if isinstance(told, Result) else told_by(told)
+            self.done.add(backend, case)
             head = _head(line, file, number)
-            outputs = beside[OUTPUTS].take(head)
-            certificate = beside[CERTIFICATES].take(case_head_of(line))
-            if certificate:
-                self.certified.add(result.case)
+            kept = Kept(line, offset, told, head)
+            kept.outputs = beside[OUTPUTS].take(head)
+            kept.certificate = beside[CERTIFICATES].take(case_head_of(line))
+            kept.accuracy = beside[ACCURACY].take(head)
+            if kept.certificate:
+                self.certified.add(case)
             self.ends[RESULTS] = offset + len(line)
-            yield Kept(result, beside[ACCURACY].take(head), outputs, certificate, offset)
+            yield kept
         if not self.done.settle():
             _name_the_double(self.folder)
         for name, companions in beside.items():

@@ -126,7 +126,7 @@ def _at(told: Mapping[str, Any], path: tuple[str, ...]) -> object:
 def take_kept(folder: Path, tables: Tables, seen: Callable[[Kept], None] | None = None) -> KeptResults:
     """Count all results of a folder, and return the walk over them. Raises OpconformError for what is wrong there.
 
-    `seen` is told each of them once it is counted.
+    `seen` is told each of them.
     """
     kept = KeptResults(folder)
     try:
@@ -134,6 +134,7 @@ def take_kept(folder: Path, tables: Tables, seen: Callable[[Kept], None] | None 
             tables.take_kept(one)
             if seen is not None:
                 seen(one)
+        tables.settle()
     except (ValueError, KeyError, TypeError) as error:
         raise OpconformError(f"{folder / RESULTS}: cannot be counted: {error!r}") from None
     return kept

@@ -91,7 +91,7 @@ class Tables:
     @property
     def take_together(self) -> bool:
         """Whether results that differ in their draw alone count alike: nothing is said about single cases."""
-        return not (self.terms.waivers.entries or self.terms.suspensions.errata.entries)
+        return not (self.waivers.any or self.terms.suspensions.errata.entries)
 
     def take_alike(self, alike: Iterable[Passes]) -> None:
         """Count results that are alike; only where `take_together` says so."""
@@ -106,7 +106,13 @@ class Tables:
             self.arithmetic.fingerprints.add(result, one.accuracy, one.count)
 
     def take_kept(self, kept: Kept) -> None:
-        """Count a result as it was reported before. Raises ValueError, KeyError or TypeError if it is damaged."""
+        """Count a result as it was reported before; `settle` counts it with those like it, where there are such.
+
+        Raises ValueError, KeyError or TypeError if it is damaged.
+        """
+        attached = kept.attached
+        if kept.usual is not None and attached is not None and self.take_pass(kept.usual, attached):
+            return
         result = kept.result
         suspended = self.terms.suspensions.reason(result.case, result.clauses)
         self.waivers.apply(before_waiving(result), suspended=suspended is not None)

@@ -7,7 +7,6 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from distributed import Client, LocalCluster
 from ..cases.errors import OpconformError
 from .cluster_run import ClusterRun, slots_of
 from .execute import Assignment
-from .pool import Limits
+from .pool import Joint, Limits
 from .running import About, Death, Judged, RunCases
 
 _REACH: Final = 10.0  # seconds for a scheduler to answer
@@ -73,9 +72,8 @@ class DaskExecutor:
 
     def _run_cases(
         self, assignment: Assignment, batches: Iterable[Sequence[str]], /, *, jobs: int, limits: Limits
-    ) -> Generator[About | Judged | Death]:
+    ) -> Generator[About | Judged | Joint | Death]:
         del jobs  # the cluster has as many as it has
-        assignment = replace(assignment, blocks=None)  # packs are of lines
         run = ClusterRun(self._client, assignment, batches, limits=limits, resources=self._resources)
         yield from run.results()
         self._workers = max(self._workers, run.workers)

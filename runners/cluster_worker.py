@@ -21,17 +21,18 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..specs.loader import default_root
 from .execute import ABOUT, Assignment
-from .pool import Found, Limits, Loss, Stray, WorkerStartError
+from .pool import Found, Joint, Limits, Loss, Stray, WorkerStartError
 from .running import Death, Judged, batched, judged_of, lost, pool_for
 
 _IDLE: Final = 60.0  # seconds without a batch, after which the backend's process ends; the next batch starts another
 _PATIENCE: Final = 300.0  # seconds that a batch waits for the crew, which a client hands to workers as they join
 _CREWS_KEPT: Final = 8
 _CREWS: Final = "opconform_crews"
-_DEATH: Final = b"!"  # begins no JSON
+_DEATH, _JOINT = b"!", b"+"  # begin no JSON
+_SIZE: Final = 4  # bytes of a number in a pack
 
 Answer: TypeAlias = tuple[str, float, bytes]
-"""What a task returns: `records`, the seconds that they took, and a pack of lines for `told`; or `failed`, and why.
+"""What a task returns: `records`, the seconds that they took, and a pack of parts for `told`; or `failed`, and why.
 
 Bytes and numbers alone, so that what passes through the scheduler is nobody's class.
 """
@@ -53,18 +54,36 @@ def installed_suite() -> Suite:
     return Suite(importlib.metadata.version("opconform"), whole.hexdigest())
 
 
-def packed(lines: Sequence[bytes]) -> bytes:
-    """Return lines for the way; ids and results repeat themselves, so that a tenth of their size is left."""
-    return zlib.compress(b"\n".join(lines), 1)
+def packed(parts: Sequence[bytes]) -> bytes:
+    """Return parts for the way; ids and results repeat themselves, so that a tenth of their size is left."""
+    return zlib.compress(b"".join([_sized(part) for part in parts]), 1)
 
 
 def unpacked(pack: bytes) -> list[bytes]:
-    """Return the lines of a pack that is not empty."""
-    return zlib.decompress(pack).split(b"\n")
+    """Return the parts of a pack."""
+    whole, place, found = zlib.decompress(pack), 0, []
+    while place < len(whole):
+        part = _first(whole, place)
+        place += _SIZE + len(part)
+        found.append(part)
+    return found
 
 
-def told(line: bytes) -> Judged | Death:
-    """Return what a line of an answer tells."""
+def _sized(part: bytes) -> bytes:
+    return len(part).to_bytes(_SIZE, "little") + part
+
+
+def _first(whole: bytes, place: int) -> bytes:
+    """Return the part whose size stands at a place."""
+    start = place + _SIZE
+    return whole[start : start + int.from_bytes(whole[place:start], "little")]
+
+
+def told(line: bytes) -> Judged | Joint | Death:
+    """Return what a part of an answer tells."""
+    if line.startswith(_JOINT):
+        keys = _first(line, len(_JOINT))
+        return Joint(keys.decode().split("\n"), line[len(_JOINT) + _SIZE + len(keys) :])
     if not line.startswith(_DEATH):
         return judged_of(line)
     death = json.loads(line.removeprefix(_DEATH))
@@ -183,7 +202,7 @@ class Crew:
     _closed: threading.Event = field(default_factory=threading.Event)
 
     def records(self, ids: Sequence[str]) -> list[bytes]:
-        """Return a line for each id, in any order, and for deaths between them. Raises WorkerStartError."""
+        """Return parts about each id, in any order, and for deaths between them. Raises WorkerStartError."""
         try:
             station = self._free.pop()  # atomic: several threads of a worker may come here
         except IndexError:
@@ -212,7 +231,7 @@ class Station:
     _at_work: bool = False
 
     def records(self, ids: Sequence[str]) -> list[bytes]:
-        """Return a line for each id, in any order, and for deaths between them. Raises WorkerStartError."""
+        """Return parts about each id, in any order, and for deaths between them. Raises WorkerStartError."""
         reply: Future[list[bytes]] = Future()
         with self._changed:
             self._asked.append((ids, reply))
@@ -258,7 +277,7 @@ class Station:
             one = next(found)
             if self.closed.is_set():
                 raise WorkerStartError("dismissed", "the run has ended")
-            count -= not isinstance(one, Stray)
+            count -= len(one.keys) if isinstance(one, Joint) else not isinstance(one, Stray)
             yield self._line(one)
 
     def _line(self, found: Found) -> bytes:
@@ -267,6 +286,8 @@ class Station:
             under_way = None if found.key == ABOUT else found.key
             death = Death(self.assignment.backend.name, under_way, found.kind, found.exit, found.tail, before)
             return _DEATH + json.dumps(asdict(death)).encode()
+        if isinstance(found, Joint):
+            return _JOINT + _sized("\n".join(found.keys).encode()) + found.record
         if not isinstance(found, Loss):
             return found[1]
         if found.key == ABOUT:

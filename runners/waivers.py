@@ -103,6 +103,11 @@ class WaiverRun:
     _backends: set[str] = field(default_factory=set)
     _operator_versions: set[str] = field(default_factory=set)
 
+    @property
+    def any(self) -> bool:
+        """Whether there are waivers at all."""
+        return bool(self._records)
+
     def apply(self, result: Result, *, suspended: bool = False) -> Result:
         """Return the result, `waived` if it is a failure that an unexpired waiver describes.
 

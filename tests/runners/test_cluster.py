@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from fakes.cluster_backends import STRUCK
+from hypothesis import given
+from hypothesis import strategies as st
 
 from opconform.cases.errors import OpconformError
 from opconform.cli import main
@@ -284,3 +286,10 @@ def test_what_there_is_goes_out_when_the_source_has_nothing_for_now() -> None:
     from opconform.runners.cluster_run import gathered
 
     assert list(gathered([["a"], [], [], ["b"]], lambda: 10)) == [["a"], [], ["b"]]
+
+
+@given(st.lists(st.binary(max_size=40), max_size=6))
+def test_parts_of_any_bytes_come_out_of_a_pack_as_they_went_in(parts: list[bytes]) -> None:
+    from opconform.runners.cluster_worker import packed, unpacked
+
+    assert unpacked(packed(parts)) == parts
