@@ -54,7 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.table", description=__doc__)
     parser.add_argument("--cases", type=int, default=200_000, help="cases of a run, about (default 200000)")
     parser.add_argument("--largest", type=int, default=1_000_000, help="cases of the largest run (default 1000000)")
-    parser.add_argument("--rounds", type=int, default=2, help="how often each is measured (default 2)")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured (default 3)")
     parser.add_argument("--only", choices=list(PARTS), action="append", help="one part; may be given several times")
     chosen = parser.parse_args()
     sizes = Sizes(chosen.cases, chosen.largest, chosen.rounds)
@@ -182,7 +182,7 @@ def growth(sizes: Sizes) -> Iterator[Row]:
     """Time whole runs of ever more cases: what each costs, and the peak memory of the parent."""
     wanted = [1_000, sizes.largest // 100, sizes.largest // 10, sizes.largest]
     found: dict[int, list[Timed]] = {cases: [] for cases in wanted}
-    for _ in range(sizes.rounds + 1):  # in turns, since a machine is not as fast at each moment
+    for _ in range(sizes.rounds):  # in turns, since a machine is not as fast at each moment
         for cases in wanted:
             with _folder() as cache, _folder() as folder:  # each time with nothing kept from a run before
                 found[cases].append(timed(ALIKE, draws_for(cases, ALIKE), folder, cache, ("--keep-outputs", "none")))

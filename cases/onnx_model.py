@@ -13,8 +13,6 @@ from onnx import (
     NodeProto,
     OperatorSetIdProto,
     TensorProto,
-    TensorShapeProto,
-    TypeProto,
     ValueInfoProto,
 )
 from onnx.helper import VERSION_TABLE
@@ -164,17 +162,15 @@ def _attribute(attribute: Attribute) -> AttributeProto:
 
 
 def _value(name: str, type_: str, dims: Dims | None) -> ValueInfoProto:
-    tensor = TypeProto.Tensor(elem_type=element_type(type_).onnx)
+    value = ValueInfoProto(name=name)
+    tensor = value.type.tensor_type
+    tensor.elem_type = element_type(type_).onnx
     if dims is not None:
         # Given even if it is empty: a missing shape means any rank, an empty one rank 0.
-        tensor.shape.CopyFrom(TensorShapeProto(dim=[_dimension(d) for d in dims]))
-    return ValueInfoProto(name=name, type=TypeProto(tensor_type=tensor))
-
-
-def _dimension(size: int | str) -> TensorShapeProto.Dimension:
-    if isinstance(size, str):
-        return TensorShapeProto.Dimension(dim_param=size)
-    return TensorShapeProto.Dimension(dim_value=size)
+        tensor.shape.SetInParent()
+        for size in dims:
+            tensor.shape.dim.add(**{"dim_param" if isinstance(size, str) else "dim_value": size})
+    return value
 
 
 def _fresh_dims(output: Output, taken: Iterable[int | str]) -> Dims | None:
