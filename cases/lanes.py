@@ -169,11 +169,6 @@ class CaseGroup:
             found.append(digest.hexdigest())
         return found
 
-    @property
-    def has_digests(self) -> bool:
-        """Whether the cases' digests are known."""
-        return "digests" in self.__dict__
-
     def remember_digests(self, digests: list[str]) -> None:
         """Take the cases' digests where they are known, which saves making them again."""
         self.__dict__["digests"] = digests

@@ -102,7 +102,8 @@ class GeneratedCases:
             prepared = self._recent(text)
             together = max(1, _LANE_ELEMENTS // max(1, sum(count(t.shape) for t in prepared.build.tensors)))
             for lanes in _chunks(_drawn(prepared, text, members), together):
-                yield self._group(prepared, lanes)
+                part = self._group_kept(lanes) if len(lanes) < len(members) else None
+                yield part or self._group(prepared, lanes)
 
     def readings(self, case: Case) -> tuple[tuple[Reading, ...], tuple[Array, ...]]:
         """Return a case's admissible readings, and the data tensors that their formulas take."""
@@ -158,10 +159,9 @@ class GeneratedCases:
         return _Prepared(row, build, clauses_of(row), None if mended is None else str(mended.id))
 
     def _group(self, prepared: _Prepared, texts: Sequence[str]) -> CaseGroup:
-        """Return cases, kept or made; those with invalid input are cheaper made than kept."""
-        invalid = is_invalid(prepared.row)
-        group = (None if invalid else self._group_kept(texts)) or self._made(prepared, texts)
-        if self._kept is not None and not invalid and not group.has_digests:
+        """Make cases, and keep them; those with invalid input are cheaper made than kept."""
+        group = self._made(prepared, texts)
+        if self._kept is not None and not is_invalid(prepared.row):
             self._kept.keep(self._about(texts[0]), group)
         return group
 

@@ -58,22 +58,13 @@ class ResultLines:
     backend: str
     clauses: tuple[str, ...]
 
-    def line(self, case: str, verdict: Verdict, ratio: float | None, digests: tuple[str, str], seconds: float) -> str:
-        """Return the line of one result; `verdict` without its ratio, `digests` of the case and of its expectation."""
-        _, before, after = self._parts.get(id(verdict)) or self._learn(verdict)
-        told = "null" if ratio is None else repr(ratio)
-        return (
-            f'{{"case":{encode_basestring_ascii(case)}{before}"bound_ratio":{told}{after}'
-            f'"case_digest":"{digests[0]}","expectation_digest":"{digests[1]}","seconds":{round(seconds, 7)!r}}}'
-        )
-
     @functools.cached_property
     def _parts(self) -> dict[int, tuple[Verdict, str, str]]:
         """What stands before and after the ratio, by the identity of a verdict, which is kept so that it stays its."""
         return {}
 
     def lines(self, told: Told) -> list[str]:
-        """Return the lines of cases, all of which have a verdict: `line` of each, at less cost."""
+        """Return the lines of cases, all of which have a verdict."""
         found: list[str] = [""] * len(told.ids)
         cases = escaped(told.ids)
         for verdict, places in by_identity(told.verdicts):
@@ -93,7 +84,7 @@ class ResultLines:
         return found
 
     def records(self, told: Told) -> Iterator[bytes]:
-        """Yield the record of each case, all of which have a verdict: what `line` and `record` make of it."""
+        """Yield the record of each case, all of which have a verdict: its line, and what is attached to it."""
         beside = [(_key(name), every) for name, every in told.attached.items()]
         for place, line in enumerate(self.lines(told)):
             found = [(key, text_of(one)) for key, every in beside if (one := every[place]) is not None]

@@ -31,7 +31,7 @@ from opconform.runners.execute import Worker
 from opconform.runners.judge import Verdict, judge_answer
 from opconform.runners.kept import KeepOutputs
 from opconform.runners.lanes import judge_lanes
-from opconform.runners.records import ResultLines
+from opconform.runners.records import ResultLines, Told
 
 SOURCE = GeneratedCases()
 FLUSHING = DeclaredType(accumulator="float16", flush=frozenset({"input", "output"}))
@@ -160,10 +160,13 @@ def test_the_line_of_a_verdict_is_that_of_its_result(
     text: str, behaviour: dict[str, list[str]], ratio: float | None, seconds: float, clauses: list[str]
 ) -> None:
     verdict, backend = Verdict(Outcome.PASS, behaviour, text, None, "strict"), f"backend {text}"
-    lines = ResultLines(backend, tuple(clauses))
-    line = [lines.line(text, verdict, ratio, ("c" * 64, "e" * 64), seconds) for _ in range(2)][1]
-    told = (None, text, ratio, "strict", tuple(clauses), "c" * 64, "e" * 64, round(seconds, 7))
-    assert line == Result(text, backend, Outcome.PASS, behaviour, *told).to_json()  # type: ignore[arg-type]
+    other, spent = Verdict(Outcome.UNSUPPORTED, detail=text, reason="type"), round(seconds, 7)
+    lines, digests = ResultLines(backend, tuple(clauses)), ("c" * 64, "e" * 64)
+    passes = (None, text, ratio, "strict", tuple(clauses), *digests, spent)
+    wanted = Result(text, backend, Outcome.PASS, behaviour, *passes).to_json()  # type: ignore[arg-type]
+    refused = Result(text, backend, Outcome.UNSUPPORTED, {}, "type", text, ratio, None, tuple(clauses), *digests, spent)
+    for verdicts, found in (([verdict] * 2, [wanted] * 2), ([verdict, other], [wanted, refused.to_json()])):
+        assert lines.lines(Told([text] * 2, verdicts, [ratio] * 2, [digests] * 2, [spent] * 2)) == found
 
 
 # The worker
