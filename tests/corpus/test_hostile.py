@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import stat
 import struct
 import zipfile
@@ -11,25 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from fakes.corpora import exported, some, verified
+from fakes.corpora import some, verified
 
 from opconform.cases.corpus import CorpusCases
 from opconform.cases.corpus_files import ArchiveFiles, ArchiveSink
 from opconform.cases.corpus_json import CorpusError, read_json
 from opconform.cases.corpus_tensors import read_npy, read_npz, read_tensor_file, write_npy
 from opconform.cli import main
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a corpus in both forms, each as a folder and as an archive."""
-    return exported(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def corpus(made: Path, tmp_path: Path) -> Path:
-    """A corpus to damage."""
-    return shutil.copytree(made / "onnx", tmp_path / "corpus")
 
 
 def with_entry(archive: Path, target: Path, entry: zipfile.ZipInfo, content: bytes) -> Path:

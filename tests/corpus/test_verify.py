@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from fakes.corpora import exported, some, verified
+from fakes.corpora import some, verified
 
 from opconform.cases.corpus import CorpusCases
 from opconform.cases.corpus_json import CorpusError
@@ -21,18 +21,6 @@ from opconform.cases.corpus_manifest import Sums
 from opconform.cli import main
 
 DIGESTS = ("case_digest", "expectation_digest")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a corpus in both forms, each as a folder and as an archive."""
-    return exported(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def corpus(made: Path, tmp_path: Path) -> Path:
-    """A corpus to damage."""
-    return shutil.copytree(made / "onnx", tmp_path / "corpus")
 
 
 def resealed(corpus: Path, change: Callable[[Path], object]) -> None:
