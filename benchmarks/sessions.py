@@ -32,13 +32,12 @@ class Timed:
         return self.seconds / self.cases
 
 
-def timed(glob: str, draws: int, folder: Path, cache: Path, more: Sequence[str] = ()) -> Timed:
-    """Run the cases of a glob with two workers; expectations are kept in `cache`. RuntimeError if the run breaks."""
+def timed(glob: str, draws: int, folder: Path, more: Sequence[str] = ()) -> Timed:
+    """Run the cases of a glob with two workers. RuntimeError if the run breaks."""
     command = [sys.executable, "-m", "opconform", "run", "onnxruntime", "-q", "--jobs", "2", "--select", glob]
     command += ["--draws", str(draws), "--out", str(folder / "out"), *more]
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=folder, env=environment)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=folder)
     opened, seen = None, set[int]()
     while opened is None and process.poll() is None:
         # run.json is written when the run begins, and anew once the backend is open

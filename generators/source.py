@@ -17,12 +17,10 @@ from ..cases.errors import CaseIdError, OpconformError
 from ..cases.ids import CaseId, parse_id
 from ..cases.lanes import CaseGroup, LanedExpectation
 from ..cases.model import Case, count
-from ..specs.globs import operator_version_of
 from ..specs.loader import Library
 from ..specs.model import Clause, Condition, Edge, Value, Word
 from .expect import Reading, Rules, laned_expectation
 from .fills import UNDRAWN, Blank, fill
-from .kept_expectations import Cached, KeptExpectations
 from .plan import edge_cases
 from .strategy.families import Build
 from .strategy.reading import LARGEST, mended_row, read_row
@@ -61,14 +59,10 @@ class Reasoning:
 
 @dataclass(frozen=True)
 class GeneratedCases:
-    """The cases that the spec files under `root` describe (None: those of the package); picklable.
-
-    `cache`: where expectations are kept between runs; None: nowhere.
-    """
+    """The cases that the spec files under `root` describe (None: those of the package); picklable."""
 
     root: Path | None = None
     declaration: Declaration = field(default_factory=Declaration)
-    cache: Cached | None = None
 
     @functools.cached_property
     def library(self) -> Library:
@@ -80,7 +74,7 @@ class GeneratedCases:
 
     def __getstate__(self) -> dict[str, object]:
         # with the specs that are read already: reading them again costs a worker a quarter of a second
-        kept = {"root": self.root, "declaration": self.declaration, "cache": self.cache}
+        kept = {"root": self.root, "declaration": self.declaration}
         return {**kept, "library": self.library}
 
     def case(self, text: str) -> Case:
@@ -96,14 +90,10 @@ class GeneratedCases:
         """Yield the cases with these ids, in this order, those that differ in their draw alone side by side."""
         for text, alike in itertools.groupby(texts, key=_Undrawn()):
             members = list(alike)
-            if (kept := self._group_kept(members)) is not None:
-                yield kept
-                continue
             prepared = self._recent(text)
             together = max(1, _LANE_ELEMENTS // max(1, sum(count(t.shape) for t in prepared.build.tensors)))
             for lanes in _chunks(_drawn(prepared, text, members), together):
-                part = self._group_kept(lanes) if len(lanes) < len(members) else None
-                yield part or self._group(prepared, lanes)
+                yield self._group(prepared, lanes)
 
     def readings(self, case: Case) -> tuple[tuple[Reading, ...], tuple[Array, ...]]:
         """Return a case's admissible readings, and the data tensors that their formulas take."""
@@ -159,30 +149,6 @@ class GeneratedCases:
         return _Prepared(row, build, clauses_of(row), None if mended is None else str(mended.id))
 
     def _group(self, prepared: _Prepared, texts: Sequence[str]) -> CaseGroup:
-        """Make cases, and keep them; those with invalid input are cheaper made than kept."""
-        group = self._made(prepared, texts)
-        if self._kept is not None and not is_invalid(prepared.row):
-            self._kept.keep(self._about(texts[0]), group)
-        return group
-
-    def _group_kept(self, texts: Sequence[str]) -> CaseGroup | None:
-        return None if self._kept is None else self._kept.group(self._about(texts[0]), texts)
-
-    def _about(self, text: str) -> list[str]:
-        """Return all that a case depends on, beside its id and the code; nothing for an id of no operator version."""
-        operator = operator_version_of(text)
-        try:
-            spec, _ = self.library.operator_version(operator)
-        except OpconformError:
-            return []
-        return [spec.digest, operator, self._declared]
-
-    @functools.cached_property
-    def _declared(self) -> str:
-        types = self.declaration.types
-        return repr([(name, t.compute, t.accumulator, sorted(t.flush)) for name, t in sorted(types.items())])
-
-    def _made(self, prepared: _Prepared, texts: Sequence[str]) -> CaseGroup:
         build, lanes = prepared.build, len(texts)
         tensors = filled_tensors(prepared.row.id.fill, build, texts)
         expected = self._expected(prepared.row, build, tensors, texts)
@@ -194,20 +160,6 @@ class GeneratedCases:
             return LanedExpectation((), tuple(output.type for output in build.program.outputs), len(texts))
         found = laned_expectation(build.readings, tensors, self._rules(row, build))
         return found if found.lanes == len(texts) else LanedExpectation(found.options, found.types, len(texts))
-
-    def kept_text(self, about: str, question: Sequence[str], compute: Callable[[], str]) -> str:
-        """Return a text about an operator version's cases that is kept between runs, beside their expectations.
-
-        The question names all that the text depends on beside the code and the operator's spec file.
-        """
-        if self._kept is None:
-            return compute()
-        spec, _ = self.library.operator_version(about)
-        return self._kept.text(["text", spec.digest, about, repr(self.declaration), *question], compute)
-
-    @functools.cached_property
-    def _kept(self) -> KeptExpectations | None:
-        return None if self.cache is None else self.cache.open()
 
     def _rules(self, row: Row, build: Build) -> Rules:
         element = build.program.outputs[0].type

@@ -13,7 +13,6 @@ from typing import Any
 from ..cases.declared import Declaration
 from ..cases.selection import Selection, Shard
 from ..cases.shards import of_shard, share
-from ..generators.kept_expectations import usual_cache
 from ..generators.select import selected, selected_counts
 from ..generators.source import GeneratedCases
 from ..runners.declaration import load_declaration
@@ -91,8 +90,7 @@ class GeneratedSuite:
 def generated_suite(options: RunOptions) -> GeneratedSuite:
     """Return the suite of the spec files that the options name. Raises OpconformError."""
     declaration = load_declaration(options.arithmetic) if options.arithmetic else None
-    cache = None if options.no_cache else usual_cache()
-    suite = GeneratedSuite(GeneratedCases(options.specs, declaration or Declaration(), cache))
+    suite = GeneratedSuite(GeneratedCases(options.specs, declaration or Declaration()))
     suite.source.library  # noqa: B018 - reads it, so that mistakes show now
     return suite
 

@@ -16,9 +16,9 @@ from ..runners.pool import Limits
 _PREPARE_FACTOR = 6
 _FILES = frozenset({"specs", "waivers", "errata", "profile", "arithmetic", "corpus"})
 """What may be found elsewhere when a run goes on; that it says the same is checked by digest."""
-_FREE = frozenset({"jobs", "junit", "quiet", "executor", "resources", "no_cache"})
+_FREE = frozenset({"jobs", "junit", "quiet", "executor", "resources"})
 """What decides no outcome, and may be another when a run goes on."""
-_NOT_KEPT = frozenset({"out", "resume", "given", "quiet", "executor", "resources", "no_cache"})
+_NOT_KEPT = frozenset({"out", "resume", "given", "quiet", "executor", "resources"})
 _NAMES = {"globs": "select", "requires": "require", "keep_outputs": "keep-outputs"}
 
 
@@ -49,7 +49,6 @@ class RunOptions:
     shard: Shard | None = None
     isolation: Isolation = "program"
     corpus: Path | None = None
-    no_cache: bool = False
     resume: Path | None = None
     given: frozenset[str] = frozenset()
 

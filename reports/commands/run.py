@@ -59,7 +59,6 @@ from .common import DRAWS, SEED, SELECT, SPECS, STRENGTH, SUITE, Examples, clear
     type=click.Path(path_type=Path, exists=True),
     help="Judge from files alone: a corpus, or folders in the layout of ONNX's backend tests.",
 )
-@click.option("--no-cache", is_flag=True, help="Make all cases anew, and keep none for the next run.")
 @click.option("--shard", metavar="I/N", help="The I-th of N parts alone; `opconform report` puts them together.")
 @click.option(
     "--resume",

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ...cases.declared import Declaration
-from ...generators.kept_expectations import usual_cache
 from ...generators.source import GeneratedCases
 from .case_columns import failing_cases, index_of, reproduce_lines, words_of
 from .case_details import Details, kept_of
@@ -64,7 +63,6 @@ def source_of(gathered: Gathered) -> GeneratedCases:
     return GeneratedCases(
         None if specs is None or not Path(specs).is_dir() else Path(specs),
         gathered.terms.declaration or Declaration(),
-        usual_cache(),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from ..difference import cause_text, rule_text, said_text, signature_rows, situa
 from ..figures import Figures
 from .examples import examples
 from .gather import NOT_RUN, Column, Gathered
-from .knowledge import Knowledge, reports_digest
+from .knowledge import Knowledge
 from .marks import Mark, mark_of
 from .operator_results import ByClause, by_clause
 from .words import operator_page_name
@@ -143,7 +142,7 @@ def _change(known: Knowledge, one: Side, *, compares: bool) -> Change | None:
         [row for row in signature_rows(before, one) if row.one != row.other],
         _rule_changes(before.version.clauses, one.version.clauses),
         _rule_changes(before.version.silences, one.version.silences),
-        _answers(known, before, one) if compares else None,
+        _answers(before, one) if compares else None,
     )
 
 
@@ -159,14 +158,9 @@ def _rule(rule: Clause | Silence) -> str:
     return rule.text if isinstance(rule, Clause) else f"{rule.when}: {', '.join(rule.options)}"
 
 
-def _answers(known: Knowledge, before: Side, one: Side) -> list[dict[str, Any]]:
+def _answers(before: Side, one: Side) -> list[dict[str, Any]]:
     """Return which inputs tell two versions of one spec file apart."""
-    question = ["differences", reports_digest(), before.name]
-    told = known.source.kept_text(
-        one.name, question, lambda: json.dumps([_answer(row) for row in differences(before, one)])
-    )
-    answers: list[dict[str, Any]] = json.loads(told)
-    return answers
+    return [_answer(row) for row in differences(before, one)]
 
 
 def _answer(row: Difference) -> dict[str, Any]:
