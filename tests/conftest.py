@@ -1,3 +1,11 @@
 """What all tests share."""
 
+import os
+
+from hypothesis import settings
+
 pytest_plugins = ["pytester"]
+
+settings.register_profile("usual", deadline=None, max_examples=50)
+settings.register_profile("thorough", deadline=None, max_examples=500)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))

@@ -14,6 +14,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "examples" / "nightly.sh"
+pytestmark = pytest.mark.slow
+
 MODULE = """
 import os
 from fakes.backends import Right, WrongOnUint32

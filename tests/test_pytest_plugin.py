@@ -159,6 +159,7 @@ def test_strength_and_seed_are_options(suite: Run) -> None:
 # In parallel
 
 
+@pytest.mark.slow
 def test_xdist_gives_the_same_outcomes_with_a_backend_of_a_conftest_too(suite: Run, pytester: pytest.Pytester) -> None:
     pytester.makeconftest(MINE)
     done = suite("conftest:made", "-n", "2", "-v")
@@ -166,6 +167,7 @@ def test_xdist_gives_the_same_outcomes_with_a_backend_of_a_conftest_too(suite: R
     done.stdout.fnmatch_lines([f"wrong-value  {UNSORTED}  on conftest:made", f"  reproduce: *{UNSORTED}*"])
 
 
+@pytest.mark.slow
 def test_xdist_goes_on_after_a_crash(suite: Run) -> None:
     select = (FRACTION, f"{V13}/int32/*/ax*")
     done = suite("@Crashes", "-n", "2", "--dist", "worksteal", select=select)
@@ -192,6 +194,7 @@ def test_a_waived_failure_is_an_xfail(suite: Run, pytester: pytest.Pytester) -> 
     done.stdout.fnmatch_lines(["XFAIL *wrong-value, waived by waivers.yaml:1 until 2999-01-01*"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parallel", [(), ("-n", "2")])
 def test_a_stale_waiver_fails_the_session(suite: Run, pytester: pytest.Pytester, parallel: tuple[str, ...]) -> None:
     stale = UNSORTED.replace("uint32", "int32")
@@ -216,6 +219,7 @@ def test_a_waiver_of_what_did_not_run_is_not_called_stale(suite: Run, pytester: 
 # Backends of one's own
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "failed"), [("Mine", 0), ("made", 2), ("fitted", 2)])
 def test_a_conftest_s_class_function_or_fixture_is_a_backend(
     suite: Run, pytester: pytest.Pytester, name: str, failed: int

@@ -237,6 +237,7 @@ def begin(folder: Path, waivers: Path) -> list[str]:
     return ["run", BACKEND, *SELECTED, "--waivers", str(waivers), "--jobs", "1", "--out", str(folder)]
 
 
+@pytest.mark.slow
 def test_a_hundred_kills_lose_nothing_and_double_nothing(
     whole: Path, tmp_path: Path, waivers: Path, context: Any
 ) -> None:
@@ -263,6 +264,7 @@ def test_a_hundred_kills_lose_nothing_and_double_nothing(
     assert midway > KILLS // 20, "kills fall into the run, too, and not into its start alone"
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_with_its_workers_at_work_goes_on(
     whole: Path, tmp_path: Path, waivers: Path, context: Any
 ) -> None:

@@ -13,6 +13,8 @@ from fakes.site_results import HOSTILE, LARGE, MESSAGE, RIGHT, SUM, WHOLE, write
 from opconform.reports.merge import put_together
 from opconform.reports.site.build import write_site
 
+pytestmark = pytest.mark.slow
+
 ROWS = "#list .tabulator-row"
 Open = Callable[..., Any]
 

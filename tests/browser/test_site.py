@@ -13,6 +13,8 @@ from fakes.results import case, result
 from opconform.reports.merge import put_together
 from opconform.reports.site.build import write_site
 
+pytestmark = pytest.mark.slow
+
 PAGES = [
     "index.html",
     "matrix.html",

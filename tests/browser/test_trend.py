@@ -13,6 +13,8 @@ from opconform.reports.history.adding import add
 from opconform.reports.merge import put_together
 from opconform.reports.site.build import write_site
 
+pytestmark = pytest.mark.slow
+
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 TOLD = {"selection": [], "strength": 2, "draws": 1, "seed": 0, "machine": {}, "command": [], "options": {}}
 

@@ -81,6 +81,7 @@ def suite() -> tuple[Case, ...]:
     return tuple(source.cases(list(selected(source, Selection()))))
 
 
+@pytest.mark.slow
 def test_every_case_of_the_suite_survives_its_descriptor_and_its_tensors(suite: tuple[Case, ...]) -> None:
     validator = schema("case")
     for number, case in enumerate(suite):
@@ -150,6 +151,7 @@ def test_names_of_folders_speak_and_every_file_system_holds_them(suite: tuple[Ca
 # The files
 
 
+@pytest.mark.slow
 def test_a_corpus_read_back_has_the_generated_cases(corpus: Path) -> None:
     read, source = CorpusCases(corpus), GeneratedCases()
     assert len(read.ids()) > 30
@@ -282,6 +284,7 @@ def test_the_program_sha256sum_checks_a_corpus(corpus: Path, tmp_path: Path) -> 
 # The same every time
 
 
+@pytest.mark.slow
 def test_two_exports_are_the_same_to_the_byte(npz_corpus: Path, tmp_path: Path) -> None:
     words = [*SELECT, *OTHERS, "--format", "npz", "--out", tmp_path / "again", "--pack", tmp_path / "again.zip"]
     script = "import sys; from opconform.cli import main; main(sys.argv[1:])"

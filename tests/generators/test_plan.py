@@ -260,6 +260,7 @@ def globs() -> st.SearchStrategy[str]:
     return st.builds(made, names, st.lists(cut, max_size=3))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.lists(globs(), min_size=1, max_size=2))
 def test_a_glob_selects_what_fnmatchcase_matches(patterns: list[str]) -> None:

@@ -54,6 +54,7 @@ def specs_with(folder: Path, standard: str, old: str, new: str) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @needs_openvino
 def test_openvino_bears_out_its_specs_and_says_what_it_does_not_tell(read_once: None) -> None:
     done = call("audit", "openvino")

@@ -184,6 +184,7 @@ def test_the_command_writes_all_its_pages_and_exits_0(tmp_path: Path) -> None:
     assert files["markdown"].read_text().startswith("<!-- Made by")
 
 
+@pytest.mark.slow
 def test_processes_that_end_or_stall_are_outlived() -> None:
     done = call("mutants", "--select", "onnx/Mean-13/float64/3x2/-/uniform", "--jobs", 2)
     assert done.exit_code == 1, "one case does not kill all"

@@ -24,6 +24,8 @@ from opconform.cases.errors import OpconformError
 from opconform.cli import main
 from opconform.runners.executors import opened_executor
 
+pytestmark = pytest.mark.slow
+
 distributed = pytest.importorskip("distributed")
 
 TESTS = Path(__file__).parent.parent

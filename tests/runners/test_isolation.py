@@ -64,6 +64,7 @@ def test_what_a_process_keeps_shows_only_where_cases_share_it() -> None:
     assert set(apart.values()) == {"pass"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["onnxruntime", "onnx-reference", "openvino", "onednn"])
 def test_a_backend_of_this_package_answers_from_workers_that_are_forked_and_dismissed(name: str) -> None:
     library = {"onnx-reference": "onnx", "onednn": "opconform"}.get(name, name)

@@ -116,6 +116,7 @@ def test_a_signature_without_mistakes_is_borne_out(standard: str, tmp_path: Path
     assert [error.message.partition(",")[0] for error in found] == expected
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not INSTALLED["openvino"], reason="openvino is not installed")
 def test_openvino_tells_versions_by_its_operation_sets(tmp_path: Path) -> None:
     reading = read_library("openvino", [])

@@ -54,6 +54,7 @@ def around(key: str) -> list[str]:
     return [*(f"ok-{i}" for i in range(14)), key, *(f"ok-{i}" for i in range(15, 30))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("batch", "jobs"), [(1, 1), (7, 2), (100, 3)])
 def test_keys_may_have_one_record_together(batch: int, jobs: int) -> None:
     keys = [key for i in range(20) for key in (f"ok-{i}", f"ok-{i}b", f"chat-{i}", f"slow-{i}", f"slow-{i}b")]
@@ -62,6 +63,7 @@ def test_keys_may_have_one_record_together(batch: int, jobs: int) -> None:
     assert not losses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["segv", "raise", "garbage", "sleep"])
 def test_a_fault_among_keys_that_have_one_record_costs_its_key_alone(fault: str) -> None:
     keys = [*(f"ok-{i}" for i in range(9)), f"{fault}-1", *(f"slow-{i}" for i in range(4)), f"{fault}-2", "ok-9"]
@@ -240,6 +242,7 @@ def test_a_source_with_nothing_for_a_while_is_asked_again_now_and_then() -> None
     assert 1 < asks < 1000, "neither never nor without a pause"
 
 
+@pytest.mark.slow
 def test_keys_that_fail_at_random_come_back_once_each_with_the_right_kind() -> None:
     dice = random.Random(5)
     faults = [f for f in ENDS if f not in ("sleep", "closehang")]

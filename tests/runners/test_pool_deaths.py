@@ -19,7 +19,7 @@ from fakes.pool_tasks import Counting, Faulty, Poisonous, WarmFactory, Witness
 
 from opconform.runners.pool import Limits, Loss, Pool, Stray, Task
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fakes look into /proc")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="the fakes look into /proc")]
 
 TESTS = Path(__file__).parents[1]
 SOON = Limits(run_seconds=0.5, prepare_seconds=0.5)

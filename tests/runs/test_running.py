@@ -97,6 +97,7 @@ def test_several_backends_are_run_one_after_the_other(run: Any) -> None:
 # What a backend does wrong
 
 
+@pytest.mark.slow
 def test_a_crash_and_a_hang_cost_one_case_each(run: Any) -> None:
     crashed = run("@Crashes", *INT32, out="crashes")
     assert crashed.outcomes()["crash"] == {FRACTION}
@@ -123,6 +124,7 @@ def test_a_crash_while_preparing_is_told_as_such(run: Any) -> None:
     assert "while preparing" in ran.results[FRACTION]["detail"]
 
 
+@pytest.mark.slow
 def test_wrong_answers_are_told_apart(run: Any) -> None:
     select = ("--select", f"{V13}/float32/*/axes-*", "--select", f"{V13}/uint32/*/axes-*")
     ran = run("@WrongShape", "@WrongType", "@WrongOnUint32", "@ReturnsNothing", *select)

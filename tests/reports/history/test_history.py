@@ -96,6 +96,7 @@ def results_of(night: dict[tuple[str, str], dict[str, Any]]) -> list[Result]:
     return [result(case=name, backend=backend, **answer) for (backend, name), answer in night.items()]
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(NIGHTS)
 def test_what_a_history_tells_of_a_run_is_what_was_put_in(nights: list[dict[tuple[str, str], Any]]) -> None:
