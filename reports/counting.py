@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 from ..cases.errors import OpconformError
 from ..runners.waivers import WaiverRun
+from .begun import take_kept
 from .figures import OUR_SIDE_FAILED
 from .folder import INTERRUPTED
 from .merge import Part, Whole
 from .reading import Done, Kept
-from .resume import take_kept
 from .tables import Tables, Terms
 from .text import counted, deaths_told
 

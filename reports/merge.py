@@ -9,8 +9,8 @@ from typing import Any
 
 from ..cases.errors import OpconformError
 from ..cases.selection import Shard, shard_of
+from .begun import Begun, compared
 from .reading import RUN, read_run
-from .resume import Begun, compared
 from .tables import Terms
 from .terms import terms_from
 from .text import counted

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 JUDGING = (ROOT / "docs" / "judging.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-PACKAGE = ("cases", "specs", "generators", "runners", "reports", "__init__.py", "__main__.py", "cli.py")
+PACKAGE = ("cases", "specs", "generators", "runners", "reports", "cli", "__init__.py", "__main__.py")
 
 
 class Shown(NamedTuple):

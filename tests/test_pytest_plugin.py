@@ -10,7 +10,7 @@ import pytest
 from fakes.here import run_here
 
 # Loaded before pytester takes note of what is: it forgets the rest after each run, and NumPy cannot be loaded twice.
-import opconform.reports.session
+import opconform.cli.session
 import opconform.specs.build  # noqa: F401
 
 Run = Callable[..., pytest.RunResult]

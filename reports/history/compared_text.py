@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...specs.globs import split_version
-from ..resume import compared
+from ..begun import compared
 from ..text import counted, percent, printable, reproduce_line
 from .compare import Comparison
 from .kinds import Alike, Change, Kind

@@ -7,7 +7,7 @@ import sys
 
 from fakes.here import library, pool_here, shipped
 
-import opconform.reports.session  # noqa: F401 - takes long to import
+import opconform.cli.session  # noqa: F401 - takes long to import
 from opconform.cases.selection import Selection
 from opconform.cli import main
 from opconform.generators import source

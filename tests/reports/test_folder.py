@@ -11,7 +11,7 @@ from fakes.results import case, invalid, result
 
 from opconform.cases.declared import Declaration
 from opconform.cases.errors import OpconformError
-from opconform.reports.description import BackendDescription, RunDescription
+from opconform.cli.description import BackendDescription, RunDescription
 from opconform.reports.folder import ResultsFolder, read_places, read_results, read_run
 from opconform.runners.profile import Profile
 from opconform.specs.errata import Errata, Erratum, Suspensions

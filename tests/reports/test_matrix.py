@@ -11,6 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from opconform.cli import main
+from opconform.cli.killing import kills
+from opconform.cli.mutation import value_implementations
+from opconform.cli.smoke import smoke_cases
 from opconform.generators.mutants.catalogue import mutants_of, versions
 from opconform.generators.mutants.implementation import Implementation
 from opconform.generators.mutants.variants import variants
@@ -18,12 +21,9 @@ from opconform.generators.plan import Selection
 from opconform.generators.select import selected
 from opconform.generators.source import GeneratedCases
 from opconform.generators.suite import suite_cases
-from opconform.reports.killing import kills
 from opconform.reports.matrix import Evidence, Matrix, Tried
 from opconform.reports.matrix_html import matrix_html
 from opconform.reports.matrix_text import matrix_markdown
-from opconform.reports.mutation import value_implementations
-from opconform.reports.smoke import smoke_cases
 
 SOURCE = GeneratedCases()
 VERSIONS = [str(version.operator) for _, version in versions(SOURCE.library)]

@@ -52,8 +52,8 @@ def clear_errors(command: Callable[P, int | None]) -> Callable[P, None]:
 
     @wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        from ...cases.errors import OpconformError  # noqa: PLC0415 - imports are late, so that --help is fast
-        from ...cases.runner import NotInstalled  # noqa: PLC0415
+        from ..cases.errors import OpconformError  # noqa: PLC0415 - imports are late, so that --help is fast
+        from ..cases.runner import NotInstalled  # noqa: PLC0415
 
         try:
             code = command(*args, **kwargs)
@@ -85,7 +85,7 @@ class Examples(click.Command):
 
 def selection_of(options: dict[str, Any]) -> Any:
     """Take the options that select cases out of `options`."""
-    from ...cases.selection import Selection, strength_of  # noqa: PLC0415
+    from ..cases.selection import Selection, strength_of  # noqa: PLC0415
 
     strength = strength_of(options.pop("strength"))
     drawn = options.pop("draws", 1), options.pop("seed", 0)

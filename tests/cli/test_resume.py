@@ -228,7 +228,7 @@ def context() -> Any:
     found = multiprocessing.get_context("forkserver")
     found.set_forkserver_preload(["fakes.killed"])
     with pytest.MonkeyPatch.context() as patch:  # the server takes no path from here, and skips what it does not find
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
         forkserver.ensure_running()
     return found
 

@@ -15,6 +15,8 @@ from ..cases.selection import Selection, Shard
 from ..cases.shards import of_shard, share
 from ..generators.select import selected, selected_counts
 from ..generators.source import GeneratedCases
+from ..reports.certificates import AttachCertificate
+from ..reports.tables import clause_text_of
 from ..runners.declaration import load_declaration
 from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs
@@ -22,9 +24,7 @@ from ..runners.requirements import silences
 from ..specs.errata import disputed_clauses
 from ..specs.loader import Library
 from ..specs.model import Spec
-from .certificates import AttachCertificate
 from .options import RunOptions
-from .tables import clause_text_of
 
 
 @dataclass(frozen=True)

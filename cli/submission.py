@@ -15,9 +15,9 @@ from rich.console import Console
 from ..cases.corpus_files import ArchiveFiles, ArchiveSink
 from ..cases.corpus_json import CorpusError, lined_json, read_json
 from ..cases.errors import OpconformError
-from .reading import ACCURACY, CERTIFICATES, OUTPUTS, RESULTS, RUN, KeptResults, read_run
+from ..reports.reading import ACCURACY, CERTIFICATES, OUTPUTS, RESULTS, RUN, KeptResults, read_run
+from ..reports.text import counted
 from .signing import signed, unsigned_reason
-from .text import counted
 
 MANIFEST, SIGNATURE = "submission.json", "submission.sig"
 KIND, SCHEMA = "submission", 1

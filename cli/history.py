@@ -46,7 +46,7 @@ def compare(**options: Any) -> int:
     or a run of a history: FILE:RUN, FILE:last, FILE:last-1. Backends are compared with themselves, by name. Where
     inputs or expectation of a case changed, its new outcome is told apart. Exits 0 unless --fail-on says otherwise.
     """
-    from ..history.compare import CompareOptions, run_compare  # noqa: PLC0415
+    from ..reports.history.compare import CompareOptions, run_compare  # noqa: PLC0415
 
     return run_compare(CompareOptions(**options))
 
@@ -79,7 +79,7 @@ def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -
 
     All of it is taken in, or nothing. A run that is there already is left as it is.
     """
-    from ..history.adding import add as take_in  # noqa: PLC0415
+    from ..reports.history.adding import add as take_in  # noqa: PLC0415
 
     for line in take_in(db, folders, label, partial=partial):
         click.echo(line)
@@ -102,7 +102,7 @@ def show(db: Path, **options: Any) -> None:
 
     With --select the figures and changes are those of the selected cases. A version with a star is another than before.
     """
-    from ..history.show import show as shown  # noqa: PLC0415
+    from ..reports.history.show import show as shown  # noqa: PLC0415
 
     shown(db, **options)
 
@@ -119,7 +119,7 @@ def show(db: Path, **options: Any) -> None:
 @clear_errors
 def case(case_id: str, db: Path, **options: Any) -> None:
     """Show how one case was judged over time: since when it fails, on which version."""
-    from ..history.show import show_case  # noqa: PLC0415
+    from ..reports.history.show import show_case  # noqa: PLC0415
 
     show_case(case_id, db, **options)
 
@@ -133,7 +133,7 @@ def case(case_id: str, db: Path, **options: Any) -> None:
 @clear_errors
 def prune(db: Path, keep: int | None, before: dt.datetime | None) -> None:
     """Forget old runs; the last one of each backend stays."""
-    from ..history.pruning import prune as forget  # noqa: PLC0415
+    from ..reports.history.pruning import prune as forget  # noqa: PLC0415
 
     if keep is None and before is None:
         raise click.UsageError("Say what stays: --keep N, or --before DATE.")

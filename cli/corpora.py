@@ -16,7 +16,7 @@ from ..cases.corpus_manifest import MANIFEST, SUMS, differences, read_manifest
 from ..cases.corpus_manifest import counted as counted_by_version
 from ..cases.errors import OpconformError
 from ..cases.lock import SUFFIX, CaseDigests, Difference, difference, least_version, read_lock, read_locks
-from .text import counted
+from ..reports.text import counted
 
 Lines = tuple[list[str], int]
 

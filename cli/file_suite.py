@@ -16,11 +16,11 @@ from ..cases.ids import parse_id
 from ..cases.selection import Selection, Shard
 from ..cases.shards import of_shard, share
 from ..cases.tolerances import ABSOLUTE, RELATIVE
+from ..reports.text import counted
 from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs
 from ..runners.requirements import silences
 from .options import RunOptions
-from .text import counted
 
 _OTHERS = ("strength", "draws", "seed", "suite", "specs", "arithmetic")
 """The options that decide what is generated, or how."""

@@ -14,6 +14,20 @@ from rich.console import Console
 from rich.text import Text
 
 from ..cases.results import Outcome
+from ..reports.begun import UNKNOWN, Begun, take_kept
+from ..reports.blocks import TellTogether, read_block
+from ..reports.figures import OUR_SIDE_FAILED
+from ..reports.folder import ACCURACY, INTERRUPTED, ResultsFolder, companions, passing_companions
+from ..reports.grades import ATTACHMENT
+from ..reports.junit import check_target, gather, gathering, write_cases, write_junit
+from ..reports.junit_cases import TestCases
+from ..reports.lines import UsualLines
+from ..reports.progress import RunProgress
+from ..reports.reading import Done
+from ..reports.tables import Tables
+from ..reports.terminal import print_summary
+from ..reports.terms import terms_to_dict
+from ..reports.text import counted, deaths_told, printable
 from ..runners.accuracy import attach_accuracy
 from ..runners.execute import Assignment, Attach
 from ..runners.executors import Executor, opened_executor
@@ -21,24 +35,11 @@ from ..runners.kept import KeepOutputs
 from ..runners.pool import Joint
 from ..runners.registry import BackendSpec
 from ..runners.running import About, Death, Judged, about, batched
-from .blocks import TellTogether, read_block
 from .cores import usable_cores
 from .description import BackendDescription, RunDescription
-from .figures import OUR_SIDE_FAILED
-from .folder import ACCURACY, INTERRUPTED, ResultsFolder, companions, passing_companions
-from .grades import ATTACHMENT
-from .junit import check_target, gather, gathering, write_cases, write_junit
-from .junit_cases import TestCases
-from .lines import UsualLines
 from .options import RunOptions
 from .preparation import Session, opened
-from .progress import RunProgress
-from .reading import Done
-from .resume import UNKNOWN, Begun, take_kept
-from .tables import Tables
-from .terminal import print_summary
-from .terms import terms_to_dict
-from .text import counted, deaths_told, printable
+from .resume import check_same, options_of
 
 _DEATHS = 1_000
 """The deaths that run.json has in full."""
@@ -98,7 +99,7 @@ def _resumed(options: RunOptions, path: Path, console: Console) -> int:
     """Go on with the run whose results folder is at `path`; what is there is checked before anything is touched."""
     with ResultsFolder.resume(path) as folder:
         begun = Begun(path, folder.told)
-        options = begun.options(options)
+        options = options_of(begun, options)
         if begun.finished:
             from .report import ReportOptions, run_report  # noqa: PLC0415 - it imports the generators
 
@@ -110,7 +111,7 @@ def _resumed(options: RunOptions, path: Path, console: Console) -> int:
             progress.deaths += begun.deaths
             progress.more_deaths = begun.more_deaths
             _open_backends(progress, begun)
-            begun.check(_description(progress))
+            check_same(begun, _description(progress))
             folder.mend(kept)
             return _run(progress, folder, console)
 

@@ -96,9 +96,9 @@ def run(**options: Any) -> int:
     Exits 0 if all backends conform, 1 if one does not or a waiver is stale, 2 for wrong usage or if nothing was judged,
     3 if our own side failed, 130 if interrupted (what was judged is kept).
     """
-    from ...cases.selection import shard_of  # noqa: PLC0415
-    from ..options import RunOptions  # noqa: PLC0415
-    from ..session import run_session  # noqa: PLC0415
+    from ..cases.selection import shard_of  # noqa: PLC0415
+    from .options import RunOptions  # noqa: PLC0415
+    from .session import run_session  # noqa: PLC0415
 
     if not options["backends"] and options["resume"] is None:
         raise click.UsageError("Missing argument 'BACKEND...'.")
@@ -132,7 +132,7 @@ def given_options() -> frozenset[str]:
 @clear_errors
 def list_(what: str, specs: Path | None, as_json: bool, **options: Any) -> None:
     """List operator versions, cases or backends."""
-    from ..listing import listed  # noqa: PLC0415
+    from .listing import listed  # noqa: PLC0415
 
     for line in listed(what, specs, selection_of(options), as_json=as_json):
         click.echo(line)
@@ -154,10 +154,10 @@ def list_(what: str, specs: Path | None, as_json: bool, **options: Any) -> None:
 @clear_errors
 def show(case_id: str, script: bool, arithmetic: Path | None, as_certificate: bool, specs: Path | None) -> None:
     """Show one case in full: inputs, what is expected and why, clauses."""
-    from ..certificates import certificate_text  # noqa: PLC0415
-    from ..lookup import case_of  # noqa: PLC0415
-    from ..script import reproduction  # noqa: PLC0415
-    from ..show import case_text  # noqa: PLC0415
+    from ..reports.certificates import certificate_text  # noqa: PLC0415
+    from ..reports.script import reproduction  # noqa: PLC0415
+    from ..reports.show import case_text  # noqa: PLC0415
+    from .lookup import case_of  # noqa: PLC0415
 
     source, case = case_of(case_id, specs, arithmetic)
     if script and as_certificate:

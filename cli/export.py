@@ -23,9 +23,9 @@ from ..generators.plain_answers import RELATIVE, PlainAnswer, plain_answer
 from ..generators.plan import Selection
 from ..generators.select import selected
 from ..generators.source import GeneratedCases
+from ..reports.certificates import derivations_json
+from ..reports.show import clauses_of
 from ..specs.model import Clause
-from .certificates import derivations_json
-from .show import clauses_of
 
 Format = Literal["onnx", "npz"]
 

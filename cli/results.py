@@ -48,7 +48,7 @@ def report(**options: Any) -> int:
     DIR is a results folder. Exits as the run would have: 2 if shards are missing or do not belong together, 130 if a
     run was interrupted.
     """
-    from ..report import ReportOptions, run_report  # noqa: PLC0415
+    from .report import ReportOptions, run_report  # noqa: PLC0415
 
     if options["history"] is not None and options["html"] is None:
         raise click.UsageError("--history: shown in the site of --html.")
@@ -78,7 +78,7 @@ def rejudge(**options: Any) -> int:
     stay as they are where nothing that decides them has changed, and are listed as to be run again where it has.
     Requirements, profile and waivers are those of the run unless others are given. Exits as the run would.
     """
-    from ..rejudge import RejudgeOptions, run_rejudge  # noqa: PLC0415
+    from .rejudge import RejudgeOptions, run_rejudge  # noqa: PLC0415
 
     return run_rejudge(RejudgeOptions(**options), ["opconform", *sys.argv[1:]])
 
@@ -94,7 +94,7 @@ def rejudge(**options: Any) -> int:
 @clear_errors
 def submit(folder: Path, out: Path, key: Path | None) -> None:
     """Pack a results folder into one archive with its digest, which others judge again with `opconform verify`."""
-    from ..submission import submit as submitted  # noqa: PLC0415
+    from .submission import submit as submitted  # noqa: PLC0415
 
     for line in submitted(folder, out, key):
         click.echo(line)

@@ -1,4 +1,4 @@
-"""The command line: the group of all commands; each is in `reports.commands`."""
+"""The command line: the group of all commands; each is declared here and does its work in a module of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from .reports.commands import files, history, knowledge, results, run
+from . import files, history, knowledge, results, run
 
 
 class _Interruptible(click.Group):

@@ -22,6 +22,9 @@ from ..generators.plan import Selection
 from ..generators.select import selected
 from ..generators.source import GeneratedCases
 from ..generators.suite import suite_text
+from ..reports.matrix import Evidence, Matrix, Tried
+from ..reports.matrix_html import matrix_html
+from ..reports.matrix_text import matrix_markdown, print_matrix
 from ..runners.execute import Assignment
 from ..runners.pool import Begin, Joint, Limits, Loss, Pool, Stray
 from ..runners.registry import BackendSpec
@@ -29,9 +32,6 @@ from ..runners.running import Judged, run_cases
 from ..specs.model import Spec, VersionSpec
 from .cores import usable_cores
 from .killing import KILLS, judged
-from .matrix import Evidence, Matrix, Tried
-from .matrix_html import matrix_html
-from .matrix_text import matrix_markdown, print_matrix
 from .smoke import smoke_cases
 
 _SLICES = 2  # parts of an operator version's implementations, so that the work can be shared out

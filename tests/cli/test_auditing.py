@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from opconform.cli import main
-from opconform.reports import auditing
+from opconform.cli import auditing, main
 from opconform.runners.library_reading import OPERATIONS, read_library
 from opconform.runners.onednn_library import is_installed
 from opconform.specs.loader import default_root

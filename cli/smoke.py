@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..generators.mutants.implementation import Implementation
 from ..generators.source import GeneratedCases
+from ..reports.matrix import Evidence, Matrix, Tried
 from .killing import kills
-from .matrix import Evidence, Matrix, Tried
 
 _PAIRS_TRIED = 500
 

@@ -25,8 +25,8 @@ from ..cases.lock import (
 from ..generators.plan import Selection
 from ..generators.select import selected
 from ..generators.source import GeneratedCases
+from ..reports.text import counted
 from .export import suite_version
-from .text import counted
 
 Lines = tuple[list[str], int]
 

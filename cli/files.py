@@ -28,8 +28,8 @@ from .common import DRAWS, SEED, SELECT, SPECS, STRENGTH, SUITE, Examples, clear
 @clear_errors
 def export(as_json: bool, **options: Any) -> None:
     """Write cases to files that any language reads, with a manifest: a corpus."""
-    from ..export import ExportOptions, export_lines  # noqa: PLC0415
-    from ..export import export as write  # noqa: PLC0415
+    from .export import ExportOptions, export_lines  # noqa: PLC0415
+    from .export import export as write  # noqa: PLC0415
 
     written = write(ExportOptions(selection_of(options), **options))
     for line in export_lines(written, as_json=as_json):
@@ -50,13 +50,13 @@ def verify(path: Path, key: Path | None) -> int:
 
     What is missing, added or changed is named. A submission is judged again, by this version's suite.
     """
-    from ..submission import is_submission, verify_submission  # noqa: PLC0415
+    from .submission import is_submission, verify_submission  # noqa: PLC0415
 
     if is_submission(path):
         return verify_submission(path, key)
     if key is not None:
         raise click.UsageError(f"--key: {path} is no submission; only these are signed.")
-    from ..corpora import verify as verified  # noqa: PLC0415
+    from .corpora import verify as verified  # noqa: PLC0415
 
     return told(*verified(path))
 
@@ -72,7 +72,7 @@ def verify(path: Path, key: Path | None) -> int:
 @clear_errors
 def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
     """List added, removed and changed cases of two corpora or locks; a difference exits 1."""
-    from ..corpora import corpus_difference  # noqa: PLC0415
+    from .corpora import corpus_difference  # noqa: PLC0415
 
     return told(*corpus_difference(old, new, as_json=as_json))
 
@@ -88,7 +88,7 @@ def lock(**options: Any) -> int:
 
     A changed expectation needs a line in the changelog, and a version that says so.
     """
-    from ..locking import LockOptions  # noqa: PLC0415
-    from ..locking import lock as locked  # noqa: PLC0415
+    from .locking import LockOptions  # noqa: PLC0415
+    from .locking import lock as locked  # noqa: PLC0415
 
     return told(*locked(LockOptions(**options)))

@@ -13,17 +13,17 @@ from rich.text import Text
 
 from ..cases.errors import OpconformError
 from ..generators.source import GeneratedCases
-from .badge import badges_of, check_badge_target, write_badges
-from .counting import Counted, count
-from .junit import check_target, write_junit
-from .markdown import markdown_summary
-from .merge import Whole, put_together
-from .tables import Tables, clause_text_of
-from .terminal import Summary, print_summary
-from .text import printable
+from ..reports.badge import badges_of, check_badge_target, write_badges
+from ..reports.counting import Counted, count
+from ..reports.junit import check_target, write_junit
+from ..reports.markdown import markdown_summary
+from ..reports.merge import Whole, put_together
+from ..reports.tables import Tables, clause_text_of
+from ..reports.terminal import Summary, print_summary
+from ..reports.text import printable
 
 if TYPE_CHECKING:
-    from .site.gather import Gathered
+    from ..reports.site.gather import Gathered
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _counted(options: ReportOptions, wholes: Sequence[Whole]) -> Counted | Gathe
     """Return all results counted, with the site written if one is wanted."""
     if options.html is None:
         return count(wholes)
-    from .site.build import write_site  # noqa: PLC0415 - templates take time to import
+    from ..reports.site.build import write_site  # noqa: PLC0415 - templates take time to import
 
     return write_site(wholes, options.html, options.history)
 

@@ -1,4 +1,4 @@
-"""Going on with a run that was killed or interrupted: what it was, whether it is still the same, what it has."""
+"""A run that has begun, as its `run.json` tells: what it was, what makes two runs different ones, what it has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 
 from ..cases.errors import OpconformError
 from ..runners.running import About
-from .options import RunOptions, continued, difference, refuse
 from .reading import RESULTS, RUN, Kept, KeptResults
 from .tables import Tables
 
@@ -75,38 +74,11 @@ class Begun:
         found = self.told.get("more_deaths", 0)
         return found if isinstance(found, int) else 0
 
-    def options(self, given: RunOptions) -> RunOptions:
-        """Return its options, with those given now. Raises OpconformError where they do not agree."""
-        if not isinstance(self.told.get("options"), dict):
-            raise OpconformError(f"{self.folder / RUN}: names no options: it was written by an older version")
-        return continued(given, self.told["options"], self.folder)
-
     def about(self, backend: str) -> About:
         """Return what `run.json` has of a backend."""
         told = _at(self.told, ("backends", backend))
         found = told if isinstance(told, dict) else {}
         return About(str(found.get("version", UNKNOWN)), (), found.get("facts") or {})
-
-    def check(self, now: Mapping[str, Any]) -> None:
-        """Raise OpconformError that names what differs from `now`, the description of the run that would go on."""
-        backends = {name: told["version"] for name, told in now["backends"].items()}
-        known = {name: self.about(name).version for name in backends}
-        refuse(
-            self.folder,
-            [
-                *differences(self.told, now),
-                *(
-                    difference(f"version of {name}", known[name], version)
-                    for name, version in backends.items()
-                    if known[name] not in (UNKNOWN, version)
-                ),
-            ],
-        )
-
-
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return what makes two runs different ones, their backends apart, each as a line."""
-    return [difference(name, a, b) for name, (a, b) in compared(old, new).items()]
 
 
 def compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[object, object]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ..cases.errors import OpconformError
 from ..cases.selection import Selection, Shard
 from ..cases.source import CaseSource
+from ..reports.tables import Terms
 from ..runners.declaration import load_declaration
 from ..runners.demands import Demands
 from ..runners.execute import Assignment
@@ -21,7 +22,6 @@ from ..runners.waivers import Waivers, load_waivers
 from ..specs.errata import Suspensions, load_errata
 from .options import RunOptions
 from .suite import Suite, counts_of, open_suite
-from .tables import Terms
 
 
 @dataclass(frozen=True, slots=True)

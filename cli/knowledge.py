@@ -20,7 +20,7 @@ def audit(standard: str, as_json: bool, specs: Path | None) -> int:
 
     STANDARD is onnx (the default), openvino or onednn; the last two ask a library, which has to be installed.
     """
-    from ..auditing import audited  # noqa: PLC0415
+    from .auditing import audited  # noqa: PLC0415
 
     lines, code = audited(standard, specs, as_json=as_json)
     for line in lines:
@@ -45,7 +45,7 @@ def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
     """
     from rich.console import Console  # noqa: PLC0415
 
-    from ..difference import difference_json, difference_report  # noqa: PLC0415
+    from ..reports.difference import difference_json, difference_report  # noqa: PLC0415
 
     if as_json:
         click.echo(difference_json(one, other, specs))
@@ -68,8 +68,8 @@ def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs:
     Signatures, rules and silences of every version, and where each version differs from the one before and the newest
     versions of the operators from each other.
     """
-    from ..page import page as page_of  # noqa: PLC0415
-    from ..page import write_page  # noqa: PLC0415
+    from ..reports.page import page as page_of  # noqa: PLC0415
+    from ..reports.page import write_page  # noqa: PLC0415
 
     text = page_of(operators, title or ", ".join(operators), specs)
     if out is None:
@@ -83,7 +83,7 @@ def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs:
 @clear_errors
 def scaffold(operator: str) -> None:
     """Write the signature part of a new spec file from the standard's schema."""
-    from ...specs.scaffold import scaffold as scaffolded  # noqa: PLC0415
+    from ..specs.scaffold import scaffold as scaffolded  # noqa: PLC0415
 
     click.echo(scaffolded(operator), nl=False)
 
@@ -114,6 +114,6 @@ def mutants(**options: Any) -> int:
 
     Exits 1 if a wrong one survives or a right one is blamed.
     """
-    from ..mutation import MutationOptions, run_mutants  # noqa: PLC0415
+    from .mutation import MutationOptions, run_mutants  # noqa: PLC0415
 
     return run_mutants(MutationOptions(selection_of(options), **options))

@@ -20,6 +20,16 @@ from ..cases.errors import CaseIdError, OpconformError
 from ..cases.model import Case
 from ..cases.results import Result
 from ..generators.source import GeneratedCases
+from ..reports.begun import Begun
+from ..reports.certificates import certificate_json
+from ..reports.changes import Changes, print_changes
+from ..reports.folder import INTERRUPTED, ResultsFolder, companions
+from ..reports.grades import ATTACHMENT
+from ..reports.junit import check_target, write_junit
+from ..reports.reading import OUTPUTS, RESULTS, RUN, Kept, KeptResults, read_run
+from ..reports.tables import Tables, Terms, clause_text_of
+from ..reports.terminal import print_summary
+from ..reports.terms import terms_from, terms_to_dict
 from ..runners.accuracy import attach_accuracy
 from ..runners.again import CannotJudge, judged_again
 from ..runners.demands import Demands
@@ -31,17 +41,7 @@ from ..runners.running import Judged
 from ..runners.waivers import before_waiving, load_waivers
 from ..specs.errata import Suspensions, disputed_clauses, load_errata
 from ..specs.loader import UnknownOperator
-from .certificates import certificate_json
-from .changes import Changes, print_changes
-from .folder import INTERRUPTED, ResultsFolder, companions
 from .generated_suite import suite_digest
-from .grades import ATTACHMENT
-from .junit import check_target, write_junit
-from .reading import OUTPUTS, RESULTS, RUN, Kept, KeptResults, read_run
-from .resume import Begun
-from .tables import Tables, Terms, clause_text_of
-from .terminal import print_summary
-from .terms import terms_from, terms_to_dict
 
 _TOGETHER = 64
 _HEAD = frozenset({"case", "backend", "case_digest"})

@@ -23,7 +23,7 @@ from opconform.cli import main
 
 SELECT = ("--select", "onnx/ReduceMean-13/int32/*", "--select", "onnx/Mean-13/*16/*")
 RIGHT = "python:fakes.backends:Right"
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 
 
 def invoke(*words: object) -> Any:
