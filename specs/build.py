@@ -8,12 +8,15 @@ from typing import Any, TypeAlias
 from ..cases.model import OperatorVersion
 from .checks import Parts, check, vocabulary_of
 from .edges import Place, check_reach, resolve_edge
+from .expressions import recipe
 from .groups import expand
 from .model import (
     Clause,
     Condition,
     Edge,
     Expect,
+    Operand,
+    Recipe,
     Silence,
     Spec,
     Value,
@@ -95,8 +98,14 @@ class _Builder:
             self.exclude(version, levels),
             self.expect(version, levels),
             self.edges(version, frozenset(clauses) | frozenset(silences)),
-            {n: settled(shape, words=False) for n, shape in self.text.shapes.items() if signature.input(n)},
+            {port.name: Operand(port.name, self.shape(port.name)) for port in signature.inputs},
+            graphs=self.text.graphs,
+            tables={name: settled(table, words=False) for name, table in self.text.tables.items()},
         )
+
+    def shape(self, port: str) -> tuple[int | str, ...] | Recipe | None:
+        found = self.text.shapes.get(port)
+        return recipe(found) if isinstance(found, str) else None if found is None else tuple(found)
 
     def applies(self, one: Spanned, version: Version) -> bool:
         return span_of(one).covers(version, self.signatures)
@@ -157,7 +166,7 @@ class _Builder:
                 order = {
                     what: id_ for what, id_ in text.order.items() if self.applies(self.text.silences[id_], version)
                 }
-                found.append(Expect(when or {}, text.values, tuple(text.check), order, text.alarm))
+                found.append(Expect(when or {}, text.values, tuple(map(recipe, text.check)), order, text.alarm))
         return tuple(found)
 
     def row(self, row: Mapping[str, Any], version: Version, levels: _Levels) -> dict[str, tuple[str, ...]] | None:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from ..cases.errors import OpconformError, did_you_mean
+from .model import Recipe
 
 Number: TypeAlias = int | float
 Symbols: TypeAlias = Mapping[str, int | Sequence[int]]
@@ -22,6 +23,8 @@ LARGEST_NUMBER = 1 << 64
 _TOKENS = re.compile(r"(?:\s+|//|[-+*()]|[0-9]+(?:\.[0-9]+)?(?![\w.])|[A-Za-z_]\w*)*", re.ASCII)
 _REPEATED = re.compile(r"(.+?)\s+x\s+(.+)")
 _SPLICED = re.compile(r"\s*([A-Za-z_]\w*)\s*\.\.\.\s*", re.ASCII)
+_RECIPE = re.compile(r"([A-Za-z][\w^+-]*(?:\.[\w-]+)*)(?:\((.+)\))?", re.ASCII | re.DOTALL)
+_COMMA = re.compile(r",(?![^(\[]*[)\]])")
 _OPERATORS: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = MappingProxyType(
     {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv}
 )
@@ -50,6 +53,16 @@ def numbers(parts: Iterable[Number | str], symbols: Symbols) -> list[Number]:
         if len(found) > LONGEST_LIST:
             raise ExpressionError(f"a list of more than {LONGEST_LIST} numbers")
     return found
+
+
+def recipe(text: str) -> Recipe:
+    """Read a function with its arguments, `fits(T2)`: words with dashes, commas between. Raises ExpressionError."""
+    found = _RECIPE.fullmatch(text)
+    if not found:
+        raise ExpressionError(
+            f"{text!r} names no function: write it as in ramp, overlap(0.5) or 'moments(mean, scale)'"
+        )
+    return Recipe(found[1], tuple(map(str.strip, _COMMA.split(found[2]))) if found[2] else ())
 
 
 def names(text: str) -> frozenset[str]:

@@ -34,11 +34,43 @@ class Word(enum.Enum):
     SYMBOLIC = "symbolic"
 
 
-Value: TypeAlias = "bool | int | float | str | Word | tuple[Value, ...] | Mapping[str, Value]"
-"""A level's or a setting's value. Expressions stay text; `expressions.numbers` evaluates them."""
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A function of the generators by its name, with its arguments as they are written: `fits(T2)`, `overlap(0.5)`."""
 
-COMMON_PARAMETERS = frozenset({"shapes", "dims", "fill", "outputs", "omitted", "opset", "unknown"})
+    name: str
+    arguments: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(self.arguments)})" if self.arguments else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class TensorValue:
+    """A tensor that a spec writes as an attribute's value: its dimensions, and its elements row by row.
+
+    `type` is an element type, a type letter of the signature, or None where `types-from` says which letter it is.
+    `indices`, of a sparse tensor, are the places of the elements in the flattened tensor.
+    """
+
+    dims: tuple[int, ...]
+    values: tuple[bool | int | float | str, ...]
+    type: str | None = None
+    indices: tuple[int, ...] | None = None
+
+
+Value: TypeAlias = "bool | int | float | str | Word | Recipe | TensorValue | tuple[Value, ...] | Mapping[str, Value]"
+"""A level's or a setting's value.
+
+Expressions stay text; `expressions.number` and `expressions.numbers` evaluate them. A `Recipe` draws an input's
+elements. A mapping is a bundle, which sets what its keys name, or, of `shapes`, a shape for each input or symbol.
+"""
+
+COMMON_PARAMETERS = frozenset({"shapes", "dims", "fill", "outputs", "omitted", "opset", "unknown", "values-from"})
 """Parameters of every family, beside an operator's attributes, inputs and type letters."""
+
+DELIVERIES = ("constant", "graph-input", "both")
+"""How an input comes: fixed with the program, with each run, or, where it is an attribute too, in both places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +78,21 @@ class Vocabulary:
     """The words that a family's Python code gives a spec.
 
     `parameters`: the family's own. `fills`: its fill recipes, by the name before the bracket. `references`: the
-    functions that may stand after the dot of `family`.
+    functions that may stand after the dot of `family`. `shapes`, `draws`, `domains`, `checks`: functions by their
+    names; `arguments`: what an operand may say to its draw; `tables`: those that the family reads; `precision`: the
+    primitives that have a budget. None where they are not known, and so not checked.
     """
 
     parameters: frozenset[str] = frozenset()
     fills: frozenset[str] = frozenset()
     references: frozenset[str] = frozenset()
+    shapes: frozenset[str] | None = None
+    draws: frozenset[str] | None = None
+    domains: frozenset[str] | None = None
+    arguments: frozenset[str] | None = None
+    checks: frozenset[str] | None = None
+    tables: frozenset[str] | None = None
+    precision: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +219,7 @@ class Expect:
 
     when: Mapping[str, tuple[str, ...]]
     values: str | None = None
-    check: tuple[str, ...] = ()
+    check: tuple[Recipe, ...] = ()
     order: Mapping[str, str] = field(default_factory=dict)
     alarm: float | None = None
 
@@ -201,12 +242,45 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
+class Operand:
+    """What a spec says of one input: its shape, and how its elements come about.
+
+    `shape`: dimensions (numbers and expressions, `S...` for all of a list), a function of the family, `same(x)`, or
+    None where the level of `shapes` says it. `draws`: the recipes that may draw it; they are levels of the parameter
+    called like the input, and an input without any is filled, or written where that parameter has values. `domain`: the
+    numbers that its elements are taken from. `fill`: its own recipe in place of the parameter `fill`. `arguments`: what
+    the draw is told, `below: "d[axis]"`, expressions as text.
+    """
+
+    name: str
+    shape: tuple[int | str, ...] | Recipe | None = None
+    draws: tuple[Recipe, ...] = ()
+    domain: Recipe | None = None
+    fill: Recipe | None = None
+    arguments: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeSource:
+    """Where a type letter comes from: the attribute whose value is made of the letter's type.
+
+    `absent`: the type that a missing attribute stands for, None where the standard says none.
+    """
+
+    attribute: str
+    absent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class VersionSpec:
     """All that a spec says about one operator version.
 
     `parameters` maps a name to levels by name; types go by their letter in this version. `exclude` maps a parameter to
-    levels: a combination is left out where each parameter of a row has one of the levels. `shapes` maps an input to a
-    list of dimensions (expressions) or to a function of the family.
+    levels: a combination is left out where each parameter of a row has one of the levels. `operands` has every input of
+    the signature, in its order. `types_from` goes by letters. `same`: letters that are varied together. `precision`: the
+    budget of a primitive in ulp, by element type, under "" for all others. `strength`: the names of which so many
+    interact, by how many. `graphs` are bodies in ONNX's text with `{V}` for the type under test, `tables` what the
+    standard gives as a table. `aliases` are edges under names that they had; they are found and not planned.
     """
 
     operator: OperatorVersion
@@ -218,7 +292,18 @@ class VersionSpec:
     exclude: tuple[Mapping[str, tuple[str, ...]], ...]
     expect: tuple[Expect, ...]
     edges: Mapping[str, Edge]
-    shapes: Mapping[str, Value]
+    operands: Mapping[str, Operand] = field(default_factory=dict)
+    types_from: Mapping[str, TypeSource] = field(default_factory=dict)
+    same: tuple[tuple[str, ...], ...] = ()
+    precision: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    strength: Mapping[int, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    graphs: Mapping[str, str] = field(default_factory=dict)
+    tables: Mapping[str, Value] = field(default_factory=dict)
+    aliases: Mapping[str, Edge] = field(default_factory=dict)
+
+    def edge(self, id_: str) -> Edge | None:
+        """Return the edge called `id_`, now or in earlier times."""
+        return self.edges.get(id_) or self.aliases.get(id_)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from fakes.spec_texts import MEAN, REDUCE, VOCABULARY, spec_from
 from opconform.cases.errors import OpconformError
 from opconform.cases.model import OperatorVersion
 from opconform.specs.loader import Library, UnknownOperator, default_root, load_spec, spec_of
-from opconform.specs.model import AttributeSignature, Condition, Port, Word
+from opconform.specs.model import AttributeSignature, Condition, Operand, Port, Recipe, Word
 from opconform.specs.reading import SpecErrors, read
 
 WITHOUT_VERSION = """\
@@ -255,7 +255,7 @@ def test_expectations_apply_where_their_condition_can_hold() -> None:
     versions = spec_from(text).versions
     assert [len(v.expect) for v in versions.values()] == [1, 1, 1, 2]
     assert versions[18].expect[1].when == {"noop_with_empty_axes": ("1",)}
-    assert versions[18].expect[1].check == ("same(data)",)
+    assert versions[18].expect[1].check == (Recipe("same", ("data",)),)
     assert versions[18].expect[1].alarm == 1e-9
 
 
@@ -263,8 +263,8 @@ def test_shapes_graphs_and_tables_are_kept() -> None:
     text = REDUCE + "shapes: {data: [N, C*g, S...], axes: same(data)}\ntables: {t: {a: [1, 2]}}\n"
     text += 'graphs: {g: "a () => ({V}[N] y) { y = Identity (x) }"}\n'
     spec = spec_from(text)
-    assert spec.versions[1].shapes == {"data": ("N", "C*g", "S...")}
-    assert spec.versions[18].shapes == {"data": ("N", "C*g", "S..."), "axes": "same(data)"}
+    assert spec.versions[1].operands == {"data": Operand("data", ("N", "C*g", "S..."))}
+    assert spec.versions[18].operands["axes"] == Operand("axes", Recipe("same", ("data",)))
     assert spec.tables == {"t": {"a": (1, 2)}}
     assert "Identity" in spec.graphs["g"]
 
