@@ -277,8 +277,8 @@ class VersionSpec:
 
     `parameters` maps a name to levels by name; types go by their letter in this version. `exclude` maps a parameter to
     levels: a combination is left out where each parameter of a row has one of the levels. `operands` has every input of
-    the signature, in its order. `types_from` goes by letters. `same`: letters that are varied together. `precision`: the
-    budget of a primitive in ulp, by element type, under "" for all others. `strength`: the names of which so many
+    the signature, in its order. `types_from` goes by letters. `same`: letters that are varied together. `precision`:
+    the budget of a primitive in ulp, by element type, under "" for all others. `strength`: the names of which so many
     interact, by how many. `graphs` are bodies in ONNX's text with `{V}` for the type under test, `tables` what the
     standard gives as a table. `aliases` are edges under names that they had; they are found and not planned.
     """
