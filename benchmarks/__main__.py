@@ -17,9 +17,8 @@ from pathlib import Path
 from opconform.cases.lanes import LanedExpectation
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.reports.blocks import TellTogether
 from opconform.runners.execute import Assignment
-from opconform.runners.pool import Joint, Limits
+from opconform.runners.pool import Limits
 from opconform.runners.registry import backend_spec
 from opconform.runners.running import Judged, batched, run_cases
 
@@ -108,11 +107,11 @@ def end_to_end(cases: int) -> None:
 
 def timed_run(source: GeneratedCases, ids: list[str]) -> float:
     """Return the seconds of a whole run with two workers, from the first result to the last."""
-    assignment = Assignment(backend_spec("onnxruntime"), source, blocks=TellTogether())
+    assignment = Assignment(backend_spec("onnxruntime"), source)
     results = run_cases(assignment, batched(ids), jobs=2, limits=Limits())
     next(results)  # what the backend says of itself, once it has started
     started = time.perf_counter()
-    found = sum(len(one.keys) if isinstance(one, Joint) else isinstance(one, Judged) for one in results)
+    found = sum(isinstance(one, Judged) for one in results)
     if found != len(ids):
         raise RuntimeError(f"{found} results of {len(ids)} cases")
     return time.perf_counter() - started

@@ -25,12 +25,11 @@ from opconform.cases.model import Program
 from opconform.cases.runner import Executable, Unsupported
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.reports.blocks import TellTogether
 from opconform.reports.grades import ATTACHMENT
 from opconform.runners.accuracy import attach_accuracy
 from opconform.runners.cluster_run import ClusterRun
 from opconform.runners.execute import Assignment
-from opconform.runners.pool import Joint, Limits
+from opconform.runners.pool import Limits
 from opconform.runners.registry import backend_spec
 from opconform.runners.running import Judged, batched
 
@@ -119,8 +118,8 @@ def measured(address: str, scheduler: psutil.Process, backend: str, cases: int) 
     twice = sum(1 for _ in planned(source.library, Selection(selection.globs, draws=2)))
     draws = max(1, 1 + round((cases - once) / (twice - once)))
     ids = planned(source.library, Selection(selection.globs, draws=draws))
-    attach, blocks = {ATTACHMENT: attach_accuracy}, TellTogether()  # as a run has them
-    assignment = Assignment(backend_spec(backend), source, attach=attach, blocks=blocks)
+    attach = {ATTACHMENT: attach_accuracy}  # as a run has them
+    assignment = Assignment(backend_spec(backend), source, attach=attach)
     with Client(address, set_as_default=False) as client:
         run = ClusterRun(client, assignment, batched(ids), limits=Limits(), resources={})
         return _measured(run, scheduler)
@@ -131,7 +130,7 @@ def _measured(run: ClusterRun, scheduler: psutil.Process) -> Figures:
     next(results)  # what the backend says of itself: the workers are ready
     memory = scheduler.memory_info().rss
     started, own, theirs = time.perf_counter(), time.process_time(), _processor(scheduler)
-    count = sum(len(found.keys) if isinstance(found, Joint) else isinstance(found, Judged) for found in results)
+    count = sum(isinstance(found, Judged) for found in results)
     seconds = time.perf_counter() - started
     return Figures(
         cases=count,

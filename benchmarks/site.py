@@ -99,8 +99,8 @@ def _ids(wanted: int) -> Iterator[str]:
 def write_folder(folder: Path, backend: str, names: list[str], chance: random.Random, failing: float) -> None:
     """Write a results folder whose failures are drawn: a few kinds, some answers kept."""
     folder.mkdir(parents=True)
-    with (folder / "results.jsonl").open("w") as results:
-        results.writelines(f"{_result(backend, name, chance, failing).to_json()}\n" for name in names)
+    with (folder / "results.jsonl").open("wb") as results:
+        results.writelines(b"%b\n" % _result(backend, name, chance, failing).to_json() for name in names)
     told: dict[str, Any] = {
         "status": "finished",
         "started": "2026-01-01T01:00:00+00:00",

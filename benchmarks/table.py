@@ -18,10 +18,9 @@ from typing import TypeAlias
 from opconform.cases.lanes import LanedExpectation
 from opconform.generators.plan import Selection, counted, planned
 from opconform.generators.source import GeneratedCases
-from opconform.reports.blocks import TellTogether
 from opconform.runners.accuracy import attach_accuracy
 from opconform.runners.execute import Assignment
-from opconform.runners.pool import Joint, Limits
+from opconform.runners.pool import Limits
 from opconform.runners.registry import backend_spec
 from opconform.runners.running import Judged, batched, run_cases
 
@@ -113,8 +112,8 @@ def _rate(runs: Sequence[Timed]) -> str:
 def pool(sizes: Sizes) -> Iterator[Row]:
     """Compare a worker of the pool with the same worker without one, in turns."""
     source = GeneratedCases()
-    attach, blocks = {"accuracy": attach_accuracy}, TellTogether()  # as a run has them
-    assignment = Assignment(backend_spec("onnxruntime"), source, attach=attach, blocks=blocks)
+    attach = {"accuracy": attach_accuracy}  # as a run has them
+    assignment = Assignment(backend_spec("onnxruntime"), source, attach=attach)
     draws = draws_for(sizes.cases, FAMILY)
     batches = list(batched(planned(source.library, Selection((FAMILY,), draws=draws))))
     in_process(assignment, batches)
@@ -134,7 +133,7 @@ def in_pool(assignment: Assignment, batches: Sequence[list[str]]) -> float:
     results = run_cases(assignment, iter(batches), jobs=1, limits=Limits())
     next(results)
     started = time.perf_counter()
-    found = sum(len(one.keys) if isinstance(one, Joint) else isinstance(one, Judged) for one in results)
+    found = sum(isinstance(one, Judged) for one in results)
     if found != sum(map(len, batches)):
         raise RuntimeError(f"{found} results")
     return time.perf_counter() - started

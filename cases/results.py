@@ -1,12 +1,14 @@
-"""Outcomes and results: what happened when a backend was put to a case, and its line in `results.jsonl`."""
+"""Outcomes and results: what happened when a backend ran a case, and its line in `results.jsonl`."""
 
 from __future__ import annotations
 
 import enum
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+import msgspec
 
 Level: TypeAlias = Literal["strict", "declared"]
 
@@ -27,8 +29,7 @@ class Outcome(enum.StrEnum):
     RUNNER_ERROR = "runner-error"
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """One line of `results.jsonl`; the keys are fixed, what does not apply is None.
 
     `behaviour` maps each silence that applies to the options that admit the answer. `bound_ratio` is the largest error
@@ -39,7 +40,7 @@ class Result:
     case: str
     backend: str
     outcome: Outcome
-    behaviour: Mapping[str, list[str]] = field(default_factory=dict)
+    behaviour: Mapping[str, list[str]] = msgspec.field(default_factory=dict)
     reason: str | None = None
     detail: str | None = None
     bound_ratio: float | None = None
@@ -49,28 +50,30 @@ class Result:
     expectation_digest: str | None = None
     seconds: float | None = None
 
-    def to_json(self) -> str:
-        """Return the result as one line of strict JSON, without the line's end."""
-        shown = {name: getattr(self, name) for name in _KEYS}
-        shown["behaviour"] = dict(self.behaviour)
-        return _ENCODER.encode(shown)
+    def to_json(self) -> bytes:
+        """Return the result as one line of strict JSON in ASCII, without the line's end.
+
+        Raises ValueError for NaN and infinities.
+        """
+        for number in (self.bound_ratio, self.seconds):
+            if number is not None and not math.isfinite(number):
+                raise ValueError(f"a result has {number} for a number")
+        try:
+            line = msgspec.json.encode(self)
+        except UnicodeEncodeError:  # a backend's name and words may hold what is no text
+            told = {name: getattr(self, name) for name in ("case", "backend", "reason", "detail")}
+            texts = {name: text and text.encode(errors="backslashreplace").decode() for name, text in told.items()}
+            line = msgspec.json.encode(msgspec.structs.replace(self, **texts))
+        # some readers end a line, and some terminals obey, at characters beyond ASCII
+        return line if line.isascii() else json.dumps(json.loads(line), separators=(",", ":")).encode()
 
 
-_KEYS = tuple(f.name for f in fields(Result))
-_KEY_SET = frozenset(_KEYS)
-
-
-_DECODER = json.JSONDecoder()
-_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))  # json.dumps would make one at each line
+# A result in memory may leave fields out, a line may not.
+_LINE: Final = msgspec.json.Decoder(
+    msgspec.defstruct("Line", [(f.name, f.type) for f in msgspec.structs.fields(Result)], forbid_unknown_fields=True)
+)
 
 
 def result_from_json(line: str | bytes) -> Result:
     """Read one line of `results.jsonl`; ValueError if it is none."""
-    text = line if isinstance(line, str) else line.decode()
-    read, end = _DECODER.raw_decode(text)  # json.loads looks for spaces and encodings, at every line
-    if text[end:].strip():
-        raise ValueError("not a result: more than one value in a line")
-    if not isinstance(read, dict) or read.keys() != _KEY_SET:
-        raise ValueError("not a result: its keys are not those of results.jsonl")
-    read["outcome"], read["clauses"] = Outcome(read["outcome"]), tuple(read["clauses"])
-    return Result(**read)
+    return Result(*msgspec.structs.astuple(_LINE.decode(line)))

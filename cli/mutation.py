@@ -26,7 +26,7 @@ from ..reports.matrix import Evidence, Matrix, Tried
 from ..reports.matrix_html import matrix_html
 from ..reports.matrix_text import matrix_markdown, print_matrix
 from ..runners.execute import Assignment
-from ..runners.pool import Begin, Joint, Limits, Loss, Pool, Stray
+from ..runners.pool import Begin, Limits, Loss, Pool, Stray
 from ..runners.registry import BackendSpec
 from ..runners.running import Judged, run_cases
 from ..specs.model import Spec, VersionSpec
@@ -205,7 +205,7 @@ def _records(
     pool = Pool(MatrixWork(source, selection), jobs=min(jobs, len(keys)), limits=_SLICE_LIMITS)
     found: dict[str, Mapping[str, Any]] = {}
     for answer in pool.run([key] for key in keys):
-        if isinstance(answer, Stray | Joint):
+        if isinstance(answer, Stray):
             continue  # a worker's end from outside; its key has been run again
         if isinstance(answer, Loss):
             raise RuntimeError(f"the matrix of {answer.key} is lost: {answer.kind}, {answer.exit}\n{answer.tail}")

@@ -207,7 +207,7 @@ def _take_all(rejudged: Rejudged, tables: Tables, changes: Changes, folder: Resu
             before, now = (t.suspensions.reason(reported.case, reported.clauses) for t in terms)
             changes.add(kept.result, reported, (before, now))
             changes.from_answers += kept.outputs is not None and b'base64":' in kept.outputs
-        line = reported.to_json().encode()
+        line = reported.to_json()
         folder.add(reported, line, companions(Judged(reported, judged.attachments), line, certified))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib.metadata
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -15,13 +14,11 @@ from rich.text import Text
 
 from ..cases.results import Outcome
 from ..reports.begun import UNKNOWN, Begun, take_kept
-from ..reports.blocks import TellTogether, read_block
 from ..reports.figures import OUR_SIDE_FAILED
-from ..reports.folder import ACCURACY, INTERRUPTED, ResultsFolder, companions, passing_companions
+from ..reports.folder import INTERRUPTED, ResultsFolder, companions
 from ..reports.grades import ATTACHMENT
 from ..reports.junit import check_target, gather, gathering, write_cases, write_junit
 from ..reports.junit_cases import TestCases
-from ..reports.lines import UsualLines
 from ..reports.progress import RunProgress
 from ..reports.reading import Done
 from ..reports.tables import Tables
@@ -32,7 +29,6 @@ from ..runners.accuracy import attach_accuracy
 from ..runners.execute import Assignment, Attach
 from ..runners.executors import Executor, opened_executor
 from ..runners.kept import KeepOutputs
-from ..runners.pool import Joint
 from ..runners.registry import BackendSpec
 from ..runners.running import About, Death, Judged, about, batched
 from .cores import usable_cores
@@ -76,11 +72,10 @@ class _Progress:
 
 @dataclass(frozen=True)
 class _Written:
-    """Where results go as they arrive: the folder, and what becomes its `junit.xml`; and what reads their lines."""
+    """Where results go as they arrive: the folder, and what becomes its `junit.xml`."""
 
     folder: ResultsFolder
     cases: TestCases
-    lines: UsualLines = field(default_factory=UsualLines)
 
 
 def run_session(options: RunOptions, command: Sequence[str], console: Console | None = None) -> int:
@@ -191,65 +186,36 @@ def _run_backends(progress: _Progress, written: _Written, console: Console) -> b
         with RunProgress(quiet, total, known=tables.tally.figures().outcomes) as shown:
             for backend in session.backends:
                 for found in _results(progress, backend, written.folder):
-                    if isinstance(found, Joint):
-                        for outcome, times in _taken_together(progress, found, written).items():
-                            shown.count(outcome, times)
-                    else:
-                        shown.count(_taken(progress, found, written))
+                    shown.count(_taken(progress, found, written))
     except KeyboardInterrupt:
         return True
-    finally:
-        tables.settle()
     return False
 
 
 def _taken(progress: _Progress, judged: Judged, written: _Written) -> Outcome:
     """Count a result, write it down, and return its outcome as it is reported."""
-    folder, cases, line = written.folder, written.cases, judged.line
-    usual = None if line is None else written.lines.read(line)
-    if line is not None and usual is not None and progress.tables.take_pass(usual, judged.attached):
-        folder.add_line(line, passing_companions(line, judged.attached, usual))
-        cases.take(usual)
-        return usual[0].result.outcome
     result = progress.tables.take(judged.result, judged.attachments)
-    if line is None or result is not judged.result:  # waived
-        line, usual = result.to_json().encode(), None
-    folder.add_line(line, companions(judged, line, progress.certified))
-    if usual is None:
-        cases.add(result)
-    else:
-        cases.take(usual)
+    line = result.to_json()
+    written.folder.add_line(line, companions(judged, line, progress.certified))
+    written.cases.add(result)
     return result.outcome
 
 
-def _taken_together(progress: _Progress, joint: Joint, written: _Written) -> Counter[Outcome]:
-    """Count results that a worker tells of together, write them down, and return how many have which outcome."""
-    block = read_block(joint.keys, joint.record)
-    progress.tables.take_alike(block.alike)
-    written.folder.add_line(block.lines, [(ACCURACY, block.accuracy)] if block.accuracy else ())
-    written.cases.take_block(block)
-    found = Counter[Outcome]()
-    for one in block.alike:
-        found[one.result.outcome] += one.count
-    return found
-
-
-def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -> Iterator[Judged | Joint]:
+def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -> Iterator[Judged]:
     """Yield the results that a backend still owes; none before it is known, and written down, which version it is."""
     session, name = progress.session, backend.name
     left = progress.left(name)
     if left <= 0:
         return
     required, isolation = session.terms.demands.required, session.options.isolation
-    blocks = TellTogether() if progress.tables.take_together else None
-    assignment = Assignment(backend, session.source, required, _attach(session), isolation, blocks)
+    assignment = Assignment(backend, session.source, required, _attach(session), isolation)
     has = progress.done.has
     ids = session.plans[name].ids(session.suite)
     owed = (text for text in ids if not has(name, text)) if progress.done.count(name) else ids
     jobs = min(session.options.jobs or usable_cores(), left)
-    early: list[Judged | Joint] | None = []
+    early: list[Judged] | None = []
     for found in session.executor.run_cases(assignment, batched(owed), jobs=jobs, limits=session.options.limits):
-        if early is None and isinstance(found, Judged | Joint):
+        if early is None and isinstance(found, Judged):
             yield found
         elif isinstance(found, About):
             progress.abouts[name] = found

@@ -106,7 +106,6 @@ def take_kept(folder: Path, tables: Tables, seen: Callable[[Kept], None] | None 
             tables.take_kept(one)
             if seen is not None:
                 seen(one)
-        tables.settle()
     except (ValueError, KeyError, TypeError) as error:
         raise OpconformError(f"{folder / RESULTS}: cannot be counted: {error!r}") from None
     return kept

@@ -56,14 +56,14 @@ class Joined:
     first: dict[tuple[str, ...], str] = field(default_factory=dict)
     undecided: int = 0
 
-    def add(self, case: str, options: list[str], times: int = 1) -> None:
+    def add(self, case: str, options: list[str]) -> None:
         """Take in the options that admit a case's answer, or the answers of so many, of which `case` is the first."""
         admitted = tuple(options)
         self.first[admitted] = min(self.first.get(admitted, case), case)
         if len(options) > 1:
-            self.undecided += times
+            self.undecided += 1
         else:
-            self.cases[options[0]] = self.cases.get(options[0], 0) + times
+            self.cases[options[0]] = self.cases.get(options[0], 0) + 1
 
     @property
     def established(self) -> tuple[Evidence, ...]:
@@ -87,12 +87,12 @@ class Behaviours:
     def __init__(self) -> None:
         self._joined: dict[tuple[str, str, str], Joined] = {}
 
-    def add(self, result: Result, times: int = 1) -> None:
+    def add(self, result: Result) -> None:
         """Take in what a result shows, or so many of which it is the first; an empty list of options shows nothing."""
         for silence, options in result.behaviour.items():
             if options:
                 key = (result.backend, operator_version_of(result.case), silence)
-                self._joined.setdefault(key, Joined()).add(result.case, options, times)
+                self._joined.setdefault(key, Joined()).add(result.case, options)
 
     def taken(self, backend: str | None = None) -> Iterator[Taken]:
         """Yield what is known of each silence, of one backend or all, in the order in which they came."""

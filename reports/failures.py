@@ -47,12 +47,12 @@ class Failures:
         self._counts: dict[_Kind, Counter[str]] = {}  # by operator version
         self._widths: Counter[_Kind] = Counter()  # kinds by backend, operator and outcome
 
-    def add(self, result: Result, suspended: str | None = None, times: int = 1) -> None:
-        """Take in a result, or so many that are alike, of which it came first; if it fails, or our side failed."""
+    def add(self, result: Result, suspended: str | None = None) -> None:
+        """Take in a result if it fails, or our side failed."""
         if result.outcome is Outcome.RUNNER_ERROR or self.demands.fails(result, suspended=suspended is not None):
             kind = self._known(kind_of(result))
             self._first.setdefault(kind, result)
-            self._counts.setdefault(kind, Counter())[operator_version_of(result.case)] += times
+            self._counts.setdefault(kind, Counter())[operator_version_of(result.case)] += 1
 
     def _known(self, kind: _Kind) -> _Kind:
         """Return the kind, or that of all others where its backend, operator and outcome have too many."""

@@ -120,20 +120,20 @@ class Tally:
         self._named = dict.fromkeys(backends)
         self._counts: dict[Group, _Counts] = {}
 
-    def add(self, result: Result, suspended: str | None = None, times: int = 1) -> None:
-        """Count a result, or so many that are alike; `suspended` says why its case does not count, if it does not."""
+    def add(self, result: Result, suspended: str | None = None) -> None:
+        """Count a result; `suspended` says why its case does not count, if it does not."""
         key = group_of(result)
         group = self._counts.get(key) or self._counts.setdefault(key, _Counts())
-        group.outcomes[result.outcome] += times
+        group.outcomes[result.outcome] += 1
         counts = group.counts
         if self.demands.fails(result, suspended=suspended is not None):
-            counts["failed"] += times
+            counts["failed"] += 1
         if suspended is not None:
-            self.suspensions[suspended] += times
-            counts["suspended"] += times
+            self.suspensions[suspended] += 1
+            counts["suspended"] += 1
         elif result.outcome is not Outcome.RUNNER_ERROR:
             for name in _invalid(result) if is_about_invalid(result) else _valid(result):
-                counts[name] += times
+                counts[name] += 1
 
     @property
     def backends(self) -> list[str]:

@@ -107,7 +107,7 @@ class Fingerprints:
     def __init__(self) -> None:
         self._seen: dict[Place, _Seen] = {}
 
-    def add(self, result: Result, accuracy: Accuracy | None, times: int = 1) -> None:
+    def add(self, result: Result, accuracy: Accuracy | None) -> None:
         """Take in a result and how accurate it is; or so many that are alike, of which it is the first."""
         if accuracy is None and not result.behaviour:
             return
@@ -115,7 +115,7 @@ class Fingerprints:
         place = Place(result.backend, operator_version_of(result.case), parts[2].split(",")[0] if parts[2:] else "")
         for silence, options in result.behaviour.items():
             if options and silence != "invalid":  # that one is a figure: refusal
-                self._of(place).silences.setdefault(silence, Joined()).add(result.case, options, times)
+                self._of(place).silences.setdefault(silence, Joined()).add(result.case, options)
         if accuracy is not None and parts[5:]:
             self._probe(place, result, accuracy, parts[5])
 

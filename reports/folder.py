@@ -14,7 +14,6 @@ from ..cases.errors import OpconformError
 from ..cases.results import Result
 from ..runners.running import Judged
 from .journal import Journal
-from .lines import Usual
 from .reading import (
     ACCURACY,
     CERTIFICATES,
@@ -30,7 +29,7 @@ from .reading import (
 )
 
 __all__ = ["ACCURACY", "CERTIFICATES", "INTERRUPTED", "OUTPUTS", "RESULTS", "ResultsFolder", "companions"]
-__all__ += ["passing_companions", "read_places", "read_results", "read_run"]
+__all__ += ["read_places", "read_results", "read_run"]
 
 INTERRUPTED = 130
 _PART = f".{RUN}.part"
@@ -93,7 +92,7 @@ class ResultsFolder:
 
         They are on disk within about a fifth of a second. Raises OpconformError if the disk does not take it.
         """
-        self.add_line(result.to_json().encode() if line is None else line, beside)
+        self.add_line(result.to_json() if line is None else line, beside)
 
     def add_line(self, line: bytes, beside: Iterable[tuple[str, bytes]] = ()) -> None:
         """Append the line of a result; see `add`."""
@@ -158,23 +157,12 @@ def companions(judged: Judged, line: bytes, certified: set[str]) -> list[tuple[s
         told = {"case_digest": judged.result.case_digest}
         found.append((OUTPUTS, _joined(head, told | (outputs if "failed" in outputs else {"outputs": outputs}))))
     if "accuracy" in attached:
-        alone = len(attached) == 1 and judged.attached.startswith(_ALONE)  # as a rule: it need not be written again
-        rest = judged.attached[len(_ALONE) : -1] if alone else _rest(attached["accuracy"])
-        found.append((ACCURACY, head + b"," + rest))
+        found.append((ACCURACY, head + b"," + _rest(attached["accuracy"])))
     case = judged.result.case
     if "certificate" in attached and case not in certified:
         certified.add(case)
         found.append((CERTIFICATES, _joined(case_head_of(line), {"case": case, **attached["certificate"]})))
     return found
-
-
-def passing_companions(line: bytes, attached: bytes, usual: Usual) -> list[tuple[str, bytes]]:
-    """Return the lines that belong beside a pass, to which nothing is attached but, if anything, its accuracy."""
-    kind, case, _ = usual
-    return [(ACCURACY, b"%b,%b" % (kind.head(line, case), attached[len(_ALONE) : -1]))] if attached else []
-
-
-_ALONE = b'{"accuracy":{'
 
 
 def _joined(head: bytes, told: Mapping[str, Any]) -> bytes:

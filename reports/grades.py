@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..cases.results import Result
 from ..runners.accuracy import Accuracy, Grade, accuracy_from
 from ..specs.globs import operator_version_of
-
-if TYPE_CHECKING:
-    from .passing import Passes
 
 ATTACHMENT = "accuracy"
 """The name of the attachment that has a result's accuracy."""
@@ -94,13 +91,6 @@ class Grades:
         joined.add(accuracy.grade, 1, result.case)
         ulp = None if accuracy.ulp is None else Peak(accuracy.ulp, result.case)
         joined.reach(ulp, None if accuracy.share is None else Peak(accuracy.share, result.case))
-
-    def add_passes(self, result: Result, passes: Passes) -> None:
-        """Take in how accurate passes that are alike are; `result` is the first of them."""
-        if passes.grade is not None:
-            joined = self._of(result.backend, operator_version_of(result.case), passes.type)
-            joined.add(passes.grade, passes.count, result.case)
-            joined.reach(passes.ulp, passes.share)
 
     def merge(self, told: Mapping[str, Any]) -> None:
         """Take in what `to_dict` returned of other results. Raises ValueError, KeyError or TypeError if it is none."""

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..cases.errors import OpconformError
-from ..cases.results import Result
 from ..runners.demands import Demands
 from ..specs.errata import Suspensions
 from .folder import read_run
 from .junit_cases import TAGS, Suite, TestCases, Verdict, attributes_text
-from .reading import read_usual
+from .reading import read_results
 
 
 def write_junit(
@@ -68,11 +67,8 @@ def check_target(target: Path) -> None:
 def gather(folder: Path, cases: TestCases) -> None:
     """Take in the results of a folder. Raises OpconformError if they cannot be read."""
     cases.started = started_of(folder)
-    for _, found in read_usual(folder):
-        if isinstance(found, Result):
-            cases.add(found)
-        else:
-            cases.take(found)
+    for result in read_results(folder):
+        cases.add(result)
 
 
 def write_cases(cases: TestCases, targets: Iterable[Path], versions: Mapping[str, str]) -> None:

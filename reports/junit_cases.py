@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import secrets
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import BinaryIO, Literal, TypeAlias
 from xml.sax.saxutils import escape, quoteattr
 
@@ -16,8 +15,6 @@ from ..cases.results import Outcome, Result
 from ..runners.demands import Demands
 from ..specs.errata import Suspensions
 from ..specs.globs import operator_version_of
-from .blocks import ResultBlock
-from .lines import PLAIN, Kind, Usual, judged_alike
 from .text import reproduce_line, xml_text
 
 Verdict: TypeAlias = Literal["passed", "failures", "errors", "skipped"]
@@ -50,14 +47,6 @@ class Suite:
         self.opening = f"<testcase{attributes_text({'classname': classname})} name="
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """The test cases of one kind: their verdict, and what follows their time, cut where the case stands in it."""
-
-    verdict: Verdict
-    rest: tuple[bytes, ...]
-
-
 class TestCases:
     """Gathers test cases in `aside`, an empty file without a buffer; memory grows with the suites, not with the cases.
 
@@ -72,9 +61,6 @@ class TestCases:
         self._aside, self._size, self._waiting = aside, 0, 0
         self._demands, self._suspensions = demands, suspensions
         self._suites: dict[tuple[str, str], Suite] = {}
-        self._last: tuple[str, bytes, bytes, Suite] | None = None
-        self._forms: dict[Kind, _Form | None] = {}
-        self._any = secrets.token_hex(16)  # stands for a case, and in no other text
 
     def add(self, result: Result) -> None:
         """Take in a result. Raises OpconformError if the disk does not take it."""
@@ -84,42 +70,6 @@ class TestCases:
         text = f'{suite.opening}{_quoted(result.case)} time="{seconds:.6f}"{_rest(result, verdict, message)}'
         self._put(suite, text.encode())
         self._count(suite, verdict, 1, seconds)
-
-    def take(self, usual: Usual) -> None:
-        """Take in a result by its line; see `add`."""
-        kind, case, seconds = usual
-        form = self._forms[kind] if kind in self._forms else self._learn(kind)
-        if form is None:
-            self.add(replace(kind.result, case=case.decode(), seconds=seconds))
-            return
-        last = self._last
-        if last is None or last[0] != kind.result.backend or not case.startswith(last[1]):
-            suite = self._suite(kind.result.backend, operator_version_of(case.decode()))
-            opening = f'{suite.opening}"'.encode()
-            last = self._last = suite.backend, f"{suite.operator_version}/".encode(), opening, suite
-        rest = form.rest[0] if len(form.rest) == 1 else case.join(form.rest)
-        self._put(last[3], b'%b%b" time="%.6f"%b' % (last[2], case, seconds, rest))
-        self._count(last[3], form.verdict, 1, seconds)
-
-    def take_block(self, block: ResultBlock) -> None:
-        """Take in results that a worker tells of together; see `add`."""
-        ids, of = block.ids, block.of or [0] * len(block.ids)
-        if "".join(ids).encode().translate(None, PLAIN):  # texts may be quoted and escaped by what is in them
-            for case, number, seconds in zip(ids, of, block.seconds, strict=True):
-                self.add(replace(block.results[number], case=case, seconds=seconds))
-            return
-        suite = self._suite(block.results[0].backend, operator_version_of(ids[0]))
-        forms = [self._form(replace(result, case=ids[0])) for result in block.results]
-        rests = [[part.decode() for part in form.rest] for form in forms]
-        opening = f'{suite.opening}"'
-        texts = [
-            f'{opening}{case}" time="{seconds:.6f}"{case.join(rests[number])}'
-            for case, seconds, number in zip(ids, block.seconds, of, strict=True)
-        ]
-        self._put(suite, "".join(texts).encode())
-        for number, form in enumerate(forms):
-            self._count(suite, form.verdict, of.count(number), 0.0)
-        suite.seconds += sum(block.seconds)
 
     def suites(self) -> list[Suite]:
         """Return the suites, in the order in which they came."""
@@ -161,22 +111,6 @@ class TestCases:
             suite.waiting.clear()
             self._size += len(text)
         self._waiting = 0
-
-    def _learn(self, kind: Kind) -> _Form | None:
-        """Return what test cases of a kind have in common; None where their verdict may depend on the case."""
-        if len(self._forms) >= _FORMS:
-            self._forms.clear()
-        form = None
-        if judged_alike(kind.result, self._demands, self._suspensions):
-            form = self._form(replace(kind.result, case=self._any))
-        self._forms[kind] = form
-        return form
-
-    def _form(self, result: Result) -> _Form:
-        """Return what test cases have in common with that of a result but for their own case."""
-        verdict, message = self._judged(result)
-        rest = _rest(replace(result, case=self._any), verdict, message)
-        return _Form(verdict, tuple(rest.encode().split(self._any.encode())))
 
     def _judged(self, result: Result) -> tuple[Verdict, str]:
         """Return a result's verdict in JUnit's terms and, unless it is `passed`, the message."""

@@ -48,10 +48,10 @@ class RunProgress:
         """Count a result; the terminal is drawn from time to time, not here."""
         self.count(result.outcome)
 
-    def count(self, outcome: Outcome, times: int = 1) -> None:
-        """Count results of which no more than their outcome is known."""
-        self.outcomes[outcome] += times
-        self.done += times
+    def count(self, outcome: Outcome) -> None:
+        """Count a result."""
+        self.outcomes[outcome] += 1
+        self.done += 1
         if self._plain and (self.done >= self._line_at or self._clock() - self._told >= _PLAIN_EVERY):
             self._told, self._line_at = self._clock(), self._next_line()
             self.console.print(Text(f"{self._count()}: {self._outcomes().plain}"), soft_wrap=True)

@@ -14,7 +14,6 @@ import numpy as np
 
 from ..cases.errors import OpconformError
 from ..cases.results import Result, result_from_json
-from .lines import Usual, UsualLines, sound, told_by
 
 RESULTS = "results.jsonl"
 RUN = "run.json"
@@ -47,7 +46,8 @@ def read_results(path: Path | str) -> Iterator[Result]:
 
     Raises OpconformError if there is none, or a line is no result.
     """
-    return (result for _, result in read_places(path))
+    file = _file_of(path)
+    return (_result(line, file, number) for number, _, line in _whole_lines(file))
 
 
 def read_places(path: Path | str) -> Iterator[tuple[int, Result]]:
@@ -55,16 +55,6 @@ def read_places(path: Path | str) -> Iterator[tuple[int, Result]]:
     file = _file_of(path)
     for number, offset, line in _whole_lines(file):
         yield offset, _result(line, file, number)
-
-
-def read_usual(path: Path | str) -> Iterator[tuple[bytes, Usual | Result]]:
-    """Yield each line with its result; of one of the usual form what it tells, which costs little.
-
-    See `read_results`.
-    """
-    file, read = _file_of(path), UsualLines().read
-    for number, _, line in _whole_lines(file):
-        yield line, read(line) or _result(line, file, number)
 
 
 def _file_of(path: Path | str) -> Path:
@@ -87,8 +77,8 @@ def _whole_lines(file: Path) -> Iterator[tuple[int, int, bytes]]:
 
 def _result(line: bytes, file: Path, number: int) -> Result:
     try:
-        return sound(result_from_json(line))
-    except (ValueError, TypeError, RecursionError) as error:
+        return result_from_json(line)
+    except (ValueError, RecursionError) as error:
         raise OpconformError(f"{file}:{number}: no result: {error}") from None
 
 
@@ -137,37 +127,20 @@ class Done:
         return place < len(hashes) and hashes[place] == wanted
 
 
+@dataclass(slots=True)
 class Kept:
     """A result as it stands in a folder, and the lines that belong to it, where there are any.
 
-    `line` is the result's, sound, and `offset` its place in bytes; `usual` what it tells if it is one of the usual
-    form. `certificate` stands with the first of a case's results alone.
+    `line` is the result's, and `offset` its place in bytes. `certificate` stands with the first of a case's results
+    alone.
     """
 
-    __slots__ = ("_head", "_result", "accuracy", "certificate", "line", "offset", "outputs", "usual")
-
-    def __init__(self, line: bytes, offset: int, told: Usual | Result, head: bytes) -> None:
-        self.line, self.offset = line, offset
-        self.usual = None if isinstance(told, Result) else told
-        self.accuracy: bytes | None = None
-        self.outputs: bytes | None = None
-        self.certificate: bytes | None = None
-        self._result = told if isinstance(told, Result) else None
-        self._head = head
-
-    @property
-    def result(self) -> Result:
-        """The result, read in full where it is asked for."""
-        if self._result is None:
-            self._result = result_from_json(self.line)
-        return self._result
-
-    @property
-    def attached(self) -> bytes | None:
-        """What was attached to the result, as a worker wrote it; None if that was more than its accuracy."""
-        if self.outputs is not None or self.certificate is not None:
-            return None
-        return b"" if self.accuracy is None else b'{"accuracy":{%b}' % self.accuracy[len(self._head) + 1 : -1]
+    line: bytes
+    offset: int
+    result: Result
+    accuracy: bytes | None
+    outputs: bytes | None
+    certificate: bytes | None
 
 
 @dataclass
@@ -189,20 +162,16 @@ class KeptResults:
         file = self.folder / RESULTS
         beside = {name: _Companions(self.folder / name) for name in (OUTPUTS, CERTIFICATES, ACCURACY)}
         self.ends[RESULTS] = 0
-        read = UsualLines().read
         for number, offset, line in _whole_lines(file):
-            told = read(line) or _result(line, file, number)
-            backend, case = (told.backend, told.case) if isinstance(told, Result) else told_by(told)
-            self.done.add(backend, case)
+            result = _result(line, file, number)
+            self.done.add(result.backend, result.case)
             head = _head(line, file, number)
-            kept = Kept(line, offset, told, head)
-            kept.outputs = beside[OUTPUTS].take(head)
-            kept.certificate = beside[CERTIFICATES].take(case_head_of(line))
-            kept.accuracy = beside[ACCURACY].take(head)
-            if kept.certificate:
-                self.certified.add(case)
+            outputs, accuracy = beside[OUTPUTS].take(head), beside[ACCURACY].take(head)
+            certificate = beside[CERTIFICATES].take(case_head_of(line))
+            if certificate:
+                self.certified.add(result.case)
             self.ends[RESULTS] = offset + len(line)
-            yield kept
+            yield Kept(line, offset, result, accuracy, outputs, certificate)
         if not self.done.settle():
             _name_the_double(self.folder)
         for name, companions in beside.items():

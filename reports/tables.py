@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..cases.declared import Declaration
 from ..cases.errors import OpconformError
-from ..cases.results import Outcome, Result
+from ..cases.results import Result
 from ..runners.accuracy import Accuracy
 from ..runners.demands import Demands
 from ..runners.waivers import WaiverRun, Waivers, before_waiving
@@ -20,8 +20,6 @@ from .behaviour import Behaviours
 from .failures import Failures
 from .figures import Tally
 from .grades import ATTACHMENT, attached_accuracy
-from .lines import Usual
-from .passing import Passes, PassingLines
 from .reading import Kept
 from .terminal import Summary
 
@@ -36,9 +34,6 @@ class Terms:
     declaration: Declaration | None = None
 
 
-_GATHERED = 4096  # kinds of passes that wait to be counted
-
-
 @dataclass
 class Tables:
     """Figures, failures, behaviours, grades; memory grows with their kinds, not with the cases."""
@@ -49,7 +44,6 @@ class Tables:
     behaviours: Behaviours
     arithmetic: ArithmeticTables
     waivers: WaiverRun
-    passing: PassingLines = field(default_factory=PassingLines)
 
     @classmethod
     def of(cls, terms: Terms, backends: Iterable[str], today: dt.date) -> Tables:
@@ -62,7 +56,6 @@ class Tables:
             Behaviours(),
             ArithmeticTables(terms.declaration or Declaration()),
             terms.waivers.for_run(today, demands),
-            PassingLines(frozenset({Outcome.PASS} if demands.profile else {Outcome.PASS, Outcome.UNSUPPORTED})),
         )
 
     def take(self, result: Result, attachments: Mapping[str, object]) -> Result:
@@ -72,47 +65,11 @@ class Tables:
         self._add(reported, suspended, attached_accuracy(attachments) if attachments else None)
         return reported
 
-    def take_pass(self, usual: Usual, attached: bytes) -> bool:
-        """Take in a pass, or another result that cannot fail, by its line; `settle` counts it with those like it.
-
-        False: `take` must have it.
-        """
-        if not self.take_together:
-            return False
-        taken = self.passing.take(usual, attached)
-        if len(self.passing.gathered) >= _GATHERED:
-            self.settle()
-        return taken
-
-    def settle(self) -> None:
-        """Count what `take_pass` has taken; to be called before the tables are read."""
-        self.take_alike(self.passing.drain())
-
-    @property
-    def take_together(self) -> bool:
-        """Whether results that differ in their draw alone count alike: nothing is said about single cases."""
-        return not (self.waivers.any or self.terms.suspensions.errata.entries)
-
-    def take_alike(self, alike: Iterable[Passes]) -> None:
-        """Count results that are alike; only where `take_together` says so."""
-        for one in alike:
-            result = replace(one.result, case=one.least)
-            suspended = self.terms.suspensions.reason(result.case, result.clauses)
-            self.waivers.apply(result, suspended=suspended is not None)
-            self.tally.add(result, suspended, one.count)
-            self.failures.add(replace(one.result, case=one.first), suspended, one.count)
-            self.behaviours.add(result, one.count)
-            self.arithmetic.grades.add_passes(result, one)
-            self.arithmetic.fingerprints.add(result, one.accuracy, one.count)
-
     def take_kept(self, kept: Kept) -> None:
-        """Count a result as it was reported before; `settle` counts it with those like it, where there are such.
+        """Count a result as it was reported before.
 
         Raises ValueError, KeyError or TypeError if it is damaged.
         """
-        attached = kept.attached
-        if kept.usual is not None and attached is not None and self.take_pass(kept.usual, attached):
-            return
         result = kept.result
         suspended = self.terms.suspensions.reason(result.case, result.clauses)
         self.waivers.apply(before_waiving(result), suspended=suspended is not None)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import cast, get_args
+
+import msgspec
 
 from ..cases.elements import Array
 from ..cases.expectation import Expectation
@@ -45,7 +46,7 @@ def judged_again(
     verdict = _verdict(result, case.expectation, outputs, required, before)
     if verdict is None:
         return result
-    told = replace(
+    told = msgspec.structs.replace(
         result,
         outcome=verdict.outcome,
         behaviour=verdict.behaviour,

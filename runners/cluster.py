@@ -15,7 +15,7 @@ from distributed import Client, LocalCluster
 from ..cases.errors import OpconformError
 from .cluster_run import ClusterRun, slots_of
 from .execute import Assignment
-from .pool import Joint, Limits
+from .pool import Limits
 from .running import About, Death, Judged, RunCases
 
 _REACH: Final = 10.0  # seconds for a scheduler to answer
@@ -72,7 +72,7 @@ class DaskExecutor:
 
     def _run_cases(
         self, assignment: Assignment, batches: Iterable[Sequence[str]], /, *, jobs: int, limits: Limits
-    ) -> Generator[About | Judged | Joint | Death]:
+    ) -> Generator[About | Judged | Death]:
         del jobs  # the cluster has as many as it has
         run = ClusterRun(self._client, assignment, batches, limits=limits, resources=self._resources)
         yield from run.results()

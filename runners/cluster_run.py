@@ -20,7 +20,7 @@ from distributed import KilledWorker
 from ..cases.errors import OpconformError
 from .cluster_worker import Suite, Task, dismiss, enlist, installed_suite, packed, told, unpacked
 from .execute import Assignment
-from .pool import Joint, Limits, Loss, WorkerStartError
+from .pool import Limits, Loss, WorkerStartError
 from .running import About, Death, Judged, about_of, lost
 
 _AHEAD: Final = 3  # batches a slot of a worker: at work, waiting there, on the way
@@ -123,7 +123,7 @@ class ClusterRun:
         """How many bytes each worker gets when it is enlisted."""
         return len(self._crew)
 
-    def results(self) -> Generator[About | Judged | Joint | Death]:
+    def results(self) -> Generator[About | Judged | Death]:
         """Yield what the backend says of itself, then one result for each id. Closing the iterator ends the run.
 
         Raises OpconformError where a worker is unfit, and where the scheduler or all workers are lost.
@@ -169,7 +169,7 @@ class ClusterRun:
 
     # Taking in
 
-    def _next_results(self) -> Iterator[Judged | Joint | Death]:
+    def _next_results(self) -> Iterator[Judged | Death]:
         """Wait for a batch, for a moment, and yield its results.
 
         A batch that ran twice, since its worker was lost, has one answer all the same.

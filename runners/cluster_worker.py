@@ -21,14 +21,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..specs.loader import default_root
 from .execute import ABOUT, Assignment
-from .pool import Found, Joint, Limits, Loss, Stray, WorkerStartError
+from .pool import Found, Limits, Loss, Stray, WorkerStartError
 from .running import Death, Judged, batched, judged_of, lost, pool_for
 
 _IDLE: Final = 60.0  # seconds without a batch, after which the backend's process ends; the next batch starts another
 _PATIENCE: Final = 300.0  # seconds that a batch waits for the crew, which a client hands to workers as they join
 _CREWS_KEPT: Final = 8
 _CREWS: Final = "opconform_crews"
-_DEATH, _JOINT = b"!", b"+"  # begin no JSON
+_DEATH = b"!"  # begins no JSON
 _SIZE: Final = 4  # bytes of a number in a pack
 
 Answer: TypeAlias = tuple[str, float, bytes]
@@ -79,11 +79,8 @@ def _first(whole: bytes, place: int) -> bytes:
     return whole[start : start + int.from_bytes(whole[place:start], "little")]
 
 
-def told(line: bytes) -> Judged | Joint | Death:
+def told(line: bytes) -> Judged | Death:
     """Return what a part of an answer tells."""
-    if line.startswith(_JOINT):
-        keys = _first(line, len(_JOINT))
-        return Joint(keys.decode().split("\n"), line[len(_JOINT) + _SIZE + len(keys) :])
     if not line.startswith(_DEATH):
         return judged_of(line)
     death = json.loads(line.removeprefix(_DEATH))
@@ -277,7 +274,7 @@ class Station:
             one = next(found)
             if self.closed.is_set():
                 raise WorkerStartError("dismissed", "the run has ended")
-            count -= len(one.keys) if isinstance(one, Joint) else not isinstance(one, Stray)
+            count -= not isinstance(one, Stray)
             yield self._line(one)
 
     def _line(self, found: Found) -> bytes:
@@ -286,13 +283,11 @@ class Station:
             under_way = None if found.key == ABOUT else found.key
             death = Death(self.assignment.backend.name, under_way, found.kind, found.exit, found.tail, before)
             return _DEATH + json.dumps(asdict(death)).encode()
-        if isinstance(found, Joint):
-            return _JOINT + _sized("\n".join(found.keys).encode()) + found.record
         if not isinstance(found, Loss):
             return found[1]
         if found.key == ABOUT:
             return json.dumps({"version": f"unknown ({found.exit})", "standards": [], "facts": {}}).encode()
-        return lost(found, self.assignment.backend, self.assignment.source).to_json().encode()
+        return lost(found, self.assignment.backend, self.assignment.source).to_json()
 
 
 def _handed(waiting: deque[Sequence[str]]) -> Iterator[Sequence[str]]:

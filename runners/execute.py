@@ -20,12 +20,11 @@ from ..cases.model import Case
 from ..cases.results import Outcome, Result
 from ..cases.runner import Describes, NotInstalled, Runner
 from ..cases.source import CaseSource, GroupSource
-from .attaching import NOTHING, Attach, AttachLanes, attachment, lanes_attached, last_lines, text_of
+from .attaching import NOTHING, Attach, Attached, AttachLanes, attachment, lanes_attached, last_lines, text_of
 from .judge import Refusal, Verdict, judge_answer, judge_refusal
 from .lanes import LaneVerdicts, judge_lanes
-from .pool_wire import Phase, Several
+from .pool_wire import Phase
 from .programs import Prepared, Programs
-from .records import Blocks, ResultLines, Told, record
 from .registry import BackendSpec, open_runner
 from .side_by_side import Answer, Block, run_block
 
@@ -38,8 +37,6 @@ ABOUT = "@about"
 """The key that asks a worker what its backend is, instead of a case."""
 
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
-_FEW = 8
-"""The neighbours that have to be alike to be told of together."""
 _PROVEN = 3
 """The failures of a program that are confirmed each on a fresh one, before one fresh program is for all others."""
 _CONFIRMED = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
@@ -50,7 +47,6 @@ class Assignment:
     """What a worker is for; picklable.
 
     `required`: silences that the user has answered. `attach`: what makes the attachments of a result, by their names.
-    `blocks`: what makes one record of the results of several cases; None: each has its own.
     """
 
     backend: BackendSpec
@@ -58,7 +54,6 @@ class Assignment:
     required: Mapping[str, str] = field(default_factory=dict)
     attach: Mapping[str, Attach] = field(default_factory=dict)
     isolation: Isolation = "program"
-    blocks: Blocks | None = None
 
     def warm(self) -> None:
         """Import what a worker needs of the backend and may be forked after, in the process that workers come from."""
@@ -72,7 +67,7 @@ class Assignment:
         gc.freeze()  # what is imported stays: no need to look through it again and again
         gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
         required = MappingProxyType(dict(self.required))
-        return Worker(runner, self.backend.name, self.source, required, self.attach, self.blocks)
+        return Worker(runner, self.backend.name, self.source, required, self.attach)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +111,13 @@ class Worker:
     source: CaseSource
     required: Mapping[str, str]
     attach: Mapping[str, Attach] = field(default_factory=dict)
-    blocks: Blocks | None = None
     _ran: dict[str, bool] = field(default_factory=dict)
     _proof: _Proof | None = None
 
-    def run(self, keys: Sequence[str], begin: Callable[[int, Phase], None]) -> Iterator[bytes | Several]:
+    def run(self, keys: Sequence[str], begin: Callable[[int, Phase], None]) -> Iterator[bytes]:
         """Yield a record for each case id: the result's line of JSON and, if there are any, a TAB and its attachments.
 
-        Attachments are a JSON object, by name. Several neighbours may have one record, that of `blocks`. `begin` tells
-        the pool what is being done.
+        Attachments are a JSON object, by name. `begin` tells the pool what is being done.
         """
         begin(0, "prepare")
         if list(keys) == [ABOUT]:
@@ -136,7 +129,7 @@ class Worker:
                 group = next(found)
             except Exception:  # our side: said as such, and the other cases go on
                 found = self._groups(keys[index + 1 :])
-                yield self._ours(keys[index]).to_json().encode()
+                yield self._ours(keys[index]).to_json()
                 index += 1
                 continue
             if isinstance(group, Case):
@@ -150,7 +143,7 @@ class Worker:
         """Yield what a source offers: cases side by side, or one by one."""
         return self.source.groups(keys) if isinstance(self.source, GroupSource) else self.source.cases(keys)
 
-    def _records(self, group: CaseGroup, begin: Callable[[int, Phase], None]) -> Iterator[bytes | Several]:
+    def _records(self, group: CaseGroup, begin: Callable[[int, Phase], None]) -> Iterator[bytes]:
         """Yield the records of a group's cases, run and judged side by side where there are several."""
         start = 0
         while start < len(group):
@@ -185,7 +178,7 @@ class Worker:
             block.seconds[0] += preparing
         return block, None
 
-    def _refused(self, group: CaseGroup, refusal: Refusal) -> Iterator[bytes | Several]:
+    def _refused(self, group: CaseGroup, refusal: Refusal) -> Iterator[bytes]:
         """Yield the records of valid cases whose program is refused; where the same options apply, alike."""
         known: dict[bytes, Verdict] = {}
         patterns = rows_of_bytes(group.expectation.patterns)
@@ -193,22 +186,11 @@ class Worker:
             if pattern not in known:
                 expectation = group.expectation.of(lane)
                 known[pattern] = judge_refusal(expectation, refusal, mended_ran=True, required=self.required)
-        digests = list(zip(group.digests, group.expectation.digests, strict=True))
-        verdicts, lanes = [known[pattern] for pattern in patterns], len(group)
-        told = Told(group.ids, verdicts, [None] * lanes, digests, [0.0] * lanes)
-        yield from self._told(ResultLines(self.name, group.clauses), told)
+        digests = zip(group.digests, group.expectation.digests, strict=True)
+        for text, pattern, pair in zip(group.ids, patterns, digests, strict=True):
+            yield self._result(text, group.clauses, known[pattern], pair, 0.0).to_json()
 
-    def _told(self, lines: ResultLines, told: Told) -> Iterator[bytes | Several]:
-        """Yield the records of cases that have verdicts, together where that is possible."""
-        block = self.blocks(lines, told) if self.blocks and len(told.ids) >= _FEW else None
-        if block is None:
-            yield from lines.records(told)
-        else:
-            yield Several(len(told.ids), block)
-
-    def _judged_block(
-        self, group: CaseGroup, block: Block, begin: Callable[[int, Phase], None]
-    ) -> Iterator[bytes | Several]:
+    def _judged_block(self, group: CaseGroup, block: Block, begin: Callable[[int, Phase], None]) -> Iterator[bytes]:
         """Judge what was answered side by side; what does not pass is proved by itself."""
         begin(len(group) - 1, "prepare")
         if not block.outputs:
@@ -221,26 +203,31 @@ class Worker:
             attached = {n: t for n, make in self.attach.items() if (t := lanes_attached(make, group, verdicts))}
             digests = list(zip(group.digests, group.expectation.digests, strict=True))
         except Exception:  # the judge failed, not the backend
-            yield from (self._ours(text).to_json().encode() for text in group.ids)
+            yield from (self._ours(text).to_json() for text in group.ids)
             return
-        passing = [None if place in block.odd else one for place, one in enumerate(verdicts.passing)]
-        seconds = [round(one, 7) for one in block.seconds]
-        told = Told(group.ids, passing, verdicts.ratios, digests, seconds, attached)
-        lines = ResultLines(self.name, group.clauses)
-        for start, stop, passes in told.spans():
-            if passes:
-                yield from self._told(lines, told.part(start, stop))
-                continue
-            for place in range(start, stop):
-                known = self._known(block, place, verdicts, told)
+        for place, text in enumerate(group.ids):
+            if verdicts.passing[place] is None or place in block.odd:
+                known = self._known(block, place, verdicts, digests[place], attached)
                 yield self._record(group.lane(place), partial(begin, place), known)
+                continue
+            verdict, seconds = verdicts.verdict(place), block.seconds[place]
+            result = self._result(text, group.clauses, verdict, digests[place], seconds)
+            beside = {name: text_of(one) for name, every in attached.items() if (one := every[place]) is not None}
+            yield _record_of(result, beside)
 
-    def _known(self, block: Block, place: int, verdicts: LaneVerdicts, told: Told) -> _Known:
+    def _known(
+        self,
+        block: Block,
+        place: int,
+        verdicts: LaneVerdicts,
+        digests: tuple[str, str],
+        every: Mapping[str, Sequence[Attached | None]],
+    ) -> _Known:
         """Return what is known of a lane that does not pass."""
-        known = _Known(block.answer(place), block.seconds[place], digests=told.digests[place])
+        known = _Known(block.answer(place), block.seconds[place], digests=digests)
         if place in block.odd:
             return known
-        found = {name: told.attached[name][place] if name in told.attached else None for name in self._laned}
+        found = {name: every[name][place] if name in every else None for name in self._laned}
         attached = {name: NOTHING if one is None else text_of(one) for name, one in found.items()}
         return replace(known, verdict=partial(verdicts.failing, place), attached=attached)
 
@@ -269,22 +256,23 @@ class Worker:
             if judged.shared and judged.verdict.outcome in _CONFIRMED:
                 judged = self._confirmed(case, judged if known else _apart(judged), begin)
         except NotInstalled as error:  # nothing was put to the backend
-            return Result(case.id, self.name, Outcome.RUNNER_ERROR, detail=str(error)).to_json().encode()
+            return Result(case.id, self.name, Outcome.RUNNER_ERROR, detail=str(error)).to_json()
         except Exception:  # the judge or the source failed, not the backend
-            return self._ours(case.id).to_json().encode()
-        digests = known.digests if known else None
-        line = self._result(case, judged.verdict, digests, time.perf_counter() - started).to_json()
+            return self._ours(case.id).to_json()
+        digests = (known.digests if known else None) or (case.digest, case.expectation_digest)
+        result = self._result(case.id, case.clauses, judged.verdict, digests, time.perf_counter() - started)
         if not self.attach or isinstance(judged.answer, Refusal):
-            return line.encode()
+            return result.to_json()
         begin("prepare")  # the backend has done its part
         told = known.attached if known and judged.answer is known.answer else {}
         texts = {n: told.get(n) or _attached(m, case, judged) for n, m in self.attach.items()}
-        return record(line, [(name, text) for name, text in texts.items() if text != NOTHING])
+        return _record_of(result, {name: text for name, text in texts.items() if text != NOTHING})
 
-    def _result(self, case: Case | Lane, verdict: Verdict, digests: tuple[str, str] | None, seconds: float) -> Result:
-        case_digest, expectation_digest = digests or (case.digest, case.expectation_digest)
+    def _result(
+        self, case: str, clauses: tuple[str, ...], verdict: Verdict, digests: tuple[str, str], seconds: float
+    ) -> Result:
         return Result(
-            case.id,
+            case,
             self.name,
             verdict.outcome,
             verdict.behaviour,
@@ -292,9 +280,8 @@ class Worker:
             verdict.detail,
             verdict.bound_ratio,
             verdict.level,
-            case.clauses,
-            case_digest,
-            expectation_digest,
+            clauses,
+            *digests,
             round(seconds, 7),
         )
 
@@ -361,6 +348,14 @@ class Worker:
             prepared = self._programs.prepared(sibling.program)
             self._ran[case.mended] = not isinstance(self._programs.answer(prepared, sibling.inputs), Refusal)
         return self._ran[case.mended]
+
+
+def _record_of(result: Result, attached: Mapping[str, str]) -> bytes:
+    """Return a result's record: its line and, if there are any, a TAB and its attachments, by name as JSON texts."""
+    if not attached:
+        return result.to_json()
+    told = ",".join(f"{json.dumps(name)}:{text}" for name, text in attached.items())
+    return b"%b\t{%b}" % (result.to_json(), told.encode())
 
 
 def _attached(make: Attach, case: Case | Lane, judged: _Judged) -> str:

@@ -12,7 +12,7 @@ from ..cases.runner import NotInstalled
 from ..specs.model import Signature, Spec, Version
 from ..specs.told import Listing, Question, Reading, Told, ToldAttribute
 from .loading import make
-from .pool import Begin, Found, Joint, Limits, Loss, Pool, Stray, Task, WorkerStartError
+from .pool import Begin, Found, Limits, Loss, Pool, Stray, Task, WorkerStartError
 
 OPERATIONS: Mapping[str, str] = {
     "openvino": f"{__package__}.openvino_operations:OpenVinoOperations",
@@ -85,7 +85,7 @@ class _Answers:
         yield list(self._keys)
 
     def _take(self, answer: Found) -> None:
-        if isinstance(answer, Stray | Joint):  # what was asked then has been answered since
+        if isinstance(answer, Stray):  # what was asked then has been answered since
             return
         key = answer.key if isinstance(answer, Loss) else answer[0]
         if key != _LISTING:

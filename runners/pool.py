@@ -13,13 +13,12 @@ from ..cases.errors import OpconformError
 from .pool_run import Found, Run
 from .pool_seat import Limits
 from .pool_starter import Starter, WorkerStartError
-from .pool_verdict import Joint, Loss, LossKind, Stray
+from .pool_verdict import Loss, LossKind, Stray
 from .pool_wire import Begin, Phase, Task
 
 __all__ = [
     "Begin",
     "Found",
-    "Joint",
     "Limits",
     "Loss",
     "LossKind",

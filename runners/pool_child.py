@@ -17,7 +17,6 @@ from .pool_wire import (
     BATCH,
     CHANNEL_LOST,
     FAILED,
-    JOINT,
     PHASES,
     RAISED,
     RAISED_HEAD,
@@ -29,7 +28,6 @@ from .pool_wire import (
     Frame,
     FrameReader,
     FrameWriter,
-    Several,
     Task,
 )
 
@@ -132,7 +130,6 @@ class _Outbox:
         self._channel = channel
         self._batch = batch
         self._records: list[bytes] = []
-        self._several: Several | None = None  # after the records
         self._size = 0
         self._flushed = time.monotonic()
         self.sent = 0
@@ -140,15 +137,9 @@ class _Outbox:
     @property
     def finished(self) -> int:
         """How many keys of the batch have their record."""
-        return self.sent + len(self._records) + (self._several.amount if self._several else 0)
+        return self.sent + len(self._records)
 
-    def add(self, record: bytes | Several) -> None:
-        if self._several is not None:
-            self.flush()
-        if isinstance(record, Several):
-            self._several = record
-            self._size += len(record.record)
-            return
+    def add(self, record: bytes) -> None:
         if b"\n" in record:
             raise ValueError(f"a record holds a newline: {record[:100]!r}")
         self._records.append(record)
@@ -159,20 +150,13 @@ class _Outbox:
         return self._size > _FLUSH_BYTES or time.monotonic() - self._flushed > _FLUSH_SECONDS
 
     def drop_last(self) -> None:
-        if self._several is not None:
-            self._several = None
-        else:
-            del self._records[-1:]
+        del self._records[-1:]
 
     def flush(self) -> None:
         if self._records:
             payload = b"\n".join(self._records)
             self._channel.send(Frame(RECORDS, self._batch, self.sent, len(self._records), payload))
-        if self._several is not None:
-            first = self.sent + len(self._records)
-            self._channel.send(Frame(JOINT, self._batch, first, *self._several))
         self.sent = self.finished
-        self._several = None
         self._records.clear()
         self._size = 0
         self._flushed = time.monotonic()

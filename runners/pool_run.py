@@ -15,12 +15,11 @@ from .pool_control import exit_words
 from .pool_process import WorkerProcess
 from .pool_seat import Limits, Seat, Seen
 from .pool_starter import Starter, WorkerStartError
-from .pool_verdict import Batch, Joint, Loss, LossKind, Stray, Verdict, readable, settle
+from .pool_verdict import Batch, Loss, LossKind, Stray, Verdict, readable, settle
 from .pool_wire import (
     BATCH,
     CHANNEL_LOST,
     FAILED,
-    JOINT,
     RAISED,
     RAISED_HEAD,
     READY,
@@ -30,7 +29,7 @@ from .pool_wire import (
     phase_of,
 )
 
-Found: TypeAlias = tuple[str, bytes] | Joint | Loss | Stray
+Found: TypeAlias = tuple[str, bytes] | Loss | Stray
 
 _FALSE_STARTS: Final = 3
 _MEMORY_TICK: Final = 0.02  # seconds between two looks at a worker's memory; holds 1 GiB within about 6 %
@@ -199,8 +198,6 @@ class Run:
             raise WorkerStartError(kind, message, worker.last_words())
         elif frame.kind == RECORDS and head is not None and frame.first == head.received:
             self._accept_records(seat, head, frame)
-        elif frame.kind == JOINT and head is not None and frame.first == head.received:
-            self._accept_joint(seat, head, frame)
         elif frame.kind == RAISED and head is not None and head.received <= frame.first < len(head.keys):
             self._accept_exception(seat, head, frame)
         else:
@@ -222,15 +219,6 @@ class Run:
             raise Corrupt("a message with a wrong count")
         keys = batch.keys[frame.first : end]
         self._found += zip(keys, records, strict=True)
-        seat.recent.extend(keys)
-        batch.received = end
-
-    def _accept_joint(self, seat: Seat, batch: Batch, frame: Frame) -> None:
-        end = frame.first + frame.amount
-        if not frame.amount or end > len(batch.keys):
-            raise Corrupt("a message with a wrong count")
-        keys = batch.keys[frame.first : end]
-        self._found.append(Joint(keys, frame.payload))
         seat.recent.extend(keys)
         batch.received = end
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from .pool_wire import Phase, Place
 
@@ -16,13 +16,6 @@ KEYS_BEFORE: Final = 8
 TAIL_BYTES: Final = 3000
 """How much of what a process wrote last is worth keeping."""
 _TAIL_LINES: Final = 20
-
-
-class Joint(NamedTuple):
-    """Keys that have one record together; any bytes."""
-
-    keys: Sequence[str]
-    record: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ Phase: TypeAlias = Literal["prepare", "run", "sibling"]
 Begin: TypeAlias = Callable[[int, Phase], None]
 
 # Parent to worker: START, BATCH. Worker to parent: the others.
-START, BATCH, READY, FAILED, RECORDS, RAISED, JOINT = range(1, 8)
+START, BATCH, READY, FAILED, RECORDS, RAISED = range(1, 7)
 CHANNEL_LOST: Final = 86
 """The exit code of a worker that can no longer write to its message channel."""
 
@@ -28,18 +28,11 @@ PHASES: Final[tuple[Phase | None, ...]] = (None, "prepare", "run", "sibling")
 _PHASE_NUMBERS: Final[Mapping[Phase | None, int]] = MappingProxyType({phase: i for i, phase in enumerate(PHASES)})
 
 
-class Several(NamedTuple):
-    """One record for several keys, which follow each other: any bytes."""
-
-    amount: int
-    record: bytes
-
-
 class Task(Protocol):
     """What a worker does with keys; made once in each worker process."""
 
-    def run(self, keys: Sequence[str], begin: Begin, /) -> Iterator[bytes | Several]:
-        """Yield one record for each key, in order: bytes without a newline; or one for several of them.
+    def run(self, keys: Sequence[str], begin: Begin, /) -> Iterator[bytes]:
+        """Yield one record for each key, in order: bytes without a newline.
 
         Calls `begin(i, "prepare")` when key i starts being prepared, `begin(i, "run")` when its run starts and
         `begin(i, "sibling")` when another one is tried for its sake, so that what happens from then on is charged to

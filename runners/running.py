@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from ..cases.results import Outcome, Result, result_from_json
 from ..cases.source import CaseSource
 from .execute import ABOUT, Assignment
-from .pool import Joint, Limits, Loss, LossKind, Pool, Stray
+from .pool import Limits, Loss, LossKind, Pool, Stray
 from .registry import BackendSpec
 
 _BATCH, _LARGEST_BATCH = 48, 512
@@ -27,43 +27,12 @@ class About:
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
 class Judged:
-    """A result, and what the assignment attaches to it, by name; an attachment that failed is `{"failed": text}`.
+    """A result, and what the assignment attaches to it, by name; an attachment that failed is `{"failed": text}`."""
 
-    `line` and `attached` are both as the worker wrote them, in JSON, and read when they are asked for: None and empty
-    where no worker did.
-    """
-
-    __slots__ = ("_attachments", "_result", "attached", "line")
-
-    def __init__(
-        self, result: Result | None, attachments: Mapping[str, Any] | None = None, record: bytes | None = None
-    ) -> None:
-        self.line: bytes | None = None
-        self.attached = b""
-        if record is not None:
-            self.line, _, self.attached = record.partition(b"\t")  # JSON has no raw TAB in it
-        self._result = result
-        self._attachments = attachments
-
-    @classmethod
-    def of_record(cls, record: bytes) -> Judged:
-        """Return what a worker's record says of a case."""
-        return cls(None, None, record)
-
-    @property
-    def result(self) -> Result:
-        """The result. Raises ValueError if the line is none."""
-        if self._result is None:
-            self._result = result_from_json(self.line or b"")
-        return self._result
-
-    @property
-    def attachments(self) -> Mapping[str, Any]:
-        """What is attached."""
-        if self._attachments is None:
-            self._attachments = json.loads(self.attached) if self.attached else {}
-        return self._attachments
+    result: Result
+    attachments: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +58,8 @@ def pool_for(assignment: Assignment, *, jobs: int, limits: Limits) -> Pool:
 
 def run_cases(
     assignment: Assignment, batches: Iterable[Sequence[str]], *, jobs: int, limits: Limits
-) -> Generator[About | Judged | Joint | Death]:
+) -> Generator[About | Judged | Death]:
     """Yield what the backend says of itself, and one result for each case id, in the order in which they arrive.
-
-    Where the assignment has `blocks`, results of several cases may come together.
 
     `batches` of ids go to a worker whole; an empty one means that there is nothing for now. In between come deaths of
     workers that no case explains. Raises WorkerStartError if the backend cannot be opened. Closing the iterator ends
@@ -101,9 +68,7 @@ def run_cases(
     pool = pool_for(assignment, jobs=jobs, limits=limits)
     for answer in pool.run(itertools.chain([[ABOUT]], batches)):
         if type(answer) is tuple:  # most are
-            yield Judged(None, None, answer[1]) if answer[0] != ABOUT else about_of(answer[1])
-        elif isinstance(answer, Joint):
-            yield answer
+            yield judged_of(answer[1]) if answer[0] != ABOUT else about_of(answer[1])
         elif isinstance(answer, Stray):
             yield _death(answer, assignment.backend)
         elif isinstance(answer, Loss):
@@ -118,7 +83,7 @@ class RunCases(Protocol):
 
     def __call__(
         self, assignment: Assignment, batches: Iterable[Sequence[str]], /, *, jobs: int, limits: Limits
-    ) -> Generator[About | Judged | Joint | Death]:
+    ) -> Generator[About | Judged | Death]:
         """Yield what the backend says of itself, and one result for each case id."""
 
 
@@ -143,8 +108,9 @@ def about_of(record: bytes) -> About:
 
 
 def judged_of(record: bytes) -> Judged:
-    """Return what a worker's record says of a case."""
-    return Judged.of_record(record)
+    """Return what a worker's record says of a case. Raises ValueError if it is none."""
+    line, _, attached = record.partition(b"\t")  # JSON has no raw TAB in it
+    return Judged(result_from_json(line), json.loads(attached) if attached else {})
 
 
 def _around_draw(text: str) -> tuple[str, str]:

@@ -6,9 +6,11 @@ import datetime as dt
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+import msgspec
 
 from ..cases.errors import did_you_mean
 from ..cases.results import Outcome, Result
@@ -60,7 +62,7 @@ class Waiver:
         reason = " ".join(self.reason.split())  # one line, so that `before_waiving` finds its end
         told = f"{result.outcome}{_WAIVED_BY}{self.place} until {self.expires} ({self.link}): {reason}"
         detail = f"{told}\n{result.detail}" if result.detail else told
-        return replace(result, outcome=Outcome.WAIVED, detail=detail)
+        return msgspec.structs.replace(result, outcome=Outcome.WAIVED, detail=detail)
 
 
 def before_waiving(result: Result) -> Result:
@@ -68,7 +70,7 @@ def before_waiving(result: Result) -> Result:
     if result.outcome is not Outcome.WAIVED:
         return result
     told, _, detail = (result.detail or "").partition("\n")
-    return replace(result, outcome=Outcome(told.partition(_WAIVED_BY)[0]), detail=detail or None)
+    return msgspec.structs.replace(result, outcome=Outcome(told.partition(_WAIVED_BY)[0]), detail=detail or None)
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,14 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from ...cases.errors import OpconformError
 from ...cases.results import Outcome, Result
-from ..lines import Kind, digests_of, judged_alike
 from ..merge import Whole
-from ..reading import read_usual
+from ..reading import read_results
 from ..tables import Terms
 from .asking import results, turns
 from .database import History, reading
@@ -103,17 +102,15 @@ def _sorted(wholes: Sequence[Whole], backends: Sequence[str], file: Path) -> Ite
 
 
 _Packed: TypeAlias = tuple[bytes, bytes, int, str]
-_KINDS = 2_000
 
 
 def _packed(wholes: Sequence[Whole], backends: frozenset[str], numbers: dict[State, int]) -> Iterator[_Packed]:
     for whole in wholes:
         packer = _Packer(whole.parts[0].terms, numbers)
         for part in whole.parts:
-            for line, found in read_usual(part.folder):
-                result = found if isinstance(found, Result) else found[0].result
+            for result in read_results(part.folder):
                 if result.backend in backends:
-                    yield packer.of(found) if isinstance(found, Result) else packer.of_usual(line, *found[:2])
+                    yield packer.of(result)
 
 
 @dataclass
@@ -122,25 +119,12 @@ class _Packer:
 
     terms: Terms
     numbers: dict[State, int]
-    _known: dict[Kind, tuple[bytes, int, str]] = field(default_factory=dict)
 
     def of(self, result: Result) -> _Packed:
         row = row_of(result, self.terms)
         number = self.numbers.setdefault(row.state, len(self.numbers))
         detail = None if row.state.outcome is Outcome.PASS else row.detail
         return _bytes(row.backend), _bytes(row.case), number, json.dumps([row.asked, detail])
-
-    def of_usual(self, line: bytes, kind: Kind, case: bytes) -> _Packed:
-        asked = digests_of(line)
-        if not judged_alike(kind.result, self.terms.demands, self.terms.suspensions):
-            return self.of(replace(kind.result, case=case.decode(), case_digest=asked[0], expectation_digest=asked[1]))
-        if kind not in self._known:
-            if len(self._known) >= _KINDS:
-                self._known.clear()
-            backend, _, number, rest = self.of(replace(kind.result, case_digest=None, expectation_digest=None))
-            self._known[kind] = backend, number, rest.removeprefix("[[null, null]")
-        backend, number, rest = self._known[kind]
-        return backend, case, number, f'[["{asked[0]}", "{asked[1]}"]{rest}'
 
 
 def _rest(packed: str) -> tuple[tuple[str | None, str | None], str | None]:

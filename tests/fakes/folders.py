@@ -35,5 +35,5 @@ def write_folder(
         **more,
     }
     (path / "run.json").write_text(json.dumps(told))
-    (path / "results.jsonl").write_text("".join(f"{result.to_json()}\n" for result in kept))
+    (path / "results.jsonl").write_bytes(b"".join(b"%b\n" % result.to_json() for result in kept))
     return path

@@ -17,8 +17,7 @@ from opconform.generators import source
 from opconform.generators.strategy.registry import vocabularies
 from opconform.runners import running
 from opconform.runners.execute import Assignment
-from opconform.runners.pool import Found, Joint, Limits, Task, WorkerStartError
-from opconform.runners.pool_wire import Several
+from opconform.runners.pool import Found, Limits, Task, WorkerStartError
 from opconform.specs.loader import Library
 from opconform.specs.model import Vocabulary
 
@@ -36,12 +35,7 @@ class PoolHere:
         except Exception as error:
             raise WorkerStartError(type(error).__name__, str(error), traceback.format_exc()) from error
         for keys in batches:
-            place = 0
-            for record in task.run(keys, lambda _index, _phase: None):
-                joint = isinstance(record, Several)
-                start, place = place, place + (record.amount if joint else 1)
-                yield Joint(keys[start:place], record.record) if joint else (keys[start], record)
-            assert place == len(keys)
+            yield from zip(keys, task.run(keys, lambda _index, _phase: None), strict=True)
 
 
 def pool_here(assignment: Assignment, *, jobs: int, limits: Limits) -> PoolHere:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from fakes.pool_tasks import Faulty
 
-from opconform.runners.pool import Joint, Limits, Loss, Pool, Stray
+from opconform.runners.pool import Limits, Loss, Pool, Stray
 
 SOON = Limits(run_seconds=0.5, prepare_seconds=0.5)
 
@@ -23,13 +23,10 @@ def run(
 ) -> tuple[dict[str, bytes], dict[str, Loss]]:
     """Return records and losses by key, having seen to it that each key came back exactly once."""
     found = list(Pool(factory, jobs=jobs, limits=limits, fork=fork).run(split(keys, batch)))
-    joints = [f for f in found if isinstance(f, Joint)]
     records = {f[0]: f[1] for f in found if type(f) is tuple}
-    records |= {key: record for keys, joint in joints for key, record in zip(keys, joint.split(b"\n"), strict=True)}
     losses = {f.key: f for f in found if isinstance(f, Loss)}
     assert strays or not [f for f in found if isinstance(f, Stray)]
-    single = [f for f in found if not isinstance(f, Stray | Joint)]
-    assert len(single) + sum(len(joint.keys) for joint in joints) == len(keys)
+    assert sum(not isinstance(f, Stray) for f in found) == len(keys)
     assert sorted([*records, *losses]) == sorted(keys)
     return records, losses
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import itertools
 import os
 import signal
 import sys
@@ -14,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opconform.runners.pool import Begin
-from opconform.runners.pool_wire import Several
 
 
 def kill_self(number: int) -> Callable[[], None]:
@@ -126,7 +124,7 @@ FAULTS: dict[str, Callable[[], object]] = {
 class Faulty:
     """Runs each key's fault, in the phase `run` or, for keys that begin with `p:`, in `prepare`."""
 
-    def run(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes | Several]:
+    def run(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes]:
         for index, key in enumerate(keys):
             name = key.removeprefix("p:").split("-")[0]
             begin(index, "prepare")
@@ -199,27 +197,11 @@ class Poisonous(Faulty):
             yield key.encode()
 
 
-@dataclass
-class Joining(Faulty):
-    """Tells of each key and its neighbours of the same first letter together, once it has run them all."""
-
-    def run(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes | Several]:
-        place = 0
-        for _, group in itertools.groupby(keys, key=lambda key: key[0]):
-            alike = list(group)
-            for index, key in enumerate(alike):
-                begin(place + index, "run")
-                FAULTS[key.split("-")[0]]()
-            place += len(alike)
-            record = "\n".join(alike).encode()
-            yield record if len(alike) == 1 else Several(len(alike), record)
-
-
 class TooMany(Faulty):
     """Tells of more keys than there are."""
 
-    def run(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes | Several]:
-        yield Several(len(keys) + 1, b"")
+    def run(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes]:
+        yield from [b""] * (len(keys) + 1)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from opconform.specs.errata import Errata, Erratum, Suspensions
 
 RESULTS = [
     result(clauses=("onnx/ReduceMean#mean",), behaviour={"flush": ["none", "output"]}, bound_ratio=0.25, seconds=0.001),
-    result("crash", case=case(fill="nan"), detail="it said \x1b[31m\x00 \ud800 ü \u2028 \n\r<&>"),
+    result("crash", case=case(fill="nan"), detail="it said \x1b[31m\x00 ü \u2028 \n\r<&>"),
     invalid("accepted-invalid"),
 ]
 
@@ -97,17 +97,17 @@ def test_a_torn_last_line_is_dropped_and_any_other_is_told(tmp_path: Path) -> No
         b"null",
         b"\xff",
         b"[" * 5000,
-        RESULTS[0].to_json().replace('{"flush":["none","output"]}', "[]").encode(),
-        RESULTS[0].to_json().replace('["none","output"]', "1").encode(),
-        RESULTS[0].to_json().replace('"alpha"', "1").encode(),
-        RESULTS[0].to_json().replace("0.001", '"0.001"').encode(),
-        RESULTS[0].to_json().replace('["onnx/ReduceMean#mean"]', "3").encode(),
+        RESULTS[0].to_json().replace(b'{"flush":["none","output"]}', b"[]"),
+        RESULTS[0].to_json().replace(b'["none","output"]', b"1"),
+        RESULTS[0].to_json().replace(b'"alpha"', b"1"),
+        RESULTS[0].to_json().replace(b"0.001", b'"0.001"'),
+        RESULTS[0].to_json().replace(b'["onnx/ReduceMean#mean"]', b"3"),
     ],
     ids=range(10),
 )
 def test_a_line_that_is_no_result_is_told_with_its_number(tmp_path: Path, line: bytes) -> None:
     file = tmp_path / "results.jsonl"
-    file.write_bytes(RESULTS[0].to_json().encode() + b"\n" + line + b"\n")
+    file.write_bytes(RESULTS[0].to_json() + b"\n" + line + b"\n")
     with pytest.raises(OpconformError, match=r"results\.jsonl:2: no result"):
         list(read_results(tmp_path))
 

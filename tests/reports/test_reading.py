@@ -34,7 +34,7 @@ def written(folder: Path, numbers: range, *, backends: tuple[str, ...] = ("alpha
         for backend in backends:
             for number in numbers:
                 one = judged(number, backend)
-                line = one.result.to_json().encode()
+                line = one.result.to_json()
                 out.add(one.result, line, companions(one, line, certified))
     return folder
 
@@ -82,7 +82,7 @@ def test_a_certificate_that_another_backend_s_failure_called_for_is_kept(tmp_pat
     with ResultsFolder.create(tmp_path / "out") as out:
         out.start({})
         for one in (passing, judged(1, "beta")):
-            line = one.result.to_json().encode()
+            line = one.result.to_json()
             out.add(one.result, line, companions(one, line, certified))
     kept = KeptResults(tmp_path / "out")
     assert [one.result.backend for one in kept] == ["alpha", "beta"]

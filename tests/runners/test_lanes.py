@@ -28,10 +28,9 @@ from opconform.generators.source import GeneratedCases
 from opconform.reports.certificates import AttachCertificate
 from opconform.runners.accuracy import accuracies, accuracy_of, attach_accuracy
 from opconform.runners.execute import Worker
-from opconform.runners.judge import Verdict, judge_answer
+from opconform.runners.judge import judge_answer
 from opconform.runners.kept import KeepOutputs
 from opconform.runners.lanes import judge_lanes
-from opconform.runners.records import ResultLines, Told
 
 SOURCE = GeneratedCases()
 FLUSHING = DeclaredType(accumulator="float16", flush=frozenset({"input", "output"}))
@@ -149,26 +148,6 @@ def test_an_answer_in_another_shape_than_some_option_is_judged_by_the_others() -
         found.verdict(1)
 
 
-@given(
-    st.text(),
-    st.dictionaries(st.text(), st.lists(st.text(), max_size=2), max_size=3),
-    st.none() | st.floats(allow_nan=False, allow_infinity=False),
-    st.floats(0, 1e3),
-    st.lists(st.text(), max_size=2),
-)
-def test_the_line_of_a_verdict_is_that_of_its_result(
-    text: str, behaviour: dict[str, list[str]], ratio: float | None, seconds: float, clauses: list[str]
-) -> None:
-    verdict, backend = Verdict(Outcome.PASS, behaviour, text, None, "strict"), f"backend {text}"
-    other, spent = Verdict(Outcome.UNSUPPORTED, detail=text, reason="type"), round(seconds, 7)
-    lines, digests = ResultLines(backend, tuple(clauses)), ("c" * 64, "e" * 64)
-    passes = (None, text, ratio, "strict", tuple(clauses), *digests, spent)
-    wanted = Result(text, backend, Outcome.PASS, behaviour, *passes).to_json()  # type: ignore[arg-type]
-    refused = Result(text, backend, Outcome.UNSUPPORTED, {}, "type", text, ratio, None, tuple(clauses), *digests, spent)
-    for verdicts, found in (([verdict] * 2, [wanted] * 2), ([verdict, other], [wanted, refused.to_json()])):
-        assert lines.lines(Told([text] * 2, verdicts, [ratio] * 2, [digests] * 2, [spent] * 2)) == found
-
-
 # The worker
 
 
@@ -206,7 +185,7 @@ def records(runner: Right, source: CaseSource, keys: Sequence[str], **more: Any)
     for record in worker.run(keys, lambda _index, _phase: None):
         line, _, attached = record.partition(b"\t")
         result = result_from_json(line)
-        assert result.to_json().encode() == line
+        assert result.to_json() == line
         found.append((result, json.loads(attached) if attached else None))
     return found
 

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 from fakes import pool_tasks
 from fakes.pool_runs import SOON, run, split
-from fakes.pool_tasks import Faulty, Joining, TooMany
+from fakes.pool_tasks import Faulty, TooMany
 
 from opconform.runners.pool import Limits, Loss, Pool, Stray
 
@@ -54,29 +54,10 @@ def around(key: str) -> list[str]:
     return [*(f"ok-{i}" for i in range(14)), key, *(f"ok-{i}" for i in range(15, 30))]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("batch", "jobs"), [(1, 1), (7, 2), (100, 3)])
-def test_keys_may_have_one_record_together(batch: int, jobs: int) -> None:
-    keys = [key for i in range(20) for key in (f"ok-{i}", f"ok-{i}b", f"chat-{i}", f"slow-{i}", f"slow-{i}b")]
-    records, losses = run(keys, batch=batch, jobs=jobs, factory=Joining)
-    assert records == {key: key.encode() for key in keys}
-    assert not losses
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", ["segv", "raise", "garbage", "sleep"])
-def test_a_fault_among_keys_that_have_one_record_costs_its_key_alone(fault: str) -> None:
-    keys = [*(f"ok-{i}" for i in range(9)), f"{fault}-1", *(f"slow-{i}" for i in range(4)), f"{fault}-2", "ok-9"]
-    records, losses = run(keys, batch=20, factory=Joining)
-    assert losses.keys() == {f"{fault}-1", f"{fault}-2"}
-    assert {loss.kind for loss in losses.values()} == {ENDS[fault][0]}
-    assert records == {key: key.encode() for key in keys if key not in losses}
-
-
-def test_a_record_about_more_keys_than_there_are_is_the_tasks_mistake() -> None:
+def test_more_records_than_there_are_keys_are_the_tasks_mistake() -> None:
     _, losses = run(["ok-1", "ok-2"], factory=TooMany)
     assert {loss.kind for loss in losses.values()} == {"raised"}
-    assert "more than" in losses["ok-1"].tail
+    assert "more than" in losses["ok-2"].tail
 
 
 @pytest.mark.parametrize(("batch", "jobs"), [(1, 1), (7, 2), (100, 3)])

@@ -299,17 +299,23 @@ def test_a_hostile_backend_name_is_text(tmp_path: Path, name: str) -> None:
     assert call("history", "case", UNIFORM, "--db", db).exit_code == 0
 
 
+TEXT = result(case=RAMP).to_json().decode()
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
         ("{}\n", "results.jsonl:2: no result: "),
         ('{"case": "half\n', "results.jsonl:2: no result: "),
-        (result(case=RAMP).to_json().replace('"strict"', "7") + "\n", "results.jsonl: holds lines that are no results"),
-        (result(case=RAMP).to_json().replace("{}", '{"a": 7}') + "\n", "results.jsonl:2: no result: behaviour"),
-        (result(case=RAMP).to_json().replace('"pass"', '"Pass"') + "\n", "results.jsonl:2: no result: "),
-        (result(case=RAMP).to_json()[:-1] + ',"more":1}\n', "results.jsonl:2: no result: "),
-        (result(case=UNIFORM).to_json() + "\n", "is there twice"),
-        (result(case=RAMP, backend="stranger").to_json() + "\n", "results of 'stranger', which run.json does not name"),
+        (TEXT.replace('"strict"', "7") + "\n", "results.jsonl:2: no result: "),
+        (TEXT.replace("{}", '{"a": 7}') + "\n", "results.jsonl:2: no result: "),
+        (TEXT.replace('"pass"', '"Pass"') + "\n", "results.jsonl:2: no result: "),
+        (TEXT[:-1] + ',"more":1}\n', "results.jsonl:2: no result: "),
+        (result(case=UNIFORM).to_json().decode() + "\n", "is there twice"),
+        (
+            result(case=RAMP, backend="stranger").to_json().decode() + "\n",
+            "results of 'stranger', which run.json does not name",
+        ),
     ],
 )
 def test_a_damaged_folder_is_refused_and_nothing_is_taken_in(tmp_path: Path, line: str, told: str) -> None:
