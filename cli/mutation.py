@@ -22,9 +22,7 @@ from ..generators.plan import Selection
 from ..generators.select import selected
 from ..generators.source import GeneratedCases
 from ..generators.suite import suite_text
-from ..reports.matrix import Evidence, Matrix, Tried
-from ..reports.matrix_html import matrix_html
-from ..reports.matrix_text import matrix_markdown, print_matrix
+from ..reports.matrix import Evidence, Matrix, Tried, matrix_html, matrix_markdown, print_matrix
 from ..runners.execute import Assignment
 from ..runners.pool import Begin, Limits, Loss, Pool, Stray
 from ..runners.registry import BackendSpec

@@ -24,16 +24,13 @@ _STANDARDS: Mapping[str, str] = {"onnx": "ONNX opset", "openvino": "OpenVINO ops
 _LONGEST, _LONGEST_NAME = 60, 36
 _SIZE, _PAD, _HEIGHT = 11, 6, 20
 
-# Advances of Verdana in thousandths of the size. The text is told to have the width that they add up to
-# (`textLength`), so that it fits where another font stands in.
-_ADVANCES: Mapping[str, int] = {
-    character: advance
-    for advance, characters in {
-        269: "'", 274: "il", 344: "j", 352: " f", 364: ",.·", 394: "!t", 421: "I", 427: "r", 454: "()-/:;[\\]|",
-        455: "J", 459: '"', 521: "cs", 525: "z", 545: "?", 557: "L", 575: "F", 592: "kvxy", 596: "e", 601: "a",
-        603: "P", 607: "o", 615: "Y", 616: "T", 623: "bdgpq", 632: "E", 633: "hnu", 636: "{}$*0123456789_`" + NOTHING,
-        684: "ASV", 685: "XZ", 686: "B", 693: "K", 695: "R", 698: "C", 727: "&", 732: "U", 748: "N", 751: "H",
-        771: "D", 775: "G", 787: "OQ", 818: "#+<=>^w~…", 843: "M", 973: "m", 989: "W", 1000: "@", 1076: "%",
+# Widths in thousandths of the size, as Verdana has them within a tenth; any other character is as wide as a digit. The
+# text is told to have the width that they add up to (`textLength`), so that it fits whatever the font.
+_WIDTHS: Mapping[str, int] = {
+    character: width
+    for width, characters in {
+        300: "ijl'|", 390: " !,.·ftrI()-/:;[]J\\\"", 530: "cszLF?", 720: "ABCDHKNRSUVXZ&", 810: "GOQ#+<=>^~w…",
+        980: "mMW@%",
     }.items()
     for character in characters
 }  # fmt: skip
@@ -218,8 +215,8 @@ def _cut(text: str, longest: int = _LONGEST) -> str:
 
 
 def _advance(character: str) -> int:
-    if character in _ADVANCES:
-        return _ADVANCES[character]
+    if character in _WIDTHS or character.isascii():
+        return _WIDTHS.get(character, 620)
     if unicodedata.combining(character):
         return 0
-    return 1000 if unicodedata.east_asian_width(character) in "WF" else 700
+    return 1000 if unicodedata.east_asian_width(character) in "WF" else 640

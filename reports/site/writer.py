@@ -23,21 +23,27 @@ MARKER = "opconform-site.json"
 _BESIDE = {".nojekyll": b""}  # GitHub Pages serves files as they are where there is one
 
 
+def templates() -> jinja2.Environment:
+    """Return the environment of our pages' templates: everything is escaped, and an unknown name is an error."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(str(resources.files(__package__) / "templates")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters.update(FILTERS)
+    return made
+
+
 class SiteWriter:
     """Renders pages and copies assets into a folder; `given` is what every template sees."""
 
     def __init__(self, folder: Path, given: Mapping[str, Any]) -> None:
         self.folder = folder
         self._files: set[str] = set()
-        self._templates = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(str(resources.files(__package__) / "templates")),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            keep_trailing_newline=True,
-        )
-        self._templates.filters.update(FILTERS)
+        self._templates = templates()
         self._templates.globals.update(given)
 
     @property

@@ -21,9 +21,7 @@ from opconform.generators.plan import Selection
 from opconform.generators.select import selected
 from opconform.generators.source import GeneratedCases
 from opconform.generators.suite import suite_cases
-from opconform.reports.matrix import Evidence, Matrix, Tried
-from opconform.reports.matrix_html import matrix_html
-from opconform.reports.matrix_text import matrix_markdown
+from opconform.reports.matrix import Evidence, Matrix, Tried, matrix_html, matrix_markdown
 
 SOURCE = GeneratedCases()
 VERSIONS = [str(version.operator) for _, version in versions(SOURCE.library)]
