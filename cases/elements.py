@@ -1,30 +1,42 @@
-"""Element types of tensors: what they hold, how precisely, and how NumPy stores them."""
+"""Element types of tensors: what they hold, how precisely, and how NumPy, bytes, ONNX and JSON write them."""
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+if TYPE_CHECKING:
+    from onnx import TensorProto
+
 Array: TypeAlias = npt.NDArray[Any]
-Kind: TypeAlias = Literal["float", "signed", "unsigned", "bool"]
+Kind: TypeAlias = Literal["float", "signed", "unsigned", "bool", "complex", "string"]
 
 
 @dataclass(frozen=True, slots=True)
 class FloatFormat:
-    """A binary floating-point format with subnormals (IEEE 754-2019, clause 3.3).
+    """A binary floating-point format (IEEE 754-2019, clause 3.3, and the OCP 8-bit and microscaling formats).
 
     `precision` counts significant bits with the hidden one; `emin`, `emax` are the exponents of the smallest normal and
-    the largest finite number.
+    the largest finite number. `subnormals` is whether there are numbers below the normal ones, zero included.
+    `reserved` counts the significands at the top of the largest exponent that are no finite numbers, in formats that
+    give the rest of that exponent to numbers (1 in float8e4m3fn).
     """
 
     precision: int
     emin: int
     emax: int
+    signed: bool = True
+    subnormals: bool = True
+    infinities: bool = True
+    nans: bool = True
+    negative_zero: bool = True
+    reserved: int = 0
 
     @property
     def roundoff(self) -> float:
@@ -38,25 +50,32 @@ class FloatFormat:
 
     @property
     def eta(self) -> float:
-        """The smallest positive subnormal number."""
+        """The smallest positive number; the distance of subnormal numbers."""
         return math.ldexp(1.0, self.emin - self.precision + 1)
 
     @property
     def largest(self) -> float:
         """The largest finite number."""
-        return math.ldexp(2.0 - math.ldexp(1.0, 1 - self.precision), self.emax)
+        return math.ldexp(2.0 - math.ldexp(1.0 + self.reserved, 1 - self.precision), self.emax)
 
     @property
     def overflow(self) -> float:
-        """The magnitude from which rounding to nearest gives infinity; infinity for float64, whose is beyond it."""
+        """The magnitude from which rounding to nearest leaves the finite numbers; infinity for float64.
+
+        It is half a unit above `largest`, and itself rounds to even: away from it, but to `largest` in float8e4m3fn.
+        """
         if self.emax >= 1023:
             return math.inf
-        return math.ldexp(2.0 - self.roundoff, self.emax)
+        return self.largest + math.ldexp(1.0, self.emax - self.precision)
 
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """The type of a tensor's elements, by ONNX's name for it in NumPy's spelling (`float32`, `bfloat16`, `uint8`)."""
+    """The type of a tensor's elements, by ONNX's name for it in NumPy's spelling (`float32`, `bfloat16`, `uint8`).
+
+    `bits` is the size of an element where elements are packed, 0 for strings; `onnx` is the number in
+    TensorProto.DataType. `format` is that of the floating-point types and of the parts of a complex number.
+    """
 
     name: str
     kind: Kind
@@ -66,13 +85,18 @@ class ElementType:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype; bfloat16 is that of ml_dtypes."""
+        """The NumPy dtype: that of ml_dtypes where NumPy has none, `object` for strings."""
         return _dtype(self.name)
 
     @property
     def is_integer(self) -> bool:
         """Whether the values are integers (bool is not)."""
         return self.kind in ("signed", "unsigned")
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether several elements share a byte; in NumPy each has its own."""
+        return 0 < self.bits < 8
 
     @property
     def smallest(self) -> int:
@@ -87,37 +111,52 @@ class ElementType:
     @property
     def float_format(self) -> FloatFormat:
         """The format of a floating-point type; TypeError for another."""
-        if self.format is None:
+        if self.format is None or self.kind != "float":
             raise TypeError(f"{self.name} is no floating-point type")
         return self.format
 
-
-@functools.cache
-def _dtype(name: str) -> np.dtype[Any]:
-    if name == "bfloat16":
-        import ml_dtypes  # noqa: PLC0415 - only the runs that need it pay for it
-
-        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-        return bfloat16
-    return np.dtype(name)
+    def size(self, count: int) -> int:
+        """Return how many bytes `count` elements take, packed; TypeError for strings, whose sizes differ."""
+        if self.kind == "string":
+            raise TypeError("strings have no size of their own")
+        return -(-count * self.bits // 8)
 
 
 @functools.cache
 def element_types() -> dict[str, ElementType]:
-    """All element types that cases can be made of, by name. The numbers are those of ONNX's TensorProto.DataType."""
-    formats = {
-        "float16": (FloatFormat(11, -14, 15), 10),
-        "bfloat16": (FloatFormat(8, -126, 127), 16),
-        "float32": (FloatFormat(24, -126, 127), 1),
-        "float64": (FloatFormat(53, -1022, 1023), 11),
-    }
+    """All element types that cases can be made of, by name."""
+    single, double = FloatFormat(24, -126, 127), FloatFormat(53, -1022, 1023)
+    finite = FloatFormat(4, -6, 8, infinities=False, reserved=1)
+    ocp4 = FloatFormat(2, 0, 2, infinities=False, nans=False)
     found = [
-        ElementType(name, "float", 64 if "64" in name else 32 if "32" in name else 16, number, format_)
-        for name, (format_, number) in formats.items()
+        ElementType("float16", "float", 16, 10, FloatFormat(11, -14, 15)),
+        ElementType("bfloat16", "float", 16, 16, FloatFormat(8, -126, 127)),
+        ElementType("float32", "float", 32, 1, single),
+        ElementType("float64", "float", 64, 11, double),
+        *(ElementType(f"int{b}", "signed", b, n) for b, n in ((8, 3), (16, 5), (32, 6), (64, 7), (4, 22), (2, 26))),
+        *(
+            ElementType(f"uint{b}", "unsigned", b, n)
+            for b, n in ((8, 2), (16, 4), (32, 12), (64, 13), (4, 21), (2, 25))
+        ),
+        ElementType("bool", "bool", 8, 9),
+        ElementType("string", "string", 0, 8),
+        ElementType("complex64", "complex", 64, 14, single),
+        ElementType("complex128", "complex", 128, 15, double),
+        ElementType("float8e4m3fn", "float", 8, 17, finite),
+        ElementType("float8e4m3fnuz", "float", 8, 18, FloatFormat(4, -7, 7, infinities=False, negative_zero=False)),
+        ElementType("float8e5m2", "float", 8, 19, FloatFormat(3, -14, 15)),
+        ElementType("float8e5m2fnuz", "float", 8, 20, FloatFormat(3, -15, 15, infinities=False, negative_zero=False)),
+        ElementType(
+            "float8e8m0",
+            "float",
+            8,
+            24,
+            FloatFormat(1, -127, 127, signed=False, subnormals=False, infinities=False, negative_zero=False),
+        ),
+        ElementType("float4e2m1", "float", 4, 23, ocp4),
+        ElementType("float6e2m3", "float", 6, 27, FloatFormat(4, 0, 2, infinities=False, nans=False)),
+        ElementType("float6e3m2", "float", 6, 28, FloatFormat(3, -2, 4, infinities=False, nans=False)),
     ]
-    found += [ElementType(f"int{b}", "signed", b, n) for b, n in ((8, 3), (16, 5), (32, 6), (64, 7))]
-    found += [ElementType(f"uint{b}", "unsigned", b, n) for b, n in ((8, 2), (16, 4), (32, 12), (64, 13))]
-    found.append(ElementType("bool", "bool", 8, 9))
     return {t.name: t for t in found}
 
 
@@ -126,12 +165,265 @@ def element_type(name: str) -> ElementType:
     return element_types()[name]
 
 
+def numbered(number: int) -> ElementType | None:
+    """Return the element type with this number in ONNX's TensorProto.DataType, None if cases have none such."""
+    return next((t for t in element_types().values() if t.onnx == number), None)
+
+
 @functools.cache
-def _by_dtype() -> dict[np.dtype[Any], ElementType]:
-    return {t.dtype: t for t in element_types().values()}
+def _dtype(name: str) -> np.dtype[Any]:
+    if name == "string":
+        return np.dtype(object)
+    if name not in np.sctypeDict:
+        import ml_dtypes  # noqa: PLC0415 - only the runs that need it pay for it
+
+        # ml_dtypes ends a name with what the format lacks, where ONNX does not
+        named = {"float8e8m0": "float8_e8m0fnu", "float4e2m1": "float4_e2m1fn"}
+        named |= {one: f"{one[:6]}_{one[6:]}fn" for one in ("float6e2m3", "float6e3m2")}
+        spelled = f"{name[:6]}_{name[6:]}" if name.startswith("float8") else name
+        return np.dtype(getattr(ml_dtypes, named.get(name, spelled)))
+    return np.dtype(name)
+
+
+@functools.cache
+def _name_of(dtype: np.dtype[Any]) -> str:
+    return next((t.name for t in element_types().values() if t.dtype == dtype), str(dtype))
 
 
 def type_of(array: Array) -> str:
     """Return the name of an array's element type, or NumPy's name where it is none of ours."""
-    known = _by_dtype().get(array.dtype)
-    return known.name if known else str(array.dtype)
+    return _name_of(array.dtype)
+
+
+def canonical(value: Any) -> Array:
+    """Return what a library gave as an array of an element type: strings of any form as an object array of `str`.
+
+    Other arrays stay as they are, whatever their type. Raises TypeError for objects that are no text.
+    """
+    array: Array = value if type(value) is np.ndarray else np.asarray(value)
+    if array.dtype.kind not in "OUST":
+        return array
+    found = np.empty(array.size, object)
+    found[:] = [_text(one) for one in array.reshape(-1).tolist()]
+    return found.reshape(array.shape)
+
+
+def _text(one: Any) -> str:
+    if isinstance(one, bytes):
+        return one.decode("utf-8", "surrogateescape")
+    if not isinstance(one, str):
+        raise TypeError(f"expected text, got {type(one).__name__}")
+    return str(one)
+
+
+def _utf8(text: Any) -> bytes:
+    # bytes that were no UTF-8 when they were read are written as they came
+    if not isinstance(text, str):
+        raise TypeError(f"a tensor of strings holds text alone; got {type(text).__name__}")
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+def content(array: Array) -> bytes:
+    """Return the elements in C order as bytes: little-endian, packed from the lowest bit, as ONNX's raw_data.
+
+    Strings are UTF-8, each after its length in four bytes. TypeError for objects that are no text.
+    """
+    element = element_types().get(type_of(array))
+    if array.dtype.hasobject:
+        words = [_utf8(one) for one in array.reshape(-1).tolist()]
+        return b"".join(len(word).to_bytes(4, "little") + word for word in words)
+    if element is not None and element.is_packed:
+        return _packed(array, element.bits)
+    return (array.astype(array.dtype.newbyteorder("<")) if array.dtype.byteorder == ">" else array).tobytes()
+
+
+def lane_contents(array: Array) -> list[bytes]:
+    """Return the content of each `array[lane]`: array of shape (lanes, ...)."""
+    element = element_types().get(type_of(array))
+    if array.dtype.hasobject or (element is not None and element.is_packed):
+        return [content(np.asarray(array[lane, ...])) for lane in range(len(array))]
+    whole = memoryview(content(array))
+    width = len(whole) // max(1, len(array))
+    return [bytes(whole[lane * width : (lane + 1) * width]) for lane in range(len(array))]
+
+
+def from_content(name: str, shape: Sequence[int], held: bytes) -> Array:
+    """Return the array of element type `name` whose content is `held`.
+
+    ValueError if it is not that of so many elements, KeyError for an unknown type.
+    """
+    element, shape = element_type(name), tuple(shape)
+    count = math.prod(shape)
+    if any(extent < 0 for extent in shape):
+        raise ValueError(f"no shape: {list(shape)}")
+    if element.kind == "string":
+        return _strings(_split(held, count), shape)
+    if len(held) != element.size(count):
+        raise ValueError(f"{len(held):,} bytes; expected those of shape {list(shape)} of {name}")
+    if element.is_packed:
+        return _unpacked(held, element, count).reshape(shape)
+    return np.frombuffer(held, element.dtype).reshape(shape)
+
+
+def _split(held: bytes, count: int) -> list[bytes]:
+    found: list[bytes] = []
+    at = 0
+    while at < len(held) and len(found) < count:
+        end = at + 4 + int.from_bytes(held[at : at + 4], "little")
+        found.append(held[at + 4 : end])
+        at = end
+    if at != len(held) or len(found) != count:
+        raise ValueError(f"{len(held):,} bytes that are not {count:,} strings, each after its length")
+    return found
+
+
+def _strings(words: Iterable[bytes], shape: Sequence[int]) -> Array:
+    flat = np.empty(math.prod(shape), object)
+    flat[:] = [word.decode("utf-8", "surrogateescape") for word in words]
+    return flat.reshape(shape)
+
+
+def _packed(array: Array, bits: int) -> bytes:
+    each = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    spread = np.unpackbits(each.reshape(-1, 1), axis=1, bitorder="little")[:, :bits]
+    return np.packbits(spread, bitorder="little").tobytes()
+
+
+def _unpacked(held: bytes, element: ElementType, count: int) -> Array:
+    spread = np.unpackbits(np.frombuffer(held, np.uint8), count=count * element.bits, bitorder="little")
+    each = np.packbits(spread.reshape(count, element.bits), axis=1, bitorder="little")
+    return each.reshape(-1).view(element.dtype)
+
+
+def bits_of(array: Array) -> Array:
+    """Return the elements' bits as unsigned integers: uint8 for types of up to 8 bits, without what is above them."""
+    element = element_type(type_of(array))
+    if element.kind in ("string", "complex"):
+        raise TypeError(f"elements of {element.name} have no bits of their own")
+    plain = np.ascontiguousarray(array).reshape(array.shape)
+    found: Array = plain.view(f"u{array.itemsize}")
+    return found & ((1 << element.bits) - 1) if element.is_packed else found
+
+
+def from_bits(name: str, bits: Array) -> Array:
+    """Return the elements of type `name` with these bits: unsigned integers of the dtype's size."""
+    return np.ascontiguousarray(bits).reshape(bits.shape).view(element_type(name).dtype)
+
+
+def equal(a: Array, b: Array) -> Array:
+    """Return which elements of two arrays of one type are the same number or text; NaN is NaN, -0 is 0."""
+    if a.dtype.kind == "c":
+        return equal(a.real, b.real) & equal(a.imag, b.imag)
+    same = np.asarray(a == b, bool)
+    known = element_types().get(type_of(a))
+    if known is not None and known.kind == "float":
+        same |= np.isnan(a) & np.isnan(b)
+    return same
+
+
+def comparable(array: Array) -> Array:
+    """Return numbers as NumPy orders them: floats as float64, small integers as int8 or uint8, all else as it is.
+
+    Each holds what it came from exactly.
+    """
+    known = element_types().get(type_of(array))
+    if known is None:
+        return array if array.dtype.kind in "iubcOUST" else array.astype(np.float64)
+    if known.kind == "float":
+        return array.astype(np.float64, copy=False)
+    if known.is_packed:
+        return array.astype(np.int8 if known.kind == "signed" else np.uint8)
+    return array
+
+
+def to_json(array: Array) -> list[Any]:
+    """Return the elements in C order for JSON: numbers, texts, booleans; `nan`, `inf`, `-inf` as text.
+
+    A complex number is a list of two. All is kept but a NaN's bits.
+    """
+    flat = array.reshape(-1)
+    if flat.dtype.kind == "c":
+        return [[_json_float(one.real), _json_float(one.imag)] for one in flat.tolist()]
+    plain = comparable(flat).tolist()
+    return [_json_float(one) for one in plain] if plain and isinstance(plain[0], float) else plain
+
+
+def _json_float(one: float) -> float | str:
+    return one if math.isfinite(one) else str(one)
+
+
+def from_json(name: str, shape: Sequence[int], values: Sequence[Any]) -> Array:
+    """Return the array of type `name` whose elements `to_json` gives; ValueError or TypeError for others."""
+    element = element_type(name)
+    if element.kind == "string":
+        return _strings((_utf8(one) for one in values), shape)
+    if element.kind == "complex":
+        parts = np.array([[float(one) for one in pair] for pair in values], np.float64).reshape(-1, 2)
+        return parts.view(np.complex128).astype(element.dtype).reshape(shape)
+    if element.kind == "float":
+        return np.array([float(one) for one in values], np.float64).astype(element.dtype).reshape(shape)
+    whole = np.array(values, object if element.bits == 64 else np.int64)
+    if any(not isinstance(one, int) for one in values):
+        raise TypeError(f"expected whole numbers of type {name}")
+    if element.is_integer and any(not element.smallest <= one <= element.largest for one in values):
+        raise ValueError(f"out of the range of {name}")
+    return whole.astype(element.dtype).reshape(shape)
+
+
+def tensor_proto(array: Array, name: str = "") -> TensorProto:
+    """Return an array as ONNX's TensorProto: raw bytes, which every type can be written as; strings as string_data."""
+    from onnx import TensorProto  # noqa: PLC0415 - it takes long, and most readers do without
+
+    number, dims = element_type(type_of(array)).onnx, array.shape
+    if array.dtype.hasobject:
+        words = [_utf8(one) for one in array.reshape(-1).tolist()]
+        return TensorProto(name=name, data_type=number, dims=dims, string_data=words)
+    return TensorProto(name=name, data_type=number, dims=dims, raw_data=content(array))
+
+
+def from_tensor_proto(tensor: TensorProto) -> Array:
+    """Return the array of a TensorProto, in any of its forms; strings that are no UTF-8 keep their bytes.
+
+    ValueError if its type is unknown, its content in another file, or not as much as its shape says.
+    """
+    element = numbered(tensor.data_type)
+    shape, count = tuple(tensor.dims), math.prod(tensor.dims)
+    if element is None:
+        raise ValueError(f"data_type {tensor.data_type} is none of the types of cases")
+    if tensor.external_data or tensor.data_location:
+        raise ValueError("its content is in another file; expected raw_data")
+    if any(extent < 0 for extent in shape):
+        raise ValueError(f"no shape: {list(shape)}")
+    if element.kind == "string":
+        if len(tensor.string_data) != count:
+            raise ValueError(f"{len(tensor.string_data):,} strings; expected those of shape {list(shape)}")
+        return _strings(tensor.string_data, shape)
+    if tensor.HasField("raw_data"):
+        return from_content(element.name, shape, tensor.raw_data)
+    return _from_fields(tensor, element, count).reshape(shape)
+
+
+def _from_fields(tensor: TensorProto, element: ElementType, count: int) -> Array:
+    """Return the elements that stand in the field that ONNX's TensorProto has for the type."""
+    field, number = "int32_data", np.dtype(np.int32)
+    if element.name in ("float32", "complex64"):
+        field, number = "float_data", np.dtype(np.float32)
+    elif element.name in ("float64", "complex128"):
+        field, number = "double_data", np.dtype(np.float64)
+    elif element.name in ("uint32", "uint64"):
+        field, number = "uint64_data", np.dtype(np.uint64)
+    elif element.name == "int64":
+        field, number = "int64_data", np.dtype(np.int64)
+    found = np.array(getattr(tensor, field), number)
+    if element.bits in (2, 4):  # a number holds as many elements as a byte does
+        return from_content(element.name, (count,), found.astype(np.uint8).tobytes())
+    if element.kind == "complex":
+        found = found.view(element.dtype) if len(found) == 2 * count else found[:0]
+    if len(found) != count:
+        raise ValueError(f"{len(found):,} numbers in {field}; expected {count:,} of {element.name}")
+    if element.kind == "float" and field == "int32_data":
+        return from_bits(element.name, found.astype(f"u{element.dtype.itemsize}"))
+    return found.astype(element.dtype, copy=False)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from .elements import Array
+from .elements import Array, content
 from .results import Level
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
@@ -117,7 +117,7 @@ class Expectation:
     def digest(self) -> str:
         """sha256 over all that decides a verdict, to the bit."""
         told = head(self.types, [(option, [b.shape for b in option.outputs]) for option in self.options])
-        arrays = [a.tobytes() for option in self.options for bounds in option.outputs for a in decisive(bounds)]
+        arrays = [content(a) for option in self.options for bounds in option.outputs for a in decisive(bounds)]
         return hashlib.sha256(b"".join([told, *arrays])).hexdigest()
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .elements import Array
+from .elements import Array, lane_contents
 from .expectation import Bounds, Expectation, Labels, Option, Residue, Spread, decisive, head
 from .model import Case, Program
 
@@ -160,12 +160,12 @@ class CaseGroup:
         """The digest of each case."""
         begun = hashlib.sha256(self.program.key.encode())
         begun.update(repr([array.shape[1:] for array in self.inputs]).encode())
-        contents = [(memoryview(array.tobytes()), array.nbytes // len(self)) for array in self.inputs]
+        contents = [lane_contents(array) for array in self.inputs]
         found = []
         for lane in range(len(self)):
             digest = begun.copy()
-            for content, width in contents:
-                digest.update(content[lane * width : (lane + 1) * width])
+            for held in contents:
+                digest.update(held[lane])
             found.append(digest.hexdigest())
         return found
 
