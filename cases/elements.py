@@ -309,7 +309,7 @@ def bits_of(array: Array) -> Array:
 
 
 def from_bits(name: str, bits: Array) -> Array:
-    """Return the elements of type `name` with these bits: unsigned integers of the dtype's size."""
+    """Return the elements of type `name` with these bits: unsigned integers of the dtype's size, none too large."""
     return np.ascontiguousarray(bits).reshape(bits.shape).view(element_type(name).dtype)
 
 
@@ -317,11 +317,9 @@ def equal(a: Array, b: Array) -> Array:
     """Return which elements of two arrays of one type are the same number or text; NaN is NaN, -0 is 0."""
     if a.dtype.kind == "c":
         return equal(a.real, b.real) & equal(a.imag, b.imag)
+    a, b = comparable(a), comparable(b)
     same = np.asarray(a == b, bool)
-    known = element_types().get(type_of(a))
-    if known is not None and known.kind == "float":
-        same |= np.isnan(a) & np.isnan(b)
-    return same
+    return same | (np.isnan(a) & np.isnan(b)) if a.dtype.kind == "f" else same
 
 
 def comparable(array: Array) -> Array:
@@ -333,7 +331,10 @@ def comparable(array: Array) -> Array:
     if known is None:
         return array if array.dtype.kind in "iubcOUST" else array.astype(np.float64)
     if known.kind == "float":
-        return array.astype(np.float64, copy=False)
+        # ml_dtypes takes what is above an element's bits for its sign
+        clean = from_bits(known.name, bits_of(array)) if known.is_packed else array
+        with np.errstate(invalid="ignore"):  # signaling NaNs
+            return clean.astype(np.float64, copy=False)
     if known.is_packed:
         return array.astype(np.int8 if known.kind == "signed" else np.uint8)
     return array

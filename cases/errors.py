@@ -14,6 +14,10 @@ class CaseIdError(OpconformError):
     """A case id that cannot be read, or that names nothing."""
 
 
+class ProgramError(ValueError):
+    """A program that we cannot write in the form that a backend takes: our own fault, never the backend's."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` for the nearest of `known`, or nothing."""
     near = difflib.get_close_matches(word, list(known), 1)

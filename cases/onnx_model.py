@@ -1,9 +1,9 @@
-"""Programs as ONNX models: one node, in the lowest IR version that the opset allows."""
+"""Programs as ONNX models: one node with its bodies, in the lowest IR version that the opset allows."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from onnx import (
@@ -12,13 +12,28 @@ from onnx import (
     ModelProto,
     NodeProto,
     OperatorSetIdProto,
-    TensorProto,
+    SparseTensorProto,
+    TypeProto,
     ValueInfoProto,
 )
 from onnx.helper import VERSION_TABLE
 
-from .elements import Array, element_type
-from .model import Attribute, AttributeKind, Dims, Input, ModelProgram, Output, Program
+from .elements import Array, element_type, tensor_proto
+from .errors import ProgramError
+from .program import (
+    Attribute,
+    AttributeKind,
+    Body,
+    Input,
+    ModelProgram,
+    Node,
+    Output,
+    Program,
+    SparseTensor,
+    Tensor,
+    nested,
+)
+from .structures import Dims, Structure, TypeExpression, parse_type
 
 _IR_COLUMN = 1
 _OPSET_COLUMN = {"": 2, "ai.onnx.ml": 3, "ai.onnx.preview.training": 4}
@@ -28,6 +43,7 @@ _RELEASED = {
     "": (3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 6, 7, 7, 7, 8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14),
     "ai.onnx.ml": (3, 6, 8, 9, 10),
     "ai.onnx.preview.training": (7,),
+    "ai.onnx.preview": (13,),
 }
 _FIRST_IR_OF_FREE_INITIALIZERS = 4
 """From this IR version on an initializer need not be a graph input as well."""
@@ -41,8 +57,15 @@ _ATTRIBUTE_FIELDS: dict[AttributeKind, tuple[AttributeProto.AttributeType, str]]
     "ints": (AttributeProto.INTS, "ints"),
     "floats": (AttributeProto.FLOATS, "floats"),
     "strings": (AttributeProto.STRINGS, "strings"),
+    "tensor": (AttributeProto.TENSOR, "t"),
+    "tensors": (AttributeProto.TENSORS, "tensors"),
+    "sparse_tensor": (AttributeProto.SPARSE_TENSOR, "sparse_tensor"),
+    "sparse_tensors": (AttributeProto.SPARSE_TENSORS, "sparse_tensors"),
+    "type_proto": (AttributeProto.TYPE_PROTO, "tp"),
+    "type_protos": (AttributeProto.TYPE_PROTOS, "type_protos"),
+    "graph": (AttributeProto.GRAPH, "g"),
+    "graphs": (AttributeProto.GRAPHS, "graphs"),
 }
-
 
 OutputShapes: TypeAlias = tuple[tuple[int, ...] | None, ...]
 
@@ -50,23 +73,31 @@ OutputShapes: TypeAlias = tuple[tuple[int, ...] | None, ...]
 def onnx_model(program: Program, shapes: OutputShapes = ()) -> ModelProto:
     """Return `program` as a model of one node; equal programs give equal bytes.
 
-    Constants are initializers, omitted inputs empty names. Outputs declare their `shapes`; without them (or with None)
-    their rank with dimension names that occur nowhere else, and no shape where `rank` is None. Nothing is checked, so
-    that invalid programs can be put to a backend too. ValueError for a program of another standard.
+    Constants are initializers, omitted inputs and outputs empty names. The answers declare their `shapes`; without them
+    (or with None) their rank with dimension names that occur nowhere else, and no shape where `rank` is None. Nothing
+    is checked, so that backends can be run on invalid programs too. ProgramError for what ONNX has no form for, such as
+    a program of another standard.
     """
     if program.operator.standard != "onnx":
-        raise ValueError(f"{program.operator} has no ONNX model: it is no ONNX operator")
+        raise ProgramError(f"{program.operator} has no ONNX model: it is no ONNX operator")
     if isinstance(program, ModelProgram):
         model = ModelProto()
         model.ParseFromString(program.model)
         return model
+    try:
+        return _model(program, shapes)
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        raise ProgramError(f"{program.operator} cannot be written as a model: {error}") from error
+
+
+def _model(program: Program, shapes: OutputShapes) -> ModelProto:
     opset = opset_of(program)
     ir = ir_version(program.operator.domain, opset)
     return ModelProto(
         ir_version=ir,
         producer_name="opconform",
-        graph=_graph(program, ir, shapes or (None,) * len(program.outputs)),
-        opset_import=[OperatorSetIdProto(domain=program.operator.domain, version=opset)],
+        graph=_graph(program, ir, shapes or (None,) * len(program.answers)),
+        opset_import=[OperatorSetIdProto(domain=domain, version=n) for domain, n in _opsets(program, opset).items()],
     )
 
 
@@ -90,12 +121,16 @@ def feed_names(program: Program) -> tuple[str, ...]:
 
 def output_names(program: Program) -> tuple[str, ...]:
     """Return the names of the graph outputs, in order."""
-    return tuple(o.name for o in program.outputs)
+    return tuple(o.name for o in program.answers)
 
 
-def feeds(program: Program, inputs: Sequence[Array]) -> dict[str, Array]:
-    """Return the arrays of a case by the names of the graph inputs; ValueError if there are too few or too many."""
-    return dict(zip(feed_names(program), inputs, strict=True))
+def feeds(program: Program, inputs: Sequence[Array]) -> dict[str, Any]:
+    """Return what a case is given by the names of the graph inputs: arrays, or values as `program.nested` makes them.
+
+    ValueError if there are too few arrays or too many.
+    """
+    given = inputs if program.is_plain else nested(program, inputs)
+    return dict(zip(feed_names(program), given, strict=True))
 
 
 def opset_of(program: Program) -> int:
@@ -120,57 +155,135 @@ def ir_version(domain: str, opset: int) -> int:
     return min(carrying) if carrying else max(*_RELEASED[""], *(int(row[_IR_COLUMN]) for row in releases))
 
 
+def _opsets(program: Program, opset: int) -> dict[str, int]:
+    """Return the opsets of the domains: other domains than the operator's are those that bodies use."""
+    found = {program.operator.domain: opset}
+    for node in _inner_nodes(program.attributes):
+        domain = node.operator.domain
+        if domain != program.operator.domain:
+            found[domain] = max(found.get(domain, 1), int(node.operator.version))
+    return found
+
+
+def _inner_nodes(attributes: Iterable[Attribute]) -> Iterator[Node]:
+    for attribute in attributes:
+        for one in attribute.value if isinstance(attribute.value, tuple) else (attribute.value,):
+            if isinstance(one, Body):
+                for node in one.nodes:
+                    yield node
+                    yield from _inner_nodes(node.attributes)
+
+
 def _graph(program: Program, ir: int, shapes: OutputShapes) -> GraphProto:
-    given = [i for i in program.inputs if i is not None]
+    given = [i for i in (*program.inputs, *program.captured) if i is not None]
     declared = given if ir < _FIRST_IR_OF_FREE_INITIALIZERS else [i for i in given if i.constant is None]
     taken = {d for i in given for d in i.dims}
+    outputs = program.answers
+    node = Node(
+        program.operator,
+        tuple(i.name if i is not None else "" for i in program.inputs),
+        tuple(o.name if o is not None else "" for o in program.outputs),
+        program.attributes,
+    )
     return GraphProto(
         name=program.operator.name,
-        node=[_node(program)],
-        input=[_value(i.name, i.type, i.dims) for i in declared],
+        node=[_node(node, program.operator.name)],
+        input=[_input(i) for i in declared],
         output=[
             _value(o.name, o.type, _fresh_dims(o, taken) if shape is None else shape)
-            for o, shape in zip(program.outputs, shapes, strict=True)
+            for o, shape in zip(outputs, shapes, strict=True)
         ],
-        initializer=[_initializer(i) for i in given if i.constant is not None],
+        initializer=[tensor_proto(i.array(), i.name) for i in given if i.constant is not None],
     )
 
 
-def _node(program: Program) -> NodeProto:
+def _body(body: Body) -> GraphProto:
+    taken = {d for i in body.inputs for d in i.dims}
+    return GraphProto(
+        name=body.name,
+        node=[_node(node) for node in body.nodes],
+        input=[_input(i) for i in body.inputs if i.constant is None],
+        output=[_value(o.name, o.type, _fresh_dims(o, taken)) for o in body.outputs],
+        initializer=[tensor_proto(i.array(), i.name) for i in body.inputs if i.constant is not None],
+    )
+
+
+def _node(node: Node, name: str = "") -> NodeProto:
     return NodeProto(
-        name=program.operator.name,
-        op_type=program.operator.name,
-        domain=program.operator.domain,
-        input=[i.name if i is not None else "" for i in program.inputs],
-        output=output_names(program),
-        attribute=[_attribute(a) for a in program.attributes],
+        name=name or None,
+        op_type=node.operator.name,
+        domain=node.operator.domain,
+        input=node.inputs,
+        output=node.outputs,
+        attribute=[_attribute(a) for a in node.attributes],
     )
 
 
 def _attribute(attribute: Attribute) -> AttributeProto:
     # helper.make_attribute would guess the type from the value, and an empty list has none.
+    if attribute.kind not in _ATTRIBUTE_FIELDS:
+        raise ValueError(f"attribute {attribute.name}: ONNX has no attributes of kind {attribute.kind}")
     type_, field = _ATTRIBUTE_FIELDS[attribute.kind]
-    content: Any = attribute.value
-    if attribute.kind == "string":
-        content = content.encode()
-    elif attribute.kind == "strings":
-        content = [c.encode() for c in content]
-    elif type_ == AttributeProto.INT:
-        content = int(content)
+    value = attribute.value
+    content = [_content(v, attribute) for v in value] if isinstance(value, tuple) else _content(value, attribute)
     written: dict[str, Any] = {"name": attribute.name, "type": type_, field: content}
     return AttributeProto(**written)
 
 
+def _content(value: object, attribute: Attribute) -> Any:
+    match value:
+        case Tensor():
+            return tensor_proto(value.array())
+        case SparseTensor():
+            values = tensor_proto(value.values.array(), attribute.name)  # the checker wants a name here
+            return SparseTensorProto(values=values, indices=tensor_proto(value.indices.array()), dims=value.dims)
+        case Body():
+            return _body(value)
+        case str():
+            is_type = attribute.kind.startswith("type_proto")
+            return _type(parse_type(value), None) if is_type else value.encode("utf-8", "surrogateescape")
+    if attribute.kind.startswith("float"):
+        return value
+    if value != int(value):  # type: ignore[call-overload]  # what is no number raises
+        raise ValueError(f"attribute {attribute.name} of kind {attribute.kind} cannot be {value!r}")
+    return int(value)  # type: ignore[call-overload]
+
+
+def _input(given: Input) -> ValueInfoProto:
+    return _value(given.name, given.type, given.dims if given.structure is None else _common_dims(given.structure))
+
+
+def _common_dims(structure: Structure) -> Dims | None:
+    """Return the dimensions that all tensors of a value have, None if they differ or there are none."""
+    if not structure.items:
+        return structure.dims
+    found = {_common_dims(item) for item in structure.items}
+    return found.pop() if len(found) == 1 else None
+
+
 def _value(name: str, type_: str, dims: Dims | None) -> ValueInfoProto:
-    value = ValueInfoProto(name=name)
-    tensor = value.type.tensor_type
-    tensor.elem_type = element_type(type_).onnx
-    if dims is not None:
-        # Given even if it is empty: a missing shape means any rank, an empty one rank 0.
-        tensor.shape.SetInParent()
-        for size in dims:
-            tensor.shape.dim.add(**{"dim_param" if isinstance(size, str) else "dim_value": size})
-    return value
+    return ValueInfoProto(name=name, type=_type(parse_type(type_), dims))
+
+
+def _type(expression: TypeExpression, dims: Dims | None) -> TypeProto:
+    found = TypeProto()
+    match expression:
+        case TypeExpression(kind="sequence", of=TypeExpression() as held):
+            found.sequence_type.elem_type.CopyFrom(_type(held, dims))
+        case TypeExpression(kind="optional", of=TypeExpression() as held):
+            found.optional_type.elem_type.CopyFrom(_type(held, dims))
+        case TypeExpression(kind="map"):
+            found.map_type.key_type = element_type(expression.key).onnx
+            found.map_type.value_type.CopyFrom(_type(TypeExpression("tensor", expression.element), None))
+        case _:
+            tensor = found.tensor_type if expression.kind == "tensor" else found.sparse_tensor_type
+            tensor.elem_type = element_type(expression.element).onnx
+            if dims is not None:
+                # Given even if it is empty: a missing shape means any rank, an empty one rank 0.
+                tensor.shape.SetInParent()
+                for size in dims:
+                    tensor.shape.dim.add(**{"dim_param" if isinstance(size, str) else "dim_value": size})
+    return found
 
 
 def _fresh_dims(output: Output, taken: Iterable[int | str]) -> Dims | None:
@@ -180,13 +293,3 @@ def _fresh_dims(output: Output, taken: Iterable[int | str]) -> Dims | None:
     while any(str(name).startswith(stem) for name in taken):
         stem += "_"
     return tuple(f"{stem}{axis}" for axis in range(output.rank))
-
-
-def _initializer(given: Input) -> TensorProto:
-    # Raw bytes are how every type can be written alike, those that NumPy lacks included.
-    return TensorProto(
-        name=given.name,
-        data_type=element_type(given.type).onnx,
-        dims=[int(d) for d in given.dims],
-        raw_data=given.constant,
-    )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..cases.elements import Array
+from ..cases.errors import ProgramError
 from ..cases.model import Program
 from ..cases.runner import Classifies, Executable, NotInstalled, Runner, Unsupported
 from .attaching import WORDS_KEPT
@@ -74,8 +75,8 @@ class Programs:
             return self.refused(error)
 
     def refused(self, error: Exception) -> Refusal:
-        """Return the refusal that an exception of the backend is. Raises NotInstalled, which is none."""
-        if isinstance(error, NotInstalled):
+        """Return the refusal that an exception of the backend is. Raises what is none: NotInstalled, ProgramError."""
+        if isinstance(error, NotInstalled | ProgramError):
             raise error
         words = f"{type(error).__name__}: {error}" if not isinstance(error, Unsupported) else str(error)
         if isinstance(error, Unsupported):

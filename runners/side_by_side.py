@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from ..cases.elements import Array, type_of
+from ..cases.elements import Array, canonical, type_of
 from ..cases.lanes import CaseGroup
 from .judge import Refusal
 from .pool_wire import Phase
@@ -22,7 +22,7 @@ _SECONDS: Final = 0.05
 
 def arrays_of(answer: Sequence[Array]) -> list[Array]:
     """Return what a backend answered as arrays."""
-    return [output if type(output) is np.ndarray else np.asarray(output) for output in answer]
+    return [canonical(output) for output in answer]
 
 
 @dataclass
@@ -68,6 +68,7 @@ def run_block(
         try:
             answer = run(inputs)
             alone = type(answer) is list and len(answer) == 1 and type(answer[0]) is np.ndarray
+            alone = alone and answer[0].dtype.kind not in "OUST"
             found = answer if alone else arrays_of(answer)  # type: ignore[assignment]  # as most are
         except Exception as error:
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opconform.cases.elements import Array, type_of
+from opconform.cases.elements import Array, content, type_of
 from opconform.cases.model import (
     Attribute,
     AttributeKind,
@@ -35,7 +35,7 @@ def feed(name: str, type_: str, *dims: int | str) -> Input:
 
 def constant(name: str, array: Array) -> Input:
     """An input with a content."""
-    return Input(name, type_of(array), array.shape, array.tobytes())
+    return Input(name, type_of(array), array.shape, content(array))
 
 
 def onnx_program(
