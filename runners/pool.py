@@ -1,4 +1,4 @@
-"""A pool of worker processes over string keys, which survives whatever native code in a worker does."""
+"""A pool of worker processes that turn keys into records, and survives whatever native code in a worker does."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from .pool_run import Found, Run
 from .pool_seat import Limits
 from .pool_starter import Starter, WorkerStartError
 from .pool_verdict import Loss, LossKind, Stray
-from .pool_wire import Begin, Phase, Task
+from .pool_wire import Begin, Key, Phase, Task
 
 __all__ = [
     "Begin",
     "Found",
+    "Key",
     "Limits",
     "Loss",
     "LossKind",
@@ -68,7 +69,7 @@ class Pool:
             Starter, pickle.dumps(factory), python, limits.start_seconds, fork=fork and sys.platform == "linux"
         )
 
-    def run(self, batches: Iterable[Sequence[str]]) -> Iterator[Found]:
+    def run(self, batches: Iterable[Sequence[Key]]) -> Iterator[Found]:
         """Yield each key once, with its record or as a Loss; in any order. In between, deaths that no key explains.
 
         Takes batches as workers need them. An empty batch says that there is nothing for now: it is asked for again

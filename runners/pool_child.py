@@ -28,7 +28,9 @@ from .pool_wire import (
     Frame,
     FrameReader,
     FrameWriter,
+    Key,
     Task,
+    pack_records,
 )
 
 Factory: TypeAlias = Callable[[], Task]
@@ -119,7 +121,8 @@ def _make_task(channel: _Channel, frame: Frame, factory: Callable[[], Factory] |
         import traceback  # noqa: PLC0415 - only where something failed
 
         traceback.print_exc()
-        channel.send(Frame(FAILED, payload=f"{type(error).__name__}\n{error}".encode(errors="replace")))
+        kind = getattr(error, "kind", type(error).__name__)
+        channel.send(Frame(FAILED, payload=f"{kind}\n{error}".encode(errors="replace")))
         os._exit(1)
 
 
@@ -140,8 +143,6 @@ class _Outbox:
         return self.sent + len(self._records)
 
     def add(self, record: bytes) -> None:
-        if b"\n" in record:
-            raise ValueError(f"a record holds a newline: {record[:100]!r}")
         self._records.append(record)
         self._size += len(record)
 
@@ -154,7 +155,7 @@ class _Outbox:
 
     def flush(self) -> None:
         if self._records:
-            payload = b"\n".join(self._records)
+            payload = pack_records(self._records)
             self._channel.send(Frame(RECORDS, self._batch, self.sent, len(self._records), payload))
         self.sent = self.finished
         self._records.clear()
@@ -162,7 +163,7 @@ class _Outbox:
         self._flushed = time.monotonic()
 
 
-def _run_batch(task: Task, channel: _Channel, board: Board, batch: int, keys: Sequence[str]) -> None:
+def _run_batch(task: Task, channel: _Channel, board: Board, batch: int, keys: Sequence[Key]) -> None:
     outbox = _Outbox(channel, batch)
     board.note(batch, -1, None)
     try:

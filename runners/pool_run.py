@@ -26,10 +26,12 @@ from .pool_wire import (
     RECORDS,
     Corrupt,
     Frame,
+    Key,
     phase_of,
+    unpack_records,
 )
 
-Found: TypeAlias = tuple[str, bytes] | Loss | Stray
+Found: TypeAlias = tuple[Key, bytes] | Loss | Stray
 
 _FALSE_STARTS: Final = 3
 _MEMORY_TICK: Final = 0.02  # seconds between two looks at a worker's memory; holds 1 GiB within about 6 %
@@ -42,13 +44,13 @@ class Run:
     """One run over `batches`, on at most `jobs` workers that `starter` starts; without `reuse` each gets one key."""
 
     def __init__(
-        self, starter: Starter, jobs: int, limits: Limits, batches: Iterable[Sequence[str]], *, reuse: bool
+        self, starter: Starter, jobs: int, limits: Limits, batches: Iterable[Sequence[Key]], *, reuse: bool
     ) -> None:
         self._starter = starter
         self._reuse = reuse
         self._limits = limits
         self._seats = [Seat(reuse=reuse) for _ in range(jobs)]
-        self._source: Iterator[Sequence[str]] | None = iter(batches)
+        self._source: Iterator[Sequence[Key]] | None = iter(batches)
         self._dry = False  # the source has nothing for now
         self._again: deque[Batch] = deque()
         self._found: list[Found] = []
@@ -213,10 +215,10 @@ class Run:
             self._found.append(stray)
 
     def _accept_records(self, seat: Seat, batch: Batch, frame: Frame) -> None:
-        records = frame.payload.split(b"\n")
         end = frame.first + frame.amount
-        if len(records) != frame.amount or end > len(batch.keys):
+        if end > len(batch.keys):
             raise Corrupt("a message with a wrong count")
+        records = unpack_records(frame.payload, frame.amount)
         keys = batch.keys[frame.first : end]
         self._found += zip(keys, records, strict=True)
         seat.recent.extend(keys)

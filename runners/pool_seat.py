@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from .pool_process import WorkerProcess
 from .pool_verdict import KEYS_BEFORE, Batch, Verdict
-from .pool_wire import Place
+from .pool_wire import Key, Place
 
 _QUEUED: Final = 2  # batches a worker holds, so that it never waits for the parent
 
@@ -52,7 +52,7 @@ class Seat:
         self.ready = False
         self.verdict: Verdict | None = None
         self.first_batch = 0
-        self.recent: deque[str] = deque(maxlen=KEYS_BEFORE)  # the last keys that it ran
+        self.recent: deque[Key] = deque(maxlen=KEYS_BEFORE)  # the last keys that it ran
         self.head_since = 0.0  # when the first of `sent` became the first
         self.closed: float | None = None  # when the channel ended
         self.seen: Seen | None = None

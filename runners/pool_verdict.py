@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
-from .pool_wire import Phase, Place
+from .pool_wire import Key, Phase, Place
 
 LossKind: TypeAlias = Literal["crash", "timeout", "memory", "flood", "corrupt", "raised"]
 
@@ -28,7 +28,7 @@ class Loss:
     key; a line of the key just before may come first. `seconds` is the time in the phase.
     """
 
-    key: str
+    key: Key
     kind: LossKind
     phase: Phase | None
     exit: str
@@ -44,12 +44,12 @@ class Stray:
     The others are as in Loss.
     """
 
-    key: str | None
+    key: Key | None
     kind: LossKind
     phase: Phase | None
     exit: str
     tail: str
-    before: tuple[str, ...] = ()
+    before: tuple[Key, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Verdict:
     place: Place
     fresh: bool
     seconds: float
-    before: tuple[str, ...] = ()
+    before: tuple[Key, ...] = ()
     orphaned: bool = False
 
 
@@ -85,7 +85,7 @@ class Batch:
     One that is `alone` goes to a worker that has no other. `apart` asks for a worker that shares nothing with others.
     """
 
-    keys: Sequence[str]
+    keys: Sequence[Key]
     alone: bool = False
     faults: int = 0
     apart: bool = False
@@ -94,7 +94,7 @@ class Batch:
     received: int = 0
 
     @property
-    def left(self) -> Sequence[str]:
+    def left(self) -> Sequence[Key]:
         """The keys without a record."""
         return self.keys[self.received :]
 
@@ -187,7 +187,7 @@ class _Inquest:
         else:
             self._suspect(batch.left, batch)
 
-    def stray(self, key: str | None, ran: Iterable[str] = ()) -> Stray:
+    def stray(self, key: Key | None, ran: Iterable[Key] = ()) -> Stray:
         """Return this death as one that nobody is charged with."""
         verdict = self._verdict
         before = (*verdict.before, *ran)[-KEYS_BEFORE:]
@@ -202,7 +202,7 @@ class _Inquest:
             Loss(batch.keys[index], verdict.kind, verdict.place.phase, verdict.exit, self._tail, verdict.seconds)
         )
 
-    def _suspect(self, keys: Iterable[str], batch: Batch, index: int | None = None, faults: int = 0) -> None:
+    def _suspect(self, keys: Iterable[Key], batch: Batch, index: int | None = None, faults: int = 0) -> None:
         suspicion = self._suspicion(batch, index)
         apart = batch.apart or self._verdict.orphaned
         self.settled.first += [_counted(Batch([key], True, faults, apart, suspicion)) for key in keys]

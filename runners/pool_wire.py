@@ -8,10 +8,12 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 Phase: TypeAlias = Literal["prepare", "run", "sibling"]
 Begin: TypeAlias = Callable[[int, Phase], None]
+Key: TypeAlias = Any
+"""What a record is about: a case id, or a request with its arrays; the pool only pickles it and hands it back."""
 
 # Parent to worker: START, BATCH. Worker to parent: the others.
 START, BATCH, READY, FAILED, RECORDS, RAISED = range(1, 7)
@@ -21,6 +23,7 @@ CHANNEL_LOST: Final = 86
 _MAGIC: Final = b"OPC\x01"
 _HEADER: Final = struct.Struct("<4sIIIIIII")  # magic, kind, sequence, batch, first, count, length, payload's checksum
 _CHECK: Final = struct.Struct("<I")
+_LARGEST: Final = 256 << 20  # bytes of a message: beyond the largest answer that a case can have
 _PLACE: Final = struct.Struct("<QqQQ")  # batch, index, phase, nanoseconds on the monotonic clock
 RAISED_HEAD: Final = struct.Struct("<d")
 """What a RAISED message opens with: seconds since the phase began. The traceback's text follows."""
@@ -31,8 +34,8 @@ _PHASE_NUMBERS: Final[Mapping[Phase | None, int]] = MappingProxyType({phase: i f
 class Task(Protocol):
     """What a worker does with keys; made once in each worker process."""
 
-    def run(self, keys: Sequence[str], begin: Begin, /) -> Iterator[bytes]:
-        """Yield one record for each key, in order: bytes without a newline.
+    def run(self, keys: Sequence[Key], begin: Begin, /) -> Iterator[bytes]:
+        """Yield one record for each key, in order.
 
         Calls `begin(i, "prepare")` when key i starts being prepared, `begin(i, "run")` when its run starts and
         `begin(i, "sibling")` when another one is tried for its sake, so that what happens from then on is charged to
@@ -92,6 +95,8 @@ class FrameReader:
             _, kind, sequence, batch, first, count, length, check = _HEADER.unpack(header)
             if self._buffer[_HEADER.size : size] != _CHECK.pack(zlib.crc32(header)):
                 raise Corrupt("a damaged message")
+            if length > _LARGEST:
+                raise Corrupt(f"a message of {length} bytes")
             if len(self._buffer) < size + length:
                 return
             payload = bytes(self._buffer[size : size + length])
@@ -102,6 +107,25 @@ class FrameReader:
             del self._buffer[: size + length]
             self._sequence = sequence
             yield Frame(kind, batch, first, count, payload)
+
+
+def pack_records(records: Sequence[bytes]) -> bytes:
+    """Return records as the payload of a RECORDS message: their lengths, then their bytes."""
+    return b"".join([struct.pack(f"<{len(records)}I", *map(len, records)), *records])
+
+
+def unpack_records(payload: bytes, amount: int) -> list[bytes]:
+    """Return the records of a RECORDS message. Raises Corrupt where it does not hold just so many."""
+    start = 4 * amount
+    if len(payload) < start:
+        raise Corrupt("a message with a wrong count")
+    found = []
+    for length in struct.unpack_from(f"<{amount}I", payload):
+        found.append(payload[start : start + length])
+        start += length
+    if start != len(payload):
+        raise Corrupt("a message with a wrong count")
+    return found
 
 
 class Place(NamedTuple):
