@@ -21,10 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opconform.reports.history.adding import add
-from opconform.reports.history.asking import changes_of, results, stays, turns
-from opconform.reports.history.compare import compared
+from opconform.reports.history.compare import compared, opened
 from opconform.reports.history.database import COUNTS, OPEN, History, reading, writing
-from opconform.reports.history.sides import opened
+from opconform.reports.history.show import changes_of, results, stays, turns
 from opconform.reports.tables import Terms
 from opconform.reports.terms import terms_to_dict
 

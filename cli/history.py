@@ -46,9 +46,9 @@ def compare(**options: Any) -> int:
     or a run of a history: FILE:RUN, FILE:last, FILE:last-1. Backends are compared with themselves, by name. Where
     inputs or expectation of a case changed, its new outcome is told apart. Exits 0 unless --fail-on says otherwise.
     """
-    from ..reports.history.compare import CompareOptions, run_compare  # noqa: PLC0415
+    from .compare import run_compare  # noqa: PLC0415
 
-    return run_compare(CompareOptions(**options))
+    return run_compare(**options)
 
 
 class _ExamplesOfGroup(Examples, click.Group):
@@ -133,7 +133,7 @@ def case(case_id: str, db: Path, **options: Any) -> None:
 @clear_errors
 def prune(db: Path, keep: int | None, before: dt.datetime | None) -> None:
     """Forget old runs; the last one of each backend stays."""
-    from ..reports.history.pruning import prune as forget  # noqa: PLC0415
+    from ..reports.history.adding import prune as forget  # noqa: PLC0415
 
     if keep is None and before is None:
         raise click.UsageError("Say what stays: --keep N, or --before DATE.")

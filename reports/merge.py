@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,3 +179,33 @@ def _side_by_side(one: Whole, other: Whole) -> None:
     for name in a.versions.keys() & b.versions.keys():
         raise OpconformError(f"{a.folder} and {b.folder} are both runs of {name}: report one of them")
     _refuse_other(a, b, _apart(a, b, _OF_ONE_BACKEND))
+
+
+def runs_of(folders: Sequence[Path], *, partial: bool) -> list[Whole]:
+    """Return the runs that lie in these folders, one for each set of backends.
+
+    Raises OpconformError for folders that do not belong together and, unless `partial`, for what is not finished.
+    """
+    wholes = put_together(folders, partial=partial)
+    for part in (part for whole in wholes for part in whole.unfinished):
+        if not partial:
+            folder = part.folder
+            told = f"`opconform run --resume {folder}` ends it, and --partial takes what is there"
+            raise OpconformError(f"{folder}: unfinished; {told}")
+    return wholes
+
+
+def started(whole: Whole) -> str:
+    """Return when a run began, in UTC. Raises OpconformError if `run.json` does not tell."""
+    return min(part.begun.started.astimezone(dt.UTC) for part in whole.parts).isoformat(timespec="seconds")
+
+
+def folders_in(path: Path) -> list[Path]:
+    """Return a results folder itself, or those that lie in a folder. Raises OpconformError for neither."""
+    if (path / RUN).is_file():
+        return [path]
+    inside = sorted(file.parent for file in path.glob(f"*/{RUN}")) if path.is_dir() else []
+    if not inside:
+        told = "expected a results folder, a folder of results folders, or HISTORY.duckdb:RUN"
+        raise OpconformError(f"{path}: {told}")
+    return inside

@@ -13,6 +13,9 @@ from ..cases.results import Result
 NOTHING = "\N{EN DASH}"
 """Stands where there is no figure."""
 
+WIDE = 180
+"""How many columns a table may have where it is no terminal that has a width."""
+
 _FORBIDDEN_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

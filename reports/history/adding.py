@@ -1,20 +1,25 @@
-"""`opconform history add`: the results of a run taken into a history, set by set, as changes to what was there."""
+"""`opconform history add` and `prune`: a run taken in, set by set, as changes to what was there; old runs forgotten."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 from ...cases.errors import OpconformError
-from ..merge import Part, Whole
+from ..merge import Part, Whole, runs_of, started
+from ..reading import RESULTS, read_results
 from ..text import counted, printable
-from .arriving import arrive
-from .database import COUNTS, OPEN, History, writing
-from .naming import name
-from .plan import plan_of, told_of
-from .runs import runs_of, started
+from .changes import State, record_of
+from .database import COUNTS, DEFAULT, OPEN, History, asked_of, plan_of, states, writing
+
+_COLUMNS = ("whole", "backend", "of_case", "asked", "expected", "state", "detail")
+_AT_ONCE = 100_000  # results that are handed to the database together
+
+_Arrived: TypeAlias = tuple[int, str, str, str | None, str | None, int, str | None]
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,7 @@ def add(db: Path, folders: Sequence[Path], label: str | None = None, *, partial:
     """
     wholes = runs_of(folders, partial=partial)
     with writing(db) as history:
-        arrive(history, wholes)
-        name(history, wholes[0].parts[0].terms)
+        _arrive(history, wholes)
         run = 1 + (history.one("SELECT max(run) FROM run") or 0)
         lines = []
         added = False
@@ -49,6 +53,67 @@ def add(db: Path, folders: Sequence[Path], label: str | None = None, *, partial:
         if added:
             _insert_run(history, run, label, wholes)
         return lines
+
+
+def _arrive(history: History, wholes: Sequence[Whole]) -> None:
+    """Make the table `named` of all results; a case, what it asks and how it was judged get a number if they have none.
+
+    Raises OpconformError for a line that is no result, a case that is there twice, and results of a backend that
+    `run.json` does not name; a torn last line is dropped.
+    """
+    history.run(
+        'CREATE OR REPLACE TEMP TABLE arrived (whole INTEGER, backend VARCHAR, "case" VARCHAR, case_digest VARCHAR, '
+        "expectation_digest VARCHAR, state INTEGER, detail VARCHAR)"
+    )
+    known = {state: number for number, state in states(history).items()}
+    before = len(known)
+    found = _arrived(wholes, known)
+    while rows := list(islice(found, _AT_ONCE)):
+        history.table("portion", **{name: [row[i] for row in rows] for i, name in enumerate(_COLUMNS)})
+        history.run("INSERT INTO arrived SELECT * FROM portion")
+    twice = history.rows('SELECT backend, "case" FROM arrived GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL LIMIT 1')
+    if twice:
+        raise OpconformError(f"{twice[0][1]} on {twice[0][0]} is there twice: the folders are not one run")
+    for state, number in list(known.items())[before:]:
+        counts = [getattr(state.figures, count) for count in COUNTS]
+        history.run(f"INSERT INTO state VALUES ({', '.join('?' * (7 + len(counts)))})", [number, *state, *counts])  # noqa: S608 - question marks
+    history.run(_CASES, [history.one('SELECT coalesce(max("case"), 0) FROM cases')])
+    history.run(_QUESTIONS, [history.one("SELECT coalesce(max(question), 0) FROM question")])
+    history.run(_NAMED)
+
+
+def _arrived(wholes: Sequence[Whole], known: dict[State, int]) -> Iterator[_Arrived]:
+    """Yield all results; a state that is not known is added there with the next number."""
+    for index, whole in enumerate(wholes):
+        for part in whole.parts:
+            named, terms = part.told["backends"], whole.parts[0].terms
+            for result in read_results(part.folder):
+                if result.backend not in named:
+                    told = f"has results of {result.backend!r}, which run.json does not name"
+                    raise OpconformError(f"{part.folder / RESULTS}: {told}")
+                record = record_of(result, terms)
+                number = known.setdefault(record.state, len(known) + 1)
+                yield index, record.backend, record.case, *record.asked, number, record.detail
+
+
+_CASES = """
+INSERT INTO cases SELECT ? + row_number() OVER (ORDER BY name), name
+FROM (SELECT DISTINCT "case" AS name FROM arrived) ANTI JOIN cases USING (name)
+"""
+_QUESTIONS = """
+INSERT INTO question SELECT ? + row_number() OVER (ORDER BY "case", case_digest, expectation_digest), *
+FROM (SELECT DISTINCT c."case", a.case_digest, a.expectation_digest FROM arrived a JOIN cases c ON a."case" = c.name) a
+WHERE NOT EXISTS (SELECT 1 FROM question q WHERE q."case" = a."case"
+  AND q.case_digest IS NOT DISTINCT FROM a.case_digest
+  AND q.expectation_digest IS NOT DISTINCT FROM a.expectation_digest)
+"""
+_NAMED = """
+CREATE OR REPLACE TEMP TABLE named AS
+SELECT a.whole, a.backend, c."case", q.question, a.state, a.detail
+FROM arrived a JOIN cases c ON a."case" = c.name
+JOIN question q ON q."case" = c."case" AND q.case_digest IS NOT DISTINCT FROM a.case_digest
+  AND q.expectation_digest IS NOT DISTINCT FROM a.expectation_digest
+"""
 
 
 def _shares(wholes: Sequence[Whole]) -> list[tuple[int, str, Part, str]]:
@@ -82,7 +147,7 @@ def _take(history: History, turn: _Turn, run: int) -> tuple[str, bool]:
     _refuse_older(history, turn)
     opened, closed = _insert_spans(history, turn)
     counts = history.rows(_COUNTED)[0]
-    told = json.dumps(told_of(turn.part.told))
+    told = json.dumps(asked_of(turn.part.told))
     row = [turn.series, turn.turn, run, turn.started, turn.part.versions[turn.backend], told, *counts]
     history.run(f"INSERT INTO turn VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608 - question marks
     changes = "the first of its kind" if not turn.turn else counted(max(opened, closed), "case") + " changed"
@@ -146,3 +211,40 @@ def _insert_run(history: History, run: int, label: str | None, wholes: Sequence[
     partial = any(whole.missing or whole.unfinished for whole in wholes)
     row = [run, label, str(told.get("version", "unknown")), str(told.get("digest", "")), partial]
     history.run("INSERT INTO run VALUES (?, ?, ?, ?, ?)", row)
+
+
+def prune(db: Path = DEFAULT, *, keep: int | None = None, before: str | None = None) -> str:
+    """Forget the runs of each series but the last `keep`, or those that began before a day; return what to say.
+
+    The last run of a series is always kept. Raises OpconformError if there is no history.
+    """
+    if not db.exists():
+        raise OpconformError(f"{db}: there is no history")
+    with writing(db) as history:
+        history.run(_DOOMED, [keep, keep, before, before])
+        runs = history.one("SELECT count(*) FROM doomed")
+        if runs:
+            for statement in _FORGET:
+                history.run(statement)
+    size = db.stat().st_size / (1 << 20)
+    return f"{db}: {counted(runs, 'run')} forgotten, counted by backend; {size:,.1f} MiB now"
+
+
+_DOOMED = """
+CREATE OR REPLACE TEMP TABLE doomed AS
+SELECT series, turn
+FROM (SELECT *, row_number() OVER (PARTITION BY series ORDER BY turn DESC) AS age FROM turn)
+WHERE age > 1 AND (?::INTEGER IS NULL OR age > ?) AND (?::VARCHAR IS NULL OR started < ?)
+"""
+_FORGET = (
+    "DELETE FROM turn WHERE (series, turn) IN (SELECT series, turn FROM doomed)",
+    "DELETE FROM run WHERE run NOT IN (SELECT run FROM turn)",
+    "CREATE TEMP TABLE origin AS SELECT series, min(turn) AS origin FROM turn GROUP BY series",
+    # written anew, in the order in which it is asked, so that the space is free
+    'CREATE TEMP TABLE kept AS SELECT series, "case", question, state, greatest(first, origin) AS first, until, detail '
+    'FROM span JOIN origin USING (series) WHERE until > origin ORDER BY series, "case", first',
+    "TRUNCATE span",
+    "INSERT INTO span SELECT * FROM kept",
+    "DELETE FROM question WHERE question NOT IN (SELECT question FROM span)",
+    'DELETE FROM cases WHERE "case" NOT IN (SELECT "case" FROM span)',
+)

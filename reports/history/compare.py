@@ -1,33 +1,56 @@
-"""`opconform compare`: what changed between two runs, case by case, told apart by what it means."""
+"""What changed between two runs, case by case: in a terminal, as JSON, and as a page for a nightly job."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import re
+import sqlite3
+import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from ...cases.errors import OpconformError
 from ...cases.results import Outcome
+from ...specs.globs import split_version
+from ..begun import compared as asked_apart
 from ..figures import NON_CONFORMANT, Figures
-from ..junit import check_target
-from .kinds import Changes, Kind, change_of
-from .sides import Side, opened
-from .state import Row, State
+from ..merge import Whole, folders_in, runs_of, started
+from ..reading import read_results
+from ..text import WIDE, counted, markdown_code, markdown_text, percent, printable, reproduce_line
+from .changes import CaseRecord, Change, ChangeGroup, ChangeKind, Changes, State, change_of, record_of
+from .database import History, asked_of, reading
+from .show import results, turns
+
+_OF_HISTORY = re.compile(r"(.+):(\d{1,9}|last(?:-\d{1,9})?)")
+_SUMMED = ("judged", "passed", "strict", "unsupported", "put", "refused", "failed", "suspended")
+_IN_TERMINAL, _IN_PAGE = 12, 15  # groups of changes that are shown
+_DETAIL_LINES, _DETAIL = 3, 160
+_BAD = frozenset({ChangeKind.REGRESSION, ChangeKind.OTHER_FAILURE})
+
+Records: TypeAlias = Callable[[Sequence[str]], Iterator[CaseRecord]]
 
 
 @dataclass(frozen=True)
-class CompareOptions:
-    """The options of `opconform compare`; see its help."""
+class Side:
+    """A run: how it was named, when it began (UTC), its backends with versions, what was asked, and its results.
 
-    old: str
-    new: str
-    json: Path | None = None
-    markdown: Path | None = None
-    fail_on: str | None = None
-    partial: bool = False
+    `records` yields those of some backends, sorted by backend and case; once, while the side is open.
+    """
+
+    name: str
+    started: str
+    versions: Mapping[str, str]
+    asked: Mapping[str, Any]
+    records: Records
 
 
 @dataclass
@@ -41,11 +64,11 @@ class Comparison:
     asked_otherwise: int = 0
     _states: tuple[dict[str, Counter[State]], dict[str, Counter[State]]] = field(default_factory=lambda: ({}, {}))
 
-    def add(self, old: Row | None, new: Row | None) -> None:
+    def add(self, old: CaseRecord | None, new: CaseRecord | None) -> None:
         """Take in a case of a backend, as it is on both sides."""
-        for counts, row in zip(self._states, (old, new), strict=True):
-            if row is not None:
-                counts.setdefault(row.backend, Counter())[row.state] += 1
+        for counts, record in zip(self._states, (old, new), strict=True):
+            if record is not None:
+                counts.setdefault(record.backend, Counter())[record.state] += 1
         if old and new and old.asked != new.asked:
             self.asked_otherwise += 1
         change = change_of(old, new)
@@ -59,29 +82,8 @@ class Comparison:
 
     def exit_code(self, fail_on: str | None) -> int:
         """Return 1 if there is what `fail_on` names: a `regression`, or any `change`."""
-        found = {None: 0, "regression": self.changes.of(Kind.REGRESSION), "change": self.changes.total}
+        found = {None: 0, "regression": self.changes.of(ChangeKind.REGRESSION), "change": self.changes.total}
         return NON_CONFORMANT if found[fail_on] else 0
-
-
-def run_compare(options: CompareOptions, console: Console | None = None) -> int:
-    """Show and write what changed, and return the exit code.
-
-    Raises OpconformError if a side cannot be read, they have no backend in common, or a file cannot be written.
-    """
-    from .compared_files import write_comparison  # noqa: PLC0415 - what shows it knows what it is
-    from .compared_text import print_comparison  # noqa: PLC0415
-
-    for target in (options.json, options.markdown):
-        if target is not None:
-            check_target(target)
-    with (
-        opened(options.old, partial=options.partial) as old,
-        opened(options.new, partial=options.partial) as new,
-    ):
-        comparison = compared(old, new)
-    write_comparison(comparison, options.json, options.markdown)
-    print_comparison(console or Console(), comparison)
-    return comparison.exit_code(options.fail_on)
 
 
 def compared(old: Side, new: Side) -> Comparison:
@@ -91,12 +93,14 @@ def compared(old: Side, new: Side) -> Comparison:
         told = [f"{side.name} has {', '.join(side.versions) or 'none'}" for side in (old, new)]
         raise OpconformError(f"no backend is on both sides, so there is nothing to compare: {'; '.join(told)}")
     comparison = Comparison(old, new, backends)
-    for pair in joined(old.rows(backends), new.rows(backends)):
+    for pair in _joined(old.records(backends), new.records(backends)):
         comparison.add(*pair)
     return comparison
 
 
-def joined(old: Iterator[Row], new: Iterator[Row]) -> Iterator[tuple[Row | None, Row | None]]:
+def _joined(
+    old: Iterator[CaseRecord], new: Iterator[CaseRecord]
+) -> Iterator[tuple[CaseRecord | None, CaseRecord | None]]:
     """Yield what both sides have of each backend and case; both are sorted by them."""
     a, b = next(old, None), next(new, None)
     while a is not None or b is not None:
@@ -111,9 +115,6 @@ def joined(old: Iterator[Row], new: Iterator[Row]) -> Iterator[tuple[Row | None,
             a, b = next(old, None), next(new, None)
 
 
-_SUMMED = ("judged", "passed", "strict", "unsupported", "put", "refused", "failed", "suspended")
-
-
 def _total(states: Mapping[State, int]) -> Figures:
     counts: Counter[str] = Counter()
     outcomes: Counter[Outcome] = Counter()
@@ -122,3 +123,286 @@ def _total(states: Mapping[State, int]) -> Figures:
         for name in _SUMMED:
             counts[name] += number * getattr(state.figures, name)
     return Figures(**{name: counts[name] for name in _SUMMED}, outcomes=outcomes)
+
+
+# The sides
+
+
+@contextlib.contextmanager
+def opened(text: str, *, partial: bool = False) -> Iterator[Side]:
+    """Open a side by its name. Raises OpconformError if it is none, or not whole (unless `partial`)."""
+    path = Path(text)
+    found = None if path.exists() else _OF_HISTORY.fullmatch(text)
+    if found:
+        with reading(Path(found[1])) as history:
+            yield _remembered(history, text, found[2])
+    else:
+        with tempfile.TemporaryDirectory(prefix="opconform-") as aside:
+            yield _read(text, runs_of(folders_in(path), partial=partial), Path(aside))
+
+
+def _remembered(history: History, name: str, run: str) -> Side:
+    known = [number for (number,) in history.rows("SELECT run FROM run ORDER BY run")]
+    back = int(run.partition("-")[2] or 0) if run.startswith("last") else None
+    number: int = int(run) if back is None else known[-1 - back] if back < len(known) else -1
+    if number not in known:
+        told = f"it has {known[0]} to {known[-1]}" if known else "it has none"
+        raise OpconformError(f"{history.path}: has no run {run}; {told}: `opconform history show` lists them")
+    found = [turn for turn in turns(history) if turn.run == number]
+    return Side(
+        name,
+        min(turn.started for turn in found),
+        {turn.backend: turn.version for turn in found},
+        found[0].told,
+        lambda backends: results(history, number, backends),
+    )
+
+
+def _read(name: str, wholes: Sequence[Whole], aside: Path) -> Side:
+    return Side(
+        name,
+        min(map(started, wholes)),
+        {backend: version for whole in wholes for backend, version in whole.versions.items()},
+        asked_of(wholes[0].parts[0].told),
+        lambda backends: _sorted(wholes, frozenset(backends), aside / "sorted"),
+    )
+
+
+def _sorted(wholes: Sequence[Whole], backends: frozenset[str], file: Path) -> Iterator[CaseRecord]:
+    """Yield the results of some backends, sorted by a database on disk: there may be more than memory holds."""
+    numbers: dict[State, int] = {}
+
+    def packed() -> Iterator[tuple[str, str, int, str]]:
+        for whole in wholes:
+            terms = whole.parts[0].terms
+            for result in (result for part in whole.parts for result in read_results(part.folder)):
+                if result.backend in backends:
+                    record = record_of(result, terms)
+                    number = numbers.setdefault(record.state, len(numbers))
+                    yield record.backend, record.case, number, json.dumps([record.asked, record.detail])
+
+    with contextlib.closing(sqlite3.connect(file)) as sorter:
+        sorter.execute("PRAGMA journal_mode = OFF")
+        sorter.execute("PRAGMA synchronous = OFF")
+        sorter.execute('CREATE TABLE record (backend TEXT, "case" TEXT, state INTEGER, rest TEXT)')
+        sorter.executemany("INSERT INTO record VALUES (?, ?, ?, ?)", packed())
+        states = list(numbers)
+        last: tuple[str, str] | None = None
+        for backend, case, number, rest in sorter.execute('SELECT * FROM record ORDER BY backend, "case"'):
+            if (backend, case) == last:
+                raise OpconformError(f"{case} on {backend} is there twice: the folders are not one run")
+            last = (backend, case)
+            asked, detail = json.loads(rest)
+            yield CaseRecord(backend, case, states[number], (asked[0], asked[1]), detail)
+
+
+# In words
+
+
+def notes(comparison: Comparison) -> Iterator[str]:
+    """Yield what else differs between the sides, each as a line."""
+    old, new = comparison.old, comparison.new
+    for name, values in asked_apart(old.asked, new.asked).items():
+        told = [_value(value) for value in values]
+        yield f"{name}: others than before" if "digest" in name else f"{name}: {told[0]}, now {told[1]}"
+    for side, other in ((old, new), (new, old)):
+        alone = [printable(name) for name in side.versions if name not in other.versions]
+        if alone:
+            yield f"only in {printable(side.name)}: {', '.join(alone)}"
+    if comparison.asked_otherwise:
+        found = counted(comparison.asked_otherwise, "result")
+        yield f"{found} to inputs or expectations that are others now: what changed there says nothing of the backend"
+
+
+def summed_up(comparison: Comparison) -> str:
+    """Return how many changes there are of each kind, in a line."""
+    changes = comparison.changes
+    found = [counted(changes.of(kind), *nouns) for kind, nouns in _NOUNS.items() if changes.of(kind)]
+    rest = changes.total - sum(changes.of(kind) for kind in _NOUNS)
+    if rest:
+        found.append(counted(rest, "other change"))
+    cases = sum(comparison.figures(backend)[1].cases for backend in comparison.backends)
+    return f"{', '.join(found) or 'nothing changed'} in {counted(cases, 'result')}"
+
+
+_NOUNS: Mapping[ChangeKind, tuple[str, ...]] = {
+    ChangeKind.REGRESSION: ("regression",),
+    ChangeKind.FIX: ("fix", "fixes"),
+    ChangeKind.NEW: ("new case",),
+    ChangeKind.GONE: ("case gone", "cases gone"),
+    ChangeKind.SILENCE: ("other answer to a silence", "other answers to silences"),
+    ChangeKind.EXPECTATION: ("other outcome of a changed expectation", "other outcomes of changed expectations"),
+}
+
+
+def heading(group: ChangeGroup) -> str:
+    """Return what a group of changes is called: new cases that fail are told from others."""
+    first = group.first
+    return "new, failing" if first.kind is ChangeKind.NEW and first.fails else str(first.kind)
+
+
+def is_bad(change: Change) -> bool:
+    """Whether a backend is worse for it."""
+    return change.kind in _BAD or (change.kind in (ChangeKind.NEW, ChangeKind.EXPECTATION) and change.fails)
+
+
+def _versions(comparison: Comparison, backend: str) -> str:
+    """Return a backend with its version, or with both."""
+    old, new = comparison.old.versions[backend], comparison.new.versions[backend]
+    return printable(f"{backend} {new}" if old == new else f"{backend} {old} to {new}")
+
+
+def _cells(comparison: Comparison, backend: str) -> list[str]:
+    """Return a backend's row: correctness, support, refusal, failures, and how many changes there are."""
+    old, new = comparison.figures(backend)
+    changes = comparison.changes
+    regressions, fixes = changes.of(ChangeKind.REGRESSION, backend), changes.of(ChangeKind.FIX, backend)
+    total = sum(count for (name, _), count in changes.counts.items() if name == backend)
+    return [
+        *(_share(getattr(old, name), getattr(new, name)) for name in ("correctness", "support", "refusal")),
+        f"{new.failed:,}" if old.failed == new.failed else f"{old.failed:,} to {new.failed:,}",
+        *(f"{number:,}" for number in (regressions, fixes, total - regressions - fixes)),
+    ]
+
+
+def _share(old: Fraction | None, new: Fraction | None) -> str:
+    told = [percent(share) for share in (old, new)]
+    return told[1] if told[0] == told[1] else f"{told[0]} to {told[1]}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={one}" for name, one in value.items()) or "none"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return printable("none" if value is None else str(value))
+
+
+# In a terminal
+
+
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """Print the worst changes first; figures before and after last, since a terminal shows the end."""
+    groups = comparison.changes.worst_first()
+    for group in groups[:_IN_TERMINAL]:
+        _print_group(console, comparison, group)
+    if groups[_IN_TERMINAL:]:
+        told = f"{counted(len(groups) - _IN_TERMINAL, 'more kind')} of changes; --json FILE has every one"
+        _line(console, Text(told, "dim"))
+        console.print()
+    for note in notes(comparison):
+        _line(console, Text(note))
+    if not console.is_terminal:
+        console.width = max(console.width, WIDE)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("backend", overflow="fold")
+    for column in ("correct", "support", "refusal", "failures", "regressions", "fixes", "other"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for backend in comparison.backends:
+        table.add_row(Text(_versions(comparison, backend)), *map(Text, _cells(comparison, backend)))
+    console.print(table)
+    style = "bold red" if comparison.changes.of(ChangeKind.REGRESSION) else "bold"
+    _line(console, Text(summed_up(comparison), style if comparison.changes.total else "bold green"))
+
+
+def _print_group(console: Console, comparison: Comparison, group: ChangeGroup) -> None:
+    record = group.first.record
+    on = printable(f"{record.backend} {comparison.new.versions[record.backend]}")
+    title = Text().append(heading(group), "bold red" if is_bad(group.first) else "bold")
+    _line(console, title.append(f"  {printable(record.case)}", "bold").append(f"  on {on}"))
+    _line(console, Text(f"  {printable(group.first.words)}"))
+    for line in printable(record.detail or "").splitlines()[:_DETAIL_LINES]:
+        _line(console, Text(f"  {line}"))
+    if group.first.fails:
+        _line(console, Text(f"  reproduce: {reproduce_line(record.result)}"))
+    if group.count > 1:
+        names = [printable(split_version(name)[1]) for name in group.operator_versions]
+        of = f", in versions {', '.join(names)}" if names[1:] else ""
+        _line(console, Text(f"  and {group.count - 1:,} more like it{of}", "dim"))
+    console.print()
+
+
+def _line(console: Console, text: Text) -> None:
+    console.print(text, soft_wrap=True)
+
+
+# As JSON
+
+
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """Return all of it for JSON; of each group the first cases are named."""
+    old, new, changes = comparison.old, comparison.new, comparison.changes
+    backends = {}
+    for name in comparison.backends:
+        backends[name] = {
+            "versions": [old.versions[name], new.versions[name]],
+            "figures": [figures.to_dict() for figures in comparison.figures(name)],
+            "changes": {str(kind): changes.of(kind, name) for kind in ChangeKind},
+            "new_failures": changes.new_failures[name],
+        }
+    sides = [{"name": s.name, "started": s.started, "backends": dict(s.versions)} for s in (old, new)]
+    return {
+        "old": sides[0],
+        "new": sides[1],
+        "notes": list(notes(comparison)),
+        "asked_otherwise": comparison.asked_otherwise,
+        "changes": {str(kind): changes.of(kind) for kind in ChangeKind},
+        "backends": backends,
+        "groups": [_group_json(group) for group in changes.worst_first()],
+    }
+
+
+def _group_json(group: ChangeGroup) -> dict[str, Any]:
+    first = group.first
+    return {
+        "kind": str(first.kind),
+        "backend": first.record.backend,
+        "what": first.words,
+        "fails": first.fails,
+        "count": group.count,
+        "operator_versions": dict(group.operator_versions),
+        "old": first.old and {"case": first.old.case, **first.old.state.to_dict(), "detail": first.old.detail},
+        "new": first.new and {"case": first.new.case, **first.new.state.to_dict(), "detail": first.new.detail},
+        "cases": group.cases,
+    }
+
+
+# As a page
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """Return a page: what changed, the worst first, and nothing of what is as it was."""
+    lines = [f"## opconform: {summed_up(comparison)}", ""]
+    told = list(notes(comparison))
+    if comparison.changes.total or told:
+        lines.append("| backend | correctness | support | refusal | failures | regressions | fixes | other |")
+        lines.append("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+        for backend in comparison.backends:
+            cells = " | ".join(_cells(comparison, backend))
+            lines.append(f"| {markdown_text(_versions(comparison, backend))} | {cells} |")
+        lines += ["", *(f"- {markdown_text(note)}" for note in told), *[""][: len(told)], *_groups(comparison)]
+    sides = [markdown_code(side.name) + f" ({side.started})" for side in (comparison.old, comparison.new)]
+    return "\n".join([*lines, f"From {sides[0]} to {sides[1]}.", ""])
+
+
+def _groups(comparison: Comparison) -> Iterator[str]:
+    found = comparison.changes.worst_first()
+    if not found:
+        return
+    yield "| change | times | first case | what |"
+    yield "| --- | ---: | --- | --- |"
+    several = len(comparison.backends) > 1
+    for group in found[:_IN_PAGE]:
+        record = group.first.record
+        on = f" on {markdown_text(record.backend)}" if several else ""
+        detail = (record.detail or "").partition("\n")[0]
+        cut = detail if len(detail) <= _DETAIL else f"{detail[:_DETAIL]}…"
+        what = markdown_text(f"{group.first.words}: {cut}" if cut else group.first.words)
+        yield f"| {heading(group)}{on} | {group.count:,} | {markdown_code(record.case)} | {what} |"
+    yield ""
+    if len(found) > _IN_PAGE:
+        yield f"And {counted(len(found) - _IN_PAGE, 'more kind')} of changes."
+        yield ""
+    first = found[0].first
+    if first.fails:
+        yield from ("Reproduce the first:", "", "```console", f"$ {reproduce_line(first.record.result)}", "```", "")

@@ -1,13 +1,15 @@
-"""The database of a history: its tables, and how it is opened, refused and written in one piece."""
+"""The database of a history: its tables, how it is opened, refused and written in one piece, and a run's plan."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...cases.errors import OpconformError
+from ...cases.results import Outcome
+from .changes import State
 
 if TYPE_CHECKING:
     import duckdb
@@ -159,3 +161,47 @@ def _check(history: History) -> None:
         mend = "use that version, or a newer one" if (schema or 0) > SCHEMA else "begin a new one"
         told = f"its tables have version {schema}, this opconform knows {SCHEMA}: another version wrote it; {mend}"
         raise OpconformError(f"{path}: {told}")
+
+
+_USUAL = {"strength": 2, "draws": 1, "seed": 0}
+_ASKED = (
+    *("suite", "selection", "strength", "draws", "seed", "required", "profile", "arithmetic", "waivers", "errata"),
+    *("disputed", "corpus"),
+)
+
+
+def asked_of(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a run's `run.json` decides verdicts, the backends apart."""
+    return {name: told.get(name) for name in _ASKED}
+
+
+def plan_of(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what makes runs ones of the same kind: selection, drawing, requirements; not versions, not files."""
+    suite = told.get("suite")
+    found = {
+        "suite": suite.get("name") if isinstance(suite, dict) else None,
+        "selection": sorted(map(str, told.get("selection") or [])),
+        "strength": told.get("strength"),
+        "draws": told.get("draws"),
+        "seed": told.get("seed"),
+        "required": told.get("required") or {},
+        "corpus": bool(told.get("corpus")),
+    }
+    return dict(sorted(found.items()))
+
+
+def plan_words(plan: Mapping[str, Any]) -> str:
+    """Return a plan in words, `everything` for that of a run without options."""
+    found = [f"suite {plan['suite']}"] if plan.get("suite") else []
+    found += [str(glob) for glob in plan.get("selection") or ()]
+    found += [f"{name} {plan[name]}" for name, usual in _USUAL.items() if plan.get(name) not in (None, usual)]
+    required = plan.get("required")
+    if isinstance(required, dict):
+        found += [f"{silence}={option}" for silence, option in sorted(required.items())]
+    return ", ".join([*found, "from a corpus"] if plan.get("corpus") else found) or "everything"
+
+
+def states(history: History) -> dict[int, State]:
+    """Return every state by its number."""
+    rows = history.rows("SELECT state, outcome, behaviour, reason, level, is_suspended, is_failed FROM state")
+    return {number: State(Outcome(outcome), *rest) for number, outcome, *rest in rows}

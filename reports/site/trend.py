@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ...specs.globs import split_version
-from ..history.asking import Turn, changes_of, turns
-from ..history.compared_text import heading, is_bad
-from ..history.database import History, reading
-from ..history.kinds import Alike, Kind
-from ..history.plan import plan_words
-from ..history.show import changes_words
+from ..history.changes import ChangeGroup, ChangeKind
+from ..history.compare import heading, is_bad
+from ..history.database import History, plan_words, reading
+from ..history.show import Turn, changes_of, changes_words, turns
 from .gather import Gathered
 from .marks import Level
 from .words import shown
@@ -70,24 +68,24 @@ def _trends(history: History, cases: Collection[str]) -> Iterator[Trend]:
     for series in by_series.values():
         last = series[-1]
         groups = changes_of(history, last).worst_first() if last.before is not None else []
-        changed = [_changed(alike, cases) for alike in groups[:_GROUPS]]
+        changed = [_changed(group, cases) for group in groups[:_GROUPS]]
         plan = plan_words(last.plan)
         yield Trend(last.backend, "" if plan == "everything" else plan, series[::-1], changed, len(groups))
 
 
-def _changed(alike: Alike, cases: Collection[str]) -> Changed:
-    first = alike.first
-    versions = ", ".join(filter(None, (split_version(name)[1] for name in alike.operator_versions)))
-    detail = " ".join((first.row.detail or "").split()) if first.kind is not Kind.SILENCE else ""
-    linked = first.row.case in cases
-    return Changed(heading(alike), _level(alike), first.words, first.row.case, linked, detail, alike.count, versions)
+def _changed(group: ChangeGroup, cases: Collection[str]) -> Changed:
+    first = group.first
+    versions = ", ".join(filter(None, (split_version(name)[1] for name in group.operator_versions)))
+    detail = " ".join((first.record.detail or "").split()) if first.kind is not ChangeKind.SILENCE else ""
+    linked = first.record.case in cases
+    return Changed(heading(group), _level(group), first.words, first.record.case, linked, detail, group.count, versions)
 
 
-def _level(alike: Alike) -> Level:
-    kind = alike.first.kind
-    if is_bad(alike.first):
-        return "all" if kind is Kind.REGRESSION else "some"
-    return "full" if kind in (Kind.FIX, Kind.SUPPORT_GAINED) else "none"
+def _level(group: ChangeGroup) -> Level:
+    kind = group.first.kind
+    if is_bad(group.first):
+        return "all" if kind is ChangeKind.REGRESSION else "some"
+    return "full" if kind in (ChangeKind.FIX, ChangeKind.SUPPORT_GAINED) else "none"
 
 
 def _points(trend: Trend) -> list[dict[str, Any]]:

@@ -21,9 +21,8 @@ from opconform.cases.results import Outcome, Result
 from opconform.cli import main
 from opconform.reports.figures import Tally
 from opconform.reports.history.adding import add
-from opconform.reports.history.compare import Comparison, compared
-from opconform.reports.history.kinds import Kind
-from opconform.reports.history.sides import opened
+from opconform.reports.history.changes import ChangeKind
+from opconform.reports.history.compare import Comparison, compared, opened
 
 UNIFORM, RAMP, LARGE, NORMAL = (case(fill=fill) for fill in ("uniform", "ramp", "large", "normal"))
 OTHER = case("onnx/Mean-8", "float16")
@@ -84,7 +83,7 @@ def test_what_changed_is_what_two_dictionaries_tell(old: dict[Any, Any], new: di
         figures = Tally()
         for outcome, behaviour, _ in (answer for (backend, _), answer in new.items() if backend == "alpha"):
             figures.add(Result(UNIFORM, "alpha", Outcome(outcome), behaviour, level="strict"))
-    told = {str(kind): comparison.changes.of(kind) for kind in Kind if comparison.changes.of(kind)}
+    told = {str(kind): comparison.changes.of(kind) for kind in ChangeKind if comparison.changes.of(kind)}
     named = {"regression", "fix", "new", "gone", "expectation changed"}
     found = Counter({name: told[name] for name in named & told.keys()})
     found["rest"] = sum(count for name, count in told.items() if name not in named)

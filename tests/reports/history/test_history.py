@@ -25,12 +25,10 @@ from opconform.cases.errors import OpconformError
 from opconform.cases.results import Result
 from opconform.cli import main
 from opconform.reports.figures import Tally
-from opconform.reports.history.adding import add
-from opconform.reports.history.asking import changes_of, results, stays, turns
+from opconform.reports.history.adding import add, prune
+from opconform.reports.history.changes import ChangeKind, canonical
 from opconform.reports.history.database import SCHEMA, reading, writing
-from opconform.reports.history.kinds import Kind
-from opconform.reports.history.pruning import prune
-from opconform.reports.history.state import canonical
+from opconform.reports.history.show import changes_of, results, stays, turns
 from opconform.reports.tables import Terms
 from opconform.runners.demands import Demands
 from opconform.specs.errata import Suspensions
@@ -226,9 +224,9 @@ def test_the_changes_of_a_run_are_named(year: Path) -> None:
     with reading(year) as history:
         turn = next(turn for turn in turns(history, backend="alpha") if turn.run == 3)
         changes = changes_of(history, turn)
-    assert {(alike.first.kind, alike.first.row.case) for alike in changes.worst_first()} == {
-        (Kind.REGRESSION, UNIFORM),
-        (Kind.SILENCE, OTHER),
+    assert {(group.first.kind, group.first.record.case) for group in changes.worst_first()} == {
+        (ChangeKind.REGRESSION, UNIFORM),
+        (ChangeKind.SILENCE, OTHER),
     }
     assert changes.worst_first()[1].first.words == "accumulator: wide to narrow"
 

@@ -1,0 +1,282 @@
+"""What is remembered of a result, and what became of a case between two runs: changes, alike ones gathered."""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeAlias
+
+from ...cases.results import Outcome, Result
+from ...specs.globs import operator_version_of, split_version
+from ..figures import Figures, Tally, group_of
+from ..tables import Terms
+
+DETAIL = 500
+"""How many characters of a result's detail are kept."""
+
+Digests: TypeAlias = tuple[str | None, str | None]
+"""A case's digest and that of its expectation: what was asked."""
+
+
+class State(NamedTuple):
+    """How a case was judged.
+
+    `behaviour` is JSON with sorted keys and options. `suspended` is whether the case did not count, `failed` whether
+    the result failed its run, by the terms of that run.
+    """
+
+    outcome: Outcome
+    behaviour: str
+    reason: str | None
+    level: str | None
+    suspended: bool
+    failed: bool
+
+    @property
+    def silences(self) -> dict[str, list[str]]:
+        """Each silence with the options that admit the answer."""
+        found: dict[str, list[str]] = json.loads(self.behaviour)
+        return found
+
+    @property
+    def figures(self) -> Figures:
+        """What it adds to the figures of a run."""
+        tally = Tally()
+        tally.add(self.result("-/-", "-"), "suspended" if self.suspended else None)
+        return replace(tally.figures(), failed=int(self.failed))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        told = {"outcome": str(self.outcome), "behaviour": self.silences}
+        return {**told, "reason": self.reason, "level": self.level}
+
+    def result(self, case: str, backend: str, detail: str | None = None) -> Result:
+        """Return it as a result of this case."""
+        level: Any = self.level
+        return Result(case, backend, self.outcome, self.silences, self.reason, detail, level=level)
+
+
+class CaseRecord(NamedTuple):
+    """What is remembered of a case on a backend: `detail` is that of the first of the runs in which it was so."""
+
+    backend: str
+    case: str
+    state: State
+    asked: Digests
+    detail: str | None
+
+    @property
+    def result(self) -> Result:
+        """It as a result."""
+        return self.state.result(self.case, self.backend, self.detail)
+
+
+def canonical(behaviour: Mapping[str, list[str]]) -> str:
+    """Return a behaviour as text that does not depend on any order."""
+    return json.dumps({name: sorted(options) for name, options in sorted(behaviour.items())}, separators=(",", ":"))
+
+
+def record_of(result: Result, terms: Terms) -> CaseRecord:
+    """Return what is remembered of a result that was judged by these terms."""
+    suspended = terms.suspensions.reason(result.case, result.clauses) is not None
+    failed = terms.demands.fails(result, suspended=suspended)
+    behaviour = canonical(result.behaviour) if result.behaviour else "{}"
+    state = State(result.outcome, behaviour, result.reason, result.level, suspended, failed)
+    asked = (result.case_digest, result.expectation_digest)
+    detail = result.detail[:DETAIL] if result.detail and result.outcome is not Outcome.PASS else None
+    return CaseRecord(result.backend, result.case, state, asked, detail)
+
+
+EXAMPLES = 100
+"""How many cases of a group are named."""
+
+
+class ChangeKind(enum.StrEnum):
+    """What became of a case, the worst first."""
+
+    REGRESSION = "regression"
+    OTHER_FAILURE = "other failure"
+    SUPPORT_LOST = "support lost"
+    EXPECTATION = "expectation changed"
+    OTHER = "other"
+    SILENCE = "silence"
+    GONE = "gone"
+    NEW = "new"
+    SUPPORT_GAINED = "support gained"
+    FIX = "fix"
+
+
+def kind_of(old: State | None, new: State | None, *, same_question: bool) -> ChangeKind | None:
+    """Return what became of a case, None if nothing did; a side is None where the case was not there.
+
+    Where case or expectation are others than they were, another verdict is no change of the backend.
+    """
+    if old == new:
+        return None
+    if old is None or new is None:
+        return ChangeKind.NEW if old is None else ChangeKind.GONE
+    return _of_answers(old, new) if same_question else ChangeKind.EXPECTATION
+
+
+def _of_answers(old: State, new: State) -> ChangeKind:
+    if old.outcome is Outcome.PASS and new.failed:
+        return ChangeKind.REGRESSION
+    if old.failed and new.outcome is Outcome.PASS:
+        return ChangeKind.FIX
+    if old.outcome is not new.outcome:
+        return _of_outcomes(old, new)
+    return ChangeKind.SILENCE if old.behaviour != new.behaviour else ChangeKind.OTHER
+
+
+def _of_outcomes(old: State, new: State) -> ChangeKind:
+    if Outcome.RUNNER_ERROR in (old.outcome, new.outcome):
+        return ChangeKind.OTHER
+    if new.outcome is Outcome.UNSUPPORTED:
+        return ChangeKind.SUPPORT_LOST
+    if new.failed:
+        return ChangeKind.OTHER_FAILURE
+    return ChangeKind.SUPPORT_GAINED if old.outcome is Outcome.UNSUPPORTED else ChangeKind.OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of a case on a backend; one side may be missing."""
+
+    kind: ChangeKind
+    old: CaseRecord | None
+    new: CaseRecord | None
+
+    @property
+    def record(self) -> CaseRecord:
+        """The newer side."""
+        record = self.new or self.old
+        if record is None:
+            raise ValueError("a change of nothing")
+        return record
+
+    @property
+    def fails(self) -> bool:
+        """Whether the case fails now."""
+        return self.new is not None and self.new.state.failed
+
+    @property
+    def words(self) -> str:
+        """From what to what: outcomes, or what was taken where the standard is silent."""
+        if self.kind is ChangeKind.SILENCE and self.old and self.new:
+            return _silences(self.old.state, self.new.state)
+        told = [_outcome(side.state) if side else "" for side in (self.old, self.new)]
+        if told[0] == told[1] and self.old and self.new:
+            return f"{told[0]}, {_rest(self.old.state, self.new.state)}"
+        return " to ".join(word for word in told if word)
+
+
+def change_of(old: CaseRecord | None, new: CaseRecord | None) -> Change | None:
+    """Return what became of a case, None if nothing did."""
+    asked: list[Digests | None] = [side.asked if side else None for side in (old, new)]
+    same = asked[0] == asked[1]
+    kind = kind_of(old.state if old else None, new.state if new else None, same_question=same)
+    return None if kind is None else Change(kind, old, new)
+
+
+@dataclass
+class ChangeGroup:
+    """Changes that have kind, backend, operator and what became of them in common; most kinds types, fill or edge too.
+
+    `first` is the one that came first; `cases` names the first ones; `operator_versions` counts all.
+    """
+
+    first: Change
+    operator_versions: Counter[str] = field(default_factory=Counter)
+    cases: list[str] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self.operator_versions.total()
+
+
+@dataclass
+class Changes:
+    """Changes as they arrive; memory grows with their kinds, not with the cases."""
+
+    counts: Counter[tuple[str, ChangeKind]] = field(default_factory=Counter)
+    new_failures: Counter[str] = field(default_factory=Counter)
+    _groups: dict[tuple[str, ...], ChangeGroup] = field(default_factory=dict)
+
+    def add(self, change: Change) -> None:
+        """Take in a change."""
+        record = change.record
+        self.counts[record.backend, change.kind] += 1
+        if change.kind is ChangeKind.NEW and change.fails:
+            self.new_failures[record.backend] += 1
+        group = self._groups.setdefault(_key(change), ChangeGroup(change))
+        group.operator_versions[operator_version_of(record.case)] += 1
+        if len(group.cases) < EXAMPLES:
+            group.cases.append(record.case)
+
+    def of(self, kind: ChangeKind, backend: str | None = None) -> int:
+        """Return how many changes there are of a kind, on one backend or all."""
+        return sum(n for (name, found), n in self.counts.items() if found is kind and backend in (None, name))
+
+    @property
+    def total(self) -> int:
+        """How many changes there are."""
+        return self.counts.total()
+
+    def worst_first(self) -> list[ChangeGroup]:
+        """Return the groups: regressions, then new cases that fail, then by kind; the largest first."""
+        return sorted(self._groups.values(), key=_badness)
+
+
+def _badness(group: ChangeGroup) -> tuple[int, int, int, str]:
+    first = group.first
+    kind = ChangeKind.OTHER_FAILURE if first.kind is ChangeKind.NEW and first.fails else first.kind
+    return list(ChangeKind).index(kind), not first.fails, -group.count, first.record.case
+
+
+def _key(change: Change) -> tuple[str, ...]:
+    record = change.record
+    _, operator_version, types = group_of(record.result)
+    common = (change.kind, record.backend, split_version(operator_version)[0], change.words)
+    coarse = change.kind is ChangeKind.SILENCE or (
+        change.kind in (ChangeKind.NEW, ChangeKind.GONE) and not change.fails
+    )
+    return common if coarse else (*common, types, *record.case.split("/")[5:])
+
+
+def _outcome(state: State) -> str:
+    if state.outcome is Outcome.PASS and state.level == "declared":
+        return "pass as declared"
+    return str(state.outcome)
+
+
+def _silences(old: State, new: State) -> str:
+    before, after = old.silences, new.silences
+    return "; ".join(
+        f"{name}: {_options(before.get(name))} to {_options(after.get(name))}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    )
+
+
+def _options(options: list[str] | None) -> str:
+    return " or ".join(options) if options else "none"
+
+
+def _rest(old: State, new: State) -> str:
+    """Return what differs between two states of the same outcome."""
+    return ", ".join(_differences(old, new)) or "the same"
+
+
+def _differences(old: State, new: State) -> Iterator[str]:
+    if old.reason != new.reason:
+        yield f"reason {old.reason} to {new.reason}"
+    if old.behaviour != new.behaviour:
+        yield _silences(old, new)
+    if old.suspended != new.suspended:
+        yield "suspended" if new.suspended else "no longer suspended"
+    if old.failed != new.failed:
+        yield "fails now" if new.failed else "no longer fails"
