@@ -15,8 +15,8 @@ from ..cases.expectation import Labels
 from ..cases.model import Case
 from .arithmetic.bounded import Arithmetic, Bounded, Charge
 from .arithmetic.exact import Exact
+from .arithmetic.formula import Primitive, Tape
 from .arithmetic.integral import IntegerArithmetic
-from .arithmetic.tape import Primitive, Tape
 from .expect import Explained, Reading, Rules, declared_arithmetic, explained, flushed_input, strict_arithmetics
 from .source import GeneratedCases
 

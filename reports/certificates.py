@@ -13,9 +13,9 @@ from ..cases.expectation import Bounds, Flag, Option
 from ..cases.lanes import CaseGroup
 from ..cases.model import Case
 from ..generators.arithmetic.bounded import Arithmetic
+from ..generators.arithmetic.formula import Primitive
 from ..generators.arithmetic.integral import IntegerArithmetic
 from ..generators.arithmetic.rounding import formats
-from ..generators.arithmetic.tape import Primitive
 from ..generators.certificate import Certificate, Derivation, Number, Step, certificate, certificates
 from ..generators.source import GeneratedCases
 from ..runners.judge import Verdict

@@ -1,90 +1,277 @@
-"""The formula itself as a list of primitives, for those who want to compute it again without this package."""
+"""References recorded: an operator's formula, asked once for every option of every silence that it meets.
+
+A reference is a function of a `Call` and the operator's ports, values in the signature's order; it returns the outputs.
+What it computes becomes a graph, which every number type interprets.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
-from .tensors import Axes, broadcast_shape
+import numpy as np
+
+from ...cases.elements import Array
+from ...cases.expectation import Labels
+from .graph import Graph, Value
+from .recording import Fork, Recording
+
+ENDS = ("rejected", "anything")
+"""The options that end a reading: a refusal, or whatever comes out."""
+MOST_FORKS = 512
+
+
+class Port(NamedTuple):
+    """The element type and shape of a tensor that a reference takes."""
+
+    type: str
+    shape: tuple[int, ...]
+
+
+Ports: TypeAlias = Mapping[str, Port | tuple[Port, ...] | None]
+"""By name, in the signature's order; several for a variadic port or a sequence, None for one left out."""
+Reference: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Primitive:
-    """One primitive of a formula: its name, the primitives that it is applied to by their places, and the rest."""
+class Facts:
+    """All that a formula depends on beside data.
 
-    name: str
-    of: tuple[int, ...] = ()
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    `attributes`: values by name, the signature's defaults among them; `given`: the names of attributes that the program
+    sets. `outputs`: the element type of each output by name, None for one left out. `silences`: options in force, by
+    silence. `clauses`: ids. `precision`: the units in the last place that a function may err by, where the spec says.
+    """
+
+    operator: str
+    version: int | str
+    ports: Ports
+    outputs: Mapping[str, str | None]
+    attributes: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    given: frozenset[str] = frozenset()
+    silences: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    clauses: frozenset[str] = frozenset()
+    precision: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
-    def rational(self) -> bool:
-        """Whether fractions are enough to compute it."""
-        return self.name not in ("exp", "log", "sqrt")
+    def standard(self) -> str:
+        """The standard's name, from the operator's."""
+        return self.operator.partition("/")[0]
 
 
-class Tape:
-    """A tensor of which only the shape is known, and how it came about; no lane axis."""
+class Asks(Exception):  # noqa: N818 - no error: the answer is to record anew, with the port's values
+    """A reference needs the values of a port, which decide shapes: they belong to the program. `port` is its name."""
 
-    __slots__ = ("_made", "place", "shape")
+    def __init__(self, port: str) -> None:
+        super().__init__(port)
+        self.port = port
 
-    def __init__(self, made: list[Primitive], place: int, shape: tuple[int, ...]) -> None:
-        self._made, self.place, self.shape = made, place, shape
 
-    @classmethod
-    def inputs(cls, shapes: Sequence[tuple[int, ...]]) -> list[Tape]:
-        """Return a formula's inputs, which share one tape."""
-        made: list[Primitive] = []
-        found = []
-        for index, shape in enumerate(shapes):
-            made.append(Primitive("input", (), {"input": index}))
-            found.append(cls(made, index, shape))
+class Invalid(Exception):  # noqa: N818 - likewise no error of ours
+    """A clause does not hold, whatever the data."""
+
+
+class _Ends(Exception):  # noqa: N818
+    pass
+
+
+class Call:
+    """What a reference may ask: attributes, version, known values, options of silences, clauses."""
+
+    def __init__(self, facts: Facts, graph: Graph, known: Mapping[str, Array], chosen: Mapping[str, str]) -> None:
+        self.facts, self.graph = facts, graph
+        self.conditions: dict[str, int] = {}
+        self.requirements: list[tuple[str, int]] = []
+        self.checks: list[tuple[str, Mapping[str, Any]]] = []
+        self.met: dict[str, str] = {}
+        self._whole: set[str] = set()
+        self._known, self._chosen = known, chosen
+        self._names: dict[int, str] = {}
+
+    @property
+    def operator(self) -> str:
+        """The operator's name, with its standard: `onnx/Gather`."""
+        return self.facts.operator
+
+    @property
+    def standard(self) -> str:
+        """The standard's name."""
+        return self.facts.standard
+
+    @property
+    def version(self) -> Any:
+        """The operator's version."""
+        return self.facts.version
+
+    @property
+    def clauses(self) -> frozenset[str]:
+        """The ids of the version's clauses."""
+        return self.facts.clauses
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """The element type of each port that is there."""
+        listed = {
+            n: p[0] if isinstance(p, tuple) and not isinstance(p, Port) else p for n, p in self.facts.ports.items() if p
+        }
+        return {name: port.type for name, port in listed.items()}  # type: ignore[union-attr]  # narrowed above
+
+    @property
+    def output_types(self) -> Mapping[str, str | None]:
+        """The element type of each output, None for one left out."""
+        return self.facts.outputs
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """Return an attribute's value: given, else the signature's default, else this one."""
+        found = self.facts.attributes.get(name)
+        return default if found is None else found
+
+    def given(self, name: str) -> bool:
+        """Return whether the program sets an attribute, or has a port of this name."""
+        return name in self.facts.given or self.facts.ports.get(name) is not None
+
+    def wants(self, output: str) -> bool:
+        """Return whether an output is asked for."""
+        return self.facts.outputs.get(output) is not None
+
+    def require(self, clause: str, condition: bool | Value) -> None:
+        """Say what makes an input valid: of the program, or of its values (all elements must be true)."""
+        if isinstance(condition, Value):
+            self.requirements.append((clause, condition.at))
+        elif not condition:
+            raise Invalid(clause)
+
+    def open(self, silence: str, where: Value | None = None) -> str:
+        """Return the option taken of a silence; `where`: it is open in lanes where any element of that is true.
+
+        `rejected` and `anything` end the reading here. `any`, without `where`, frees all elements of all outputs: go on
+        with any one meaning, for the shapes. Raises KeyError where the version has no such silence.
+        """
+        if silence not in self.met:
+            if silence not in self.facts.silences:
+                raise KeyError(f"{self.operator}-{self.version} has no silence {silence!r}")
+            self.met[silence] = self._chosen.get(silence, self.facts.silences[silence][0])
+            if where is not None:
+                self.conditions[silence] = where.at
+            elif self.met[silence] == "any":
+                self._whole.add(silence)
+        if self.met[silence] in ENDS:
+            raise _Ends(self.met[silence])
+        return self.met[silence]
+
+    def answer(self, silence: str, usual: str) -> str:
+        """Return the option taken of a silence, or what is usual where the version has no such silence."""
+        return self.open(silence) if silence in self.facts.silences else usual
+
+    @property
+    def frees_all(self) -> bool:
+        """Whether an option leaves every element of every output open."""
+        return bool(self._whole)
+
+    def known(self, port: str | Value) -> Array:
+        """Return the values of a port, which all lanes share then. Raises Asks where they are not known yet."""
+        name = port if isinstance(port, str) else self._names[port.at]
+        if name not in self._known:
+            raise Asks(name)
+        return self._known[name]
+
+    def ints(self, name: str) -> tuple[int, ...] | None:
+        """Return whole numbers by the name of an attribute or of a port whose values are known; None without either."""
+        if self.facts.ports.get(name) is not None:
+            return tuple(int(n) for n in self.known(name).reshape(-1))
+        found = self.attr(name)
+        if found is None:
+            return None
+        return tuple(int(n) for n in found) if isinstance(found, (list, tuple, np.ndarray)) else (int(found),)
+
+    def float32(self, name: str, default: float | None = None) -> float:
+        """Return a float attribute as ONNX stores it, in float32."""
+        return float(np.float32(self.attr(name, default)))
+
+    def constant(self, number: object, type_: str) -> Value:
+        """Return a number, or an array of numbers, as a tensor of a type, exact as it is written."""
+        return self.graph.literal(number, type_)
+
+    def check(self, name: str, **parameters: Any) -> None:
+        """Ask for a named test of the outputs that is not element by element."""
+        self.checks.append((name, parameters))
+
+    def values(self) -> list[Any]:
+        """Return the ports as values, in the signature's order."""
+        place, found = 0, []
+        for name, port in self.facts.ports.items():
+            if port is None:
+                found.append(None)
+                continue
+            several = not isinstance(port, Port)
+            values = []
+            for one in port if several else (port,):
+                value = self.graph.port(place, one.shape, one.type)  # type: ignore[union-attr]  # a Port
+                self._names[value.at] = name
+                values.append(value)
+                place += 1
+            found.append(values if several else values[0])
         return found
 
-    @property
-    def primitives(self) -> tuple[Primitive, ...]:
-        """All primitives up to the one that made this tensor."""
-        return tuple(self._made[: self.place + 1])
 
-    def _next(self, name: str, others: Sequence[Tape], shape: tuple[int, ...], **parameters: object) -> Tape:
-        self._made.append(Primitive(name, (self.place, *(o.place for o in others)), parameters))
-        return Tape(self._made, len(self._made) - 1, shape)
+def record(function: Reference, facts: Facts, known: Mapping[str, Array] | None = None) -> Recording:
+    """Return a reference's formula for a program; `known` are values of ports, by name, that belong to the program.
 
-    def sum(self, axes: Axes, keepdims: bool) -> Tape:
-        """Add up along `axes`."""
-        shape = tuple(1 if i in axes else d for i, d in enumerate(self.shape) if keepdims or i not in axes)
-        return self._next("sum", (), shape, axes=list(axes), keepdims=keepdims)
+    Raises Asks where the reference needs the values of another port, KeyError where it opens a silence that the version
+    does not have.
+    """
+    graph = Graph()
+    forks: list[Fork] = []
+    chosen: dict[str, str] | None = {}
+    while chosen is not None:
+        call = Call(facts, graph, known or {}, chosen)
+        graph.answer = call.answer
+        forks.append(_fork(function, call))
+        if len(forks) > MOST_FORKS:
+            raise ValueError(f"{facts.operator}: more than {MOST_FORKS} combinations of options: {list(call.met)}")
+        chosen = _next(call.met, facts.silences)
+    return Recording(graph, tuple(forks), tuple(t for t in facts.outputs.values() if t is not None))
 
-    def __truediv__(self, divisor: int | Tape) -> Tape:
-        if isinstance(divisor, int):
-            return self._next("divide", (), self.shape, by=divisor)
-        return self._next("divide", (divisor,), broadcast_shape((self.shape, divisor.shape)))
 
-    def stack(self, others: Sequence[Tape]) -> Tape:
-        """Broadcast to one shape and stack along a new first axis."""
-        shape = broadcast_shape((self.shape, *(o.shape for o in others)))
-        return self._next("stack", others, (1 + len(others), *shape))
+def _fork(function: Reference, call: Call) -> Fork:
+    outputs: Sequence[Value] = ()
+    kind, invalid = "values", ""
+    try:
+        outputs = _outputs(function(call, *call.values()), call)
+    except _Ends as end:
+        kind = str(end)
+    except Invalid as clause:
+        kind, invalid = "invalid", str(clause)
+    labels: Labels = tuple(call.met.items())
+    if kind == "values" and call.frees_all:
+        kind = "any"
+    places = tuple(v.at for v in outputs)
+    checks = tuple((name, tuple(parameters.items())) for name, parameters in call.checks)
+    return Fork(labels, kind, places, tuple(call.requirements), tuple(call.conditions.items()), checks, invalid)
 
-    def __neg__(self) -> Tape:
-        return self._next("negate", (), self.shape)
 
-    def __add__(self, other: Tape) -> Tape:
-        return self._next("add", (other,), broadcast_shape((self.shape, other.shape)))
+def _outputs(found: Any, call: Call) -> list[Value]:
+    named = found if isinstance(found, tuple) else (found,)
+    wanted = list(call.facts.outputs.items())
+    if len(named) < len(wanted):
+        raise ValueError(f"{call.operator}: {len(wanted)} outputs; its reference has {len(named)}")
+    leaves = []
+    for value, (name, type_) in zip(named, wanted, strict=False):
+        if type_ is None:
+            continue
+        if value is None:
+            raise ValueError(f"{call.operator}: output {name} is asked for; its reference has none")
+        leaves += [v if v.type == type_ else v.cast(type_) for v in (value if isinstance(value, list) else [value])]
+    return leaves
 
-    def __sub__(self, other: Tape) -> Tape:
-        return self._next("subtract", (other,), broadcast_shape((self.shape, other.shape)))
 
-    def __mul__(self, other: Tape) -> Tape:
-        return self._next("multiply", (other,), broadcast_shape((self.shape, other.shape)))
-
-    def exp(self) -> Tape:
-        """Return e to the power of every element."""
-        return self._next("exp", (), self.shape)
-
-    def log(self) -> Tape:
-        """Return the natural logarithm of every element."""
-        return self._next("log", (), self.shape)
-
-    def sqrt(self) -> Tape:
-        """Return the square root of every element."""
-        return self._next("sqrt", (), self.shape)
+def _next(met: Mapping[str, str], silences: Mapping[str, tuple[str, ...]]) -> dict[str, str] | None:
+    """Return the next combination of options, the last silence varying first; None after the last one."""
+    taken = list(met.items())
+    while taken:
+        silence, option = taken.pop()
+        later = silences[silence][silences[silence].index(option) + 1 :]
+        if later:
+            return dict(taken) | {silence: later[0]}
+    return None

@@ -1,0 +1,274 @@
+"""Exact values with what is known of them, and what an implementation may err by: charged once per rounding.
+
+Running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., ch. 3): every primitive adds
+what one rounding of its result may add to what its operands' errors become. Nothing is charged where operands carry no
+error and the storage format represents the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import numpy as np
+
+from ...cases.elements import Array, FloatFormat
+from ...cases.expectation import EXCEPTIONAL as _EXCEPTIONAL
+from ...cases.expectation import Flag
+from .formats import holds, lowest_bit
+from .multiprecision import is_float, rounded
+
+SLACK = 1 + 2.0**-20
+"""Covers evaluating the errors in float64, and the carrier's own error."""
+
+# Plain numbers: arithmetic with an enumeration's members costs more than that with arrays.
+POSITIVE, NEGATIVE = np.uint8(Flag.POSITIVE_INFINITY), np.uint8(Flag.NEGATIVE_INFINITY)
+INFINITE = np.uint8(Flag.POSITIVE_INFINITY | Flag.NEGATIVE_INFINITY)
+NAN, ZERO, FREE = np.uint8(Flag.NAN), np.uint8(Flag.ZERO), np.uint8(Flag.FREE)
+NEGATIVE_ZERO, POSITIVE_ZERO = np.uint8(Flag.NEGATIVE_ZERO), np.uint8(Flag.POSITIVE_ZERO)
+SIGNED_ZERO = np.uint8(Flag.NEGATIVE_ZERO | Flag.POSITIVE_ZERO)
+EXCEPTIONAL = np.uint8(_EXCEPTIONAL)
+
+T = TypeVar("T")
+Size: TypeAlias = Any
+"""An error: float64, of the value's shape or one that broadcasts to it, or the number 0.0 for none anywhere."""
+Flags: TypeAlias = Any
+"""Bits of Flag: uint8 likewise, or the number 0."""
+
+
+class Known:
+    """A node's exact values, lanes first, and the facts about them, worked out once for all contexts."""
+
+    __slots__ = ("_facts", "v")
+
+    def __init__(self, v: Array) -> None:
+        self.v = v
+        self._facts: dict[Hashable, Any] = {}
+
+    def fact(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what `make` says, which is asked once."""
+        if key not in self._facts:
+            self._facts[key] = make()
+        found: T = self._facts[key]
+        return found
+
+    @property
+    def f(self) -> Array:
+        """The values rounded to float64."""
+        v = self.v
+        return v if v.dtype == np.float64 else self.fact("f", lambda: rounded(v).astype(np.float64))
+
+    @property
+    def whole(self) -> bool:
+        """Whether the values are whole numbers of an integer type."""
+        v = self.v
+        return v.dtype.kind in "iu" or (v.dtype == object and bool(v.size) and isinstance(v.flat[0], int))
+
+    @property
+    def finite(self) -> Array:
+        """Which values are finite."""
+        return self.fact("finite", lambda: np.isfinite(self.f))
+
+    @property
+    def all_finite(self) -> bool:
+        """Whether all values are finite."""
+        return self.fact("all", lambda: bool(self.finite.all()))
+
+    @property
+    def clean(self) -> Array:
+        """The float64 values, zero where not finite."""
+        return self.f if self.all_finite else self.fact("clean", lambda: np.where(self.finite, self.f, 0.0))
+
+    @property
+    def size(self) -> Array:
+        """Magnitudes, zero where not finite."""
+        return self.fact("size", lambda: np.abs(self.clean))
+
+    @property
+    def top(self) -> float:
+        """The largest magnitude."""
+        return self.fact("top", lambda: float(self.size.max(initial=0.0)))
+
+    @property
+    def bit(self) -> Array:
+        """The exponent of the lowest set bit of each value."""
+        return self.fact("bit", lambda: lowest_bit(self.clean))
+
+    def held(self, form: FloatFormat) -> Array:
+        """Return which exact values the format represents."""
+        return self.fact(("held", form), lambda: holds(form, self.f) & is_float(self.v))
+
+    def all_held(self, form: FloatFormat) -> bool:
+        """Return whether the format represents all values."""
+        return self.fact(("all held", form), lambda: bool(self.held(form).all()))
+
+
+@dataclass(slots=True)
+class Error:
+    """What an implementation's numbers may differ by from a node's exact values, and what they may be beside.
+
+    `e` bounds the difference (under norm 2 its variance); for bool and text it is positive where either may come out.
+    `exact_mean`: where a mean was taken of a sum that came out exact.
+    """
+
+    e: Size = 0.0
+    flags: Flags = 0
+    exact_mean: Array | None = None
+
+    @property
+    def quiet(self) -> bool:
+        """Whether no element has an error."""
+        return isinstance(self.e, float) and self.e == 0.0
+
+    @property
+    def none(self) -> bool:
+        """Whether there is no error and no flag."""
+        return self.quiet and isinstance(self.flags, int) and self.flags == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One primitive's line of a certificate: its rule, the unit roundoff it is in, and the error it added.
+
+    `error` has the shape of the primitive's result, lanes first. Of a sum, `terms` is how many elements were added up
+    and `magnitude` the mean of their magnitudes.
+    """
+
+    rule: str
+    unit: float
+    error: Array
+    terms: int | None = None
+    magnitude: Array | None = None
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How an implementation computes with numbers of one type: the format inside sums, and that of every result.
+
+    `flush`: results below the normal range may become zero. `summation` is how a mean comes about: from a sum, divided
+    before adding up or after; updated addend by addend; or as the formula is written. `norm` 1 bounds errors, 2 adds up
+    variances (tier T2). `charges`, if given, collects what each primitive charged.
+    """
+
+    accumulator: FloatFormat
+    storage: FloatFormat
+    flush: bool = False
+    summation: Literal["sums", "running-means", "as-written"] = "sums"
+    norm: Literal[1, 2] = 1
+    charges: list[Charge] | None = None
+
+    def underflow(self, form: FloatFormat) -> float:
+        """Return the absolute error of one rounding in the subnormal range."""
+        return form.tiny if self.flush else max(form.eta / 2, 2.0**-1074)
+
+    def spread(self, error: Size, slope: Size) -> Size:
+        """Return what an error becomes by a factor."""
+        return error * (slope if self.norm == 1 else slope * slope)
+
+    def bound(self, error: Size) -> Size:
+        """Return a bound on a single error: under norm 2 its standard deviation."""
+        return error if self.norm == 1 else np.sqrt(error)
+
+    def of_bound(self, bound: Size) -> Size:
+        """Return the error that has this bound."""
+        return bound if self.norm == 1 else bound * bound
+
+    def note(self, rule: str, unit: float, error: Array, terms: int | None = None, mean: Array | None = None) -> None:
+        """Write down what was charged, where anybody asks."""
+        if self.charges is not None:
+            self.charges.append(Charge(rule, unit, error, terms, mean))
+
+
+def charged(
+    c: Arithmetic, y: Known, e: Size, flags: Flags = 0, roundings: Size = 1.0, *, rule: str, exact: Any = True
+) -> Error:
+    """Return an error after `roundings` more roundings to storage, underflow and overflow included.
+
+    `exact`: where a result that storage holds, of operands without error, costs nothing: True, False, or a mask of
+    where the float64 carrier lost nothing.
+    """
+    form = c.storage
+    quiet = isinstance(e, float) and e == 0.0
+    if exact is True and quiet and y.all_held(form):
+        if c.charges is not None:
+            c.note(rule, form.roundoff, np.zeros(y.v.shape))
+        return Error(0.0, flags)
+    with np.errstate(all="ignore"):
+        grown = y.size + e if c.norm == 1 else y.size
+        charge = c.of_bound(roundings * (form.roundoff * grown + c.underflow(form)))
+        if not isinstance(roundings, float):
+            charge = np.where(np.equal(roundings, 0), 0.0, charge)
+        none = None if exact is False else np.ones(y.v.shape, bool) if quiet else np.equal(e, 0)
+        if none is not None and none.any():
+            charge = np.where(none & y.held(form) & exact, 0.0, charge)
+        error = (e + charge) * SLACK
+        if not y.all_finite:
+            error, charge = np.where(y.finite, error, 0.0), np.where(y.finite, charge, 0.0)
+        error = bounded(error)
+        flags = flags | overflowing(c, y, error, charge)
+    if c.charges is not None:
+        c.note(rule, form.roundoff, np.broadcast_to(c.bound(charge), y.v.shape))
+    return Error(error, flags)
+
+
+def bounded(error: Size) -> Size:
+    """Return an error, infinite where it is no number."""
+    top = np.max(error, initial=0.0)
+    return np.nan_to_num(error, nan=np.inf, posinf=np.inf) if np.isnan(top) else error
+
+
+def overflowing(c: Arithmetic, y: Known, error: Size, charge: Size) -> Flags:
+    """Return the infinities that rounded results may become; 0 where none is in reach."""
+    form = c.storage
+    reach = c.bound(error)
+    if not exceeds(form, y.top + np.max(reach, initial=0.0)):
+        return 0
+    where = (charge > 0) & y.finite
+    found: Array = overflows(form, y.f, np.broadcast_to(reach, y.v.shape), where)
+    return found
+
+
+def exceeds(form: FloatFormat, magnitude: Any) -> Any:
+    """Return where a magnitude may round to infinity."""
+    return magnitude >= form.overflow if np.isfinite(form.overflow) else magnitude > form.largest
+
+
+def overflows(form: FloatFormat, floats: Array, error: Size, where: Array) -> Array:
+    """Return the infinities that numbers with an error may round to, where `where`."""
+    up = where & exceeds(form, floats + error)
+    down = where & exceeds(form, error - floats)
+    return np.where(up, np.uint8(1), np.uint8(0)) | np.where(down, np.uint8(2), np.uint8(0))
+
+
+def flip(flags: Flags, negative: Any) -> Flags:
+    """Exchange what the flags say of plus and minus where `negative`."""
+    if isinstance(flags, int):
+        return flags
+    kept = flags & ~(INFINITE | SIGNED_ZERO)
+    swapped = kept | ((flags & 1) << 1) | ((flags & 2) >> 1) | ((flags & 32) << 1) | ((flags & 64) >> 1)
+    return np.where(negative, swapped, flags).astype(np.uint8)
+
+
+def unsigned(flags: Flags) -> Flags:
+    """Return the flags without what they say of the sign of a zero."""
+    return flags & ~SIGNED_ZERO if not isinstance(flags, int) else flags
+
+
+def opposed(flags: Flags) -> Flags:
+    """Add NaN where infinities of both signs may meet."""
+    if isinstance(flags, int):
+        return flags
+    return np.where((flags & INFINITE) == INFINITE, flags | NAN, flags).astype(np.uint8)
+
+
+def together(a: Flags, b: Flags) -> Flags:
+    """Return the flags of two operands of a sum, but for zeros' signs."""
+    return unsigned(a | b) if isinstance(a, int) and isinstance(b, int) else opposed(unsigned(np.bitwise_or(a, b)))
+
+
+def wild(flags: Flags) -> Flags:
+    """Return all exceptional outcomes where there is one, without signs of zeros."""
+    if isinstance(flags, int):
+        return flags
+    return np.where(flags & EXCEPTIONAL, flags | EXCEPTIONAL, flags & ~SIGNED_ZERO).astype(np.uint8)

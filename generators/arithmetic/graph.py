@@ -1,0 +1,257 @@
+"""A formula as a graph of primitives: what a reference computes with are its nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from ..primitives import ROOMS
+from ..primitives.primitive import Primitive
+from .formats import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NO_LANE = MappingProxyType({"real": np.float64, "int": np.int64, "bool": np.bool_, "text": object, "complex": complex})
+"""What carries the exact values of a kind of elements, as far as nothing wider is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A primitive applied to nodes before it, by their places. `type` is the element type of the result.
+
+    `computes` is the floating-point type whose arithmetic applies: the result's, else that of the first operand that
+    has one, else none. Beside the rooms' primitives there are `port` and `literal`.
+    """
+
+    name: str
+    args: tuple[int, ...]
+    parameters: Mapping[str, Any] = field(hash=False)
+    shape: tuple[int, ...]
+    type: str
+    computes: str
+
+    @property
+    def kind(self) -> str:
+        """How the result computes: `real`, `int`, `bool`, `text` or `complex`."""
+        return kind_of(self.type)
+
+    @property
+    def room(self) -> type[Primitive]:
+        """The primitive; KeyError for ports and literals."""
+        return ROOMS[self.name]
+
+
+class Graph:
+    """Nodes in an order in which they can be computed; what is written twice, or by two forks, is one node.
+
+    `answer`: asked for a silence's option, and what holds where the standard is not silent, when a primitive has one.
+    """
+
+    def __init__(self, answer: Callable[[str, str], str] = lambda _, usual: usual) -> None:
+        self.nodes: list[Node] = []
+        self.answer = answer
+        self._places: dict[object, int] = {}
+
+    def port(self, place: int, shape: tuple[int, ...], type_: str) -> Value:
+        """Return the node of an input array, by its place among the case's."""
+        return self._leaf("port", ("port", place), shape, type_)
+
+    def literal(self, number: object, type_: str) -> Value:
+        """Return the node of a number or array of numbers, exact as it is written."""
+        return self._leaf("literal", ("number", number), np.shape(number), type_)  # type: ignore[arg-type]
+
+    def node(self, name: str, operands: Sequence[Value], parameters: Mapping[str, Any]) -> Value:
+        """Return the node of a primitive; its shape comes from its exact value over zero lanes."""
+        room, args = ROOMS[name], tuple(o.at for o in operands)
+        key = (name, args, *((k, _frozen(v)) for k, v in parameters.items()))
+        at = self._places.get(key)
+        if at is None:
+            empty = [np.zeros((0, *o.shape), NO_LANE[o.kind]) for o in operands]
+            with np.errstate(all="ignore"):
+                shape = np.shape(room.exact(*empty, **parameters))[1:]
+            type_ = room.type([o.type for o in operands], **parameters)
+            types = (type_, *(self.nodes[a].computes for a in args))
+            computes = next((t for t in types if t and kind_of(t) == "real"), "")
+            return self._added(key, Node(name, args, parameters, shape, type_, computes))
+        return Value(self, at)
+
+    def _leaf(self, name: str, parameter: tuple[str, object], shape: tuple[int, ...], type_: str) -> Value:
+        computes = type_ if kind_of(type_) == "real" else ""
+        key = (name, type_, shape, _frozen(parameter[1]))
+        return self._added(key, Node(name, (), dict([parameter]), shape, type_, computes))
+
+    def _added(self, key: object, node: Node) -> Value:
+        if key not in self._places:
+            self._places[key] = len(self.nodes)
+            self.nodes.append(node)
+        return Value(self, self._places[key])
+
+    def live(self, outputs: Iterable[int]) -> tuple[int, ...]:
+        """Return the nodes that some nodes need, in order."""
+        need: set[int] = set()
+        todo = list(outputs)
+        while todo:
+            at = todo.pop()
+            if at not in need:
+                need.add(at)
+                todo += self.nodes[at].args
+        return tuple(sorted(need))
+
+
+def _frozen(parameter: object) -> object:
+    if isinstance(parameter, np.ndarray):
+        content = repr(parameter.tolist()) if parameter.dtype == object else parameter.tobytes()
+        return parameter.shape, parameter.dtype.str, content
+    if isinstance(parameter, float):
+        return type(parameter), parameter.hex()
+    return type(parameter), parameter
+
+
+class Value:
+    """A tensor of a formula, of which the shape and element type are known, without lanes.
+
+    Beside the operators, every primitive of a room is a method: `x.exp()`, `x.mean(axes)`, `x.reshape(*shape)`.
+    Operands broadcast; numbers and arrays of numbers are literals of the other operand's type, exact as written.
+    """
+
+    __slots__ = ("at", "graph")
+    __array_ufunc__ = None
+
+    def __init__(self, graph: Graph, at: int) -> None:
+        self.graph, self.at = graph, at
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape, without lanes."""
+        return self.graph.nodes[self.at].shape
+
+    @property
+    def rank(self) -> int:
+        """How many dimensions there are."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return math.prod(self.shape)
+
+    @property
+    def type(self) -> str:
+        """The element type's name."""
+        return self.graph.nodes[self.at].type
+
+    @property
+    def kind(self) -> str:
+        """How the elements compute: `real`, `int`, `bool`, `text` or `complex`."""
+        return kind_of(self.type)
+
+    def node(self, name: str, *others: Value, **parameters: Any) -> Value:
+        """Return a primitive of this value and others, as they are."""
+        found = self.graph.node(name, (self, *others), parameters)
+        if ROOMS[name].overflows and found.kind == "int":
+            return found.fit(self.graph.answer("integer-overflow", "exact"))
+        return found
+
+    def __getattr__(self, name: str) -> Callable[..., Value]:
+        room = ROOMS.get(name)
+        if room is None:
+            raise AttributeError(f"no primitive is called {name!r}")
+        return lambda *others, **parameters: room.record(self, *others, **parameters)
+
+    def of(self, number: object) -> Value:
+        """Return a literal of this value's type, exact as it is written; a value as it is."""
+        return number if isinstance(number, Value) else self.graph.literal(number, self.type)
+
+    def aligned(self, *others: object) -> tuple[Value, ...]:
+        """Return this value and others, with leading dimensions of 1 up to the largest rank."""
+        every = (self, *map(self.of, others))
+        rank = max(v.rank for v in every)
+        return tuple(v.to_rank(rank) for v in every)
+
+    def to_rank(self, rank: int) -> Value:
+        """Return this value with leading dimensions of 1."""
+        return self if self.rank == rank else self.node("reshape", to=((1,) * (rank - self.rank) + self.shape))
+
+    def axes(self, axes: int | Sequence[int] | None) -> tuple[int, ...]:
+        """Return axes sorted and counted from the front; None: all."""
+        if axes is None:
+            return tuple(range(self.rank))
+        listed = (axes,) if isinstance(axes, SupportsIndex) else axes
+        return tuple(sorted({int(a) % max(self.rank, 1) for a in listed}))
+
+    def __add__(self, other: object) -> Value:
+        return self._pair("add", other)
+
+    def _pair(self, name: str, other: object, *, flip: bool = False, **parameters: object) -> Value:
+        first, second = self.aligned(other)
+        if flip:
+            first, second = second, first
+        return first.node(name, second, **parameters)
+
+    def __radd__(self, other: object) -> Value:
+        return self._pair("add", other, flip=True)
+
+    def __sub__(self, other: object) -> Value:
+        return self._pair("sub", other)
+
+    def __rsub__(self, other: object) -> Value:
+        return self._pair("sub", other, flip=True)
+
+    def __mul__(self, other: object) -> Value:
+        return self._pair("mul", other)
+
+    def __rmul__(self, other: object) -> Value:
+        return self._pair("mul", other, flip=True)
+
+    def __truediv__(self, other: object) -> Value:
+        return self._pair("div", other)
+
+    def __rtruediv__(self, other: object) -> Value:
+        return self._pair("div", other, flip=True)
+
+    def __pow__(self, other: object) -> Value:
+        return self._pair("pow", other)
+
+    def __matmul__(self, other: Value) -> Value:
+        return self.matmul(other)
+
+    def __neg__(self) -> Value:
+        return self.node("neg")
+
+    def __lt__(self, other: object) -> Value:
+        return self._pair("less", other)
+
+    def __gt__(self, other: object) -> Value:
+        return self._pair("less", other, flip=True)
+
+    def __le__(self, other: object) -> Value:
+        return self._pair("less_equal", other)
+
+    def __ge__(self, other: object) -> Value:
+        return self._pair("less_equal", other, flip=True)
+
+    def __and__(self, other: object) -> Value:
+        return self._pair("both", other)
+
+    def __or__(self, other: object) -> Value:
+        return self._pair("any_of", other)
+
+    def __xor__(self, other: object) -> Value:
+        return self._pair("exclusive", other)
+
+    def __invert__(self) -> Value:
+        return self.node("invert")
+
+    def __getitem__(self, key: Any) -> Value:
+        return ROOMS["slice"].record(self, *(key if isinstance(key, tuple) else (key,)))
+
+    @property
+    def mT(self) -> Value:  # noqa: N802 - the array API's name
+        """The matrices transposed."""
+        return self.transpose(*range(self.rank - 2), self.rank - 1, self.rank - 2)

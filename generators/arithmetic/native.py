@@ -1,0 +1,103 @@
+"""A formula as an implementation computes it, in its own types: compliant variants, and mutants of single nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from ...cases.elements import Array
+from .formats import limits
+from .graph import Graph
+
+Order: TypeAlias = Literal["forward", "reverse", "pairwise"]
+Deviation: TypeAlias = Callable[["Machine", Any, list[Array], Mapping[str, Any]], Array]
+"""What a mutant does at a node: the machine, the room (None for ports and literals), operands and parameters."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """An implementation: the dtype of results, that inside sums, the order of these, and deviations at nodes."""
+
+    type: np.dtype[Any]
+    acc: np.dtype[Any]
+    order: Order = "forward"
+    deviate: Mapping[int, Deviation] = field(default_factory=lambda: MappingProxyType({}))
+
+    def rounded(self, array: Array) -> Array:
+        """Return real numbers in the type of results; others as they are."""
+        with np.errstate(all="ignore"):
+            real = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+            return array.astype(self.type) if real and array.dtype != self.type else array
+
+    def product(self, a: Array, b: Array) -> Array:
+        """Return products as a sum takes them."""
+        with np.errstate(all="ignore"):
+            return np.asarray(a.astype(self.acc) * b.astype(self.acc))
+
+    def summed(self, x: Array, axes: Sequence[int]) -> Array:
+        """Add up along axes of the array, which stay with extent 1, in this machine's order."""
+        if x.dtype.kind in "iub":
+            return np.asarray(x.sum(tuple(axes), keepdims=True, dtype=x.dtype))
+        axes = tuple(a % x.ndim for a in axes)
+        kept = [1 if i in axes else d for i, d in enumerate(x.shape)]
+        moved = np.moveaxis(x, axes, range(-len(axes), 0))
+        size = int(np.prod([x.shape[a] for a in axes]))
+        flat = moved.reshape(*(d for i, d in enumerate(x.shape) if i not in axes), size).astype(self.acc)
+        if not size:
+            return np.zeros(kept, self.acc)
+        flat = flat[..., ::-1] if self.order == "reverse" else flat
+        with np.errstate(all="ignore"):
+            if self.order == "pairwise":
+                while (n := flat.shape[-1]) > 1:
+                    added = (flat[..., : n // 2] + flat[..., n // 2 : n // 2 * 2]).astype(self.acc)
+                    flat = np.concatenate([added, flat[..., n // 2 * 2 :]], -1)
+                return flat.reshape(kept)
+            return np.asarray(np.add.accumulate(flat, -1, dtype=self.acc)[..., -1].reshape(kept))
+
+
+def interpreted(
+    graph: Graph,
+    live: Sequence[int],
+    arrays: Sequence[Array],
+    machine: Machine,
+    base: Mapping[int, Array] | None = None,
+) -> dict[int, Array]:
+    """Return what a machine gives at every live node; of `base`, another run, what no deviation reaches is kept."""
+    got, touched = dict(base or {}), set()
+    with np.errstate(all="ignore"):
+        for at in live:
+            node, deviation = graph.nodes[at], machine.deviate.get(at)
+            if base is not None and deviation is None and touched.isdisjoint(node.args):
+                continue
+            touched.add(at)
+            if node.name in ("port", "literal"):
+                own = arrays[node.parameters["port"]] if node.name == "port" else _literal(node, machine)
+                own = own.astype(machine.type) if node.kind == "real" else own
+                got[at] = own if deviation is None else deviation(machine, None, [own], {}).astype(own.dtype)
+                continue
+            xs = [got[a] for a in node.args]
+            if node.kind == "int" and all(x.dtype.kind in "iu" for x in xs):
+                xs = _alike(xs, node.type)
+            found = (
+                deviation(machine, node.room, xs, node.parameters)
+                if deviation
+                else node.room.native(machine, *xs, **node.parameters)
+            )
+            got[at] = np.asarray(found)
+    return got
+
+
+def _literal(node: Any, machine: Machine) -> Array:
+    kinds = {"real": machine.type, "int": np.dtype(object), "bool": np.dtype(bool), "text": np.dtype(object)}
+    return np.asarray(node.parameters["number"], kinds[node.kind])[None]
+
+
+def _alike(xs: list[Array], type_: str) -> list[Array]:
+    """Return whole numbers in the type that they meet in, where a literal has none of its own."""
+    low, high = limits(type_)
+    fits = all(x.dtype != object or all(low <= int(n) <= high for n in x.flat) for x in xs)
+    return [x.astype(type_) if x.dtype == object and fits else x for x in xs]

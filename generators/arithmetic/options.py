@@ -1,0 +1,546 @@
+"""From a recorded formula to an expectation: every reading under every admissible arithmetic, as labelled options."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from ...cases.elements import Array, element_type
+from ...cases.expectation import Bounds, Labels, Option, Residue, Spread
+from ...cases.lanes import LanedExpectation, LanedOption
+from . import engine
+from .contexts import Context, carried, declared, strict
+from .errors import (
+    EXCEPTIONAL,
+    FREE,
+    NAN,
+    NEGATIVE_ZERO,
+    POSITIVE_ZERO,
+    ZERO,
+    Error,
+    Known,
+)
+from .formats import format_of, kind_of, limits, nearest
+from .graph import Graph
+from .multiprecision import precise, rounded, widened
+
+if TYPE_CHECKING:
+    from .recording import Fork, Recording, Rules
+
+_VAGUE_FROM = 32  # outputs: a second moment over fewer says too little
+
+Outputs: TypeAlias = tuple[Bounds, ...]
+
+
+def terms(graph: Graph, outputs: Sequence[int]) -> int:
+    """Return how many elements are added up into one of some nodes, at most."""
+    found = 1
+    for at in graph.live(outputs):
+        node = graph.nodes[at]
+        if node.name not in ("port", "literal"):
+            found = max(found, node.room.terms([graph.nodes[a].shape for a in node.args], **node.parameters))
+    return found
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a fork computes: whether anything rounds or selects, in which types, and whether zeros keep their signs."""
+
+    rounding: frozenset[str]
+    types: frozenset[str]
+    selects: bool
+    copies: tuple[bool, ...]
+    inner: tuple[int, ...]
+    terms: int
+
+
+def _work(graph: Graph, fork: Fork) -> _Work:
+    nodes = [(at, graph.nodes[at]) for at in graph.live(fork.outputs)]
+    primitives = [(at, n) for at, n in nodes if n.name not in ("port", "literal")]
+    rounding = {at for at, n in primitives if n.computes and n.room.work == "rounds"}
+    last: set[int] = set()
+    todo = list(fork.outputs)
+    while todo:
+        at = todo.pop()
+        node = graph.nodes[at]
+        last.add(at)
+        if node.name not in ("port", "literal") and node.room.work == "moves":
+            todo += node.args
+    return _Work(
+        frozenset(graph.nodes[at].computes for at in rounding),
+        frozenset(n.computes for _, n in nodes if n.computes),
+        any(n.room.work == "selects" and n.computes for _, n in primitives),
+        tuple(_copies(graph, at) for at in fork.outputs),
+        tuple(sorted(rounding - last)),
+        terms(graph, fork.outputs),
+    )
+
+
+def _copies(graph: Graph, output: int) -> bool:
+    nodes = (graph.nodes[at] for at in graph.live([output]))
+    primitives = [n for n in nodes if n.name not in ("port", "literal")]
+    return all(n.room.keeps_zeros or n.parameters.get("axes") == () for n in primitives)
+
+
+@dataclass
+class Maker:
+    """Makes the expectation of lanes of one program."""
+
+    recording: Recording
+    arrays: list[Array]
+    rules: Rules
+    lanes: int
+    _found: dict[tuple[int, Labels], list[LanedOption]] = field(default_factory=dict)
+
+    @functools.cached_property
+    def values(self) -> dict[int, Known]:
+        """The exact values of all nodes."""
+        return self.recording.exact(self.arrays)
+
+    def expectation(self) -> LanedExpectation:
+        """Return the options of all forks, each where its silences are open."""
+        forks = self.recording.forks
+        if self.recording.invalid_clause:
+            return LanedExpectation((), self.recording.types, self.lanes)
+        made = [list(self._options(fork)) for fork in forks]
+        applies = self._applies(made)
+        valid = self._valid()
+        found = []
+        for fork, mine, where in zip(forks, made, applies, strict=True):
+            here = where & valid
+            for one in mine:
+                both = one.applies & here
+                if both.any():
+                    labels = (*fork.labels, *one.option.labels)
+                    found.append(LanedOption(replace(one.option, labels=labels), both))
+        return LanedExpectation(tuple(found), self.recording.types, self.lanes)
+
+    def _valid(self) -> Array:
+        valid = np.ones(self.lanes, bool)
+        for broken in self.broken(self.recording.forks).values():
+            valid &= ~broken
+        return valid
+
+    def broken(self, forks: Sequence[Fork]) -> dict[str, Array]:
+        """Return in which lanes each requirement of some forks does not hold."""
+        found: dict[str, Array] = {}
+        for fork in forks:
+            for clause, at in fork.requirements:
+                lacks = ~self._any_lane(~self.values[at].v.astype(bool))
+                found[clause] = found.get(clause, np.zeros(self.lanes, bool)) | ~lacks
+        return found
+
+    def _any_lane(self, mask: Array) -> Array:
+        found = mask.reshape(len(mask), -1).any(axis=1)
+        return np.broadcast_to(found, (self.lanes,)) if len(mask) != self.lanes else np.asarray(found)
+
+    def _applies(self, made: Sequence[Sequence[LanedOption]]) -> list[Array]:
+        """Return where each fork's options apply: where the silences that it answers otherwise make a difference."""
+        forks = self.recording.forks
+        differs: dict[Labels, Array] = {}
+        self._compare(list(range(len(forks))), 0, made, differs)
+        for fork in forks:
+            conditions = dict(fork.conditions)
+            for depth, (silence, _) in enumerate(fork.labels):
+                if silence in conditions:
+                    differs[_place(fork.labels, depth)] = self._any_lane(
+                        self.values[conditions[silence]].v.astype(bool)
+                    )
+        first: dict[str, str] = {}
+        for fork in forks:
+            for silence, option in fork.labels:
+                first.setdefault(silence, option)
+        found = []
+        for fork in forks:
+            here = np.ones(self.lanes, bool)
+            for depth, (silence, option) in enumerate(fork.labels):
+                if option != first[silence]:
+                    here = here & differs[_place(fork.labels, depth)]
+            found.append(here)
+        return found
+
+    def _compare(
+        self, group: list[int], depth: int, made: Sequence[Sequence[LanedOption]], differs: dict[Labels, Array]
+    ) -> None:
+        """Note where the options of the silence at this depth differ: forks of a group answered all before alike."""
+        forks = self.recording.forks
+        if not group or len(forks[group[0]].labels) <= depth:
+            return
+        place = _place(forks[group[0]].labels, depth)
+        differs.setdefault(place, np.zeros(self.lanes, bool))
+        branches: dict[str, list[int]] = {}
+        for index in group:
+            branches.setdefault(forks[index].labels[depth][1], []).append(index)
+        first, *others = branches.values()
+        for other in others:
+            for index in other:
+                rest = forks[index].labels[depth + 1 :]
+                same = next((i for i in first if forks[i].labels[depth + 1 :] == rest), first[0])
+                differs[place] = differs[place] | self._differ(made[same], made[index])
+        for branch in branches.values():
+            self._compare(branch, depth + 1, made, differs)
+
+    def _differ(self, one: Sequence[LanedOption], other: Sequence[LanedOption]) -> Array:
+        """Return in which lanes two forks admit different things, by their first options."""
+        everywhere = np.ones(self.lanes, bool)
+        if not one or not other or one[0].option.kind != other[0].option.kind or len(one) != len(other):
+            return everywhere
+        found = np.zeros(self.lanes, bool)
+        a, b = one[0].option.outputs, other[0].option.outputs
+        if len(a) != len(b) or any(x.shape != y.shape for x, y in zip(a, b, strict=True)):
+            return everywhere
+        for x, y in zip(a, b, strict=True):
+            found |= self._any_lane(_unlike(x.lower, y.lower)) | self._any_lane(_unlike(x.upper, y.upper))
+            if x.flags is not None or y.flags is not None:
+                flags = (np.zeros(x.shape, np.uint8) if b.flags is None else b.flags for b in (x, y))
+                found |= self._any_lane(np.not_equal(*flags))
+        return found
+
+    def _options(self, fork: Fork) -> Iterator[LanedOption]:
+        everywhere = np.ones(self.lanes, bool)
+        if fork.kind in ("rejected", "anything"):
+            yield LanedOption(Option((), kind=fork.kind), everywhere)  # type: ignore[arg-type]  # one of these two
+        elif fork.kind == "invalid":  # by this reading a refusal is what is welcome
+            yield LanedOption(Option((), kind="rejected"), everywhere)
+        elif fork.kind == "any":
+            outputs = tuple(
+                self._free(self.recording.graph.nodes[at].shape, self.recording.graph.nodes[at].type)
+                for at in fork.outputs
+            )
+            yield LanedOption(Option((), outputs), everywhere)
+        else:
+            yield from self._of_values(fork)
+
+    def _free(self, shape: tuple[int, ...], type_: str) -> Bounds:
+        element = element_type(type_)
+        zeros = np.zeros((self.lanes, *shape), np.float64 if element.format else element.dtype)
+        return Bounds(type_, zeros, zeros, zeros, np.full(zeros.shape, FREE, np.uint8))
+
+    def _of_values(self, fork: Fork) -> Iterator[LanedOption]:
+        work = _work(self.recording.graph, fork)
+        everywhere = np.ones(self.lanes, bool)
+        if not work.rounding and not work.selects:
+            branch = _Branch(self, fork, work, Context("exact"), self.values, self.arrays)
+            outputs, _ = branch.evaluated(Context("exact"))
+            flags = branch.flags_of(outputs, flush_input=False)
+            yield LanedOption(
+                Option((), tuple(replace(b, flags=f) for b, f in zip(outputs, flags, strict=True))), everywhere
+            )
+            return
+        contexts = _mapped(strict(work.rounding), work.types) if work.rounding else (_plain(work.types),)
+        small = self._small()
+        flushed: tuple[list[Array], dict[int, Known]] | None = None
+        for index, context in enumerate(contexts):
+            branch = _Branch(self, fork, work, context, self.values, self.arrays)
+            yield from branch.options(everywhere, flush_input=False, first=index == 0)
+            if small.any():
+                flushed = flushed or self._flushed()
+                branch = _Branch(self, fork, work, context, flushed[1], flushed[0])
+                yield from branch.options(small, flush_input=True)
+        if any(t in self.rules.declared for t in work.types):
+            yield from self._declared(fork, work, small, flushed)
+
+    def _declared(
+        self, fork: Fork, work: _Work, small: Array, flushed: tuple[list[Array], dict[int, Known]] | None
+    ) -> Iterator[LanedOption]:
+        everywhere = np.ones(self.lanes, bool)
+        context = declared(work.types, self.rules.declared)
+        branch = _Branch(self, fork, work, context, self.values, self.arrays)
+        yield from branch.options(everywhere, flush_input=False)
+        if any("input" in d.flush for t, d in self.rules.declared.items() if t in work.types):
+            arrays, values = (flushed or self._flushed()) if small.any() else (self.arrays, self.values)
+            yield from _Branch(self, fork, work, context, values, arrays).options(everywhere, flush_input=True)
+
+    def _small(self) -> Array:
+        """Return the lanes with subnormal numbers in any input."""
+        found = np.zeros(self.lanes, bool)
+        for place, type_ in self._real_ports():
+            found = found | self._any_lane(_subnormal(self.arrays[place], format_of(type_).tiny))
+        return found
+
+    def _real_ports(self) -> list[tuple[int, str]]:
+        nodes = (self.recording.graph.nodes[at] for at in self.recording.live)
+        ports = {n.parameters["port"]: n.type for n in nodes if n.name == "port" and n.kind == "real"}
+        return list(ports.items())
+
+    def _flushed(self) -> tuple[list[Array], dict[int, Known]]:
+        arrays = list(self.arrays)
+        for place, type_ in self._real_ports():
+            arrays[place] = flushed_input(arrays[place], format_of(type_).tiny)
+        return arrays, self.recording.exact(arrays)
+
+
+def _place(labels: Labels, depth: int) -> Labels:
+    """Return which silence is answered at a depth, and how those before it were; overflows cross with roundings."""
+    return (*(label for label in labels[:depth] if label[0] != "integer-overflow"), (labels[depth][0], ""))
+
+
+@functools.cache
+def _plain(types: frozenset[str]) -> Context:
+    return Context("own", {t: strict(frozenset({t}))[-1].at(t) for t in types})
+
+
+def _mapped(contexts: Sequence[Context], types: frozenset[str]) -> tuple[Context, ...]:
+    """Return contexts that know all types that occur, those that only move among them."""
+    if all(t in context.types for t in types for context in contexts):
+        return tuple(contexts)
+    return tuple(
+        replace(c, types={t: c.types.get(t) or strict(frozenset({t}))[-1].at(t) for t in types}) for c in contexts
+    )
+
+
+def _unlike(a: Array, b: Array) -> Array:
+    if a.dtype.kind not in "fc":
+        return np.asarray(a != b, bool)
+    return (a != b) & ~((a != a) & (b != b))  # noqa: PLR0124 - NaN
+
+
+def _subnormal(array: Array, tiny: float) -> Array:
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        magnitude = np.abs(array.astype(np.float64))
+    return (magnitude > 0) & (magnitude < tiny)
+
+
+def flushed_input(array: Array, tiny: float) -> Array:
+    """Return an array with its subnormal numbers read as zeros of their sign."""
+    return np.where(_subnormal(array, tiny), np.copysign(array.dtype.type(0), array), array)
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """One reading under one arithmetic: its bounds, split by what is silent about them."""
+
+    maker: Maker
+    fork: Fork
+    work: _Work
+    context: Context
+    values: Mapping[int, Known]
+    arrays: Sequence[Array]
+
+    @property
+    def graph(self) -> Graph:
+        """The formula."""
+        return self.maker.recording.graph
+
+    def options(self, applies: Array, *, flush_input: bool, first: bool = False) -> Iterator[LanedOption]:
+        """Yield the options of this branch, and those of running means where a mean may be one."""
+        outputs, errors = self.evaluated(self.context)
+        spreads = self._spreads(outputs)
+        residues = self._residues(outputs) if first else [None] * len(outputs)
+        outputs = tuple(replace(b, spread=s, residue=r) for b, s, r in zip(outputs, spreads, residues, strict=True))
+        yield from self._by_flush("sums", outputs, errors, applies, flush_input)
+        differs = self._updates_means(errors) & applies
+        if differs.any():
+            updating, errors = self.evaluated(self.context.using(summation="running-means"))
+            yield from self._by_flush("running-means", updating, errors, differs, flush_input)
+
+    def evaluated(self, context: Context) -> tuple[Outputs, Mapping[int, Error]]:
+        """Return the bounds of each output, and the errors of them and of exact means."""
+        live = self.maker.recording._live_of(self.fork.outputs)
+        errors = engine.bounded(self.graph, live, self.values, context, self.fork.outputs)
+        with precise():
+            outputs = tuple(self._bounds(at, errors[at], context) for at in self.fork.outputs)
+        return outputs, errors
+
+    def _bounds(self, at: int, error: Error, context: Context) -> Bounds:
+        node, known = self.graph.nodes[at], self.values[at]
+        if node.kind == "real":
+            bounds = bounds_of(known, error, node.type, context)
+        else:
+            bounds = exact_bounds(known, error, node.type)
+        return _laned(bounds, self.maker.lanes)
+
+    def _updates_means(self, errors: Mapping[int, Error]) -> Array:
+        """Return where a sum is exact of which a mean is taken that may be updated addend by addend.
+
+        That is done for its accuracy, so not in 16 bits.
+        """
+        found = np.zeros(self.maker.lanes, bool)
+        for at, error in errors.items():
+            c = self.context.at(self.graph.nodes[at].computes)
+            if error.exact_mean is not None and c.storage == c.accumulator and c.accumulator.precision >= 24:
+                found = found | self.maker._any_lane(error.exact_mean)
+        return found
+
+    def _spreads(self, outputs: Outputs) -> list[Spread | None]:
+        """Return the bound on each output's second moment where that on each element is vacuous (tier T2)."""
+        none: list[Spread | None] = [None] * len(outputs)
+        if self.context.level == "declared" or not self.maker.rules.random or self.maker.recording.wide:
+            return none  # flushing and narrower formats err in ways that the model leaves out
+        kinds = [self.graph.nodes[at] for at in self.fork.outputs]
+        vague = [
+            node.kind == "real"
+            and self.work.terms * self.context.at(node.type).accumulator.roundoff >= 1
+            and b.value[:1].size >= _VAGUE_FROM
+            for node, b in zip(kinds, outputs, strict=True)
+        ]
+        if not any(vague):
+            return none
+        modelled = self.context.using(norm=2)
+        live = self.maker.recording._live_of(self.fork.outputs)
+        errors = engine.bounded(self.graph, live, self.values, modelled, self.fork.outputs)
+        for i, (at, b) in enumerate(zip(self.fork.outputs, outputs, strict=True)):
+            if vague[i]:
+                eta = self.context.at(kinds[i].type).accumulator.eta
+                none[i] = Spread(np.broadcast_to(np.sqrt(errors[at].e + eta**2), b.value.shape))
+        return none
+
+    def _residues(self, outputs: Outputs) -> list[Residue | None]:
+        """Return what the float64 values leave of the exact ones: the rest itself, or what the carrier may err by."""
+        found: list[Residue | None] = []
+        doubts = None
+        for at, bounds in zip(self.fork.outputs, outputs, strict=True):
+            known = self.values[at]
+            if self.graph.nodes[at].kind != "real":
+                found.append(None)
+            elif self.maker.recording.wide:
+                found.append(Residue(np.broadcast_to(_rest(known), bounds.shape), np.zeros(bounds.shape)))
+            else:
+                doubts = doubts or self._doubts()
+                error = np.broadcast_to(np.asarray(doubts[at].e, float), bounds.shape)
+                found.append(Residue(np.zeros(bounds.shape), error))
+        return found
+
+    def _doubts(self) -> Mapping[int, Error]:
+        live = self.maker.recording._live_of(self.fork.outputs)
+        return engine.bounded(self.graph, live, self.values, carried(self.work.types), self.fork.outputs)
+
+    def flags_of(self, outputs: Outputs, *, flush_input: bool) -> list[Array]:
+        """Return each output's flags, with what copying and flushing say of zeros."""
+        found = []
+        for bounds, copies in zip(outputs, self.work.copies, strict=True):
+            flags = np.zeros(bounds.shape, np.uint8) if bounds.flags is None else bounds.flags
+            if flush_input:  # a flushed zero has either sign
+                flags = flags & ~NEGATIVE_ZERO
+            elif copies and kind_of(bounds.type) == "real":
+                plus = (bounds.value == 0) & ((flags & NEGATIVE_ZERO) == 0)
+                flags = np.asarray(flags | plus.astype(np.uint8) * POSITIVE_ZERO)
+            found.append(flags)
+        return found
+
+    def _by_flush(
+        self, summation: str, outputs: Outputs, errors: Mapping[int, Error], applies: Array, flush_input: bool
+    ) -> Iterator[LanedOption]:
+        flags, flushing = self.flags_of(outputs, flush_input=flush_input), []
+        flushes = np.zeros(self.maker.lanes, bool)
+        for at, bounds in zip(self.fork.outputs, outputs, strict=True):
+            small = np.zeros(bounds.shape, bool)
+            if kind_of(bounds.type) == "real":
+                # where the least magnitude is below zero, zero is within the bounds anyway
+                tiny = format_of(bounds.type).tiny
+                least = np.abs(bounds.value) - errors[at].e
+                small = (least > 0) & (least < tiny)
+            flushing.append(small.astype(np.uint8) * ZERO)
+            flushes = flushes | self.maker._any_lane(small)
+        zeroed = [f | z for f, z in zip(flags, flushing, strict=True)]
+        if flush_input:
+            variants = [("input-and-output", zeroed, applies)]
+        else:
+            variants = [("none", flags, applies), ("output", zeroed, applies & flushes)]
+        for flush, admitted, where in variants:
+            yield from self._by_overflow(outputs, admitted, where, (("summation", summation), ("flush", flush)))
+
+    def _by_overflow(
+        self, outputs: Outputs, flags: Sequence[Array], applies: Array, labels: Labels
+    ) -> Iterator[LanedOption]:
+        """Tell a sum that stays finite from one that overflows on the way, where that is possible."""
+        possible, quiet = np.zeros(self.maker.lanes, bool), []
+        for bounds, flag in zip(outputs, flags, strict=True):
+            unknown = _unknown(bounds)
+            possible = possible | self.maker._any_lane(((flag & EXCEPTIONAL) > 0) & ~unknown)
+            quiet.append(flag & ~EXCEPTIONAL | unknown.astype(np.uint8) * NAN)
+        possible = possible & applies
+        yield from self._by_zero(outputs, quiet, applies, (*labels, ("overflow", "avoided")), exceptional=False)
+        if possible.any():
+            whole = [f | q for f, q in zip(flags, quiet, strict=True)]
+            yield from self._by_zero(outputs, whole, possible, (*labels, ("overflow", "infinite")), exceptional=True)
+
+    def _by_zero(
+        self, outputs: Outputs, flags: Sequence[Array], applies: Array, labels: Labels, *, exceptional: bool
+    ) -> Iterator[LanedOption]:
+        """Tell a mean of minus zeros that keeps the sign from one that starts from plus zero."""
+        signs = [("kept", list(flags), applies)]
+        lost, losing = [], np.zeros(self.maker.lanes, bool)
+        for flag, copies in zip(flags, self.work.copies, strict=True):
+            negative = (flag & NEGATIVE_ZERO) > 0
+            if copies:
+                lost.append(flag)
+                continue
+            lost.append(np.where(negative, flag ^ (NEGATIVE_ZERO | POSITIVE_ZERO), flag))
+            losing = losing | self.maker._any_lane(negative)
+        signs.append(("lost", lost, applies & losing))
+        level: Literal["strict", "declared"] = self.context.level
+        accumulator = (("accumulator", self.context.name),) if level == "strict" else ()
+        for sign, admitted, where in signs:
+            if where.any():
+                bounds = tuple(replace(b, flags=f) for b, f in zip(outputs, admitted, strict=True))
+                named = (*accumulator, *labels, ("zero-sign", sign))
+                yield LanedOption(Option(named, bounds, exceptional=exceptional, level=level), where)
+
+
+def _unknown(bounds: Bounds) -> Array:
+    return np.isnan(bounds.value) if bounds.value.dtype.kind == "f" else np.zeros(bounds.shape, bool)
+
+
+def _rest(known: Known) -> Array:
+    finite = known.finite
+    if known.v.dtype != object:
+        return np.zeros(known.v.shape)
+    with precise(), np.errstate(all="ignore"):
+        rest = rounded(widened(known.v) - np.where(finite, known.f, 0.0).astype(object))
+    return np.where(finite, rest, 0.0)
+
+
+def bounds_of(known: Known, error: Error, type_: str, context: Context) -> Bounds:
+    """Return the admissible outputs for a result: from fl(v-e) to fl(v+e), fl rounding to the output type.
+
+    Where the storage format is the output's, the implementation's last rounding is already in e: |y-v| <= e.
+    """
+    form, storage = format_of(type_), context.at(type_).storage
+    value, e = known.f, error.e
+    with np.errstate(all="ignore"):
+        if known.v.dtype == object:
+            finite = np.where(np.isfinite(e), e, np.inf) * np.ones(value.shape)
+            exact, reach = widened(known.v), finite.astype(object)
+            lower, upper = rounded(exact - reach), rounded(exact + reach)
+        else:
+            lower, upper = value - e, value + e
+        if storage != form:
+            lower, upper = nearest(form, lower), nearest(form, upper)
+        unknown = np.isnan(value)
+        if unknown.any():  # one NaN for all, whatever its payload: digests depend on the bytes
+            value, lower, upper = (np.where(unknown, np.nan, a) for a in (value, lower, upper))
+    flags = None if isinstance(error.flags, int) else np.asarray(error.flags, np.uint8)
+    return Bounds(type_, value, lower, upper, flags)
+
+
+def exact_bounds(known: Known, error: Error, type_: str) -> Bounds:
+    """Return the bounds of whole numbers, bool, text, complex numbers: the value, and free where it is open."""
+    value, flags = known.v, error.flags
+    if not error.quiet:
+        flags = flags | np.where(np.greater(error.e, 0), FREE, np.uint8(0))
+    kind = kind_of(type_)
+    if kind == "int":
+        low, high = limits(type_)
+        outside = (value < low) | (value > high)
+        if outside.any():  # the standard says nothing of what does not fit
+            flags = flags | outside.astype(np.uint8) * FREE
+            value = np.where(outside, 0, value)
+    if kind != "text":
+        value = value.astype(element_type(type_).dtype)
+    whole = None if isinstance(flags, int) else np.broadcast_to(np.asarray(flags, np.uint8), value.shape)
+    return Bounds(type_, value, value, value, whole)
+
+
+def _laned(bounds: Bounds, lanes: int) -> Bounds:
+    """Return bounds with all lanes, where one stands for all."""
+    if len(bounds.value) == lanes:
+        return bounds
+    shape = (lanes, *bounds.value.shape[1:])
+    value, lower, upper = (np.broadcast_to(a, shape) for a in (bounds.value, bounds.lower, bounds.upper))
+    flags = None if bounds.flags is None else np.broadcast_to(bounds.flags, shape)
+    return Bounds(bounds.type, value, lower, upper, flags)

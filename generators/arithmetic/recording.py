@@ -1,0 +1,166 @@
+"""A recorded formula and what comes of it: expectations, what is invalid, native runs, derivations."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ...cases.declared import DeclaredType
+from ...cases.elements import Array, element_type
+from ...cases.expectation import Labels
+from ...cases.lanes import LanedExpectation
+from . import engine, native, options
+from .formats import kind_of
+from .graph import Graph, Node
+from .native import Machine
+
+
+@dataclass(frozen=True)
+class Fork:
+    """One combination of options of the silences that a reference met: `labels`, in the order of meeting them.
+
+    `kind`: `values`; `any` (whatever values in the outputs' shapes); `rejected` or `anything`; or `invalid`, by the
+    clause `invalid`. `outputs`, `requirements` (with their clauses) and `conditions` (where a silence is open) are
+    places of nodes. `checks`: named tests, and their parameters.
+    """
+
+    labels: Labels
+    kind: str = "values"
+    outputs: tuple[int, ...] = ()
+    requirements: tuple[tuple[str, int], ...] = ()
+    conditions: tuple[tuple[str, int], ...] = ()
+    checks: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
+    invalid: str = ""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What expectations depend on beside the formula and the data.
+
+    `random`: the data are random with mean zero, so that a second moment of errors may be judged (tier T2). `declared`:
+    what a device declares of its arithmetic, by element type.
+    """
+
+    random: bool = False
+    declared: Mapping[str, DeclaredType] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A reference's formula for one program, whatever the data. `types`: the element types of outputs."""
+
+    graph: Graph
+    forks: tuple[Fork, ...]
+    types: tuple[str, ...]
+
+    @functools.cached_property
+    def live(self) -> tuple[int, ...]:
+        """The nodes that anything asked of a case needs."""
+        places = [at for f in self.forks for at in f.outputs]
+        places += [at for f in self.forks for _, at in (*f.requirements, *f.conditions)]
+        return self.graph.live(places)
+
+    @functools.cached_property
+    def wide(self) -> bool:
+        """Whether results of float64 are computed, whose exact values float64 does not carry."""
+        return any(node.computes == "float64" and node.room.work == "rounds" for node in self._primitives(self.live))
+
+    def _primitives(self, live: Sequence[int]) -> Iterator[Node]:
+        for at in live:
+            if self.graph.nodes[at].name not in ("port", "literal"):
+                yield self.graph.nodes[at]
+
+    @functools.cached_property
+    def shapes(self) -> tuple[tuple[int, ...] | None, ...]:
+        """The shape of each output; None where readings differ in it, or none has any."""
+        every = {
+            tuple(self.graph.nodes[at].shape for at in f.outputs) for f in self.forks if f.kind in ("values", "any")
+        }
+        if len({len(shapes) for shapes in every}) != 1 or any(f.kind == "anything" for f in self.forks):
+            return (None,) * len(self.types)
+        return tuple(shapes[0] if len(set(shapes)) == 1 else None for shapes in zip(*every, strict=True))
+
+    @functools.cached_property
+    def terms(self) -> int:
+        """How many elements are added up into one, at most."""
+        return max((options.terms(self.graph, f.outputs) for f in self.forks if f.kind == "values"), default=1)
+
+    @functools.cached_property
+    def weight(self) -> int:
+        """How many elements a lane has in all nodes together, a measure of the memory that it takes."""
+        return sum(int(np.prod(self.graph.nodes[at].shape)) for at in self.live)
+
+    @property
+    def invalid_clause(self) -> str:
+        """The clause by which every reading of the program is invalid, whatever the data; empty if one is valid."""
+        return self.forks[0].invalid if all(f.kind == "invalid" for f in self.forks) else ""
+
+    def expectation(
+        self, arrays: Sequence[Array], rules: Rules | None = None, lanes: int | None = None
+    ) -> LanedExpectation:
+        """Return what is admitted in each lane: arrays are the ports' that are there, in order, lanes first.
+
+        `lanes` is needed where there is no port.
+        """
+        count = lanes if lanes is not None else len(arrays[0]) if arrays else 1
+        return options.Maker(self, list(arrays), rules or Rules(), count).expectation()
+
+    def exact(self, arrays: Sequence[Array]) -> dict[int, engine.Known]:
+        """Return what is known of every live node."""
+        return engine.exact(self.graph, self.live, arrays, wide=self.wide)
+
+    def invalid(self, arrays: Sequence[Array], lanes: int | None = None) -> dict[str, Array]:
+        """Return, by clause, in which lanes an input breaks it; those alone that the reference requires of values."""
+        count = lanes if lanes is not None else len(arrays[0]) if arrays else 1
+        if not any(f.requirements for f in self.forks):
+            return {}
+        return options.Maker(self, list(arrays), Rules(), count).broken(self.forks)
+
+    def native(
+        self,
+        arrays: Sequence[Array],
+        machine: Machine,
+        fork: int = 0,
+        base: Mapping[int, Array] | None = None,
+    ) -> tuple[list[Array], dict[int, Array]]:
+        """Return the outputs as a machine computes them, and what it gives at every node."""
+        chosen, lanes = self.forks[fork], max((len(a) for a in arrays), default=1)
+        live = self._live_of(chosen.outputs)
+        got = native.interpreted(self.graph, live, arrays, machine, base)
+        outputs = []
+        with np.errstate(all="ignore"):
+            for at in chosen.outputs:
+                node = self.graph.nodes[at]
+                dtype = got[at].dtype if node.kind in ("text", "complex") else element_type(node.type).dtype
+                outputs.append(np.broadcast_to(got[at], (lanes, *node.shape)).astype(dtype))
+        return outputs, got
+
+    @functools.cached_property
+    def _lives(self) -> dict[tuple[int, ...], tuple[int, ...]]:
+        return {}
+
+    def _live_of(self, outputs: tuple[int, ...]) -> tuple[int, ...]:
+        if outputs not in self._lives:
+            self._lives[outputs] = self.graph.live(outputs)
+        return self._lives[outputs]
+
+    def derivation(self, fork: int = 0) -> list[str]:
+        """Return the formula of a reading, a line a node: what it is, and what it is charged."""
+        lines = []
+        for at in self._live_of(self.forks[fork].outputs):
+            node = self.graph.nodes[at]
+            told = "port {port}" if node.name == "port" else "{number}" if node.name == "literal" else node.room.text
+            words = {"name": node.name} | dict(node.parameters)
+            shape = "x".join(map(str, node.shape)) or "scalar"
+            lines.append(f"%{at} = {told.format(*(f'%{a}' for a in node.args), **words)}  ({node.type} {shape})")
+        return lines
+
+
+def is_real(type_: str) -> bool:
+    """Return whether an element type is a floating-point one."""
+    return kind_of(type_) == "real"

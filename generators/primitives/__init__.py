@@ -1,0 +1,18 @@
+"""The primitives that formulas are made of, a module ("room") a group: all that is known of one stands in its class."""
+
+from __future__ import annotations
+
+from types import MappingProxyType, ModuleType
+from typing import Final
+
+from . import arithmetic, integers, movement, sums
+from .primitive import Primitive
+
+
+def _named(*rooms: ModuleType) -> dict[str, type[Primitive]]:
+    members = [member for room in rooms for member in vars(room).values() if isinstance(member, type)]
+    return {member.name: member for member in members if issubclass(member, Primitive) and member.name}
+
+
+ROOMS: Final = MappingProxyType(_named(arithmetic, integers, movement, sums))
+"""Every primitive by its name."""

@@ -1,0 +1,342 @@
+"""What moves elements and computes nothing: the same function over values, errors, flags and native arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...cases.elements import Array
+from ..arithmetic.errors import FREE, Arithmetic, Error, Known
+from .primitive import Primitive
+
+
+def lanes_of(*arrays: Array) -> int:
+    """Return how many lanes a result has; none if an operand has none."""
+    counts = [len(a) for a in arrays]
+    return max(counts) if all(counts) else 0
+
+
+def to_lanes(array: Array, lanes: int) -> Array:
+    """Return an array of one lane as one of many."""
+    return array if len(array) == lanes else np.broadcast_to(array, (lanes, *array.shape[1:]))
+
+
+class Movement(Primitive):
+    """A primitive that moves its first operands, `moved` of them (0: all); the others say where to."""
+
+    work, rational, keeps_zeros = "moves", True, True
+    text = "{name}({0}, …)"
+    moved: ClassVar[int] = 1
+
+    @classmethod
+    def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
+        n = cls.moved or len(xs)
+        if all(e.none for e in es):
+            return Error()
+        places, p = [x.v for x in xs[n:]], cls.beside(p)
+        error: Any = 0.0
+        flags: Any = 0
+        if not all(e.quiet for e in es[:n]):
+            spread = [np.broadcast_to(e.e, x.v.shape) for e, x in zip(es[:n], xs, strict=False)]
+            error = cls.exact(*spread, *places, **p)
+        if not all(isinstance(e.flags, int) for e in es[:n]):
+            spread = [
+                np.broadcast_to(np.asarray(e.flags, np.uint8), x.v.shape) for e, x in zip(es[:n], xs, strict=False)
+            ]
+            flags = cls.exact(*spread, *places, **p).astype(np.uint8)
+        if any(not e.none for e in es[n:]):
+            flags = np.bitwise_or(flags, np.broadcast_to(cls.open_places(y, xs, es), y.v.shape)).astype(np.uint8)
+        return Error(error, flags)
+
+    @classmethod
+    def open_places(cls, y: Known, xs: Sequence[Known], es: Sequence[Error]) -> Any:
+        """Return FREE where an index is open that decides which element stands there."""
+        return np.full(y.v.shape, FREE)
+
+    @staticmethod
+    def beside(parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters for errors and flags: what is put in has none."""
+        return parameters
+
+    @classmethod
+    def native(cls, m: Any, *xs: Array, **parameters: Any) -> Array:
+        return np.asarray(cls.exact(*xs, **parameters))
+
+
+class Reshape(Movement):
+    """The same elements in another shape; -1 is what is left."""
+
+    name, text = "reshape", "{0} in the shape {to}"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **_: Any) -> Any:
+        to = tuple(int(d) for d in others)
+        if -1 in to:
+            known = math.prod(d for d in to if d != -1)
+            to = tuple(math.prod(value.shape) // max(known, 1) if d == -1 else d for d in to)
+        return value if to == value.shape else value.node("reshape", to=to)
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        return xs[0].reshape(len(xs[0]), *p["to"])
+
+
+class Transpose(Movement):
+    """The dimensions in another order."""
+
+    name, text = "transpose", "{0} with its dimensions in the order {order}"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **_: Any) -> Any:
+        order = tuple(int(a) % max(value.rank, 1) for a in others) or tuple(reversed(range(value.rank)))
+        return value if order == tuple(range(value.rank)) else value.node("transpose", order=order)
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        return xs[0].transpose(0, *(i + 1 for i in p["order"]))
+
+
+class Broadcast(Movement):
+    """Repeated to a shape by the rule of NumPy."""
+
+    name, text = "broadcast", "{0} broadcast to {to}"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **_: Any) -> Any:
+        to = tuple(int(d) for d in others)
+        return value if to == value.shape else value.to_rank(len(to)).node("broadcast", to=to)
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        return np.broadcast_to(xs[0], (len(xs[0]), *p["to"]))
+
+
+class Stack(Movement):
+    """Operands broadcast to one shape, along a new first dimension."""
+
+    name, moved, text = "stack", 0, "operands along a new first dimension"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **_: Any) -> Any:
+        every = others[0] if len(others) == 1 and isinstance(others[0], (list, tuple)) else others
+        return value.node("stack", *every)
+
+    @staticmethod
+    def exact(*xs: Array, **_: Any) -> Array:
+        shape = np.broadcast_shapes(*{a.shape[1:] for a in xs}) if len(xs) < 32 else _shape_of_many(xs)
+        lanes = lanes_of(*xs)
+        stacked = np.empty((lanes, len(xs), *shape), _dtype(xs))
+        for i, array in enumerate(xs):
+            stacked[:, i] = array.reshape(array.shape[:1] + (1,) * (len(shape) + 1 - array.ndim) + array.shape[1:])
+        return stacked
+
+
+def _shape_of_many(xs: Sequence[Array]) -> tuple[int, ...]:
+    whole: tuple[int, ...] = ()
+    for shape in dict.fromkeys(a.shape[1:] for a in xs):
+        whole = np.broadcast_shapes(whole, shape)
+    return whole
+
+
+def _dtype(xs: Sequence[Array]) -> np.dtype[Any]:
+    return xs[0].dtype if all(a.dtype == xs[0].dtype for a in xs) else np.dtype(object)
+
+
+class Slice(Movement):
+    """Elements by whole numbers and slices."""
+
+    name, text = "slice", "{0}[{key}]"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **_: Any) -> Any:
+        used = sum(k is not None and k is not Ellipsis for k in others)
+        key: list[Any] = []
+        for k in others:
+            key += [slice(None)] * (value.rank - used) if k is Ellipsis else [k]
+        frozen = tuple((k.start, k.stop, k.step) if isinstance(k, slice) else k if k is None else int(k) for k in key)
+        return value.node("slice", key=frozen)
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        return np.asarray(xs[0][(slice(None), *(slice(*k) if isinstance(k, tuple) else k for k in p["key"]))])
+
+
+class Flip(Movement):
+    """The elements in reverse along axes."""
+
+    name, text = "flip", "{0} in reverse along {axes}"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **_: Any) -> Any:
+        return value.node("flip", axes=value.axes(others[0]))
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        return np.flip(xs[0], tuple(a + 1 for a in p["axes"]))
+
+
+class Pad(Movement):
+    """A frame around the last dimensions, of one number; negative extents cut."""
+
+    name, text = "pad", "{0} with a frame of {frame}, filled with {number}"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        frame = tuple((int(a), int(b)) for a, b in others[0])
+        number = others[1] if len(others) > 1 else p.get("number", 0)
+        return value.node("pad", frame=frame, number=number) if any(map(any, frame)) else value
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        frame = [(0, 0)] * (xs[0].ndim - len(p["frame"])) + list(p["frame"])
+        cut = tuple(slice(max(-a, 0), d - max(-b, 0)) for (a, b), d in zip(frame, xs[0].shape, strict=True))
+        return np.pad(xs[0][cut], [(max(a, 0), max(b, 0)) for a, b in frame], constant_values=p["number"])
+
+    @staticmethod
+    def beside(parameters: dict[str, Any]) -> dict[str, Any]:
+        return parameters | {"number": 0}
+
+
+class Windows(Movement):
+    """Windows over the last dimensions, which become those of where windows start and then those within one."""
+
+    name, text = "windows", "windows of {kernel} over {0}, strides {strides}, dilations {dilations}"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        kernel = tuple(map(int, others[0] if others else p["kernel"]))
+        given = [others[i] if len(others) > i else p.get(n) for i, n in ((1, "strides"), (2, "dilations"))]
+        strides, dilations = (tuple(map(int, g)) if g is not None else (1,) * len(kernel) for g in given)
+        return value.node("windows", kernel=kernel, strides=strides, dilations=dilations)
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        a, k = xs[0], len(p["kernel"])
+        whole = [(n - 1) * d + 1 for n, d in zip(p["kernel"], p["dilations"], strict=True)]
+        seen = np.lib.stride_tricks.sliding_window_view(a, whole, axis=tuple(range(a.ndim - k, a.ndim)))  # type: ignore[call-overload]
+        starts = (slice(None, None, s) for s in p["strides"])
+        return np.asarray(seen[(..., *starts, *(slice(None, None, d) for d in p["dilations"]))])
+
+
+class Concat(Movement):
+    """Operands one after the other along an axis."""
+
+    name, moved, text = "concat", 0, "operands one after the other along {axis}"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        every, axis = others[0], others[1] if len(others) > 1 else p["axis"]
+        return value.node("concat", *every, axis=int(axis) % value.rank) if every else value
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        lanes, dtype = lanes_of(*xs), _dtype(xs)
+        return np.concatenate([to_lanes(a, lanes).astype(dtype, copy=False) for a in xs], p["axis"] + 1)
+
+
+class Take(Movement):
+    """Elements along an axis, by indices that all lanes share."""
+
+    name, text = "take", "{0} at {index} along {axis}"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        axis = int(others[1] if len(others) > 1 else p["axis"]) % value.rank
+        return value.node("take", index=np.asarray(others[0], np.int64), axis=axis)
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        return np.take(xs[0], p["index"], p["axis"] + 1)
+
+
+class Gather(Movement):
+    """Elements along an axis, by indices that each lane has of its own.
+
+    One out of range is some element: that it is invalid, or free, is the reference's to say.
+    """
+
+    name, text = "gather", "{0} at {1} along {axis}"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        axis = int(others[1] if len(others) > 1 else p["axis"]) % value.rank
+        return value.node("gather", others[0], axis=axis)
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        a, index, axis = *xs, p["axis"]
+        lanes, n = lanes_of(a, index), a.shape[axis + 1]
+        if not lanes or not n:
+            return np.zeros((lanes, *a.shape[1 : axis + 1], *index.shape[1:], *a.shape[axis + 2 :]), a.dtype)
+        flat = to_lanes(index, lanes).reshape(lanes, -1)
+        found = np.moveaxis(to_lanes(a, lanes), axis + 1, 1)[np.arange(lanes)[:, None], (flat % n).astype(np.int64)]
+        whole = found.reshape(lanes, *index.shape[1:], *found.shape[2:])
+        return np.moveaxis(whole, range(1, index.ndim), range(axis + 1, axis + index.ndim))
+
+
+class Along(Movement):
+    """Of each line along an axis the elements at its own indices, whose shape is the result's but for that axis."""
+
+    name, text = "along", "{0} along {axis}, each line at its own {1}"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        axis = int(others[1] if len(others) > 1 else p["axis"]) % value.rank
+        return value.node("along", others[0], axis=axis)
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        a, index, axis = *xs, p["axis"] + 1
+        lanes = lanes_of(a, index)
+        cut = tuple(slice(None) if i in (0, axis) else slice(0, d) for i, d in enumerate(index.shape))
+        a, index = to_lanes(a[cut], lanes), to_lanes(index, lanes)
+        if not a.shape[axis]:
+            return np.zeros(index.shape, a.dtype)
+        return np.take_along_axis(a, (index % a.shape[axis]).astype(np.int64), axis)
+
+    @classmethod
+    def open_places(cls, y: Known, xs: Sequence[Known], es: Sequence[Error]) -> Any:
+        error = es[1]
+        vague = np.greater(error.e, 0) | (np.bitwise_and(error.flags, FREE) > 0)
+        return np.broadcast_to(vague, y.v.shape).astype(np.uint8) * FREE
+
+
+class Scatter(Movement):
+    """The first operand with elements of the third at places that the second names: flat indices, each lane its own.
+
+    `data` is flattened by the caller; indices have the updates' shape, one dimension. Of equal indices the last one
+    counts; what else they may mean is the reference's to say.
+    """
+
+    name, moved, text = "put", 0, "{0} with {2} at {1}"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **_: Any) -> Any:
+        return value.node("put", others[0], others[1])
+
+    @staticmethod
+    def exact(*xs: Array, **_: Any) -> Array:
+        a, index, updates = xs
+        lanes = lanes_of(*xs)
+        whole = np.array(to_lanes(a, lanes), copy=True)
+        if updates.dtype != whole.dtype and object in (updates.dtype, whole.dtype):
+            whole = whole.astype(object)
+        if whole.size and index.size:
+            lane = np.arange(lanes)[:, None]
+            whole[lane, (to_lanes(index, lanes) % a.shape[1]).astype(np.int64)] = to_lanes(updates, lanes)
+        return whole
+
+    @classmethod
+    def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
+        (a, index, updates), (ea, ei, eu) = xs, es
+        if all(e.none for e in es):
+            return Error()
+        error, flags = (
+            cls.exact(np.broadcast_to(x, a.v.shape), index.v, np.broadcast_to(z, updates.v.shape))
+            for x, z in ((np.asarray(ea.e, float), np.asarray(eu.e, float)), (ea.flags, eu.flags))
+        )
+        flags = flags.astype(np.uint8)
+        return Error(error, flags if ei.none else flags | FREE)
