@@ -25,7 +25,7 @@ from opconform.cases.model import Program
 from opconform.cases.runner import Executable, Unsupported
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.reports.grades import ATTACHMENT
+from opconform.reports.arithmetic import ATTACHMENT
 from opconform.runners.accuracy import attach_accuracy
 from opconform.runners.cluster_run import ClusterRun
 from opconform.runners.execute import Assignment

@@ -24,8 +24,7 @@ from opconform.reports.history.adding import add
 from opconform.reports.history.compare import compared, opened
 from opconform.reports.history.database import COUNTS, OPEN, History, reading, writing
 from opconform.reports.history.show import changes_of, results, stays, turns
-from opconform.reports.tables import Terms
-from opconform.reports.terms import terms_to_dict
+from opconform.reports.runs import Terms, terms_to_dict
 
 _TYPES = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint8", "bool")
 _SHAPES = ("3x2x2", "scalar", "1", "2x0x3", "8x8", "64x3", "5x4x3x2")

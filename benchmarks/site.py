@@ -24,10 +24,8 @@ from typing import Any
 from opconform.cases.results import Outcome, Result
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.reports.merge import put_together
+from opconform.reports.runs import Terms, put_together, terms_to_dict
 from opconform.reports.site.build import write_site
-from opconform.reports.tables import Terms
-from opconform.reports.terms import terms_to_dict
 from opconform.specs.globs import operator_version_of, split_version
 
 FIRST_VIEW = (

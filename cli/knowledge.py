@@ -68,8 +68,8 @@ def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs:
     Signatures, rules and silences of every version, and where each version differs from the one before and the newest
     versions of the operators from each other.
     """
-    from ..reports.page import page as page_of  # noqa: PLC0415
-    from ..reports.page import write_page  # noqa: PLC0415
+    from ..reports.difference import page as page_of  # noqa: PLC0415
+    from ..reports.difference import write_page  # noqa: PLC0415
 
     text = page_of(operators, title or ", ".join(operators), specs)
     if out is None:

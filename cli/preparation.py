@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ..cases.errors import OpconformError
 from ..cases.selection import Selection, Shard
 from ..cases.source import CaseSource
-from ..reports.tables import Terms
+from ..reports.runs import Terms
 from ..runners.declaration import load_declaration
 from ..runners.demands import Demands
 from ..runners.execute import Assignment

@@ -7,12 +7,14 @@ import hashlib
 import importlib.metadata
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 from ..cases.declared import Declaration
 from ..cases.elements import Array
@@ -20,16 +22,15 @@ from ..cases.errors import CaseIdError, OpconformError
 from ..cases.model import Case
 from ..cases.results import Result
 from ..generators.source import GeneratedCases
-from ..reports.begun import Begun
+from ..reports.arithmetic import ATTACHMENT
 from ..reports.certificates import certificate_json
-from ..reports.changes import Changes, print_changes
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
-from ..reports.grades import ATTACHMENT
 from ..reports.junit import check_target, write_junit
-from ..reports.reading import OUTPUTS, RESULTS, RUN, Kept, KeptResults, read_run
-from ..reports.tables import Tables, Terms, clause_text_of
+from ..reports.reading import OUTPUTS, RESULTS, RUN, StoredResult, StoredResults, read_run
+from ..reports.runs import RunRecord, Terms, terms_from, terms_to_dict
+from ..reports.tables import Tables, clause_text_of
 from ..reports.terminal import print_summary
-from ..reports.terms import terms_from, terms_to_dict
+from ..reports.text import counted, printable
 from ..runners.accuracy import attach_accuracy
 from ..runners.again import CannotJudge, judged_again
 from ..runners.demands import Demands
@@ -42,6 +43,103 @@ from ..runners.waivers import before_waiving, load_waivers
 from ..specs.errata import Suspensions, disputed_clauses, load_errata
 from ..specs.loader import UnknownOperator
 from .generated_suite import suite_digest
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeChange:
+    """One result that is another now; `old` and `new` are outcomes, and tell whether the case is suspended."""
+
+    case: str
+    backend: str
+    old: str
+    new: str
+    reason: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Return it for JSON."""
+        return {"case": self.case, "backend": self.backend, "old": self.old, "new": self.new, "reason": self.reason}
+
+
+@dataclass
+class OutcomeChanges:
+    """The changes of a whole run. `run_again` has the results that could not be judged again, each with the reason.
+
+    `from_answers` counts those that were judged from the bytes of an answer; others are refusals, which are judged by
+    their words, or are as they were since nothing that decides them has changed.
+    """
+
+    changed: list[OutcomeChange] = field(default_factory=list)
+    run_again: list[tuple[str, str, str]] = field(default_factory=list)
+    unchanged: int = 0
+    from_answers: int = 0
+
+    def add(self, old: Result, new: Result, suspended: tuple[str | None, str | None]) -> None:
+        """Compare a result with what is reported in its place; `suspended`: why its case did not and does not count."""
+        before, now = suspended
+        told = _outcome(old, before), _outcome(new, now)
+        if told[0] == told[1]:
+            self.unchanged += 1
+        else:
+            self.changed.append(OutcomeChange(old.case, old.backend, *told, _reason(old, new, before, now)))
+
+    def cannot(self, result: Result, why: str) -> None:
+        """Take in a result that keeps its outcome since it cannot be judged again."""
+        self.run_again.append((result.case, result.backend, why))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it for JSON."""
+        return {
+            "unchanged": self.unchanged,
+            "from_answers": self.from_answers,
+            "changed": [change.to_dict() for change in self.changed],
+            "run_again": [{"case": c, "backend": b, "reason": why} for c, b, why in self.run_again],
+        }
+
+
+def print_changes(console: Console, changes: OutcomeChanges) -> None:
+    """Print what changed, what has to be run again, and how much of each."""
+    kinds = Counter((change.old, change.new, change.reason) for change in changes.changed)
+    for (old, new, reason), count in kinds.most_common():
+        console.print(Text(f"{old} -> {new}: {counted(count, 'result')}, {printable(reason)}"), soft_wrap=True)
+        alike = [c for c in changes.changed if (c.old, c.new, c.reason) == (old, new, reason)]
+        _print_cases(console, [(c.case, c.backend) for c in alike])
+    if changes.run_again:
+        number = len(changes.run_again)
+        console.print(Text(f"cannot be judged again, run them: {counted(number, 'result')}", "yellow"), soft_wrap=True)
+        reasons: Mapping[str, int] = Counter(why for *_, why in changes.run_again)
+        for why in reasons:
+            console.print(Text(f"  {printable(why)}:"), soft_wrap=True)
+            _print_cases(console, [(case, backend) for case, backend, told in changes.run_again if told == why])
+    told = (
+        f"{len(changes.changed):,} changed, {changes.unchanged:,} as before, {len(changes.run_again):,} to be run again"
+    )
+    console.print(Text(told, "bold"), soft_wrap=True)
+    console.print()
+
+
+def _print_cases(console: Console, cases: list[tuple[str, str]]) -> None:
+    for case, backend in cases[:_SHOWN]:
+        console.print(Text(f"    {printable(case)}  on {printable(backend)}"), soft_wrap=True)
+    if len(cases) > _SHOWN:
+        told = f"    and {len(cases) - _SHOWN:,} more; run.json has every one"
+        console.print(Text(told, "dim"), soft_wrap=True)
+
+
+def _outcome(result: Result, suspended: str | None) -> str:
+    return f"{result.outcome} (suspended)" if suspended else str(result.outcome)
+
+
+def _reason(old: Result, new: Result, before: str | None, now: str | None) -> str:
+    if before != now:
+        return now if now is not None else f"no longer suspended: {before}"
+    if old.expectation_digest != new.expectation_digest:
+        return "changed expectation"
+    if "waived" in (old.outcome, new.outcome):
+        return "waivers"
+    return "other options are required, or the judge has changed"
+
 
 _TOGETHER = 64
 _HEAD = frozenset({"case", "backend", "case_digest"})
@@ -65,24 +163,24 @@ class RejudgeOptions:
 class Rejudged:
     """A run that is judged again: what it was, and what judges it now, on which day."""
 
-    begun: Begun
+    begun: RunRecord
     source: GeneratedCases
     old: Terms
     new: Terms
     day: dt.date
 
-    def judged(self) -> Iterator[tuple[Kept, Judged, str | None]]:
+    def judged(self) -> Iterator[tuple[StoredResult, Judged, str | None]]:
         """Yield every result as it was, as it is now before waivers, and why it cannot be judged again if it cannot.
 
         Raises OpconformError if the folder is damaged.
         """
-        kept = iter(KeptResults(self.begun.folder))
+        kept = iter(StoredResults(self.begun.folder))
         while together := list(itertools.islice(kept, _TOGETHER)):
             cases = _of_today(self.source, [one.result.case for one in together])
             for one, case in zip(together, cases, strict=True):
                 yield one, *self._judged(one, case)
 
-    def _judged(self, kept: Kept, case: Case | None) -> tuple[Judged, str | None]:
+    def _judged(self, kept: StoredResult, case: Case | None) -> tuple[Judged, str | None]:
         outputs = self._outputs(kept)
         required, before = self.new.demands.required, self.old.demands.required
         try:
@@ -104,7 +202,7 @@ class Rejudged:
         told = {"certificate": certificate_json(self.source, case)}
         return told if graded is None else {**told, ATTACHMENT: graded}
 
-    def _outputs(self, kept: Kept) -> list[Array] | None:
+    def _outputs(self, kept: StoredResult) -> list[Array] | None:
         """Return the answer, None if it was not kept. Raises OpconformError if it is damaged."""
         place = f"{self.begun.folder / OUTPUTS}: {kept.result.case} on {kept.result.backend}"
         try:
@@ -113,7 +211,7 @@ class Rejudged:
             raise OpconformError(f"{place}: not as a run writes them: {error}") from None
 
 
-def outputs_of(kept: Kept) -> list[Array] | None:
+def outputs_of(kept: StoredResult) -> list[Array] | None:
     """Return the answer that was kept of a result, None if it was not. Raises ValueError, KeyError or TypeError."""
     told = None if kept.outputs is None else json.loads(kept.outputs)
     if told is None or "outputs" not in told or told["case_digest"] != kept.result.case_digest:
@@ -138,9 +236,9 @@ def run_rejudge(options: RejudgeOptions, command: Sequence[str], console: Consol
         return _run(rejudged, options, [str(word) for word in command], folder, console)
 
 
-def rejudge_into(options: RejudgeOptions, out: Path) -> tuple[Changes, dict[str, Any]]:
+def rejudge_into(options: RejudgeOptions, out: Path) -> tuple[OutcomeChanges, dict[str, Any]]:
     """Judge again into a new folder without a word; return what changed, and the figures. Raises OpconformError."""
-    rejudged, changes = opened(options), Changes()
+    rejudged, changes = opened(options), OutcomeChanges()
     tables = Tables.of(rejudged.new, list(rejudged.begun.told.get("backends", {})), rejudged.day)
     with ResultsFolder.create(out) as folder:
         _take_all(rejudged, tables, changes, folder)
@@ -149,7 +247,7 @@ def rejudge_into(options: RejudgeOptions, out: Path) -> tuple[Changes, dict[str,
 
 def opened(options: RejudgeOptions) -> Rejudged:
     """Read what judges a run again. Raises OpconformError."""
-    begun = Begun(options.folder, read_run(options.folder))
+    begun = RunRecord(options.folder, read_run(options.folder))
     place = options.folder / RUN
     old = terms_from(begun.told.get("terms") or {}, place)
     source = GeneratedCases(options.specs, old.declaration or Declaration())
@@ -171,7 +269,7 @@ def _run(
 ) -> int:
     begun, terms = rejudged.begun, rejudged.new
     backends = [str(name) for name in begun.told.get("backends", {})]
-    tables, changes = Tables.of(terms, backends, rejudged.day), Changes()
+    tables, changes = Tables.of(terms, backends, rejudged.day), OutcomeChanges()
     folder.start(_description(rejudged, options, command))
     _take_all(rejudged, tables, changes, folder)
     partial = bool(begun.told.get("selection") or begun.told.get("shard") or not begun.finished)
@@ -196,7 +294,7 @@ def _run(
     return code
 
 
-def _take_all(rejudged: Rejudged, tables: Tables, changes: Changes, folder: ResultsFolder) -> None:
+def _take_all(rejudged: Rejudged, tables: Tables, changes: OutcomeChanges, folder: ResultsFolder) -> None:
     certified: set[str] = set()
     for kept, judged, why in rejudged.judged():
         reported = tables.take(judged.result, judged.attachments)
@@ -262,7 +360,7 @@ def _of_today(source: GeneratedCases, texts: Sequence[str]) -> Iterator[Case | N
             yield None
 
 
-def _as_kept(kept: Kept) -> dict[str, Any]:
+def _as_kept(kept: StoredResult) -> dict[str, Any]:
     """Return what stands beside a result, as attachments."""
     found: dict[str, Any] = {}
     if kept.outputs is not None:

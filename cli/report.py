@@ -14,11 +14,10 @@ from rich.text import Text
 from ..cases.errors import OpconformError
 from ..generators.source import GeneratedCases
 from ..reports.badge import badges_of, check_badge_target, write_badges
-from ..reports.counting import Counted, count
 from ..reports.junit import check_target, write_junit
 from ..reports.markdown import markdown_summary
-from ..reports.merge import Whole, put_together
-from ..reports.tables import Tables, clause_text_of
+from ..reports.runs import Whole, put_together
+from ..reports.tables import CountedRuns, Tables, clause_text_of, count
 from ..reports.terminal import Summary, print_summary
 from ..reports.text import printable
 
@@ -69,7 +68,7 @@ def run_report(options: ReportOptions, console: Console | None = None) -> int:
     return counted.exit_code
 
 
-def _counted(options: ReportOptions, wholes: Sequence[Whole]) -> Counted | Gathered:
+def _counted(options: ReportOptions, wholes: Sequence[Whole]) -> CountedRuns | Gathered:
     """Return all results counted, with the site written if one is wanted."""
     if options.html is None:
         return count(wholes)

@@ -13,17 +13,14 @@ from rich.console import Console
 from rich.text import Text
 
 from ..cases.results import Outcome
-from ..reports.begun import UNKNOWN, Begun, take_kept
-from ..reports.figures import OUR_SIDE_FAILED
+from ..reports.arithmetic import ATTACHMENT
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
-from ..reports.grades import ATTACHMENT
-from ..reports.junit import check_target, gather, gathering, write_cases, write_junit
-from ..reports.junit_cases import TestCases
-from ..reports.progress import RunProgress
-from ..reports.reading import Done
-from ..reports.tables import Tables
-from ..reports.terminal import print_summary
-from ..reports.terms import terms_to_dict
+from ..reports.junit import TestCases, check_target, gather, gathering, write_cases, write_junit
+from ..reports.reading import FinishedCases
+from ..reports.runs import UNKNOWN, RunRecord, terms_to_dict
+from ..reports.tables import Tables, take_kept
+from ..reports.tally import OUR_SIDE_FAILED
+from ..reports.terminal import RunProgress, print_summary
 from ..reports.text import counted, deaths_told, printable
 from ..runners.accuracy import attach_accuracy
 from ..runners.execute import Assignment, Attach
@@ -49,7 +46,7 @@ class _Progress:
     command: Sequence[str]
     tables: Tables
     abouts: dict[str, About]
-    done: Done = field(default_factory=Done)
+    done: FinishedCases = field(default_factory=FinishedCases)
     certified: set[str] = field(default_factory=set)
     deaths: list[dict[str, Any]] = field(default_factory=list)
     more_deaths: int = 0
@@ -93,7 +90,7 @@ def run_session(options: RunOptions, command: Sequence[str], console: Console | 
 def _resumed(options: RunOptions, path: Path, console: Console) -> int:
     """Go on with the run whose results folder is at `path`; what is there is checked before anything is touched."""
     with ResultsFolder.resume(path) as folder:
-        begun = Begun(path, folder.told)
+        begun = RunRecord(path, folder.told)
         options = options_of(begun, options)
         if begun.finished:
             from .report import ReportOptions, run_report  # noqa: PLC0415 - it imports the generators
@@ -117,7 +114,7 @@ def _opened(options: RunOptions, executor: Executor) -> Session:
     return opened(options, executor)
 
 
-def _open_backends(progress: _Progress, begun: Begun) -> None:
+def _open_backends(progress: _Progress, begun: RunRecord) -> None:
     """Ask the backends that have cases left who they are; of the others is known who they were."""
     session = progress.session
     for backend in session.backends:

@@ -15,7 +15,7 @@ from rich.console import Console
 from ..cases.corpus_files import ArchiveFiles, ArchiveSink
 from ..cases.corpus_json import CorpusError, lined_json, read_json
 from ..cases.errors import OpconformError
-from ..reports.reading import ACCURACY, CERTIFICATES, OUTPUTS, RESULTS, RUN, KeptResults, read_run
+from ..reports.reading import ACCURACY, CERTIFICATES, OUTPUTS, RESULTS, RUN, StoredResults, read_run
 from ..reports.text import counted
 from .signing import signed, unsigned_reason
 
@@ -48,7 +48,7 @@ def submit(folder: Path, out: Path, key: Path | None = None) -> Iterator[str]:
         raise OpconformError(f"{folder}: {status}; only a finished run can be submitted: `run --resume` ends it")
     if out.exists():
         raise OpconformError(f"{out}: is there already; name another file")
-    results = sum(1 for _ in KeptResults(folder))  # raises for what is damaged
+    results = sum(1 for _ in StoredResults(folder))  # raises for what is damaged
     content = {name: (folder / name).read_bytes() for name in (*_NEEDED, *_MAY_BE) if (folder / name).exists()}
     manifest = _manifest(told, content, results)
     if key is not None:

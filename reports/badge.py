@@ -13,8 +13,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from ..cases.errors import OpconformError
 from ..specs.globs import split_version
-from .figures import CONFORMANT, NON_CONFORMANT, Figures, Tally
 from .junit import check_target
+from .tally import CONFORMANT, NON_CONFORMANT, Figures, Tally
 from .text import NOTHING, counted, percent, printable, xml_text
 
 GREEN, AMBER, RED, GREY = "#1a7f37", "#8a6100", "#c62828", "#5f6368"

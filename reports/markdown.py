@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..cases.results import Outcome
-from .failures import Alike
+from .tally import FailureGroup
 from .terminal import Summary, ending
 from .text import counted, markdown_code, markdown_text, percent, reproduce_line
 
@@ -70,7 +70,7 @@ def _failures(summary: Summary) -> Iterator[str]:
         yield from ("Reproduce the first:", "", "```console", f"$ {line}", "```", "")
 
 
-def _badness(alike: Alike) -> tuple[int, int, str]:
+def _badness(alike: FailureGroup) -> tuple[int, int, str]:
     outcome = alike.first.outcome
     return (_WORST.index(outcome) if outcome in _WORST else len(_WORST), -alike.count, alike.first.case)
 

@@ -92,7 +92,7 @@ def case_head_of(line: bytes) -> bytes:
     return line[: line.index(_BACKEND)]
 
 
-class Done:
+class FinishedCases:
     """Which cases of which backends have a result; eight bytes each."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Done:
         """Take in a case, before any question."""
         self._hashes.setdefault(backend, array("q")).append(hash(case))
 
-    def update(self, other: Done) -> None:
+    def update(self, other: FinishedCases) -> None:
         """Take in what another one has, before any question."""
         for backend, hashes in other._hashes.items():
             self._hashes.setdefault(backend, array("q")).extend(hashes)
@@ -128,7 +128,7 @@ class Done:
 
 
 @dataclass(slots=True)
-class Kept:
+class StoredResult:
     """A result as it stands in a folder, and the lines that belong to it, where there are any.
 
     `line` is the result's, and `offset` its place in bytes. `certificate` stands with the first of a case's results
@@ -144,7 +144,7 @@ class Kept:
 
 
 @dataclass
-class KeptResults:
+class StoredResults:
     """A walk over the results of a folder and the lines that belong to them.
 
     What stands beside a result was written before it, in the same order: so lines that belong to no result stand at
@@ -153,11 +153,11 @@ class KeptResults:
     """
 
     folder: Path
-    done: Done = field(default_factory=Done)
+    done: FinishedCases = field(default_factory=FinishedCases)
     certified: set[str] = field(default_factory=set)
     ends: dict[str, int] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[Kept]:
+    def __iter__(self) -> Iterator[StoredResult]:
         """Walk, once. Raises OpconformError for a line that is wrong, or a case that is there twice."""
         file = self.folder / RESULTS
         beside = {name: _Companions(self.folder / name) for name in (OUTPUTS, CERTIFICATES, ACCURACY)}
@@ -171,7 +171,7 @@ class KeptResults:
             if certificate:
                 self.certified.add(result.case)
             self.ends[RESULTS] = offset + len(line)
-            yield Kept(line, offset, result, accuracy, outputs, certificate)
+            yield StoredResult(line, offset, result, accuracy, outputs, certificate)
         if not self.done.settle():
             _name_the_double(self.folder)
         for name, companions in beside.items():
@@ -205,7 +205,7 @@ class _Companions:
         self._head = next(self._lines, None)
         return line
 
-    def check_rest(self, done: Done) -> None:
+    def check_rest(self, done: FinishedCases) -> None:
         """Raise OpconformError unless the lines that are left belong to cases without a result."""
         while self._head is not None:
             number, _, line = self._head

@@ -1,37 +1,27 @@
-"""What is gathered of results, as they arrive or as they are read again, and the summary made of it."""
+"""What is gathered of results, as they arrive or as the folders of whole runs hold them, and the summary made of it."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
 
 from ..cases.declared import Declaration
 from ..cases.errors import OpconformError
 from ..cases.results import Result
 from ..runners.accuracy import Accuracy
-from ..runners.demands import Demands
-from ..runners.waivers import WaiverRun, Waivers, before_waiving
-from ..specs.errata import Suspensions
+from ..runners.waivers import WaiverRun, before_waiving
 from ..specs.loader import Library
-from .arithmetic import ArithmeticTables
-from .behaviour import Behaviours
-from .failures import Failures
-from .figures import Tally
-from .grades import ATTACHMENT, attached_accuracy
-from .reading import Kept
+from .arithmetic import ATTACHMENT, ArithmeticTables, attached_accuracy
+from .folder import INTERRUPTED
+from .reading import RESULTS, FinishedCases, StoredResult, StoredResults
+from .runs import Part, Terms, Whole
+from .tally import OUR_SIDE_FAILED, Behaviours, Failures, Tally
 from .terminal import Summary
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What decides verdicts beside the cases: what fails, what is suspended, what is waived, what was declared."""
-
-    demands: Demands = field(default_factory=Demands)
-    suspensions: Suspensions = field(default_factory=Suspensions)
-    waivers: Waivers = field(default_factory=Waivers)
-    declaration: Declaration | None = None
+from .text import counted, deaths_told
 
 
 @dataclass
@@ -65,7 +55,7 @@ class Tables:
         self._add(reported, suspended, attached_accuracy(attachments) if attachments else None)
         return reported
 
-    def take_kept(self, kept: Kept) -> None:
+    def take_kept(self, kept: StoredResult) -> None:
         """Count a result as it was reported before.
 
         Raises ValueError, KeyError or TypeError if it is damaged.
@@ -124,3 +114,88 @@ def clause_text_of(library: Library) -> Callable[[str, str], str | None]:
         return found.text if found else None
 
     return text
+
+
+def take_kept(folder: Path, tables: Tables, seen: Callable[[StoredResult], None] | None = None) -> StoredResults:
+    """Count all results of a folder, and return the walk over them. Raises OpconformError for what is wrong there.
+
+    `seen` is told each of them.
+    """
+    kept = StoredResults(folder)
+    try:
+        for one in kept:
+            tables.take_kept(one)
+            if seen is not None:
+                seen(one)
+    except (ValueError, KeyError, TypeError) as error:
+        raise OpconformError(f"{folder / RESULTS}: cannot be counted: {error!r}") from None
+    return kept
+
+
+Seen: TypeAlias = Callable[[Part, StoredResult], None]
+
+
+@dataclass(frozen=True)
+class CountedRuns:
+    """All results counted.
+
+    `waivers` has what the waivers of each run met, in the order of the runs. `problems` are lines that tell what is
+    wrong beside the cases; `exit_code` is the one that the runs would have had.
+    """
+
+    tables: Tables
+    waivers: Sequence[WaiverRun]
+    problems: Sequence[str]
+    exit_code: int
+
+
+def count(wholes: Sequence[Whole], seen: Seen | None = None) -> CountedRuns:
+    """Count the results of these runs; `seen` is told each of them. Raises OpconformError for what cannot be read."""
+    terms = wholes[0].parts[0].terms
+    tables = Tables.of(terms, [name for whole in wholes for name in whole.versions], dt.date.min)
+    waivers, problems = [], []
+    for whole in wholes:
+        part = whole.parts[0]
+        own = Terms(terms.demands, terms.suspensions, part.terms.waivers, terms.declaration)
+        tables.waivers = own.waivers.for_run(part.begun.started.date(), terms.demands)
+        _count(whole, tables, seen)
+        waivers.append(tables.waivers)
+        problems += tables.waivers.problems(partial=whole.partial)
+    lost = [line for whole in wholes for line in _lost(whole, tables)]
+    unfinished = any(whole.unfinished for whole in wholes)
+    code = max(tables.tally.exit_code(len(problems)), OUR_SIDE_FAILED if lost else 0, INTERRUPTED if unfinished else 0)
+    return CountedRuns(tables, waivers, [*problems, *lost, *_deaths(wholes), *_left_out(wholes)], code)
+
+
+def _count(whole: Whole, tables: Tables, seen: Seen | None) -> None:
+    done = FinishedCases()
+    for part in whole.parts:
+        done.update(take_kept(part.folder, tables, _of_part(part, seen)).done)
+    if not done.settle():
+        folders = ", ".join(str(part.folder) for part in whole.parts)
+        raise OpconformError(f"{folders}: have results of the same cases, so they are not shards of one run")
+
+
+def _of_part(part: Part, seen: Seen | None) -> Callable[[StoredResult], None] | None:
+    return None if seen is None else lambda kept: seen(part, kept)
+
+
+def _lost(whole: Whole, tables: Tables) -> list[str]:
+    """Return what tells of cases that have no result though every shard is finished: our side has lost them."""
+    planned = sum(part.planned for part in whole.parts)
+    missing = planned - sum(tables.tally.figures(name).cases for name in whole.versions)
+    if whole.unfinished or not missing:
+        return []
+    return [f"{' and '.join(whole.versions)}: {counted(missing, 'case')} without a result"]
+
+
+def _deaths(wholes: Sequence[Whole]) -> list[str]:
+    begun = [part.begun for whole in wholes for part in whole.parts]
+    return deaths_told([told for one in begun for told in one.deaths], sum(one.more_deaths for one in begun))
+
+
+def _left_out(wholes: Sequence[Whole]) -> list[str]:
+    return [
+        *(f"unfinished: {part.folder} ({part.told.get('status')})" for whole in wholes for part in whole.unfinished),
+        *(f"missing: {', '.join(f'shard {shard}' for shard in w.missing)}" for w in wholes if w.missing),
+    ]

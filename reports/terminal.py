@@ -1,23 +1,27 @@
-"""The summary of a run in a terminal: figures, silences taken, and the first failures with what to do next."""
+"""A run in a terminal: progress, and the summary of figures, silences taken, and failures with what to do next."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import TracebackType
 
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.console import Group as Lines
+from rich.live import Live
 from rich.padding import Padding
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ..cases.results import Result
+from ..cases.results import Outcome, Result
 from ..specs.globs import operator_version_of, split_version
 from .arithmetic import ArithmeticTables, print_arithmetic
-from .backends_table import print_backends
-from .behaviour import Behaviours, Taken
-from .failures import Alike, Failures
-from .figures import NOTHING_JUDGED, Figures, Tally
+from .tally import NOTHING_JUDGED, Behaviours, ChosenOptions, FailureGroup, Failures, Figures, Group, Tally
 from .text import NOTHING, counted, percent, printable, reproduce_line
 
 ClauseText = Callable[[str, str], str | None]
@@ -89,7 +93,7 @@ def print_failures(console: Console, summary: Summary) -> None:
 
 def print_silences(console: Console, summary: Summary, backend: str) -> None:
     """Print what a backend does where the standard is silent, versions that do the same together."""
-    found = [t for t in summary.behaviours.taken(backend) if t.silence != "invalid"]  # that one is a figure: refusal
+    found = [t for t in summary.behaviours.chosen(backend) if t.silence != "invalid"]  # that one is a figure: refusal
     if not found:
         return
     _heading(console, f"{summary.backend(backend)}, where the standard is silent")
@@ -119,7 +123,7 @@ def print_figures(console: Console, summary: Summary, backend: str) -> None:
     console.print()
 
 
-def _print_failure(console: Console, summary: Summary, alike: Alike) -> None:
+def _print_failure(console: Console, summary: Summary, alike: FailureGroup) -> None:
     result = alike.first
     title = Text().append(str(result.outcome), "bold red").append(f"  {printable(result.case)}", "bold")
     _line(console, title.append(f"  on {summary.backend(result.backend)}"), copied=True)
@@ -132,7 +136,7 @@ def _print_failure(console: Console, summary: Summary, alike: Alike) -> None:
         _line(console, Text(_more(alike), "dim"), indent=2)
 
 
-def _more(alike: Alike) -> str:
+def _more(alike: FailureGroup) -> str:
     """Return how many failures are alike, and in which versions of the operator."""
     versions = [printable(split_version(o)[1]) for o in alike.operator_versions]
     return f"and {alike.count - 1:,} more like it" + (f", in versions {', '.join(versions)}" if versions[1:] else "")
@@ -216,22 +220,22 @@ def _type_rows(tally: Tally, backend: str) -> list[tuple[str, list[str], Figures
     return sorted(rows, key=lambda row: order.index(row[0]))
 
 
-def _silence_rows(found: Iterable[Taken]) -> dict[tuple[str, str, str], list[Taken]]:
+def _silence_rows(found: Iterable[ChosenOptions]) -> dict[tuple[str, str, str], list[ChosenOptions]]:
     """Return operator, silence and what is taken, with the operator versions of which that is so."""
-    rows: dict[tuple[str, str, str], list[Taken]] = {}
+    rows: dict[tuple[str, str, str], list[ChosenOptions]] = {}
     for taken in found:
         told = " or ".join(printable(e.option) for e in taken.established)
         rows.setdefault((split_version(taken.operator_version)[0], taken.silence, told), []).append(taken)
     return rows
 
 
-def _taken(taken: Taken, told: str) -> Text:
+def _taken(taken: ChosenOptions, told: str) -> Text:
     if taken.consistent:
         return Text(told)
     return Text(f"{told}: differs by case" if told else "differs by case", "yellow")
 
 
-def _print_difference(console: Console, taken: Taken) -> None:
+def _print_difference(console: Console, taken: ChosenOptions) -> None:
     """Print a case for each option that is taken where several are, or the one that contradicts the others."""
     if taken.broken is None:
         return
@@ -293,3 +297,191 @@ def _cell(text: str) -> Text:
 def _share(share: Fraction | None) -> Text:
     style = "dim" if share is None else "green" if share == 1 else "yellow"
     return Text(percent(share), style)
+
+
+_LABEL = 32
+_GAPS = (2, 1)  # between columns: wide where all fit so
+
+
+@dataclass(frozen=True)
+class _ShareRow:
+    """A label and a share for each backend; None stands for a backend that was not asked, NOTHING to tell otherwise."""
+
+    label: str
+    cells: tuple[str | None, ...]
+    heading: bool = False
+
+
+def print_backends(console: Console, tally: Tally, title: Callable[[str], str], *, declared: bool) -> None:
+    """Print what several backends came to; `title` tells a backend's name with its version."""
+    backends = tally.backends
+    rows = list(_rows(tally, declared=declared))
+    names = [printable(name) for name in backends]
+    headers, gap = _layout(console.width, names, rows)
+    console.print(Text(f"{len(backends)} backends: {counted(tally.figures().cases, 'result')}", "bold"), soft_wrap=True)
+    for header, backend in zip(headers, backends, strict=True):
+        number = f"{header:>{len(headers[-1])}}  " if headers != names else ""
+        told = Text(f"  {number}{title(backend)}: ").append(_outcomes(tally.figures(backend)) or "no results", "dim")
+        console.print(told, soft_wrap=True)
+    for columns in _blocks(console.width, headers, rows, gap):
+        console.print()
+        console.print(_backends_table(headers, rows, columns, gap))
+
+
+def _rows(tally: Tally, *, declared: bool) -> Iterator[_ShareRow]:
+    backends = tally.backends
+    whole = [tally.figures(backend) for backend in backends]
+    yield _ShareRow("correctness", tuple(percent(figures.correctness) for figures in whole))
+    if declared:
+        yield _ShareRow("  as declared", tuple(percent(figures.declared_correctness) for figures in whole))
+    yield _ShareRow("support", tuple(percent(figures.support) for figures in whole))
+    yield _ShareRow("refusal", tuple(percent(figures.refusal) for figures in whole))
+    yield _ShareRow("correct in", (), heading=True)
+    by_version = [tally.operator_versions(backend) for backend in backends]
+    types = [dict(tally.groups(backend)) for backend in backends]
+    for operator_version in tally.operator_versions():
+        yield _ShareRow(
+            printable(operator_version), tuple(_share_of(found.get(operator_version)) for found in by_version)
+        )
+        yield from _by_type(operator_version, types)
+
+
+def _by_type(operator_version: str, found: Sequence[dict[Group, Figures]]) -> Iterator[_ShareRow]:
+    """Yield a row for types in which some backend is not all correct; types that tell the same share one."""
+    alike: dict[tuple[str | None, ...], list[str]] = {}
+    names = dict.fromkeys(g.types for groups in found for g in groups if g.operator_version == operator_version)
+    for name in names:
+        figures = [next((f for g, f in groups.items() if g[1:] == (operator_version, name)), None) for groups in found]
+        if any(one is not None and one.correctness not in (None, 1) for one in figures):
+            alike.setdefault(tuple(map(_share_of, figures)), []).append(printable(name))
+    if alike and [len(types) for types in alike.values()] != [len(names)]:  # else the row above has told it
+        yield from (_ShareRow(f"  {' '.join(types)}", cells) for cells, types in alike.items())
+
+
+def _share_of(figures: Figures | None) -> str | None:
+    return None if figures is None else percent(figures.correctness)
+
+
+def _layout(width: int, names: Sequence[str], rows: Sequence[_ShareRow]) -> tuple[Sequence[str], int]:
+    """Return the columns' headers, names or numbers, and the gap between columns: the first that fit."""
+    numbers = [str(number) for number in range(1, len(names) + 1)]
+    for headers, gap in ((names, _GAPS[0]), *((numbers, gap) for gap in _GAPS)):
+        if len(list(_blocks(width, headers, rows, gap))) == 1:
+            return headers, gap
+    return numbers, _GAPS[-1]
+
+
+def _blocks(width: int, headers: Sequence[str], rows: Sequence[_ShareRow], gap: int) -> Iterator[range]:
+    """Yield which columns stand in one table, so that none is wider than the terminal; one at least."""
+    label = min(_LABEL, max(len(row.label) for row in rows))
+    start = 0
+    while start < len(headers):
+        used, end = label, start
+        while end < len(headers):
+            used += gap + max(len(headers[end]), *(len(row.cells[end] or "") for row in rows if row.cells))
+            if used > width and end > start:
+                break
+            end += 1
+        yield range(start, end)
+        start = end
+
+
+def _backends_table(headers: Sequence[str], rows: Sequence[_ShareRow], columns: range, gap: int) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
+    table.add_column("", overflow="fold", max_width=_LABEL)
+    for index in columns:
+        table.add_column(Text(headers[index]), justify="right", no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        cells = row.cells[columns.start : columns.stop]
+        if row.heading:
+            table.add_row()
+            table.add_row(Text(row.label, "dim"))
+        elif any(cell is not None for cell in cells):
+            table.add_row(Text(row.label), *map(_styled, cells))
+    return table
+
+
+def _styled(cell: str | None) -> Text:
+    if cell is None:
+        return Text("")
+    return Text(cell, "dim" if cell == NOTHING else "green" if cell == "100%" else "yellow")
+
+
+_PLAIN_EVERY = 30.0  # seconds
+_PLAIN_LINES = 4  # beside those: so many if the number of cases is known
+_BAR_WIDTH = 30
+_GOOD = frozenset({Outcome.PASS})
+_NEUTRAL = frozenset({Outcome.UNSUPPORTED, Outcome.WAIVED, Outcome.ACCEPTED_INVALID})
+
+
+class RunProgress:
+    """Shows results as they are added; a context manager."""
+
+    def __init__(
+        self,
+        console: Console,
+        total: int | None,
+        clock: Callable[[], float] = time.monotonic,
+        known: Mapping[Outcome, int] | None = None,
+    ) -> None:
+        """Expect `total` results, None if it is not known, of which some are `known`; `clock` tells seconds."""
+        self.console = console
+        self.total = total
+        self.outcomes: Counter[Outcome] = Counter(known or {})
+        self.done = self._before = self.outcomes.total()
+        self._plain = not console.is_terminal
+        self._clock = clock
+        self._started = self._told = clock()
+        self._line_at = self._next_line()
+        self._live = Live(get_renderable=self._shown, console=console, refresh_per_second=8, transient=True)
+
+    def add(self, result: Result) -> None:
+        """Count a result; the terminal is drawn from time to time, not here."""
+        self.count(result.outcome)
+
+    def count(self, outcome: Outcome) -> None:
+        """Count a result."""
+        self.outcomes[outcome] += 1
+        self.done += 1
+        if self._plain and (self.done >= self._line_at or self._clock() - self._told >= _PLAIN_EVERY):
+            self._told, self._line_at = self._clock(), self._next_line()
+            self.console.print(Text(f"{self._count()}: {self._outcomes().plain}"), soft_wrap=True)
+
+    def __enter__(self) -> RunProgress:
+        if self.console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def _next_line(self) -> float:
+        """Return how many results there are at the next of the lines that tell a part of them."""
+        if not self.total:
+            return math.inf
+        part = self.done * _PLAIN_LINES // self.total + 1
+        return -(-part * self.total // _PLAIN_LINES)  # rounded up
+
+    def _count(self) -> str:
+        seconds = self._clock() - self._started
+        of = f" of {self.total:,}" if self.total else ""
+        rate = f", {(self.done - self._before) / seconds:,.0f}/s" if seconds > 0 else ""
+        return f"{self.done:,}{of} cases{rate}"
+
+    def _outcomes(self) -> Text:
+        found = Text()
+        for outcome in Outcome:
+            if self.outcomes[outcome]:
+                style = "green" if outcome in _GOOD else "" if outcome in _NEUTRAL else "red"
+                found.append(", " if found else "").append(f"{self.outcomes[outcome]:,} {outcome}", style)
+        return found
+
+    def _shown(self) -> RenderableType:
+        bar = Table.grid(padding=(0, 1))
+        bar.add_row(
+            ProgressBar(self.total, self.done, width=_BAR_WIDTH, pulse=not self.total, animation_time=self._clock()),
+            Text(self._count(), no_wrap=True, overflow="ellipsis"),
+        )
+        return Lines(bar, self._outcomes())

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ...cases.errors import OpconformError
-from ..merge import Part, Whole, runs_of, started
 from ..reading import RESULTS, read_results
+from ..runs import Part, Whole, runs_of, started
 from ..text import counted, printable
 from .changes import State, record_of
 from .database import COUNTS, DEFAULT, OPEN, History, asked_of, plan_of, states, writing

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ...cases.results import Outcome, Result
 from ...specs.globs import operator_version_of, split_version
-from ..figures import Figures, Tally, group_of
-from ..tables import Terms
+from ..runs import Terms
+from ..tally import Figures, Tally, group_of
 
 DETAIL = 500
 """How many characters of a result's detail are kept."""

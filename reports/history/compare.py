@@ -21,10 +21,10 @@ from rich.text import Text
 from ...cases.errors import OpconformError
 from ...cases.results import Outcome
 from ...specs.globs import split_version
-from ..begun import compared as asked_apart
-from ..figures import NON_CONFORMANT, Figures
-from ..merge import Whole, folders_in, runs_of, started
 from ..reading import read_results
+from ..runs import Whole, folders_in, runs_of, started
+from ..runs import compared as asked_apart
+from ..tally import NON_CONFORMANT, Figures
 from ..text import WIDE, counted, markdown_code, markdown_text, percent, printable, reproduce_line
 from .changes import CaseRecord, Change, ChangeGroup, ChangeKind, Changes, State, change_of, record_of
 from .database import History, asked_of, reading

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ...cases.errors import OpconformError, did_you_mean
 from ...specs.globs import Glob
-from ..figures import Figures
+from ..tally import Figures
 from ..text import NOTHING, WIDE, counted, percent, printable
 from .changes import CaseRecord, ChangeKind, Changes, State, change_of, kind_of
 from .database import COUNTS, DEFAULT, OPEN, History, plan_words, reading, states

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..merge import Whole
+from ..runs import Whole
 from .case_pages import source_of, write_cases
 from .gather import Gathered, gather
 from .knowledge import Knowledge

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...cases.elements import Array
 from ...cases.results import Outcome, Result
-from ..failures import kind_of
+from ..tally import kind_of
 from ..text import reproduce_line
 from .case_packing import smallest
 from .gather import FAILING, NOT_RUN, OUTCOMES, Column, Gathered

@@ -18,10 +18,9 @@ from ...runners.demands import is_about_invalid
 from ...runners.waivers import WaiverRun
 from ...specs.globs import operator_version_of
 from ...specs.structure import STANDARDS
-from ..counting import count
-from ..merge import Part, Whole
-from ..reading import RESULTS, Kept
-from ..tables import Tables, Terms
+from ..reading import RESULTS, StoredResult
+from ..runs import Part, Terms, Whole
+from ..tables import Tables, count
 
 OUTCOMES = tuple(Outcome)
 NOT_RUN = -1
@@ -234,7 +233,7 @@ class _Collected:
     def reasons(self) -> list[str | None]:
         return self._reasons.values
 
-    def add(self, part: Part, kept: Kept) -> None:
+    def add(self, part: Part, kept: StoredResult) -> None:
         """Take in a result."""
         result = kept.result
         rows = self._rows.get(result.backend)

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from ...cases.results import Outcome
 from ...runners.accuracy import Grade
-from ..figures import Figures
+from ..tally import Figures
 from ..text import counted, percent
 from .words import FAILED
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from ...cases.results import Outcome
 from ...specs.globs import split_version
-from ..figures import Figures
+from ..tally import Figures
 from .gather import Gathered
 from .marks import LEGEND, Mark, mark_of
 from .words import FAILED, shown
@@ -19,7 +19,7 @@ Cells: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Figures]]]
 
 
 @dataclass(frozen=True)
-class Row:
+class MatrixRow:
     """An operator version: a mark a backend, None where nothing was run; `outcomes` has those that occur."""
 
     operator_version: str
@@ -34,7 +34,7 @@ def write_matrix(site: SiteWriter, gathered: Gathered) -> None:
     backends = [column.name for column in gathered.columns]
     cells = _cells(gathered)
     rows = [_row(operator_version, by_type, backends) for operator_version, by_type in cells.items()]
-    standards: dict[str, dict[str, list[Row]]] = {}
+    standards: dict[str, dict[str, list[MatrixRow]]] = {}
     for row in rows:
         standard, operator = row.operator_version.partition("/")[0], split_version(row.operator_version)[0]
         standards.setdefault(standard, {}).setdefault(operator, []).append(row)
@@ -54,7 +54,7 @@ def write_matrix(site: SiteWriter, gathered: Gathered) -> None:
     site.script("data/matrix.js", "opconform.takeMatrix", _by_type(cells, backends))
 
 
-def _widths(rows: Sequence[Row]) -> Mapping[str, float]:
+def _widths(rows: Sequence[MatrixRow]) -> Mapping[str, float]:
     """Return how wide the columns are, in rem, so that the longest name and mark find room: set before it is drawn."""
     names = max((len(row.name) + len(row.version) for row in rows), default=0)
     marks = max((len(mark.share) + len(mark.counts) for row in rows for mark in row.marks if mark), default=0)
@@ -72,14 +72,14 @@ def _all(cells: Cells) -> list[Figures]:
     return [figures for by_type in cells.values() for by_backend in by_type.values() for figures in by_backend.values()]
 
 
-def _row(operator_version: str, by_type: Mapping[str, Mapping[str, Figures]], backends: Sequence[str]) -> Row:
+def _row(operator_version: str, by_type: Mapping[str, Mapping[str, Figures]], backends: Sequence[str]) -> MatrixRow:
     by_backend: dict[str, Figures] = {}
     for of_type in by_type.values():
         for backend, figures in of_type.items():
             by_backend[backend] = by_backend.get(backend, Figures()) + figures
     operator, version = split_version(operator_version)
     marks = [mark_of(by_backend[b]) if b in by_backend else None for b in backends]
-    return Row(operator_version, operator.partition("/")[2], version, marks, _outcomes(by_backend.values()))
+    return MatrixRow(operator_version, operator.partition("/")[2], version, marks, _outcomes(by_backend.values()))
 
 
 def _outcomes(figures: Collection[Figures]) -> str:

@@ -11,9 +11,8 @@ from ...generators.comparing.situations import Side
 from ...generators.strategy.rows import text_of
 from ...specs.globs import split_version
 from ...specs.model import Clause, Silence
-from ..behaviour import Taken
 from ..difference import cause_text, rule_text, said_text, signature_rows, situation_text
-from ..figures import Figures
+from ..tally import ChosenOptions, Figures
 from .examples import examples
 from .gather import NOT_RUN, Column, Gathered
 from .knowledge import Knowledge
@@ -180,16 +179,16 @@ def _clauses(one: Side | None, tested: ByClause) -> list[dict[str, Any]]:
     ]
 
 
-def _taken(gathered: Gathered) -> dict[str, dict[str, dict[str, Taken]]]:
+def _taken(gathered: Gathered) -> dict[str, dict[str, dict[str, ChosenOptions]]]:
     """Return what backends do, by operator version, silence and backend."""
-    found: dict[str, dict[str, dict[str, Taken]]] = {}
-    for taken in gathered.tables.behaviours.taken():
+    found: dict[str, dict[str, dict[str, ChosenOptions]]] = {}
+    for taken in gathered.tables.behaviours.chosen():
         if taken.silence != "invalid":
             found.setdefault(taken.operator_version, {}).setdefault(taken.silence, {})[taken.backend] = taken
     return found
 
 
-def _silences(one: Side | None, taken: Mapping[str, Mapping[str, Taken]]) -> list[dict[str, Any]]:
+def _silences(one: Side | None, taken: Mapping[str, Mapping[str, ChosenOptions]]) -> list[dict[str, Any]]:
     own = {} if one is None else one.version.silences
     return [{"id": id_, "silence": own.get(id_), "taken": taken.get(id_, {})} for id_ in dict.fromkeys([*own, *taken])]
 

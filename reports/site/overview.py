@@ -11,14 +11,12 @@ from typing import Any
 from ...cases.results import Outcome
 from ...runners.accuracy import Grade
 from ...specs.globs import operator_version_of, split_version
-from ..arithmetic import SUBJECTS
+from ..arithmetic import SUBJECTS, Graded
 from ..badge import Badge, badges_of
-from ..failures import Alike
-from ..figures import Figures
 from ..fingerprint import IN_FULL, rolled_up
-from ..grades import Graded
-from ..merge import Whole
+from ..runs import Whole
 from ..tables import clause_text_of
+from ..tally import FailureGroup, Figures
 from ..text import NOTHING, counted, percent
 from .gather import Column, Gathered
 from .knowledge import Knowledge
@@ -34,7 +32,7 @@ _WORST = (
 
 
 @dataclass(frozen=True)
-class Row:
+class OperatorRow:
     """A backend as the overview shows it."""
 
     name: str
@@ -92,16 +90,16 @@ def write_overview(site: SiteWriter, gathered: Gathered, knowledge: Knowledge) -
     )
 
 
-def _rows(gathered: Gathered, badges: Sequence[Badge]) -> list[Row]:
+def _rows(gathered: Gathered, badges: Sequence[Badge]) -> list[OperatorRow]:
     failures = gathered.tables.failures
     kinds = Counter(alike.first.backend for alike in failures.first(failures.kinds))
     return [_row(gathered, column, kinds[column.name], badges) for column in gathered.columns]
 
 
-def _row(gathered: Gathered, column: Column, kinds: int, badges: Sequence[Badge]) -> Row:
+def _row(gathered: Gathered, column: Column, kinds: int, badges: Sequence[Badge]) -> OperatorRow:
     figures = gathered.tables.tally.figures(column.name)
     own = [badge for badge in badges if badge.backend == column.name]
-    return Row(column.name, column.version, *verdict_told(figures, kinds), figures, own)
+    return OperatorRow(column.name, column.version, *verdict_told(figures, kinds), figures, own)
 
 
 def _worst(gathered: Gathered, knowledge: Knowledge) -> Iterator[Worst]:
@@ -126,7 +124,7 @@ def _worst(gathered: Gathered, knowledge: Knowledge) -> Iterator[Worst]:
         )
 
 
-def _like(alike: Alike) -> str:
+def _like(alike: FailureGroup) -> str:
     """Return the address of the cases that fail alike, and of others of the operator with the same outcome."""
     operator_version = operator_version_of(alike.first.case)
     one = len(alike.operator_versions) == 1

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...specs.globs import split_version
-from ..behaviour import Taken
+from ..tally import ChosenOptions
 from .gather import Gathered
 from .knowledge import Knowledge
 from .writer import SiteWriter
@@ -23,14 +23,14 @@ EVERYWHERE: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Row:
+class SilenceRow:
     """A silence of an operator, and the versions of it in which every backend does the same."""
 
     silence: str
     when: str | None
     options: Sequence[str]
     operator_versions: Sequence[str]
-    taken: Mapping[str, Taken]
+    taken: Mapping[str, ChosenOptions]
 
     @property
     def text(self) -> str:
@@ -41,8 +41,8 @@ class Row:
 
 def write_silences(site: SiteWriter, gathered: Gathered, known: Knowledge) -> None:
     """Write `silences.html`."""
-    found: dict[str, dict[str, dict[str, Taken]]] = {}
-    for taken in gathered.tables.behaviours.taken():
+    found: dict[str, dict[str, dict[str, ChosenOptions]]] = {}
+    for taken in gathered.tables.behaviours.chosen():
         if taken.silence != "invalid":  # that one is a figure: refusal
             by_silence = found.setdefault(taken.operator_version, {})
             by_silence.setdefault(taken.silence, {})[taken.backend] = taken
@@ -54,9 +54,9 @@ def write_silences(site: SiteWriter, gathered: Gathered, known: Knowledge) -> No
     site.page("silences.html", "silences.html.j2", operators=rows, invalid=gathered.terms.demands.required)
 
 
-def _rows(known: Knowledge, found: Mapping[str, Mapping[str, Mapping[str, Taken]]]) -> list[Row]:
+def _rows(known: Knowledge, found: Mapping[str, Mapping[str, Mapping[str, ChosenOptions]]]) -> list[SilenceRow]:
     """Return rows, those of versions in which every backend does the same as one."""
-    alike: dict[tuple[str, tuple[object, ...]], list[tuple[str, Mapping[str, Taken]]]] = {}
+    alike: dict[tuple[str, tuple[object, ...]], list[tuple[str, Mapping[str, ChosenOptions]]]] = {}
     for operator_version, by_silence in found.items():
         for silence, by_backend in by_silence.items():
             told = tuple((backend, _told(taken)) for backend, taken in sorted(by_backend.items()))
@@ -67,10 +67,10 @@ def _rows(known: Knowledge, found: Mapping[str, Mapping[str, Mapping[str, Taken]
         side = known.side(names[-1])
         own = side.version.silences.get(silence) if side else None
         when = own.when if own else EVERYWHERE.get(silence)
-        rows.append(Row(silence, when, own.options if own else (), names, versions[0][1]))
+        rows.append(SilenceRow(silence, when, own.options if own else (), names, versions[0][1]))
     order = list(dict.fromkeys(row.silence for row in rows))
     return sorted(rows, key=lambda row: order.index(row.silence))
 
 
-def _told(taken: Taken) -> tuple[object, ...]:
+def _told(taken: ChosenOptions) -> tuple[object, ...]:
     return (*sorted(evidence.option for evidence in taken.established), taken.consistent)

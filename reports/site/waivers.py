@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from ...cases.results import Outcome
 from ...runners.waivers import Met, Waiver
-from ..merge import Whole
+from ..runs import Whole
 from ..text import counted
 from .gather import OUTCOMES, Column, Gathered
 from .marks import Level
@@ -20,7 +20,7 @@ _WAIVED = OUTCOMES.index(Outcome.WAIVED)
 
 
 @dataclass(frozen=True)
-class Row:
+class WaiverRow:
     """A waiver as a run met it.
 
     `age` says how long it had been there on the day of the run, where its file tells since when; `left` how long it
@@ -49,7 +49,7 @@ def write_waivers(site: SiteWriter, gathered: Gathered) -> None:
     site.page("waivers.html", "waivers.html.j2", rows=rows, problems=gathered.problems)
 
 
-def _row(gathered: Gathered, whole: Whole, met: Met) -> Row:
+def _row(gathered: Gathered, whole: Whole, met: Met) -> WaiverRow:
     day = whole.parts[0].begun.started.date()
     covered = list(_covered(gathered, whole, met.waiver))
     level, state = _state(met, (met.waiver.expires - day).days)
@@ -57,7 +57,9 @@ def _row(gathered: Gathered, whole: Whole, met: Met) -> Row:
     days = met.waiver.age(day)
     age = None if days is None else counted(days, "day")
     left = _left(met.waiver.expires, day)
-    return Row(met.waiver, ", ".join(whole.versions), level, state, age, left, outcomes, len(covered), covered[:SHOWN])
+    return WaiverRow(
+        met.waiver, ", ".join(whole.versions), level, state, age, left, outcomes, len(covered), covered[:SHOWN]
+    )
 
 
 def _covered(gathered: Gathered, whole: Whole, waiver: Waiver) -> Iterator[tuple[str, str]]:

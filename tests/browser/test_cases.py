@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fakes.site_results import HOSTILE, LARGE, MESSAGE, RIGHT, SUM, WHOLE, write_site_results
 
-from opconform.reports.merge import put_together
+from opconform.reports.runs import put_together
 from opconform.reports.site.build import write_site
 
 pytestmark = pytest.mark.slow

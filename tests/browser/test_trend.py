@@ -10,7 +10,7 @@ from fakes.folders import write_folder
 from fakes.results import case, result
 
 from opconform.reports.history.adding import add
-from opconform.reports.merge import put_together
+from opconform.reports.runs import put_together
 from opconform.reports.site.build import write_site
 
 pytestmark = pytest.mark.slow

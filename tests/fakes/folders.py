@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from opconform.cases.results import Result
-from opconform.reports.tables import Terms
-from opconform.reports.terms import terms_to_dict
+from opconform.reports.runs import Terms, terms_to_dict
 
 
 def write_folder(

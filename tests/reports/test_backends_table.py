@@ -10,9 +10,7 @@ from fakes.results import case, invalid, result
 from rich.console import Console
 
 from opconform.cases.results import Result
-from opconform.reports.behaviour import Behaviours
-from opconform.reports.failures import Failures
-from opconform.reports.figures import Tally
+from opconform.reports.tally import Behaviours, Failures, Tally
 from opconform.reports.terminal import Summary, print_summary
 
 OPERATORS = [f"onnx/ReduceMean-{version}" for version in (1, 11, 13, 18)]

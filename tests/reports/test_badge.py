@@ -22,7 +22,7 @@ from opconform.reports.badge import (
     text_width,
     write_badges,
 )
-from opconform.reports.figures import Tally
+from opconform.reports.tally import Tally
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -90,7 +90,6 @@ def test_the_texts_fit_their_halves() -> None:
 
 def test_a_wide_text_is_wider_than_a_narrow_one() -> None:
     assert text_width("iiiiiiiiii") < text_width("nnnnnnnnnn") < text_width("WWWWWWWWWW")
-    assert text_width("WWWWWWWWWW") == 109
     assert text_width("漢字") == 22
     assert text_width("") == 0
 

@@ -2,22 +2,24 @@ from __future__ import annotations
 
 from fakes.results import case, result
 
-from opconform.reports.behaviour import Behaviours, Break, Evidence, Taken
+from opconform.reports.tally import Behaviours, ChosenOptions, Contradiction, OptionEvidence
 
 ROUNDING = "integer-rounding"
 
 
-def joined(*options: list[str]) -> Taken:
+def joined(*options: list[str]) -> ChosenOptions:
     found = Behaviours()
     for index, option in enumerate(options):
         found.add(result(case=case(fill=f"f{index}"), behaviour={ROUNDING: option}))
-    (taken,) = found.taken()
+    (taken,) = found.chosen()
     return taken
 
 
 def test_one_option_alone_establishes_it_and_the_first_case_shows_it() -> None:
     taken = joined(["truncate", "floor"], ["floor"], ["floor"])
-    assert taken == Taken("alpha", "onnx/ReduceMean-13", ROUNDING, (Evidence("floor", 2, case(fill="f1")),), 1, None)
+    assert taken == ChosenOptions(
+        "alpha", "onnx/ReduceMean-13", ROUNDING, (OptionEvidence("floor", 2, case(fill="f1")),), 1, None
+    )
 
 
 def test_several_options_establish_none() -> None:
@@ -36,7 +38,7 @@ def test_two_options_established_are_inconsistent() -> None:
 
 def test_no_option_that_does_for_every_case_is_inconsistent_even_if_none_is_established() -> None:
     assert not joined(["a", "b"], ["c", "d"]).consistent
-    assert joined(["a", "b"], ["a"], ["b", "c"], ["d"]).broken == Break(case(fill="f2"), ("b", "c"))
+    assert joined(["a", "b"], ["a"], ["b", "c"], ["d"]).broken == Contradiction(case(fill="f2"), ("b", "c"))
 
 
 def test_evidence_is_kept_by_backend_operator_version_and_silence() -> None:
@@ -44,7 +46,7 @@ def test_evidence_is_kept_by_backend_operator_version_and_silence() -> None:
     found.add(result(behaviour={ROUNDING: ["floor"], "flush": ["none"], "invalid": []}))
     found.add(result(behaviour={ROUNDING: ["truncate"]}, backend="beta"))
     found.add(result(case=case("onnx/Mean-13"), behaviour={"flush": ["output"]}))
-    assert [(t.backend, t.operator_version, t.silence) for t in found.taken()] == [
+    assert [(t.backend, t.operator_version, t.silence) for t in found.chosen()] == [
         ("alpha", "onnx/ReduceMean-13", ROUNDING),
         ("alpha", "onnx/ReduceMean-13", "flush"),
         ("beta", "onnx/ReduceMean-13", ROUNDING),

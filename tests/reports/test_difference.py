@@ -6,7 +6,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from opconform.cli import main
-from opconform.reports.page import page
+from opconform.reports.difference import page
 
 ROOT = Path(__file__).parents[2]
 TITLE = "The mean in three standards"

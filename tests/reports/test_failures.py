@@ -6,7 +6,7 @@ import pytest
 from fakes.results import case, invalid, result
 
 from opconform.cases.results import Result
-from opconform.reports.failures import Failures
+from opconform.reports.tally import Failures
 from opconform.runners.demands import Demands
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.results import Outcome, Result
-from opconform.reports.figures import Figures, Tally, group_of
+from opconform.reports.tally import Figures, Tally, group_of
 from opconform.runners.demands import Demands
 from opconform.runners.profile import Profile, Promise
 

@@ -21,8 +21,7 @@ from opconform.cases.declared import Declaration, DeclaredType
 from opconform.cases.results import Result
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.reports.evidence import evidence_on
-from opconform.reports.fingerprint import DIFFERS, Fingerprints, Place, Widths, format_told, rolled_up
+from opconform.reports.fingerprint import DIFFERS, Fingerprints, Place, Widths, evidence_on, format_told, rolled_up
 from opconform.runners.accuracy import Accuracy, Grade, accuracy_of
 from opconform.runners.judge import judge_answer
 

@@ -5,7 +5,7 @@ import json
 
 from fakes.results import case, result
 
-from opconform.reports.grades import Graded, Grades, Peak, attached_accuracy
+from opconform.reports.arithmetic import Graded, Grades, Peak, attached_accuracy
 from opconform.runners.accuracy import Accuracy, Grade
 
 

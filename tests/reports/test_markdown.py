@@ -9,10 +9,8 @@ from fakes.results import case, invalid, result
 from markdown_it import MarkdownIt
 
 from opconform.cases.results import Result
-from opconform.reports.behaviour import Behaviours
-from opconform.reports.failures import Failures
-from opconform.reports.figures import Tally
 from opconform.reports.markdown import markdown_summary
+from opconform.reports.tally import Behaviours, Failures, Tally
 from opconform.reports.terminal import Summary
 
 LIMIT = 1 << 20  # bytes that GitHub takes for a step's summary

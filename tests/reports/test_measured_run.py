@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from fakes.here import run_here
 
 from opconform.cli import main
-from opconform.reports.grades import Grades
+from opconform.reports.arithmetic import Grades
 from opconform.runners.accuracy import accuracy_from
 
 SELECT = (

@@ -11,7 +11,7 @@ from fakes.results import case, result
 
 from opconform.cases.errors import OpconformError
 from opconform.reports.folder import ResultsFolder, companions
-from opconform.reports.reading import KeptResults
+from opconform.reports.reading import StoredResults
 from opconform.runners.running import Judged
 
 ACCURACY = {"grade": "faithful", "type": "float32", "ulp": 0.75}
@@ -44,7 +44,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def mended(folder: Path) -> list[str]:
-    kept = KeptResults(folder)
+    kept = StoredResults(folder)
     cases = [one.result.case for one in kept]
     with ResultsFolder.resume(folder) as out:
         out.mend(kept)
@@ -84,13 +84,13 @@ def test_a_certificate_that_another_backend_s_failure_called_for_is_kept(tmp_pat
         for one in (passing, judged(1, "beta")):
             line = one.result.to_json()
             out.add(one.result, line, companions(one, line, certified))
-    kept = KeptResults(tmp_path / "out")
+    kept = StoredResults(tmp_path / "out")
     assert [one.result.backend for one in kept] == ["alpha", "beta"]
     assert kept.certified == {CASES[1]}
 
 
 def test_each_result_comes_with_its_accuracy(tmp_path: Path) -> None:
-    for one in KeptResults(written(tmp_path / "out", range(4))):
+    for one in StoredResults(written(tmp_path / "out", range(4))):
         assert one.accuracy is not None
         assert json.loads(one.accuracy) == {"case": one.result.case, "backend": "alpha", **ACCURACY}
 

@@ -7,11 +7,8 @@ from fakes.results import MEAN, case, invalid, result
 from rich.console import Console
 
 from opconform.cases.results import Result
-from opconform.reports.behaviour import Behaviours
-from opconform.reports.failures import Failures
-from opconform.reports.figures import Tally
-from opconform.reports.progress import RunProgress
-from opconform.reports.terminal import Summary, print_summary
+from opconform.reports.tally import Behaviours, Failures, Tally
+from opconform.reports.terminal import RunProgress, Summary, print_summary
 from opconform.runners.demands import Demands
 
 BEYOND = "onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53"

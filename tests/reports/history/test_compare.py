@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from opconform.cases.results import Outcome, Result
 from opconform.cli import main
-from opconform.reports.figures import Tally
 from opconform.reports.history.adding import add
 from opconform.reports.history.changes import ChangeKind
 from opconform.reports.history.compare import Comparison, compared, opened
+from opconform.reports.tally import Tally
 
 UNIFORM, RAMP, LARGE, NORMAL = (case(fill=fill) for fill in ("uniform", "ramp", "large", "normal"))
 OTHER = case("onnx/Mean-8", "float16")

@@ -17,7 +17,7 @@ from fakes.site_results import HOSTILE, IDS, LARGE, MESSAGE, RIGHT, SUM, WHOLE, 
 
 from opconform.cases.results import Outcome
 from opconform.generators.source import GeneratedCases
-from opconform.reports.merge import put_together
+from opconform.reports.runs import put_together
 from opconform.reports.script import reproduction
 from opconform.reports.show import case_text
 from opconform.reports.site import case_pages

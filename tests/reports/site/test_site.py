@@ -17,10 +17,9 @@ from fakes.results import case, invalid, result
 
 from opconform.cases.results import Outcome
 from opconform.cli import main
-from opconform.reports.merge import put_together
+from opconform.reports.runs import Terms, put_together
 from opconform.reports.site.gather import FAILING, INVALID, NOT_RUN, OUTCOMES, gather
 from opconform.reports.site.words import operator_page_name, shown
-from opconform.reports.tables import Terms
 from opconform.runners.waivers import Waiver, Waivers
 from opconform.specs.globs import Glob
 

@@ -1,20 +1,206 @@
-"""Which results folders are one run: its shards put together, runs of several backends side by side, others refused."""
+"""Which folders are one run, what decided its verdicts, and what makes two runs different ones, by `run.json`."""
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..cases.declared import Declaration, DeclaredType
 from ..cases.errors import OpconformError
+from ..cases.results import Outcome
 from ..cases.selection import Shard, shard_of
-from .begun import Begun, compared
+from ..runners.demands import Demands
+from ..runners.profile import Profile, Promise
+from ..runners.running import About
+from ..runners.waivers import Waiver, Waivers
+from ..specs.errata import Errata, Erratum, Suspensions
+from ..specs.globs import Glob
 from .reading import RUN, read_run
-from .tables import Terms
-from .terms import terms_from
 from .text import counted
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What decides verdicts beside the cases: what fails, what is suspended, what is waived, what was declared."""
+
+    demands: Demands = field(default_factory=Demands)
+    suspensions: Suspensions = field(default_factory=Suspensions)
+    waivers: Waivers = field(default_factory=Waivers)
+    declaration: Declaration | None = None
+
+
+def terms_to_dict(terms: Terms) -> dict[str, Any]:
+    """Return them for JSON."""
+    profile, declaration = terms.demands.profile, terms.declaration
+    return {
+        "required": dict(terms.demands.required),
+        "profile": None if profile is None else _profile(profile),
+        "errata": [asdict(erratum) for erratum in terms.suspensions.errata.entries],
+        "disputed": dict(terms.suspensions.disputed),
+        "waivers": [_waiver(waiver) for waiver in terms.waivers.entries],
+        "arithmetic": None if declaration is None else _declaration(declaration),
+    }
+
+
+def terms_from(told: Mapping[str, Any], place: object) -> Terms:
+    """Read back what `terms_to_dict` returned, of the `run.json` at `place`. Raises OpconformError if it is none."""
+    try:
+        profile, declared = told["profile"], told["arithmetic"]
+        return Terms(
+            Demands(dict(told["required"]), None if profile is None else _read_profile(profile)),
+            Suspensions(Errata(tuple(Erratum(**e) for e in told["errata"])), dict(told["disputed"])),
+            Waivers(tuple(_read_waiver(w) for w in told["waivers"])),
+            None if declared is None else _read_declaration(declared),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise OpconformError(f"{place}: terms: not as a run writes them: {error!r}") from None
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    operators = {
+        operator: {"versions": _sorted(promise.versions), "types": _sorted(promise.types)}
+        for operator, promise in profile.operators.items()
+    }
+    return {
+        "name": profile.name,
+        "version": profile.version,
+        "operators": operators,
+        "rank": profile.rank,
+        "elements": profile.elements,
+        "shapes": _sorted(profile.shapes),
+    }
+
+
+def _read_profile(told: Mapping[str, Any]) -> Profile:
+    operators = {
+        operator: Promise(_frozen(promise["versions"]), _frozen(promise["types"]))
+        for operator, promise in told["operators"].items()
+    }
+    return Profile(told["name"], told["version"], operators, told["rank"], told["elements"], frozenset(told["shapes"]))
+
+
+def _sorted(words: frozenset[Any] | None) -> list[str] | None:
+    return None if words is None else sorted(words)
+
+
+def _frozen(words: list[str] | None) -> frozenset[str] | None:
+    return None if words is None else frozenset(words)
+
+
+def _waiver(waiver: Waiver) -> dict[str, Any]:
+    since = None if waiver.since is None else waiver.since.isoformat()
+    return {**asdict(waiver), "case": str(waiver.case), "expires": waiver.expires.isoformat(), "since": since}
+
+
+def _read_waiver(told: Mapping[str, Any]) -> Waiver:
+    made = {
+        "case": Glob(told["case"]),
+        "outcome": Outcome(told["outcome"]),
+        "expires": dt.date.fromisoformat(told["expires"]),
+        "since": dt.date.fromisoformat(told["since"]) if told.get("since") else None,
+    }
+    return Waiver(**{**told, **made})
+
+
+def _declaration(declaration: Declaration) -> dict[str, Any]:
+    types = {
+        name: {**asdict(declared), "flush": sorted(declared.flush)} for name, declared in declaration.types.items()
+    }
+    return {"types": types, "threads": declaration.threads, "deterministic": declaration.deterministic}
+
+
+def _read_declaration(told: Mapping[str, Any]) -> Declaration:
+    types = {
+        name: DeclaredType(declared["compute"], declared["accumulator"], frozenset(declared["flush"]))
+        for name, declared in told["types"].items()
+    }
+    return Declaration(types, told["threads"], told["deterministic"])
+
+
+UNKNOWN = "unknown"
+"""The version of a backend that has not told it yet."""
+
+_DECIDING: Mapping[str, tuple[str, ...]] = {
+    "suite version": ("suite", "version"),
+    "suite digest": ("suite", "digest"),
+    "suite": ("suite", "name"),
+    "selection": ("selection",),
+    "strength": ("strength",),
+    "draws": ("draws",),
+    "seed": ("seed",),
+    "shard": ("shard",),
+    "required": ("required",),
+    "profile digest": ("profile", "digest"),
+    "arithmetic digest": ("arithmetic", "digest"),
+    "waivers digest": ("waivers", "digest"),
+    "errata digest": ("errata", "digest"),
+    "disputed": ("disputed",),
+    "corpus digest": ("corpus", "digest"),
+    "keep_outputs": ("keep_outputs",),
+}
+"""What of `run.json` makes a run the one that it is, beside its backends."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run that has begun, by its folder and its `run.json`."""
+
+    folder: Path
+    told: Mapping[str, Any]
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.told.get("status") == "finished"
+
+    @property
+    def command(self) -> list[str]:
+        """The command line that began it."""
+        return [str(word) for word in self.told.get("command", [])]
+
+    @property
+    def started(self) -> dt.datetime:
+        """When it began. Raises OpconformError if `run.json` does not tell."""
+        try:
+            return dt.datetime.fromisoformat(self.told["started"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise OpconformError(f"{self.folder / RUN}: started: expected a moment: {error!r}") from None
+
+    @property
+    def deaths(self) -> list[dict[str, Any]]:
+        """The ends of workers that no case explains, as they are known so far."""
+        return [told for told in self.told.get("deaths", []) if isinstance(told, dict)]
+
+    @property
+    def more_deaths(self) -> int:
+        """How many there were beside those."""
+        found = self.told.get("more_deaths", 0)
+        return found if isinstance(found, int) else 0
+
+    def about(self, backend: str) -> About:
+        """Return what `run.json` has of a backend."""
+        told = _at(self.told, ("backends", backend))
+        found = told if isinstance(told, dict) else {}
+        return About(str(found.get("version", UNKNOWN)), (), found.get("facts") or {})
+
+
+def compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
+    """Return what makes two runs different ones, their backends apart: by name, both values."""
+    new = json.loads(json.dumps(new))  # as it would be read back
+    values = {name: (_at(old, path), _at(new, path)) for name, path in _DECIDING.items()}
+    return {name: pair for name, pair in values.items() if pair[0] != pair[1]}
+
+
+def _at(told: Mapping[str, Any], path: tuple[str, ...]) -> object:
+    found: Any = told
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
 
 _OF_ONE_BACKEND = frozenset({"shard", "waivers digest"})
 """What runs of different backends, shown side by side, need not have in common."""
@@ -24,7 +210,7 @@ _OF_ONE_BACKEND = frozenset({"shard", "waivers digest"})
 class Part:
     """A results folder: a run, or a shard of one."""
 
-    begun: Begun
+    begun: RunRecord
     shard: Shard | None
 
     @property
@@ -99,7 +285,7 @@ def _part(folder: Path) -> Part:
     if not isinstance(told.get("backends"), dict) or not isinstance(told.get("terms"), dict):
         raise OpconformError(f"{folder / RUN}: names no backends and no terms: it was written by an older version")
     shard = told.get("shard")
-    return Part(Begun(folder, told), None if shard is None else shard_of(str(shard)))
+    return Part(RunRecord(folder, told), None if shard is None else shard_of(str(shard)))
 
 
 def _refuse_twice(folders: Sequence[Path]) -> None:

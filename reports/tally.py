@@ -1,0 +1,432 @@
+"""What is gathered of results as they arrive: figures and the exit code, behaviour, and failures of one kind."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias
+
+from ..cases.results import Outcome, Result
+from ..runners.demands import Demands, is_about_invalid
+from ..specs.globs import operator_version_of, split_version
+
+CONFORMANT, NON_CONFORMANT, NOTHING_JUDGED, OUR_SIDE_FAILED = 0, 1, 2, 3
+
+_COUNTS = ("judged", "passed", "strict", "unsupported", "put", "refused", "failed", "suspended")
+
+
+class Group(NamedTuple):
+    """What figures are counted for: a backend, an operator version, and the data's element type."""
+
+    backend: str
+    operator_version: str
+    types: str
+
+
+def group_of(result: Result) -> Group:
+    """Return the group of a result; a case id that is none makes a group of its own."""
+    operator_version = operator_version_of(result.case)
+    types = result.case[len(operator_version) + 1 :].partition("/")[0]
+    return Group(result.backend, operator_version, types.partition(",")[0] or "-")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Counts of cases, and the figures made of them.
+
+    `judged` is all cases but those without support, suspended ones, those where our side failed and those with an
+    invalid input. `passed` counts passes, `strict` those that need no declared arithmetic. `unsupported` has valid
+    inputs. `put` counts invalid inputs that came to an end, `refused` those that were refused. `failed` counts what
+    makes the run non-conformant, `outcomes` every result.
+    """
+
+    judged: int = 0
+    passed: int = 0
+    strict: int = 0
+    unsupported: int = 0
+    put: int = 0
+    refused: int = 0
+    failed: int = 0
+    suspended: int = 0
+    outcomes: Mapping[Outcome, int] = field(default_factory=dict)
+
+    @property
+    def cases(self) -> int:
+        """How many results there are."""
+        return sum(self.outcomes.values())
+
+    @property
+    def correctness(self) -> Fraction | None:
+        """Strict passes as a share of what was judged; None if nothing was."""
+        return _share(self.strict, self.judged)
+
+    @property
+    def declared_correctness(self) -> Fraction | None:
+        """The same, with passes under declared arithmetic."""
+        return _share(self.passed, self.judged)
+
+    @property
+    def support(self) -> Fraction | None:
+        """What was judged as a share of what the backend was asked."""
+        return _share(self.judged, self.judged + self.unsupported)
+
+    @property
+    def refusal(self) -> Fraction | None:
+        """Invalid inputs refused as a share of those put."""
+        return _share(self.refused, self.put)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code that these counts amount to, the highest that applies."""
+        if self.outcomes.get(Outcome.RUNNER_ERROR):
+            return OUR_SIDE_FAILED
+        if not self.judged and not self.put:
+            return NOTHING_JUDGED
+        return NON_CONFORMANT if self.failed else CONFORMANT
+
+    def __add__(self, other: Figures) -> Figures:
+        counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
+        return Figures(**counts, outcomes=Counter(self.outcomes) + Counter(other.outcomes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return counts and figures for JSON; a figure of nothing is None."""
+        shares = ("correctness", "declared_correctness", "support", "refusal")
+        return {
+            "cases": self.cases,
+            **{name: getattr(self, name) for name in _COUNTS},
+            **{name: None if (s := getattr(self, name)) is None else round(float(s), 6) for name in shares},
+            "outcomes": {str(o): self.outcomes[o] for o in Outcome if self.outcomes.get(o)},
+        }
+
+
+@dataclass
+class _Counts:
+    """What was counted of one group; apart, since an outcome and a count may have one name."""
+
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+class Tally:
+    """Counts results as they arrive; memory grows with the groups, not with the cases."""
+
+    def __init__(self, demands: Demands | None = None, backends: Iterable[str] = ()) -> None:
+        """Count by these demands; `backends` are those of the run, whether or not they answer."""
+        self.demands = demands or Demands()
+        self.suspensions: Counter[str] = Counter()
+        self._named = dict.fromkeys(backends)
+        self._counts: dict[Group, _Counts] = {}
+
+    def add(self, result: Result, suspended: str | None = None) -> None:
+        """Count a result; `suspended` says why its case does not count, if it does not."""
+        key = group_of(result)
+        group = self._counts.get(key) or self._counts.setdefault(key, _Counts())
+        group.outcomes[result.outcome] += 1
+        counts = group.counts
+        if self.demands.fails(result, suspended=suspended is not None):
+            counts["failed"] += 1
+        if suspended is not None:
+            self.suspensions[suspended] += 1
+            counts["suspended"] += 1
+        elif result.outcome is not Outcome.RUNNER_ERROR:
+            for name in _invalid(result) if is_about_invalid(result) else _valid(result):
+                counts[name] += 1
+
+    @property
+    def backends(self) -> list[str]:
+        """The backends of the run, in the order in which they came."""
+        return list(self._named | dict.fromkeys(group.backend for group in self._counts))
+
+    def groups(self, backend: str | None = None) -> Iterator[tuple[Group, Figures]]:
+        """Yield the groups, of one backend or all, with their figures: by operator version, then by type."""
+        for group, counts in self._of(backend):
+            yield group, _figures([counts])
+
+    def operator_versions(self, backend: str | None = None) -> dict[str, Figures]:
+        """Return the figures of each operator version, in ascending order."""
+        found: dict[str, list[_Counts]] = {}
+        for group, counts in self._of(backend):
+            found.setdefault(group.operator_version, []).append(counts)
+        return {operator_version: _figures(counts) for operator_version, counts in found.items()}
+
+    def _of(self, backend: str | None) -> list[tuple[Group, _Counts]]:
+        """Return the groups of one backend or all, in order."""
+        found = [(group, counts) for group, counts in self._counts.items() if backend in (None, group.backend)]
+        return sorted(found, key=lambda one: _order(one[0]))
+
+    def figures(self, backend: str | None = None) -> Figures:
+        """Return the figures of one backend, or of the whole run."""
+        return _figures(counts for group, counts in self._counts.items() if backend in (None, group.backend))
+
+    def exit_code(self, waiver_problems: int = 0) -> int:
+        """Return the exit code of the run; a backend of which nothing was judged has not conformed."""
+        codes = [self.figures(backend).exit_code for backend in self.backends] or [NOTHING_JUDGED]
+        return max(*codes, NON_CONFORMANT if waiver_problems else CONFORMANT)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures for JSON: overall, by backend, operator version and types; suspensions by their reason."""
+        backends: dict[str, Any] = {b: {**self.figures(b).to_dict(), "operator_versions": {}} for b in self.backends}
+        for backend, told in backends.items():
+            for operator_version, figures in self.operator_versions(backend).items():
+                told["operator_versions"][operator_version] = {**figures.to_dict(), "types": {}}
+        for group, figures in self.groups():
+            types = backends[group.backend]["operator_versions"][group.operator_version]["types"]
+            types[group.types] = figures.to_dict()
+        overall = self.figures().to_dict()
+        return {"overall": overall, "backends": backends, "suspended": dict(self.suspensions)}
+
+
+def _order(group: Group) -> tuple[list[tuple[int, str]], str]:
+    """Return what groups are sorted by: the numbers in an operator version as numbers, so that 8 comes before 13."""
+    parts = re.split(r"(\d+)", group.operator_version)
+    return [(int(p), "") if p.isdigit() else (-1, p) for p in parts], group.types
+
+
+def _invalid(result: Result) -> tuple[str, ...]:
+    """Return which counts a result about an invalid input adds to."""
+    if result.outcome is Outcome.UNSUPPORTED:  # its valid sibling did not run either
+        return ()
+    return ("put", "refused") if result.outcome is Outcome.PASS else ("put",)
+
+
+def _valid(result: Result) -> tuple[str, ...]:
+    """Return which counts a result about a valid input adds to."""
+    if result.outcome is Outcome.UNSUPPORTED:
+        return ("unsupported",)
+    if result.outcome is not Outcome.PASS:
+        return ("judged",)
+    return ("judged", "passed", "strict") if result.level == "strict" else ("judged", "passed")
+
+
+def _figures(parts: Iterable[_Counts]) -> Figures:
+    outcomes: Counter[Outcome] = Counter()
+    counts: Counter[str] = Counter()
+    for part in parts:
+        outcomes.update(part.outcomes)
+        counts.update(part.counts)
+    return Figures(
+        **{name: counts[name] for name in _COUNTS}, outcomes={o: outcomes[o] for o in Outcome if outcomes[o]}
+    )
+
+
+def _share(part: int, whole: int) -> Fraction | None:
+    return Fraction(part, whole) if whole else None
+
+
+@dataclass(frozen=True)
+class OptionEvidence:
+    """That a backend takes an option: how many cases admit nothing else, and the first of them."""
+
+    option: str
+    cases: int
+    first: str
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A case whose options leave out the one that most cases show, or that another case needs."""
+
+    case: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ChosenOptions:
+    """What a backend does about one silence of one operator version.
+
+    `established` has the options that some case shows on its own; `undecided` counts the cases that admit several.
+    `broken` is None if one option would do for every case.
+    """
+
+    backend: str
+    operator_version: str
+    silence: str
+    established: tuple[OptionEvidence, ...]
+    undecided: int
+    broken: Contradiction | None = None
+
+    @property
+    def consistent(self) -> bool:
+        """Whether one option would do for every case."""
+        return self.broken is None
+
+
+@dataclass
+class SilenceEvidence:
+    """OptionEvidence so far; it does not depend on the order in which results arrive."""
+
+    cases: dict[str, int] = field(default_factory=dict)
+    first: dict[tuple[str, ...], str] = field(default_factory=dict)
+    undecided: int = 0
+
+    def add(self, case: str, options: list[str]) -> None:
+        """Take in the options that admit a case's answer, or the answers of so many, of which `case` is the first."""
+        admitted = tuple(options)
+        self.first[admitted] = min(self.first.get(admitted, case), case)
+        if len(options) > 1:
+            self.undecided += 1
+        else:
+            self.cases[options[0]] = self.cases.get(options[0], 0) + 1
+
+    @property
+    def established(self) -> tuple[OptionEvidence, ...]:
+        """The options that some case shows on its own, the one of most cases first."""
+        found = [OptionEvidence(option, count, self.first[option,]) for option, count in self.cases.items()]
+        return tuple(sorted(found, key=lambda evidence: (-evidence.cases, evidence.option)))
+
+    @property
+    def broken(self) -> Contradiction | None:
+        """A case that leaves out the option shown most, if no one option would do for all."""
+        if frozenset.intersection(*map(frozenset, self.first)):
+            return None
+        wanted = self.established[0].option if self.cases else max(self.first, key=len)[0]
+        case, options = min((case, options) for options, case in self.first.items() if wanted not in options)
+        return Contradiction(case, options)
+
+
+class Behaviours:
+    """Joins the behaviour of results as they arrive."""
+
+    def __init__(self) -> None:
+        self._joined: dict[tuple[str, str, str], SilenceEvidence] = {}
+
+    def add(self, result: Result) -> None:
+        """Take in what a result shows, or so many of which it is the first; an empty list of options shows nothing."""
+        for silence, options in result.behaviour.items():
+            if options:
+                key = (result.backend, operator_version_of(result.case), silence)
+                self._joined.setdefault(key, SilenceEvidence()).add(result.case, options)
+
+    def chosen(self, backend: str | None = None) -> Iterator[ChosenOptions]:
+        """Yield what is known of each silence, of one backend or all, in the order in which they came."""
+        for key, joined in self._joined.items():
+            if backend in (None, key[0]):
+                yield ChosenOptions(*key, joined.established, joined.undecided, joined.broken)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it for JSON, by backend, operator version and silence."""
+        found: dict[str, dict[str, dict[str, Any]]] = {}
+        for taken in self.chosen():
+            found.setdefault(taken.backend, {}).setdefault(taken.operator_version, {})[taken.silence] = {
+                "options": {e.option: {"cases": e.cases, "first": e.first} for e in taken.established},
+                "undecided": taken.undecided,
+                "consistent": taken.consistent,
+                "broken": taken.broken and {"case": taken.broken.case, "options": list(taken.broken.options)},
+            }
+        return found
+
+
+@dataclass(frozen=True)
+class FailureGroup:
+    """Failures of one backend that seem to have one cause: operator, outcome, and how it showed are the same.
+
+    Errors, crashes and timeouts are alike if their messages are, but for numbers; wrong values if they are of one type,
+    break one clause, and a NaN, an infinity, a zero or another number stands in place of such a one; other failures if
+    they break one clause. `first` is the one that came first, `count` how many there are, `operator_versions` those
+    that fail so.
+    """
+
+    first: Result
+    count: int
+    operator_versions: tuple[str, ...]
+
+
+_Kind: TypeAlias = tuple[str, ...]
+_KINDS = 200
+
+
+class Failures:
+    """Collects failures as they arrive; memory grows with their kinds, of which there are few.
+
+    Where a backend's messages differ every time, those beyond the first `_KINDS` of an operator and outcome are one.
+    """
+
+    def __init__(self, demands: Demands | None = None) -> None:
+        self.demands = demands or Demands()
+        self._first: dict[_Kind, Result] = {}
+        self._counts: dict[_Kind, Counter[str]] = {}  # by operator version
+        self._widths: Counter[_Kind] = Counter()  # kinds by backend, operator and outcome
+
+    def add(self, result: Result, suspended: str | None = None) -> None:
+        """Take in a result if it fails, or our side failed."""
+        if result.outcome is Outcome.RUNNER_ERROR or self.demands.fails(result, suspended=suspended is not None):
+            kind = self._known(kind_of(result))
+            self._first.setdefault(kind, result)
+            self._counts.setdefault(kind, Counter())[operator_version_of(result.case)] += 1
+
+    def _known(self, kind: _Kind) -> _Kind:
+        """Return the kind, or that of all others where its backend, operator and outcome have too many."""
+        if kind in self._first or self._widths[kind[:3]] < _KINDS:
+            self._widths[kind[:3]] += kind not in self._first
+            return kind
+        return kind[:3]
+
+    @property
+    def count(self) -> int:
+        """How many failures there are."""
+        return sum(counts.total() for counts in self._counts.values())
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds of failures there are."""
+        return len(self._counts)
+
+    def first(self, limit: int) -> list[FailureGroup]:
+        """Return at most `limit` kinds, of as many backends, operators and outcomes as possible, as they came."""
+        chosen = set(islice(self._in_turn(), limit))
+        return [
+            FailureGroup(first, self._counts[kind].total(), tuple(self._counts[kind]))
+            for kind, first in self._first.items()
+            if kind in chosen
+        ]
+
+    def _in_turn(self) -> Iterator[_Kind]:
+        """Yield the first kind of each backend, operator and outcome, then the second ones, and so on."""
+        queues: dict[_Kind, list[_Kind]] = {}
+        for kind in self._first:
+            queues.setdefault(kind[:3], []).append(kind)
+        for turn in range(max(map(len, queues.values()), default=0)):
+            yield from (queue[turn] for queue in queues.values() if turn < len(queue))
+
+
+def kind_of(result: Result) -> tuple[str, ...]:
+    """Return what failures that seem to have one cause have in common; it begins with backend, operator, outcome."""
+    _, operator_version, types = group_of(result)
+    operator = split_version(operator_version)[0]
+    clause = result.clauses[0] if result.clauses else ""
+    detail = (result.detail or "")[:_READ]
+    if result.outcome is Outcome.WRONG_VALUE:
+        told = _MISMATCH.search(detail)
+        shown: tuple[str, ...] = (types, clause, *(map(_sort_of, told.groups()) if told else ()))
+    elif result.outcome in (Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ACCEPTED_INVALID):
+        shown = (clause,)
+    else:
+        shown = (_without_numbers(detail),)
+    return (result.backend, operator, str(result.outcome), *shown)
+
+
+_READ = 2_000  # characters of a message that tell its kind
+_MISMATCH = re.compile(r"got (\S+?),? want (\S+)")
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
+_REPEATED = re.compile(r"([^,;()\[\]]+)(?:,\s*\1)+,?")  # as in a list of shapes or types, of any length
+_MESSAGE = 300
+
+
+@functools.lru_cache(maxsize=1024)  # the draws of a case often fail with the same words
+def _without_numbers(message: str) -> str:
+    """Return a message that is the same for other shapes, addresses and numbers of inputs."""
+    bare = _NUMBER.sub("#", " ".join(message.split()))
+    return _REPEATED.sub(r"\1", bare).replace("(#,)", "(#)").replace("()", "(#)")[:_MESSAGE]
+
+
+def _sort_of(number: str) -> str:
+    """Return `nan`, `inf`, `zero` or `number`, for what a mismatch shows."""
+    bare = number.strip("-+,").lower()
+    if bare in ("nan", "inf"):
+        return bare
+    return "number" if bare.strip("0.") else "zero"
