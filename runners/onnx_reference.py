@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..cases.elements import Array
-from ..cases.model import Program
+from ..cases.elements import Array, canonical
 from ..cases.onnx_model import feeds, onnx_model
+from ..cases.program import Program
 from ..cases.runner import Executable, Reason, Unsupported
+from ..cases.structures import TypeExpression, parse_type
 from .words import Words, meaning
 
 WORDS = (
@@ -84,7 +85,7 @@ class _Evaluator:
         self._evaluator = evaluator
         self._program = program
 
-    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
         """Return the outputs, with the types and shapes that came. Raises Unsupported, or the evaluator's own error."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
@@ -93,4 +94,15 @@ class _Evaluator:
             except Exception as error:
                 self._runner.refuse_if_plain(error)
                 raise
-        return [np.asarray(output) for output in outputs]
+        if self._program.is_plain:
+            return [canonical(output) for output in outputs]
+        return [_value(parse_type(one.type), x) for one, x in zip(self._program.answers, outputs, strict=True)]
+
+
+def _value(expression: TypeExpression, answer: Any) -> Any:
+    """Return an answer as a value: the evaluator says an optional as a list of one, empty or with None without it."""
+    if expression.kind != "optional" or not isinstance(answer, list):
+        return answer
+    held = answer[0] if answer else None
+    of_list = expression.of is not None and expression.of.kind == "sequence"
+    return held if len(answer) <= 1 and (held is None or isinstance(held, list) == of_list) else answer

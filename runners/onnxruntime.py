@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..cases.elements import Array, element_type
-from ..cases.model import Input, OperatorVersion, Output, Program
-from ..cases.onnx_model import feed_names, onnx_bytes, output_names
+from ..cases.elements import Array, content, element_type, element_types, from_content, type_of
+from ..cases.onnx_model import feeds, onnx_bytes, output_names
+from ..cases.program import Program
 from ..cases.runner import Executable, NotInstalled, Reason, Unsupported
+from ..cases.structures import element_names, is_tensor
 from .words import Words, meaning
 
 WORDS = (
@@ -22,6 +24,8 @@ WORDS = (
     Words(r"Current official support for domain \S+ is till opset", "operator-version", plain=True),
     Words(r"No Op registered for", "operator-version", plain=True),
     Words(r"is not a registered function/op", "operator-version", plain=True),
+    Words(r"MLDataType for: \S+ is not currently registered|Invalid tensor data type", "type", plain=True),
+    Words(r"data type is not supported with|Unsupported value attribute datatype", "type", plain=True),
     # Refusals of a valid or an invalid program.
     Words(r"Failed to allocate memory|bad_alloc", "memory"),
     Words(r"Type Error:|Unexpected input data type", "type"),
@@ -70,37 +74,14 @@ class OnnxRuntime:
 
     def prepare(self, program: Program, /) -> Executable:
         """Make a session for `program`. Raises Unsupported, or onnxruntime's own error."""
-        types = {i.type for i in program.feeds} | {o.type for o in program.outputs}
-        executable = _OrtValueSession if "bfloat16" in types else _Session
-        make = self._session if executable is _OrtValueSession else self._lean_session
+        model = onnx_bytes(program)
         try:
-            session = make(onnx_bytes(program))
+            # Without its own fallback: that would print, and hide what the first attempt said.
+            session = self._library.InferenceSession(model, self._options, providers=[_PROVIDER], enable_fallback=0)
         except Exception as error:
-            if self._is_plain(error):
-                raise Unsupported(str(error), self.reason(error)) from error
+            self.refuse_if_plain(error)
             raise
-        return executable(self, session, program)
-
-    def _session(self, model: bytes) -> Any:
-        # Without its own fallback: that would print, and hide what the first attempt said.
-        return self._library.InferenceSession(model, self._options, providers=[_PROVIDER], enable_fallback=0)
-
-    @functools.cached_property
-    def _lean_session(self) -> Callable[[bytes], Any]:
-        """Makes a session without the Python class around it, which costs a fifth more; with it if that is not so."""
-
-        def lean(model: bytes) -> Any:
-            session = self._native.InferenceSession(self._options, model, False, False)
-            session.initialize_session([_PROVIDER], [{}], set())
-            return session
-
-        try:
-            given, got = Input("x", "float32", (1,)), Output("y", "float32", 1)
-            tried = onnx_bytes(Program(OperatorVersion("onnx", "Identity", 1), (), (given,), (got,), 7))
-            found: list[Array] = lean(tried).run(["y"], {"x": np.ones(1, np.float32)}, self.run_options)
-        except Exception:  # another version may do it in another way
-            return self._session
-        return lean if len(found) == 1 and found[0] == 1.0 else self._session
+        return _Session(self, session, program)
 
     def reason(self, error: BaseException, /) -> Reason:
         """Return why onnxruntime refused, as far as its words and its list of kernels tell."""
@@ -112,26 +93,27 @@ class OnnxRuntime:
         return found.reason if found else "other"
 
     def make_ort_value(self, array: Array) -> Any:
-        """Return `array` as an OrtValue, which may share its memory; Unsupported if the library takes no such type."""
-        ort_value = self._library.OrtValue
-        whole = array if array.flags.c_contiguous else array.copy()
-        if array.dtype != element_type("bfloat16").dtype:
-            return ort_value.ortvalue_from_numpy(whole)
-        if not hasattr(ort_value, "ortvalue_from_numpy_with_onnx_type"):
-            raise Unsupported(f"onnxruntime {self.version()} takes no bfloat16 tensors from Python", "type")
-        return ort_value.ortvalue_from_numpy_with_onnx_type(whole.view(np.uint16), element_type("bfloat16").onnx)
+        """Return a tensor as an OrtValue; Unsupported if the library takes none of its type from Python."""
+        name, ort_value = type_of(array), self._library.OrtValue
+        if _is_numpy(name) and name != "string":
+            return ort_value.ortvalue_from_numpy(array if array.flags.c_contiguous else array.copy())
+        # the same release brought both functions, and the numbers of types in the one below
+        if name == "string" or not hasattr(ort_value, "ortvalue_from_numpy_with_onnx_type"):
+            raise self.no_way(name)
+        value, held = ort_value.ortvalue_from_shape_and_type(array.shape, element_type(name).onnx), content(array)
+        if held:
+            ctypes.memmove(value.data_ptr(), held, len(held))
+        return value
 
-    @property
-    def not_implemented(self) -> type[Exception]:
-        """The library's own exception for what it does not implement."""
-        found: type[Exception] = self._native.NotImplemented
-        return found
+    def no_way(self, name: str) -> Unsupported:
+        """Return the refusal of what only C++ can give the library."""
+        return Unsupported(f"onnxruntime {self.version()} takes no {name} from Python beside what NumPy lacks", "type")
 
-    def _is_plain(self, error: Exception) -> bool:
-        if isinstance(error, self.not_implemented):
-            return True
+    def refuse_if_plain(self, error: Exception) -> None:
+        """Raise Unsupported if `error` says no more than "not implemented"."""
         found = meaning(WORDS, str(error))
-        return found is not None and found.plain
+        if isinstance(error, self._native.NotImplemented) or (found is not None and found.plain):
+            raise Unsupported(str(error), self.reason(error)) from error
 
     def _reason_of_absence(self, operator: str, since: int) -> Reason:
         """Tell by the provider's kernels what is absent; onnxruntime before 1.16 cannot be asked."""
@@ -158,47 +140,63 @@ class OnnxRuntimeNoOpt(OnnxRuntime):
 
 
 class _Session:
-    """A session whose tensors NumPy can hold."""
+    """A session; tensors that NumPy lacks go in and come out through onnxruntime's own values."""
 
     def __init__(self, runner: OnnxRuntime, session: Any, program: Program) -> None:
         self._runner = runner
         self._session = session
-        # The class around it checks names once more, at each run, which costs as much as a small run.
-        self._run = getattr(session, "_sess", session).run
-        self._feeds = feed_names(program)
+        self._program = program
         self._outputs = output_names(program)
+        self._are_fed = _are_numpy(feed.type for feed in program.feeds)
+        self._are_read = _are_numpy(one.type for one in program.answers)
+        both = (*program.feeds, *program.answers)
+        self._odd = next((one.type for one in both if not is_tensor(one.type) and not _are_numpy([one.type])), None)
 
-    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
         """Return the outputs. Raises Unsupported, or onnxruntime's own error."""
+        if self._odd:
+            raise self._runner.no_way(self._odd)
+        given = feeds(self._program, inputs)
+        if not self._are_fed or not self._are_read:
+            given = {name: self._value(one) for name, one in given.items()}
         try:
-            feeds = dict(zip(self._feeds, inputs, strict=True))
-            outputs: list[Array] = self._run(self._outputs, feeds, self._runner.run_options)
-        except self._runner.not_implemented as error:
-            raise Unsupported(str(error), self._runner.reason(error)) from error
-        return outputs
+            if self._are_read:
+                found: Sequence[Any] = self._session.run(self._outputs, given, self._runner.run_options)
+                return found
+            values = self._session.run_with_ort_values(self._outputs, given, self._runner.run_options)
+        except Exception as error:
+            self._runner.refuse_if_plain(error)
+            raise
+        return [_array(value) for value in values]
+
+    def _value(self, given: Any) -> Any:
+        """Return an input as the kind of run takes it: with outputs that NumPy lacks, all are the library's values."""
+        if isinstance(given, np.ndarray) and not (self._are_read and _is_numpy(type_of(given))):
+            return self._runner.make_ort_value(given)
+        if not self._are_read:
+            raise self._runner.no_way("sequences, optionals and maps")
+        return given
 
 
-class _OrtValueSession(_Session):
-    """A session with tensors that NumPy lacks: they go in and come out through onnxruntime's own values."""
+def _are_numpy(types: Iterable[str]) -> bool:
+    return all(_is_numpy(name) for type_ in types for name in element_names(type_))
 
-    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
-        """Return the outputs. Raises Unsupported, or onnxruntime's own error."""
-        values = {name: self._runner.make_ort_value(x) for name, x in zip(self._feeds, inputs, strict=True)}
-        try:
-            outputs = self._session.run_with_ort_values(self._outputs, values)
-        except self._runner.not_implemented as error:
-            raise Unsupported(str(error), self._runner.reason(error)) from error
-        return [_array(value) for value in outputs]
+
+@functools.cache
+def _is_numpy(name: str) -> bool:
+    """Return whether NumPy has the element type by itself, and so the library's Python."""
+    return name not in element_types() or element_type(name).dtype.isbuiltin == 1
 
 
 def _array(value: Any) -> Array:
-    if value.data_type() != "tensor(bfloat16)":
+    name = str(value.data_type()).removeprefix("tensor(").removesuffix(")")
+    if _is_numpy(name):
         plain: Array = value.numpy()
         return plain
-    # OrtValue.numpy() and its DLPack exporter refuse bfloat16, so the bytes are copied from where they lie.
-    dtype, shape = element_type("bfloat16").dtype, tuple(value.shape())
-    size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-    return np.frombuffer(ctypes.string_at(value.data_ptr(), size) if size else b"", dtype).reshape(shape)
+    # OrtValue.numpy() and its DLPack exporter refuse these types, so the bytes are copied from where they lie.
+    shape = tuple(value.shape())
+    size = element_type(name).size(math.prod(shape))
+    return from_content(name, shape, ctypes.string_at(value.data_ptr(), size) if size else b"")
 
 
 def _library() -> Any:
