@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .model import Program
+from .program import Program
 
 LONGEST = 80
 """The characters that the name of a program's folder may have."""

@@ -19,7 +19,8 @@ from .elements import Array, element_types, type_of
 from .errors import CaseIdError, did_you_mean
 from .expectation import Expectation, Option
 from .ids import CaseId, parse_id
-from .model import Case, Input, ModelProgram, OperatorVersion, Output
+from .model import Case
+from .program import Input, ModelProgram, OperatorVersion, Output
 from .tolerances import ABSOLUTE, RELATIVE, Tolerances
 
 MODEL, TOLERANCES = "model.onnx", "data.json"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from .elements import Array
-from .model import Program
+from .program import Program
 
 Reason: TypeAlias = Literal[
     "operator-version", "type", "shape", "rank", "dynamic", "attribute", "memory", "invalid", "other"
@@ -28,10 +28,12 @@ class NotInstalled(Exception):  # noqa: N818 - says what to install
 class Executable(Protocol):
     """A prepared program."""
 
-    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
-        """Return the outputs for `inputs`, the arrays of `program.feeds` in their order.
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
+        """Return the outputs for `inputs`, the arrays of `program.leaves` in their order.
 
-        bfloat16 arrays have the dtype of ml_dtypes. Raises Unsupported, or whatever the backend raises.
+        Arrays of types that NumPy lacks have the dtypes of ml_dtypes, an element each; strings are object arrays of
+        `str`. `program.nested(...)` makes sequences, optionals and maps of inputs; such outputs are lists, None and
+        dicts. Raises Unsupported, or whatever the backend raises.
         """
 
 

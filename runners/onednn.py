@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -10,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..cases.elements import Array, element_type
-from ..cases.model import Input, Output, Program
+from ..cases.elements import Array, content, element_type, from_content
+from ..cases.program import Input, Output, Program
 from ..cases.runner import Executable, Reason, Unsupported
 from .onednn_graph import make_partition
 from .onednn_library import LogicalTensor, OneDnn, OneDnnError
@@ -71,9 +72,9 @@ class _Compiled:
     def __init__(self, runner: OneDnnGraph, library: OneDnn, program: Program) -> None:
         self._runner = runner  # its engine outlives what was made on it
         self._library = library
-        self._given = [_Given(i) for i in program.inputs if i is not None]
         with ExitStack() as handles:
             partition = make_partition(library, handles, program)
+            self._given = [_Given(i) for i in program.inputs if i is not None]
             self._handle = library.create(handles, "graph_compiled_partition", partition.handle)
             library.call(
                 "graph_partition_compile",
@@ -83,7 +84,7 @@ class _Compiled:
                 library.engine,
             )
             inferred = [self._inferred(output) for output in partition.outputs]
-            self._answers = [_Answer(library, *pair) for pair in zip(inferred, program.outputs, strict=True)]
+            self._answers = [_Answer(library, *pair) for pair in zip(inferred, program.answers, strict=True)]
             self._in = _tensors(library, handles, partition.inputs)
             self._out = _tensors(library, handles, inferred)
             weakref.finalize(self, handles.pop_all().close)
@@ -127,17 +128,19 @@ class _Given:
     def __init__(self, given: Input) -> None:
         self._name = given.name
         self._dims = given.dims
-        self._dtype = element_type(given.type).dtype
+        self._element = element_type(given.type)
         self._constant = None if given.constant is None else given.array()
 
     def laid_out(self, fed: Iterator[Array]) -> Array:
         """Return the constant, or else the next array, in C order; ValueError if it is of another type or shape."""
         array = next(fed) if self._constant is None else self._constant
-        if array.shape != self._dims or array.dtype != self._dtype:
-            compiled, is_given = f"{self._dtype} {self._dims}", f"{array.dtype} {array.shape}"
+        if array.shape != self._dims or array.dtype != self._element.dtype:
+            compiled, is_given = f"{self._element.dtype} {self._dims}", f"{array.dtype} {array.shape}"
             raise ValueError(f"{self._name} was compiled for {compiled} and is given {is_given}")
         if array.size == 0:
             return np.zeros(_ROOM, np.uint8)
+        if self._element.is_packed:
+            return np.frombuffer(content(array), np.uint8)
         return array if array.flags.c_contiguous else array.copy()
 
 
@@ -145,7 +148,8 @@ class _Answer:
     """How an output lies in memory."""
 
     def __init__(self, library: OneDnn, tensor: LogicalTensor, output: Output) -> None:
-        self._dtype = element_type(output.type).dtype
+        self._element = element_type(output.type)
+        self._dtype = self._element.dtype
         self._shape = tuple(tensor.dims[: tensor.ndims])
         self._strides = tuple(s * self._dtype.itemsize for s in tensor.strides[: tensor.ndims])
         size = ctypes.c_size_t()
@@ -160,6 +164,9 @@ class _Answer:
 
     def view(self, buffer: Array) -> Array:
         """Return the tensor in `buffer`."""
+        if self._element.is_packed:
+            held = buffer[: self._element.size(math.prod(self._shape))]
+            return from_content(self._element.name, self._shape, held.tobytes())
         return np.ndarray(self._shape, self._dtype, buffer, 0, self._strides)
 
 

@@ -63,6 +63,12 @@ TYPES: Final[Mapping[str, str]] = {
     "int32": "s32",
     "int64": "s64",
     "bool": "boolean",
+    "float8e5m2": "f8_e5m2",
+    "float8e4m3fn": "f8_e4m3",
+    "int4": "s4",
+    "uint4": "u4",
+    "float8e8m0": "e8m0",
+    "float4e2m1": "f4_e2m1",
 }
 """What oneDNN calls our element types; uint32 and uint64 it has never had."""
 
@@ -75,6 +81,12 @@ TYPE_NUMBERS: Final[Mapping[str, int]] = {
     "u8": 6,
     "f64": 7,
     "boolean": 8,
+    "f8_e5m2": 9,
+    "f8_e4m3": 10,
+    "s4": 11,
+    "u4": 12,
+    "e8m0": 13,
+    "f4_e2m1": 14,
     "s64": 16,
     "s16": 16,
     "u16": 17,

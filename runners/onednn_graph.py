@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..cases.elements import element_type
-from ..cases.model import Attribute, Input, Output, Program
+from ..cases.program import Attribute, Input, Output, Program
 from ..cases.runner import Reason, Unsupported
 from .onednn_enumerations import ATTRIBUTES, OPERATIONS, TYPES
 from .onednn_library import CPU, MOST_DIMENSIONS, LogicalTensor, OneDnn, OneDnnError
@@ -50,7 +50,7 @@ def make_partition(library: OneDnn, handles: ExitStack, program: Program) -> Par
 
 def _partition(library: OneDnn, handles: ExitStack, program: Program) -> Partition:
     inputs = [_input(library, number, i) for number, i in enumerate(_given(program))]
-    outputs = [_output(library, number, o) for number, o in enumerate(program.outputs, len(inputs))]
+    outputs = [_output(library, number, o) for number, o in enumerate(program.answers, len(inputs))]
     operation = _operation(library, handles, program.operator.name)
     for tensor in inputs:
         library.call("graph_op_add_input", operation, ctypes.byref(tensor))
@@ -191,7 +191,9 @@ def _in_float32(program: Program) -> Program:
         return "float32" if element_type(type_).kind == "float" else type_
 
     inputs = tuple(i and replace(i, type=widened(i.type), constant=None) for i in program.inputs)
-    return replace(program, inputs=inputs, outputs=tuple(replace(o, type=widened(o.type)) for o in program.outputs))
+    return replace(
+        program, inputs=inputs, outputs=tuple(o and replace(o, type=widened(o.type)) for o in program.outputs)
+    )
 
 
 def _without_empty_lists(program: Program) -> Program:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from ..cases.model import NO_VERSION, AttributeValue
+from ..cases.program import NO_VERSION, AttributeValue
 from ..specs.model import Signature
 from ..specs.told import Listing, Question, Told, ToldAttribute
 from .onednn_enumerations import ATTRIBUTES, OPERATIONS, TYPES

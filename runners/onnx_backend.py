@@ -8,12 +8,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from ..cases.elements import Array
+from ..cases.elements import Array, canonical
 from ..cases.errors import OpconformError
-from ..cases.model import Program
 from ..cases.onnx_model import onnx_model, output_names
+from ..cases.program import Program, nested
 from ..cases.runner import Executable, Unsupported
 from .loading import guarded, load, make
 
@@ -72,20 +70,21 @@ class _Prepared:
 
     def __init__(self, rep: Any, program: Program) -> None:
         self._rep = rep
-        self._names = output_names(program)
+        self._program = program
 
-    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
         """Return the outputs, with the types and shapes that came. Raises Unsupported, or the backend's own error."""
+        program = self._program
         try:
-            outputs = self._rep.run(list(inputs))
+            outputs = self._rep.run(list(inputs) if program.is_plain else nested(program, inputs))
         except Exception as error:
             _refuse_if_plain(error)
             raise
         if isinstance(outputs, Mapping):
-            outputs = [outputs[name] for name in self._names]
+            outputs = [outputs[name] for name in output_names(program)]
         elif not isinstance(outputs, tuple | list):
             outputs = [outputs]
-        return [np.asarray(output) for output in outputs]
+        return [canonical(output) for output in outputs] if program.is_plain else list(outputs)
 
 
 class _WholeModel:
@@ -95,7 +94,7 @@ class _WholeModel:
         self._backend = backend
         self._model = model
 
-    def run(self, inputs: list[Array]) -> Any:
+    def run(self, inputs: list[Any]) -> Any:
         """Return what `run_model` returns."""
         return self._backend.run_model(self._model, inputs, DEVICE)
 

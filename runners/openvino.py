@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ..cases.elements import Array, element_type, type_of
-from ..cases.model import Attribute, Input, Program
+from ..cases.elements import Array, canonical, content, element_type, from_content, type_of
 from ..cases.onnx_model import onnx_bytes
+from ..cases.program import Attribute, Input, Output, Program
 from ..cases.runner import Executable, NotInstalled, Reason, Unsupported
+from ..cases.structures import is_tensor
 from .words import Words, meaning
 
 WORDS = (
@@ -22,7 +24,7 @@ WORDS = (
     Words(r"No conversion rule found for operations", "operator-version", plain=True),
     Words(r"does not support the following ONNX operations", "operator-version", plain=True),
     Words(r"doesn't support .* operation with dynamic rank", "dynamic", plain=True),
-    Words(r"Unsupported input type", "type", plain=True),
+    Words(r"Unsupported input type|Unsupported data type", "type", plain=True),
     Words(r"Not Implemented:", "other", plain=True),
     # Said, and nothing more, where a node's evaluate() returns false: it has no kernel for these types.
     Words(r"Evaluation failed on", "type", plain=True),
@@ -53,13 +55,25 @@ _SETTINGS_OF_DYNAMIC = _SETTINGS | {"INFERENCE_NUM_THREADS": "2"}
 _OLDEST_YEAR = 2024
 _INSTALL = "pip install 'opconform[openvino]'"
 _TELEMETRY = "openvino_telemetry"
-_NAMES = {
+ELEMENT_TYPES: Mapping[str, str] = MappingProxyType({
     "bool": "boolean",
+    "string": "string",
     "bfloat16": "bf16",
+    "float4e2m1": "f4e2m1",
+    "float8e4m3fn": "f8e4m3",
+    "float8e5m2": "f8e5m2",
+    "float8e8m0": "f8e8m0",
+    "uint2": "u2",
     **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
-    **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
-}
+    **{f"int{bits}": f"i{bits}" for bits in (4, 8, 16, 32, 64)},
+    **{f"uint{bits}": f"u{bits}" for bits in (4, 8, 16, 32, 64)},
+})  # fmt: skip
+"""The library's names of the element types that it has."""
+
+_MADE_OF_BODIES = ("If", "Loop", "TensorIterator")
+"""Without a body, such a node ends the process where it is compiled."""
+_MISNAMED = MappingProxyType({("LogicalXor", 1): "opset2"})
+"""Operations that call the set that brought them by another name."""
 
 
 class OpenVino:
@@ -90,6 +104,7 @@ class OpenVino:
 
     def prepare(self, program: Program, /) -> Executable:
         """Make and compile the model of `program`. Raises Unsupported, or OpenVINO's own error."""
+        _check_types(program)
         try:
             model = self._model(program)
             settings = _SETTINGS_OF_DYNAMIC if model.is_dynamic() else _SETTINGS
@@ -127,6 +142,7 @@ class OpenVinoEvaluate(OpenVino):
 
     def prepare(self, program: Program, /) -> Executable:
         """Make the model of `program`. Raises Unsupported, or OpenVINO's own error."""
+        _check_types(program)
         try:
             return _Evaluation(self, self._model(program))
         except Exception as error:
@@ -154,6 +170,7 @@ class _Request:
         places = {name: index for index, port in enumerate(compiled.inputs) for name in port.get_names()}
         self._places = [places.get(feed.name) for feed in program.feeds]
         self._outputs = range(len(compiled.outputs))
+        self._has_text = any(port.get_element_type().get_type_name() == "string" for port in compiled.outputs)
         self._memory: dict[int, Array] = {}
 
     def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
@@ -162,11 +179,15 @@ class _Request:
             if place is not None:
                 self._put(place, x)
         try:
-            self._request.infer(share_outputs=True)
+            if self._has_text:  # infer would copy it, and warn of that
+                self._request.start_async()
+                self._request.wait()
+            else:
+                self._request.infer(share_outputs=True)
         except Exception as error:
             self._runner.refuse_if_plain(error)
             raise
-        return [_copy(self._request.get_output_tensor(index)) for index in self._outputs]
+        return [_read(self._request.get_output_tensor(index)) for index in self._outputs]
 
     def _put(self, place: int, x: Array) -> None:
         memory = self._memory.get(place)
@@ -175,7 +196,8 @@ class _Request:
             return
         tensor = _tensor(self._runner.library, x)
         self._request.set_input_tensor(place, tensor)
-        self._memory[place] = _content(tensor)
+        if _is_whole(type_of(x)):
+            self._memory[place] = _memory(tensor)
 
 
 class _Evaluation:
@@ -200,7 +222,7 @@ class _Evaluation:
         except Exception as error:
             self._runner.refuse_if_plain(error)
             raise
-        return [_copy(tensor) for tensor in outputs]
+        return [_read(tensor) for tensor in outputs]
 
 
 def _native_model(library: Any, program: Program) -> Any:
@@ -209,15 +231,21 @@ def _native_model(library: Any, program: Program) -> Any:
     # A version is named after the operation set that brought it.
     factory = _part("utils.node_factory").NodeFactory(f"opset{operator.version}")
     made = factory.create(operator.name).get_type_info().version_id
-    if made != f"opset{operator.version}":
+    if made != _MISNAMED.get((operator.name, int(operator.version)), f"opset{operator.version}"):
         words = f"the newest {operator.name} in operation set {operator.version} is that of {made}"
         raise Unsupported(words, "operator-version")
+    if made_of_bodies := [a.name for a in program.attributes if a.kind == "graph"]:
+        raise Unsupported(f"the node factory takes no bodies: {', '.join(made_of_bodies)}", "attribute")
+    if operator.name in _MADE_OF_BODIES:
+        raise Unsupported(f"{operator.name} is made of bodies, and the node factory takes none", "attribute")
     given = [i for i in program.inputs if i is not None]  # only trailing inputs can be left out
     nodes = [_node(library, i) for i in given]
     node = factory.create(operator.name, nodes, {a.name: _value(a) for a in program.attributes})
     node.set_friendly_name(operator.name)
     fed = [n for n, i in zip(nodes, given, strict=True) if i.constant is None]
-    return library.Model(node.outputs(), fed, operator.name)
+    # of the outputs at the places that are asked for
+    asked = [port for port, one in zip(node.outputs(), program.outputs, strict=False) if one is not None]
+    return library.Model(asked or node.outputs(), fed, operator.name)
 
 
 def _node(library: Any, given: Input) -> Any:
@@ -238,26 +266,57 @@ def _value(attribute: Attribute) -> object:
     return list(attribute.value) if isinstance(attribute.value, tuple) else attribute.value
 
 
+def _check_types(program: Program) -> None:
+    """Raise Unsupported for what the library's models have no inputs and outputs of."""
+    ports: tuple[Input | Output, ...] = (*program.feeds, *program.answers)
+    for one in ports:
+        if not is_tensor(one.type):
+            raise Unsupported(f"OpenVINO has no inputs and outputs of type {one.type}", "type")
+
+
 def _tensor(library: Any, array: Array) -> Any:
     # Wrapping an array would spare a copy, but 2024.0 wraps neither rank 0 nor an array without elements.
-    tensor = library.Tensor(_element_type(library, type_of(array)), library.Shape(list(array.shape)))
-    _content(tensor)[...] = array
+    name = type_of(array)
+    tensor = library.Tensor(_element_type(library, name), library.Shape(list(array.shape)))
+    if name == "string":
+        if array.size:  # the library dies of an empty list
+            words = [one.encode("utf-8", "surrogateescape") for one in array.reshape(-1).tolist()]
+            tensor.bytes_data = np.array(words).reshape(array.shape)
+    elif _is_whole(name):
+        _memory(tensor)[...] = array
+    else:
+        tensor.data.reshape(-1).view(np.uint8)[:] = np.frombuffer(content(array), np.uint8)
     return tensor
 
 
-def _content(tensor: Any) -> Array:
+def _is_whole(name: str) -> bool:
+    """Return whether the library shows tensors of this type as arrays of their shape, an element each."""
+    return name == "bfloat16" or (name != "string" and element_type(name).dtype.isbuiltin == 1)
+
+
+def _memory(tensor: Any) -> Array:
     """Return the memory of a tensor as an array; NumPy has no bfloat16, for which the library says float16."""
     shown: Array = tensor.data
     is_bfloat16 = tensor.get_element_type().get_type_name() == "bf16"
     return shown.view(element_type("bfloat16").dtype) if is_bfloat16 else shown
 
 
-def _copy(tensor: Any) -> Array:
-    return np.array(_content(tensor))
+def _read(tensor: Any) -> Array:
+    """Return a copy of a tensor; of a type that is none of ours, what the library shows."""
+    told = tensor.get_element_type().get_type_name()
+    name = next((ours for ours, theirs in ELEMENT_TYPES.items() if theirs == told), None)
+    if name is None or _is_whole(name):
+        return np.array(_memory(tensor))
+    if name == "string":
+        return canonical(tensor.bytes_data) if tensor.get_size() else np.empty(tuple(tensor.get_shape()), object)
+    return from_content(name, tuple(tensor.get_shape()), tensor.data.tobytes())
 
 
 def _element_type(library: Any, name: str) -> Any:
-    return getattr(library.Type, _NAMES[name])
+    found = getattr(library.Type, ELEMENT_TYPES.get(name, ""), None)
+    if found is None:
+        raise Unsupported(f"OpenVINO has no element type {name}", "type")
+    return found
 
 
 def _part(name: str) -> Any:

@@ -11,27 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ..cases.errors import OpconformError
-from ..cases.model import AttributeValue
+from ..cases.program import AttributeValue
 from ..specs.model import Signature, Version
 from ..specs.told import Listing, Question, Told, ToldAttribute
-from .openvino import OpenVino
+from .openvino import ELEMENT_TYPES, OpenVino
 from .probing import COUNTED, Layout, TypeOrAny, layout_of, taken
 
 _TABLES = "include/openvino/opsets"
 _ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), *([\w:]+)\)", re.MULTILINE)
-_TYPES: Mapping[str, str] = {
-    "bool": "boolean",
-    "string": "string",
-    "bfloat16": "bf16",
-    "float4e2m1": "f4e2m1",
-    "float8e4m3fn": "f8e4m3",
-    "float8e5m2": "f8e5m2",
-    "float8e8m0": "f8e8m0",
-    "uint2": "u2",
-    **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
-    **{f"int{bits}": f"i{bits}" for bits in (4, 8, 16, 32, 64)},
-    **{f"uint{bits}": f"u{bits}" for bits in (4, 8, 16, 32, 64)},
-}
 _USUAL: tuple[TypeOrAny, ...] = (None, "float32", "int64", "int32", "bool")
 _KINDS: Mapping[type, str] = {bool: "boolean", int: "int", float: "float", str: "string"}
 _REQUIRED: Mapping[str, object] = {"boolean": False, "int": 1, "float": 1.0, "ints": [1, 1], "floats": [1.0, 1.0]}
@@ -40,7 +27,7 @@ _UNNAMED = Layout(
     (),
     least_inputs=0,
     least_outputs=0,
-    types=tuple(_TYPES),
+    types=tuple(ELEMENT_TYPES),
     usual=(None,),
 )
 
@@ -82,7 +69,7 @@ class OpenVinoOperations:
         factory = self._native.NodeFactory(f"opset{question.version}")
         attributes = {name: _attribute(value) for name, value in factory.create(question.name).get_attributes().items()}
         signature = question.signature
-        layout = layout_of(signature, tuple(_TYPES), _USUAL) if signature else _UNNAMED
+        layout = layout_of(signature, tuple(ELEMENT_TYPES), _USUAL) if signature else _UNNAMED
         for values in _required(signature):
             make = partial(self._make, factory, question.name, values)
             found = taken(layout, make, optional=signature is not None)
@@ -108,7 +95,7 @@ class OpenVinoOperations:
 
     def _parameter(self, element_type: TypeOrAny) -> Any:
         types = self._native.Type
-        wanted = types.dynamic if element_type is None else getattr(types, _TYPES[element_type])
+        wanted = types.dynamic if element_type is None else getattr(types, ELEMENT_TYPES[element_type])
         return self._native.op.Parameter(wanted, self._native.PartialShape.dynamic())
 
 

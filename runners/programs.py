@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ..cases.elements import Array
 from ..cases.errors import ProgramError
-from ..cases.model import Program
+from ..cases.program import Program
 from ..cases.runner import Classifies, Executable, NotInstalled, Runner, Unsupported
 from .attaching import WORDS_KEPT
 from .judge import Refusal

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from fakes.onednn_programs import onednn_program, reduction
 
-from opconform.cases.elements import Array, element_type
+from opconform.cases.elements import Array, element_type, element_types
 from opconform.cases.model import Input, Program
 from opconform.cases.runner import Classifies, Describes, Unsupported
+from opconform.cases.structures import sequence, tensor
 from opconform.runners.onednn import REASONS, OneDnnGraph
 from opconform.runners.onednn_enumerations import OPERATIONS, TYPES
 from opconform.runners.onednn_library import OneDnnError, is_installed
@@ -293,3 +295,16 @@ def test_every_type_that_cases_are_made_of_has_a_name_or_none(runner) -> None:
     assert library.type_number("f32") == 3
     assert all(library.type_number(TYPES[t]) for t in ("float16", "bfloat16", "float32", "int8", "uint8", "int32"))
     assert library.type_number("no such type") is None
+
+
+def test_inputs_with_structure_are_unsupported_in_words(runner) -> None:
+    program = replace(reduction((2,), (0,)), inputs=(Input("s", "seq(float32)", (), structure=sequence(tensor(2))),))
+    with pytest.raises(Unsupported, match=r"no data type for seq\(float32\)"):
+        runner.prepare(program)
+
+
+@pytest.mark.parametrize("type_", [t for t in element_types() if t not in TYPES])
+def test_types_that_it_never_had_are_unsupported(runner, type_: str) -> None:
+    with pytest.raises(Unsupported, match=f"no data type for {type_}") as refusal:
+        runner.prepare(reduction((2,), (0,), type_=type_))
+    assert refusal.value.reason == "type"

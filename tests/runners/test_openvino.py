@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from fakes.programs import constant, feed, mean, onnx_program, reduce_mean
 
-from opconform.cases.elements import Array, element_type, element_types
-from opconform.cases.model import Attribute, Input, OperatorVersion, Output, Program
+from opconform.cases.elements import Array, canonical, content, element_type, element_types, type_of
+from opconform.cases.program import Attribute, Input, OperatorVersion, Output, Program
 from opconform.cases.runner import Classifies, Describes, NotInstalled, Unsupported
-from opconform.runners.openvino import WORDS, OpenVino, OpenVinoEvaluate, OpenVinoOnnx
+from opconform.cases.structures import sequence, tensor
+from opconform.runners.openvino import ELEMENT_TYPES, WORDS, OpenVino, OpenVinoEvaluate, OpenVinoOnnx
 
 if importlib.util.find_spec("openvino") is None:
     pytest.skip("openvino is not installed", allow_module_level=True)
@@ -26,6 +27,8 @@ X = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
 AXIS_1 = np.array([1], np.int64)
 NO_AXES = np.zeros(0, np.int64)
 NATIVE = [OpenVino, OpenVinoEvaluate]
+TYPES_OF_PLUGIN = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+TYPES_OF_PLUGIN += ["float16", "bfloat16", "float32", "float64"]
 TYPES_OF_EVALUATE = ["float16", "bfloat16", "float32", "int32", "int64", "uint32", "uint64"]
 TWO_PROCESSORS = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="OpenVINO loses errors on one processor")
 
@@ -51,12 +54,14 @@ def answer(runner: OpenVino, program: Program, *inputs: Array) -> Array:
     return output
 
 
-@pytest.mark.parametrize("type_", element_types())
+@pytest.mark.parametrize("type_", ELEMENT_TYPES)
 @pytest.mark.parametrize("shape", [(2, 2), (), (0, 2)], ids=str)
 @pytest.mark.parametrize("kind", [*NATIVE, OpenVinoOnnx])
 def test_every_element_type_goes_in_and_comes_out_unchanged(kind, type_: str, shape: tuple[int, ...]) -> None:
-    dtype = element_type(type_).dtype
-    x = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    if kind is OpenVinoOnnx and type_ in ("string", "uint2"):
+        pytest.skip("2026.4 dies of an Identity of text, and its front end knows no uint2")
+    x = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    x = canonical(x.astype(str)) if type_ == "string" else x.astype(element_type(type_).dtype)
     x.flags.writeable = False
     program = native(
         "Reshape", 1, feed("x", type_, *shape), constant("to", np.array(shape, np.int64)), special_zero=False
@@ -64,12 +69,46 @@ def test_every_element_type_goes_in_and_comes_out_unchanged(kind, type_: str, sh
     if kind is OpenVinoOnnx:
         program = onnx_program("Identity", 16, [feed("x", type_, *shape)], rank=x.ndim, type_=type_)
     y = answer(kind(), program, x)
-    assert (y.dtype, y.shape, y.tobytes()) == (dtype, shape, x.tobytes())
+    assert (type_of(y), y.shape, content(y)) == (type_, shape, content(x))
+
+
+@pytest.mark.parametrize("type_", [t for t in element_types() if t not in ELEMENT_TYPES])
+@pytest.mark.parametrize("kind", NATIVE)
+def test_element_types_that_the_library_lacks_are_unsupported(kind, type_: str) -> None:
+    program = native("Reshape", 1, feed("x", type_, 2), constant("to", AXIS_1), special_zero=False)
+    with pytest.raises(Unsupported, match=f"no element type {type_}") as refusal:
+        kind().prepare(program)
+    assert refusal.value.reason == "type"
+
+
+def test_packed_elements_are_computed_with(runner) -> None:
+    x = np.array([1, 2, 15]).astype(element_type("uint4").dtype)
+    convert = native("Convert", 1, feed("x", "uint4", 3), type_="int32", destination_type="i32")
+    assert answer(runner, convert, x).tolist() == [1, 2, 15]
+
+
+def test_an_operation_whose_set_is_misnamed_is_run(runner) -> None:
+    program = native("LogicalXor", 1, feed("a", "bool", 2), feed("b", "bool", 2), type_="bool", auto_broadcast="numpy")
+    assert answer(runner, program, np.array([True, True]), np.array([True, False])).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(("operator", "version"), [("If", 8), ("Loop", 5), ("TensorIterator", 1)])
+def test_operations_made_of_bodies_are_unsupported_in_words(runner, operator: str, version: int) -> None:
+    with pytest.raises(Unsupported, match="is made of bodies"):
+        runner.prepare(native(operator, version, feed("c", "bool")))
+
+
+@pytest.mark.parametrize("kind", [*NATIVE, OpenVinoOnnx])
+def test_inputs_with_structure_are_unsupported_in_words(kind) -> None:
+    listed = Input("s", "seq(float32)", (), structure=sequence(tensor(2)))
+    program = native("ReduceMean", 1, listed, constant("axes", AXIS_1))
+    with pytest.raises(Unsupported, match=r"no inputs and outputs of type seq\(float32\)"):
+        kind().prepare(program)
 
 
 @pytest.mark.parametrize(
     ("kind", "type_"),
-    [*((OpenVino, t) for t in element_types() if t != "bool"), *((OpenVinoEvaluate, t) for t in TYPES_OF_EVALUATE)],
+    [*((OpenVino, t) for t in TYPES_OF_PLUGIN), *((OpenVinoEvaluate, t) for t in TYPES_OF_EVALUATE)],
 )
 def test_reduce_mean_of_every_implemented_type(kind, type_: str) -> None:
     x = (2 * X).astype(element_type(type_).dtype)
@@ -265,6 +304,7 @@ STORED = {
     "-- ReduceMean-17 with a message:\nCheck '(supported_types.find(ov_input.get_element_type()) != "
     "supported_types.end())' failed at src/frontends/onnx/frontend/src/op/reduce.cpp:134:\nUnsupported input type "
     "boolean": "type",
+    "src/frontends/onnx/frontend/src/utils/common.cpp:81:\nUnsupported data type INT2 expected: BOOL, BFLOAT16": "type",
     "Unsupported operation of type: ReduceMean name: ReduceMean\nDetails:\nNot Implemented:\nSecond tensor is not "
     "constant": "other",
     "Exception from src/core/src/model.cpp:549:\nEvaluation failed on opset1::ReduceMean ReduceMean (opset1::Parameter "
