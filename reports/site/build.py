@@ -1,23 +1,166 @@
-"""The site as a whole: what is gathered of the runs, put into pages."""
+"""The site of a report: all its pages, among them those of silences and of waivers."""
 
 from __future__ import annotations
 
+import datetime as dt
 import importlib.metadata
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from ...cases.results import Outcome
+from ...runners.waivers import Met, Waiver
+from ...specs.globs import split_version
 from ..runs import Whole
+from ..tally import ChosenOptions
+from ..text import counted
 from .case_pages import source_of, write_cases
-from .gather import Gathered, gather
+from .gather import OUTCOMES, Column, Gathered, gather
 from .knowledge import Knowledge
-from .matrix import write_matrix
 from .operator_pages import write_operator_pages
-from .overview import write_overview
-from .silences import write_silences
-from .waivers import write_waivers
-from .words import case_link, cases_link, operator_page_name, shown
-from .writer import SiteWriter, check_folder, written
+from .overview import write_matrix, write_overview
+from .writer import Level, SiteWriter, case_link, cases_link, check_folder, operator_page_name, shown, written
+
+EVERYWHERE: Mapping[str, str] = {
+    "accumulator": "in which precision a sum is kept while it grows",
+    "flush": "whether subnormal numbers are taken for zero",
+    "integer-overflow": "what becomes of a sum that its integer type does not hold, though the result fits",
+    "overflow": "whether a sum beyond the largest number becomes infinite, though the result fits",
+    "summation": "whether the mean is a sum that is divided, or is kept up to date with each element",
+    "zero-sign": "whether a zero keeps its sign",
+}
+"""Silences about how results are computed, which no spec file has."""
+
+
+@dataclass(frozen=True)
+class SilenceRow:
+    """A silence of an operator, and the versions of it in which every backend does the same."""
+
+    silence: str
+    when: str | None
+    options: Sequence[str]
+    operator_versions: Sequence[str]
+    taken: Mapping[str, ChosenOptions]
+
+    @property
+    def text(self) -> str:
+        """What a search looks in."""
+        options = [e.option for taken in self.taken.values() for e in taken.established]
+        return " ".join([self.silence, self.when or "", *self.operator_versions, *options, *self.taken])
+
+
+def write_silences(site: SiteWriter, gathered: Gathered, known: Knowledge) -> None:
+    """Write `silences.html`."""
+    found: dict[str, dict[str, dict[str, ChosenOptions]]] = {}
+    for taken in gathered.tables.behaviours.chosen():
+        if taken.silence != "invalid":  # that one is a figure: refusal
+            by_silence = found.setdefault(taken.operator_version, {})
+            by_silence.setdefault(taken.silence, {})[taken.backend] = taken
+    operators: dict[str, list[str]] = {}
+    for operator_version in gathered.by_operator_version():
+        if operator_version in found:
+            operators.setdefault(split_version(operator_version)[0], []).append(operator_version)
+    rows = {operator: _rows(known, {v: found[v] for v in versions}) for operator, versions in operators.items()}
+    site.page("silences.html", "silences.html.j2", operators=rows, invalid=gathered.terms.demands.required)
+
+
+def _rows(known: Knowledge, found: Mapping[str, Mapping[str, Mapping[str, ChosenOptions]]]) -> list[SilenceRow]:
+    """Return rows, those of versions in which every backend does the same as one."""
+    alike: dict[tuple[str, tuple[object, ...]], list[tuple[str, Mapping[str, ChosenOptions]]]] = {}
+    for operator_version, by_silence in found.items():
+        for silence, by_backend in by_silence.items():
+            told = tuple((backend, _told(taken)) for backend, taken in sorted(by_backend.items()))
+            alike.setdefault((silence, told), []).append((operator_version, by_backend))
+    rows = []
+    for (silence, _), versions in alike.items():
+        names = [operator_version for operator_version, _ in versions]
+        side = known.side(names[-1])
+        own = side.version.silences.get(silence) if side else None
+        when = own.when if own else EVERYWHERE.get(silence)
+        rows.append(SilenceRow(silence, when, own.options if own else (), names, versions[0][1]))
+    order = list(dict.fromkeys(row.silence for row in rows))
+    return sorted(rows, key=lambda row: order.index(row.silence))
+
+
+def _told(taken: ChosenOptions) -> tuple[object, ...]:
+    return (*sorted(evidence.option for evidence in taken.established), taken.consistent)
+
+
+SHOWN = 5
+_WAIVED = OUTCOMES.index(Outcome.WAIVED)
+
+
+@dataclass(frozen=True)
+class WaiverRow:
+    """A waiver as a run met it.
+
+    `age` says how long it had been there on the day of the run, where its file tells since when; `left` how long it
+    holds from that day on, `level` and `state` whether it does. `cases` are the first
+    that it covers, each with its backend; `covered` says how many there are.
+    """
+
+    waiver: Waiver
+    backends: str
+    level: Level
+    state: str
+    age: str | None
+    left: str
+    outcomes: str
+    covered: int
+    cases: Sequence[tuple[str, str]]
+
+
+def write_waivers(site: SiteWriter, gathered: Gathered) -> None:
+    """Write `waivers.html`."""
+    rows = [
+        _row(gathered, whole, met)
+        for whole, run in zip(gathered.wholes, gathered.waivers, strict=True)
+        for met in run.met
+    ]
+    site.page("waivers.html", "waivers.html.j2", rows=rows, problems=gathered.problems)
+
+
+def _row(gathered: Gathered, whole: Whole, met: Met) -> WaiverRow:
+    day = whole.parts[0].begun.started.date()
+    covered = list(_covered(gathered, whole, met.waiver))
+    level, state = _state(met, (met.waiver.expires - day).days)
+    outcomes = ", ".join(f"{met.outcomes[o]:,} {o}" for o in Outcome if met.outcomes.get(o))
+    days = met.waiver.age(day)
+    age = None if days is None else counted(days, "day")
+    left = _left(met.waiver.expires, day)
+    return WaiverRow(
+        met.waiver, ", ".join(whole.versions), level, state, age, left, outcomes, len(covered), covered[:SHOWN]
+    )
+
+
+def _covered(gathered: Gathered, whole: Whole, waiver: Waiver) -> Iterator[tuple[str, str]]:
+    """Yield the waived cases that a waiver names, each with its backend."""
+    for name in whole.versions:
+        if fnmatchcase(name, waiver.backend):
+            column = gathered.column(name)
+            yield from ((case, name) for case in _waived(gathered, column) if waiver.case.matches(case))
+
+
+def _waived(gathered: Gathered, column: Column) -> Iterator[str]:
+    return (gathered.cases[case] for case, outcome in enumerate(column.outcomes) if outcome == _WAIVED)
+
+
+def _state(met: Met, days: int) -> tuple[Level, str]:
+    if met.expired:
+        return "all", "expired"
+    if not met.described:
+        return "some", "waives nothing"
+    return ("few", "expires soon") if days <= 30 else ("full", "holds")
+
+
+def _left(expires: dt.date, day: dt.date) -> str:
+    days = (expires - day).days
+    if days < 0:
+        return f"{counted(-days, 'day')} before the run"
+    return f"{counted(days, 'day')} after the run" if days < 3650 else "in more than ten years"
+
 
 ASSETS = ("site.css", "site.js")
 

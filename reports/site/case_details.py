@@ -30,7 +30,7 @@ from ..script import reproduction
 from ..show import clauses_of
 from .case_tensors import bounds_told, difference_told, tensor_told
 from .gather import Gathered
-from .words import shown
+from .writer import shown
 
 _LARGEST = 1 << 14
 """Elements that the inputs of a case may have together for its bounds to be derived once more, in fractions."""

@@ -8,9 +8,17 @@ from typing import Any
 
 from ...cases.declared import Declaration
 from ...generators.source import GeneratedCases
-from .case_columns import failing_cases, index_of, reproduce_lines, words_of
 from .case_details import Details, kept_of
-from .case_packing import chunks, strict_json, table_bytes, write_packed
+from .case_lists import (
+    chunks,
+    failing_cases,
+    index_of,
+    reproduce_lines,
+    strict_json,
+    table_bytes,
+    words_of,
+    write_packed,
+)
 from .gather import Gathered
 from .writer import SiteWriter
 

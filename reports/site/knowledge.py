@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 from dataclasses import dataclass
-from pathlib import Path
 
 from ...cases.errors import OpconformError
 from ...generators.comparing.situations import Side, side
@@ -34,12 +31,3 @@ class Knowledge:
     def versions(self, of: Side) -> list[Side]:
         """Return all versions of an operator, the first one first."""
         return [side(self.source, str(version.operator)) for version in of.spec.versions.values()]
-
-
-@functools.cache
-def reports_digest() -> str:
-    """Return a digest of the code that puts what the suite knows into words: what is kept of them depends on it."""
-    whole = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.parent.glob("**/*.py")):
-        whole.update(path.read_bytes())
-    return whole.hexdigest()

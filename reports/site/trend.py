@@ -14,9 +14,7 @@ from ..history.compare import heading, is_bad
 from ..history.database import History, plan_words, reading
 from ..history.show import Turn, changes_of, changes_words, turns
 from .gather import Gathered
-from .marks import Level
-from .words import shown
-from .writer import SiteWriter
+from .writer import Level, SiteWriter, shown
 
 _GROUPS = 20
 _ASSETS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "trend.js", "trend.css")

@@ -1,21 +1,170 @@
-"""The files of a site, written aside and moved to their place at the end; nothing that is not ours is deleted."""
+"""Words, marks and files of the site; files are written aside and moved to their place at the end."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
 
 import jinja2
 
 from ...cases.errors import OpconformError
-from .words import FILTERS
+from ...cases.results import Outcome
+from ...runners.accuracy import Grade
+from ..badge import file_part
+from ..tally import Figures
+from ..text import counted, percent, printable
+
+LONGEST = 2000  # characters of a text from elsewhere
+_SAFE = re.compile(r"[^A-Za-z0-9.\-]+")
+
+FAILED = "failed"
+"""In the place of an outcome in an address: all that fails."""
+
+
+def shown(text: object, longest: int = LONGEST) -> str:
+    """Return a text from elsewhere fit to show: controls and direction marks escaped visibly, cut with a note."""
+    whole = str(text)
+    cut = _escaped(whole[:longest])
+    return f"{cut}… (cut: {counted(len(whole), 'character')} in all)" if len(whole) > longest else cut
+
+
+def _escaped(text: str) -> str:
+    # Cf: format characters, among them those that turn the direction of what follows; Python calls them unprintable too
+    return "".join(ascii(c)[1:-1] if unicodedata.category(c) == "Cf" else c for c in printable(text))
+
+
+def operator_page_name(operator_version: str) -> str:
+    """Return the path of an operator version's page: `operators/onnx-ReduceMean-18.html`."""
+    standard, slash, rest = operator_version.partition("/")
+    plain = slash and _SAFE.sub("", standard + rest) == standard + rest
+    return f"operators/{standard}-{rest}.html" if plain else f"operators/{file_part(operator_version)}.html"
+
+
+def cases_link(**parameters: object) -> str:
+    """Return the address of a list of cases: `operator`, `type`, `backend`, `outcome`, `clause`, `q`."""
+    given = {name: str(value) for name, value in parameters.items() if value not in (None, "")}
+    return f"cases.html?{_query(given)}" if given else "cases.html"
+
+
+def case_link(case: str, backend: str | None = None) -> str:
+    """Return the address of a case's page."""
+    return f"case.html?{_query({'id': case, **({'backend': backend} if backend else {})})}"
+
+
+def _query(given: Mapping[str, str]) -> str:
+    return "&".join(f"{name}={quote(value, safe='/,;.*', errors='replace')}" for name, value in given.items())
+
+
+def anchor(text: str) -> str:
+    """Return a name for a place in a page."""
+    return file_part(text)
+
+
+def web(address: str) -> str:
+    """Return an address on the web; anything else leads nowhere, as that of a script would."""
+    return address if address.startswith(("https://", "http://")) else "#"
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "anchor": anchor,
+    "web": web,
+    "shown": shown,
+    "percent": percent,
+    "counted": counted,
+    "number": lambda value: f"{value:,}",
+}
+
+
+Level: TypeAlias = Literal["full", "few", "some", "all", "none"]
+
+FEW = Fraction(9, 10)
+LEGEND: tuple[tuple[Level, str], ...] = (
+    ("full", "every judged case passes"),
+    ("few", "at least 90% pass"),
+    ("some", "some pass"),
+    ("all", "none passes"),
+    ("none", "nothing judged: not supported, or only invalid inputs"),
+)
+
+_OF_GRADE: dict[Grade, Level] = {
+    Grade.STEPWISE: "few",
+    Grade.NARROW: "few",
+    Grade.DECLARED: "few",
+    Grade.OUTSIDE: "all",
+}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a cell shows: its level, a share or a word, the counts behind it, and all of it in a sentence.
+
+    `outcome` is what a list of cases is narrowed to: that which fails, if anything does.
+    """
+
+    level: Level
+    share: str
+    counts: str
+    title: str
+    outcome: str | None
+
+
+def mark_of(figures: Figures) -> Mark:
+    """Return the mark of these figures."""
+    share = figures.correctness
+    outcome = FAILED if figures.failed else None
+    if share is None:
+        level: Level = "all" if figures.failed else "none"
+        return Mark(level, _unjudged(figures), "", outcomes_told(figures), outcome)
+    level = "full" if share == 1 else "few" if share >= FEW else "some" if share else "all"
+    if level == "full" and figures.failed:  # of what is no part of correctness
+        level = "few"
+    return Mark(level, percent(share), f"{figures.strict:,}/{figures.judged:,}", outcomes_told(figures), outcome)
+
+
+def mark_of_grade(grade: Grade) -> Level:
+    """Return the level of an accuracy grade."""
+    return _OF_GRADE.get(grade, "full")
+
+
+def outcomes_told(figures: Figures) -> str:
+    """Return how often each outcome occurred: `103 pass, 4 wrong-value`."""
+    return ", ".join(f"{count:,} {outcome}" for outcome, count in figures.outcomes.items())
+
+
+def verdict_told(figures: Figures, kinds: int) -> tuple[Level, str, str]:
+    """Return a backend's verdict: its level, in a word, and as a sentence."""
+    if figures.outcomes.get(Outcome.RUNNER_ERROR):
+        broken = counted(figures.outcomes[Outcome.RUNNER_ERROR], "case")
+        return "all", "No verdict", f"our own side failed at {broken}, which is to be reported."
+    if not figures.judged and not figures.put:
+        return "none", "Nothing judged", "which is no success: no case ran to an end that could be judged."
+    if figures.failed:
+        of = f"{figures.failed:,} of {counted(figures.cases, 'case')} {'fails' if figures.failed == 1 else 'fail'}"
+        return "some", "Non-conformant", f"{of}, in {counted(kinds, 'kind')} of failures."
+    waived = figures.outcomes.get(Outcome.WAIVED, 0)
+    told = f"no failure among {counted(figures.judged, 'judged case')}"
+    return "full", "Conformant", f"{told}, {waived:,} of them waived." if waived else f"{told}."
+
+
+def _unjudged(figures: Figures) -> str:
+    if figures.unsupported:
+        return "unsupported"
+    if figures.put:
+        return f"{figures.refused:,}/{figures.put:,} refused"
+    return "not judged"
+
 
 MARKER = "opconform-site.json"
 """Says that a folder holds a site, and which of its files are the site's."""

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import opconform.reports.site
-from opconform.reports.site.case_columns import parts_of
-from opconform.reports.site.case_packing import CHUNK_CASES, chunks, packed, smallest, table_bytes, unpacked
+from opconform.reports.site.case_lists import CHUNK_CASES, chunks, packed, parts_of, smallest, table_bytes, unpacked
 
 VENDOR = Path(opconform.reports.site.__file__).parent / "assets" / "vendor"
 DETAILS = st.dictionaries(st.text(max_size=20), st.text() | st.integers() | st.none(), max_size=4)

@@ -22,8 +22,7 @@ from opconform.reports.script import reproduction
 from opconform.reports.show import case_text
 from opconform.reports.site import case_pages
 from opconform.reports.site.build import write_site
-from opconform.reports.site.case_columns import words_of
-from opconform.reports.site.case_packing import unpacked
+from opconform.reports.site.case_lists import unpacked, words_of
 from opconform.reports.site.gather import gather
 
 

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from opconform.cases.elements import element_type
 from opconform.cases.expectation import Bounds, Expectation, Flag, Option
 from opconform.cases.results import Outcome
-from opconform.reports.site.case_packing import strict_json
+from opconform.reports.site.case_lists import strict_json
 from opconform.reports.site.case_tensors import CELLS, MISMATCHES, SHOWN, difference_told, tensor_told
 from opconform.runners.judge import judge_answer
 

@@ -19,7 +19,7 @@ from opconform.cases.results import Outcome
 from opconform.cli import main
 from opconform.reports.runs import Terms, put_together
 from opconform.reports.site.gather import FAILING, INVALID, NOT_RUN, OUTCOMES, gather
-from opconform.reports.site.words import operator_page_name, shown
+from opconform.reports.site.writer import operator_page_name, shown
 from opconform.runners.waivers import Waiver, Waivers
 from opconform.specs.globs import Glob
 
