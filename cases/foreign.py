@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .corpus_files import Files, open_files
-from .corpus_json import LARGEST_JSON, CorpusError, read_json
+from .corpus.files import LARGEST_JSON, CorpusError, Files, open_files, read_json
 from .elements import Array, element_types, type_of
 from .errors import CaseIdError, did_you_mean
 from .expectation import Expectation, Option

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from ..cases.corpus import DESCRIPTOR, CorpusCases
-from ..cases.corpus_files import open_files
-from ..cases.corpus_index import INDEX, index_entry, index_head
-from ..cases.corpus_json import CorpusError
-from ..cases.corpus_manifest import MANIFEST, SUMS, differences, read_manifest
-from ..cases.corpus_manifest import counted as counted_by_version
+from ..cases.corpus.cases import DESCRIPTOR, CorpusCases
+from ..cases.corpus.files import CorpusError, open_files
+from ..cases.corpus.index import INDEX, index_entry, index_head
+from ..cases.corpus.manifest import MANIFEST, SUMS, differences, read_manifest
+from ..cases.corpus.manifest import counted as counted_by_version
 from ..cases.errors import OpconformError
 from ..cases.lock import SUFFIX, CaseDigests, Difference, difference, least_version, read_lock, read_locks
 from ..reports.text import counted

@@ -9,14 +9,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ..cases.corpus import CLAUSES, DESCRIPTOR
-from ..cases.corpus_descriptor import CorpusCase, described, other_tensors, tensors
-from ..cases.corpus_files import ArchiveSink, FolderSink, Sink
-from ..cases.corpus_index import INDEX, index_entry, index_head
-from ..cases.corpus_json import CorpusError, compact_json, lined_json
-from ..cases.corpus_manifest import MANIFEST, SIBLINGS, SUMS, CaseEntry, Manifest, Sums, counted, sha256
-from ..cases.corpus_names import program_folder
-from ..cases.corpus_tensors import tensor_file, tensors_file, write_npz
+from ..cases.corpus.cases import CLAUSES, DESCRIPTOR
+from ..cases.corpus.descriptor import CorpusCase, described, other_tensors, tensors
+from ..cases.corpus.files import ArchiveSink, CorpusError, FolderSink, Sink, compact_json, lined_json
+from ..cases.corpus.index import INDEX, index_entry, index_head, program_folder
+from ..cases.corpus.manifest import MANIFEST, SIBLINGS, SUMS, CaseEntry, Manifest, Sums, counted, sha256
+from ..cases.corpus.tensors import tensor_file, tensors_file, write_npz
 from ..cases.errors import OpconformError
 from ..cases.model import Case, Program
 from ..generators.plain_answers import RELATIVE, PlainAnswer, plain_answer

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..cases.corpus import CorpusCases
-from ..cases.corpus_files import open_files
-from ..cases.corpus_manifest import MANIFEST, differences
+from ..cases.corpus.cases import CorpusCases
+from ..cases.corpus.files import open_files
+from ..cases.corpus.manifest import MANIFEST, differences
 from ..cases.errors import OpconformError
 from ..cases.foreign import ForeignCases
 from ..cases.ids import parse_id

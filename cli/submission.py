@@ -12,8 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from ..cases.corpus_files import ArchiveFiles, ArchiveSink
-from ..cases.corpus_json import CorpusError, lined_json, read_json
+from ..cases.corpus.files import ArchiveFiles, ArchiveSink, CorpusError, lined_json, read_json
 from ..cases.errors import OpconformError
 from ..reports.reading import ACCURACY, CERTIFICATES, OUTPUTS, RESULTS, RUN, StoredResults, read_run
 from ..reports.text import counted

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from fakes.here import run_here
 
-from opconform.cases.corpus_json import lined_json
+from opconform.cases.corpus.files import lined_json
 from opconform.cli import main
 
 V13 = "onnx/ReduceMean-13"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from opconform.cases.corpus_tensors import read_tensor_file, tensor_file
+from opconform.cases.corpus.tensors import read_tensor_file, tensor_file
 from opconform.cli import main
 
 COMMAND = shutil.which("emx-onnx-cgen")

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from opconform.cases.corpus import CorpusCases
-from opconform.cases.corpus_tensors import write_npz
+from opconform.cases.corpus.cases import CorpusCases
+from opconform.cases.corpus.tensors import write_npz
 from opconform.cases.elements import Array, element_type, element_types
 from opconform.cases.expectation import Expectation, Option
 from opconform.cases.model import Case

@@ -18,12 +18,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 import opconform.cases
-from opconform.cases.corpus import CorpusCases
-from opconform.cases.corpus_descriptor import CorpusCase, case_from, described, tensors
-from opconform.cases.corpus_index import index_entry
-from opconform.cases.corpus_json import CorpusError, compact_json, read_json
-from opconform.cases.corpus_names import LONGEST, program_folder
-from opconform.cases.corpus_tensors import read_npz, read_tensors_file, tensors_file, write_npz
+from opconform.cases.corpus.cases import CorpusCases
+from opconform.cases.corpus.descriptor import CorpusCase, case_from, described, tensors
+from opconform.cases.corpus.files import CorpusError, compact_json, read_json
+from opconform.cases.corpus.index import LONGEST, index_entry, program_folder
+from opconform.cases.corpus.tensors import read_npz, read_tensors_file, tensors_file, write_npz
 from opconform.cases.errors import CaseIdError, OpconformError
 from opconform.cases.model import Attribute, Case
 from opconform.cases.results import Outcome

@@ -12,10 +12,9 @@ import pytest
 from click.testing import CliRunner
 from fakes.corpora import some, verified
 
-from opconform.cases.corpus import CorpusCases
-from opconform.cases.corpus_files import ArchiveFiles, ArchiveSink
-from opconform.cases.corpus_json import CorpusError, read_json
-from opconform.cases.corpus_tensors import read_npy, read_npz, read_tensor_file, write_npy
+from opconform.cases.corpus.cases import CorpusCases
+from opconform.cases.corpus.files import ArchiveFiles, ArchiveSink, CorpusError, read_json
+from opconform.cases.corpus.tensors import read_npy, read_npz, read_tensor_file, write_npy
 from opconform.cli import main
 
 

@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner
 from fakes.corpora import some, verified
 
-from opconform.cases.corpus import CorpusCases
-from opconform.cases.corpus_json import CorpusError
-from opconform.cases.corpus_manifest import Sums
+from opconform.cases.corpus.cases import CorpusCases
+from opconform.cases.corpus.files import CorpusError
+from opconform.cases.corpus.manifest import Sums
 from opconform.cli import main
 
 DIGESTS = ("case_digest", "expectation_digest")

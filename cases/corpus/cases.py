@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .corpus_descriptor import SCHEMA, case_from
-from .corpus_files import Files, open_files
-from .corpus_json import CorpusError, read_json
-from .corpus_manifest import MANIFEST, CaseEntry, Manifest, Sums, checked_read, read_manifest, read_sums
-from .corpus_tensors import read_npz, read_tensor_file, read_tensors_file
-from .elements import Array
-from .errors import CaseIdError, did_you_mean
-from .model import Case
+from ..elements import Array
+from ..errors import CaseIdError, did_you_mean
+from ..model import Case
+from .descriptor import SCHEMA, case_from
+from .files import CorpusError, Files, open_files, read_json
+from .manifest import MANIFEST, CaseEntry, Manifest, Sums, checked_read, read_manifest, read_sums
+from .tensors import read_npz, read_tensor_file, read_tensors_file
 
 DESCRIPTOR = "case.json"
 CLAUSES = "clauses.json"

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .corpus_json import CorpusError
-from .elements import Array, element_type, element_types
-from .expectation import Bounds, Expectation, Option, Residue, Spread
-from .model import Attribute, Case, Input, OperatorVersion, Output, Program
+from ..elements import Array, element_type, element_types
+from ..expectation import Bounds, Expectation, Option, Residue, Spread
+from ..model import Attribute, Case, Input, OperatorVersion, Output, Program
+from .files import CorpusError
 
 SCHEMA = 2
 """The version of the layout and of the descriptor."""

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .corpus_descriptor import SCHEMA
-from .corpus_files import Files, check_path
-from .corpus_json import LARGEST_JSON, CorpusError, lined_json, read_json
+from .descriptor import SCHEMA
+from .files import LARGEST_JSON, CorpusError, Files, check_path, lined_json, read_json
 
 MANIFEST = "manifest.json"
 SUMS = "SHA256SUMS"

@@ -1,16 +1,22 @@
-"""The index of a corpus: every case in lines of words, for readers without JSON; see docs/cpp-vendors.md."""
+"""The index of a corpus: every case in lines of words, for readers without JSON; and the names of folders."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from .corpus_descriptor import SCHEMA
-from .errors import OpconformError
-from .expectation import Option
-from .model import Attribute, Case, Program
+from ..errors import OpconformError
+from ..expectation import Option
+from ..model import Attribute, Case, Program
+from .descriptor import SCHEMA
 
 INDEX = "cases.txt"
+LONGEST = 80
+"""The characters that the name of a program's folder may have."""
+
+_DIGEST = 12
+_UNSAFE = re.compile(r"[^A-Za-z0-9-]+")
 _FLOATS = ("float", "f32")
 
 
@@ -67,3 +73,23 @@ def _line(*words: str) -> str:
         if not word or not word.isascii() or not word.isprintable() or " " in word:
             raise OpconformError(f"{INDEX}: {word!r} is no word of printable ASCII, which a corpus needs for names")
     return " ".join(words) + "\n"
+
+
+def program_folder(program: Program) -> str:
+    """Return the name of a program's folder, made from its content alone.
+
+    `test_onnx_ReduceMean-13_float32_3x2x2_6f1c52a0b3d4`: letters, digits, `-` and `_`. It differs from every other
+    program's in more than upper and lower case, by the first digits of the program's key. ONNX's loader wants `test_`.
+    """
+    parts = [
+        str(program.operator),
+        "-".join(dict.fromkeys(i.type for i in program.feeds)),
+        "-".join(dict.fromkeys("x".join(map(_extent, i.dims)) or "scalar" for i in program.feeds)),
+    ]
+    slug = "_".join(_UNSAFE.sub("_", part).strip("_") for part in parts if part)
+    begun = f"test_{slug}"[: LONGEST - _DIGEST - 1].rstrip("_-")
+    return f"{begun}_{program.key[:_DIGEST]}"
+
+
+def _extent(size: int | str) -> str:
+    return "n" if isinstance(size, str) else str(size)

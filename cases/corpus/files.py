@@ -1,9 +1,10 @@
-"""The files of a corpus, in a folder or an archive, read without trust and without unpacking; and where they go."""
+"""The files of a corpus, in a folder or an archive, and their JSON: read without trust, and where they go."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import stat
 import zipfile
@@ -11,9 +12,9 @@ import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, NoReturn, Protocol
 
-from .corpus_json import CorpusError
+from ..errors import OpconformError
 
 LARGEST_FILE = 1 << 30
 """The bytes that a file of a corpus may have, once unpacked."""
@@ -22,6 +23,8 @@ LARGEST_WHOLE = 64 << 30
 LARGEST_RATIO = 200
 """How often its size in the archive a file may have, once unpacked, if that is more than `SMALL`."""
 SMALL = 8 << 20
+LARGEST_JSON = 256 << 20
+"""The bytes that a JSON file of a corpus may have."""
 MOST_FILES = 2_000_000
 """The files that a corpus may have."""
 
@@ -30,6 +33,10 @@ _END, _END_MARK = 22, b"PK\x05\x06"  # the record at the end of a zip, its comme
 _ENCRYPTED = 0x1
 _SEAL = 64  # the characters of a sha256
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip can tell
+
+
+class CorpusError(OpconformError):
+    """A corpus, or a file of one, that cannot be read; the message begins with the file's name."""
 
 
 class Files(Protocol):
@@ -270,3 +277,39 @@ class ArchiveSink:
         if isinstance(self._file, Path):
             content = self._file.read_bytes()[:-_SEAL]
             self._file.write_bytes(content + hashlib.sha256(content).hexdigest().encode())
+
+
+def compact_json(content: Any) -> bytes:
+    """Return `content` as one line of strict JSON in ASCII, keys as they come; it ends its line."""
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+
+
+def lined_json(content: Any) -> bytes:
+    """Return `content` as strict JSON in ASCII over many lines, which can be compared line by line."""
+    return json.dumps(content, allow_nan=False, indent=1).encode() + b"\n"
+
+
+def read_json(content: bytes, file: str) -> dict[str, Any]:
+    """Read a JSON object. Raises CorpusError that names `file`."""
+    if len(content) > LARGEST_JSON:
+        raise CorpusError(f"{file}: more than {LARGEST_JSON:,} bytes of JSON")
+    try:
+        read = json.loads(content, parse_constant=_refuse, object_pairs_hook=_unique)
+    except RecursionError:
+        raise CorpusError(f"{file}: nested too deeply") from None
+    except ValueError as error:  # UnicodeDecodeError and numbers that are too long included
+        raise CorpusError(f"{file}: no JSON: {error}") from None
+    if not isinstance(read, dict):
+        raise CorpusError(f"{file}: expected a JSON object; read {type(read).__name__}")
+    return read
+
+
+def _refuse(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands there twice")
+    return found

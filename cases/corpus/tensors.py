@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .corpus_files import ArchiveFiles, ArchiveSink
-from .corpus_json import CorpusError
-from .elements import Array, element_type, element_types, type_of
+from ..elements import Array, element_type, element_types, type_of
+from .files import ArchiveFiles, ArchiveSink, CorpusError
 
 if TYPE_CHECKING:
     from onnx import TensorProto
