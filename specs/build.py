@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from ..cases.model import OperatorVersion
-from .checks import Parts, check, vocabulary_of
-from .edges import Place, check_reach, resolve_edge
+from .checks import Context, alternative, check, conditions, letter_of, named_level, shape_symbols, vocabulary_of
+from .edges import Place, aliases, check_edges, check_reach, resolve_edge
 from .expressions import recipe
+from .families import Find, fitting, merged
 from .groups import expand
 from .model import (
     Clause,
@@ -17,58 +18,103 @@ from .model import (
     Expect,
     Operand,
     Recipe,
+    Signature,
     Silence,
     Spec,
+    TypeSource,
     Value,
     Version,
     VersionSpec,
     Vocabulary,
     Word,
 )
-from .names import Names
-from .parameters import levels_by_version, literal_of, parameters, settled, span_of, text_of
+from .names import Names, Span
+from .parameters import Misfit, drawn, levels_by_version, literal_of, parameters, settled, text_of, typed
 from .problems import Problems
 from .reading import Document, SpecErrors
 from .resolve import signatures
-from .settings import conditions
-from .structure import Spanned, structured
+from .schema import OperandText, Spanned, SpecText, structured
 
 _Levels: TypeAlias = Mapping[str, Mapping[str, Value]]
 
 
-def build(document: Document, vocabulary: Mapping[str, Vocabulary] | None) -> Spec:
+def build(document: Document, vocabulary: Mapping[str, Vocabulary] | None, find: Find) -> Spec:
     """Check and resolve a spec; see `loader.load_spec`. Raises SpecErrors."""
-    text, errors = structured(document)
-    if text is None:
-        raise SpecErrors(errors)
+    document = merged(document, find)
+    text = _text(document)
     problems = Problems(document)
     if text.domain and not text.operator.startswith("onnx/"):
         problems.add(("domain",), "only ONNX has domains", key=True)
     found = signatures(text, problems)
     problems.raise_any()
-    declared = parameters(text.parameters, problems)
     words = vocabulary_of(text, vocabulary)
-    names = Names(found, words.parameters if words else None)
-    parts = Parts(text, declared, levels_by_version(declared, names), names)
-    check(parts, vocabulary, problems)
+    bare = Names(found)
+    document = fitting(document, text, bare, words)
+    if document.origins:
+        text, problems = _text(document), Problems(document)
+    context = _context(text, bare, words, problems)
+    check(context, vocabulary)
+    check_edges(context)
     problems.raise_any()
-    spec = _Builder(parts).spec(document)
-    check_reach(problems, text, {version: one.edges for version, one in spec.versions.items()})
+    spec = _Builder(context).spec(document)
+    problems.raise_any()
+    check_reach(context, {version: one.edges for version, one in spec.versions.items()})
     problems.raise_any()
     return spec
 
 
+def fitted(document: Document, find: Find) -> Document:
+    """Return a spec file with those entries of the families that it uses which fit. Raises SpecErrors."""
+    document = merged(document, find)
+    text, problems = _text(document), Problems(document)
+    found = signatures(text, problems)
+    problems.raise_any()
+    return fitting(document, text, Names(found), None)
+
+
+def _text(document: Document) -> SpecText:
+    text, errors = structured(document)
+    if text is None:
+        raise SpecErrors(errors)
+    return text
+
+
+def _context(text: SpecText, bare: Names, words: Vocabulary | None, problems: Problems) -> Context:
+    declared = dict(parameters(text.parameters, problems))
+    for port, alternatives in text.operands.items():
+        if draws := [
+            (("operands", port, *at, "draw"), one.draw, Span.of(one))
+            for at, one in alternative(alternatives)
+            if one.draw is not None
+        ]:
+            declared.setdefault(port, drawn(port, draws, problems))
+    bound, used = shape_symbols(text, bare.inputs)
+    bundles = frozenset(name for name, parameter in declared.items() if parameter.is_bundle)
+    set_ = {
+        key
+        for name in bundles
+        for level in declared[name].levels
+        if isinstance(level.value, dict)
+        for key in level.value
+    }
+    symbols = bound | (used & (declared.keys() | set_))
+    names = Names(bare.signatures, words.parameters if words else None, symbols, bundles)
+    return Context(text, names, declared, levels_by_version(declared, names), bound, words, problems)
+
+
+_NOTHING = OperandText()
 _WORDS: Mapping[str, Word] = {word.value: word for word in Word}
 
 
 class _Builder:
     """Puts together what a checked file says about each version."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.parts, self.text, self.names = parts, parts.text, parts.names
-        self.signatures = parts.names.signatures
+    def __init__(self, context: Context) -> None:
+        self.context, self.text, self.names = context, context.text, context.names
+        self.signatures = context.names.signatures
         self.standard, _, self.name = self.text.operator.partition("/")
         self.domain = self.text.domain or ""
+        self.tables = {name: settled(table, words=False) for name, table in self.text.tables.items()}
 
     def spec(self, document: Document) -> Spec:
         family, _, function = self.text.family.partition(".")
@@ -80,7 +126,7 @@ class _Builder:
             function,
             {version: self.version(version) for version in self.signatures},
             self.text.graphs,
-            {name: settled(table, words=False) for name, table in self.text.tables.items()},
+            self.tables,
             document,
         )
 
@@ -88,6 +134,8 @@ class _Builder:
         signature = self.signatures[version]
         levels = self.parameters(version)
         clauses, silences = self.clauses(version), self.silences(version)
+        edges = self.edges(version, frozenset(clauses) | frozenset(silences))
+        types_from = self.types_from(version)
         return VersionSpec(
             OperatorVersion(self.standard, self.name, version, self.domain),
             signature,
@@ -95,20 +143,67 @@ class _Builder:
             clauses,
             silences,
             levels,
-            self.exclude(version, levels),
+            (*self.exclude(version, levels), *_without_attribute(types_from, levels, signature)),
             self.expect(version, levels),
-            self.edges(version, frozenset(clauses) | frozenset(silences)),
-            {port.name: Operand(port.name, self.shape(port.name)) for port in signature.inputs},
-            graphs=self.text.graphs,
-            tables={name: settled(table, words=False) for name, table in self.text.tables.items()},
+            edges,
+            {port.name: self.operand(port.name, version) for port in signature.inputs},
+            types_from,
+            tuple(g for group in self.text.same if len(g := tuple(x for x in group if x in signature.types)) > 1),
+            self.precision(),
+            self.strength(version, levels),
+            self.text.graphs,
+            self.tables,
+            aliases(self.text, edges, signature),
         )
 
-    def shape(self, port: str) -> tuple[int | str, ...] | Recipe | None:
-        found = self.text.shapes.get(port)
-        return recipe(found) if isinstance(found, str) else None if found is None else tuple(found)
-
     def applies(self, one: Spanned, version: Version) -> bool:
-        return span_of(one).covers(version, self.signatures)
+        return Span.of(one).covers(version, self.names)
+
+    def operand(self, port: str, version: Version) -> Operand:
+        shape, domain = self.text.shapes.get(port), self.text.domains.get(port)
+        found = [one for one in self.text.operands.get(port, ()) if self.applies(one, version)]
+        if len(found) > 1:
+            self.context.problems.add(("operands", port), f"two operands {port!r} apply to version {version}", key=True)
+        one = found[0] if found else _NOTHING
+        shape, domain = one.shape if one.shape is not None else shape, one.domain or domain
+        return Operand(
+            port,
+            None if shape is None else self.shape(shape),
+            tuple(v for v in self.context.levels[version].get(port, {}).values() if isinstance(v, Recipe)),
+            recipe(domain) if domain else None,
+            recipe(one.fill) if one.fill else None,
+            {key: settled(value, words=False) for key, value in (one.model_extra or {}).items()},
+        )
+
+    def shape(self, shape: Any) -> tuple[int | str, ...] | Recipe:
+        if isinstance(shape, list):
+            return tuple(shape)
+        return (f"{shape}...",) if shape == "d" or shape in self.context.bound else recipe(shape)
+
+    def types_from(self, version: Version) -> dict[str, TypeSource]:
+        found = {}
+        for name, alternatives in self.text.types_from.items():
+            letter = letter_of(self.names, name, version)
+            for one in alternatives:
+                if letter and self.applies(one, version) and self.signatures[version].attribute(one.attribute):
+                    found[letter] = TypeSource(one.attribute, one.absent)
+        return found
+
+    def precision(self) -> dict[str, Mapping[str, float]]:
+        budgets = {name: b if isinstance(b, dict) else {"": b} for name, b in self.text.precision.items()}
+        return {
+            name: {t: float(ulp) for word, ulp in by_type.items() for t in (expand(word) if word else ("",))}
+            for name, by_type in budgets.items()
+        }
+
+    def strength(self, version: Version, levels: _Levels) -> dict[int, tuple[tuple[str, ...], ...]]:
+        found = {}
+        for number, groups in self.text.strength.items():
+            here = (dict.fromkeys(self.names.canonical(name, version) for name in group) for group in groups)
+            kept = tuple(tuple(name for name in group if name in levels) for group in here)
+            if large := tuple(group for group in kept if len(group) >= number):
+                found[number] = large
+        return found
 
     def source(self, own: str | None, version: Version) -> str:
         return (own or self.text.source).replace("{version}", str(version))
@@ -134,25 +229,40 @@ class _Builder:
         for name, raw in when.items():
             negated, values = conditions(raw)
             contents = tuple(value for one in values for value in self.contents(name, one))
-            found[self.names.canonical(name, version)] = Condition(contents, negated)
+            if len(contents) == 1 and isinstance(contents[0], Mapping):  # a bundle: what it sets
+                found |= {inner: Condition((value,)) for inner, value in contents[0].items()}
+            else:
+                found[self.names.canonical(name, version)] = Condition(contents, negated)
         return found
 
     def contents(self, name: str, raw: Any) -> tuple[Value, ...]:
         if self.names.is_type(name):
             return expand(raw)
-        wrapped, value = literal_of(raw)
-        if not wrapped and isinstance(value, str) and value in _WORDS:
-            return (_WORDS[value],)
-        return (settled(value, words=False),)
+        if isinstance(raw, str) and raw in _WORDS:
+            return (_WORDS[raw],)
+        level = named_level(self.context, name, raw)
+        if level is not None:
+            return (level.value,)
+        return (settled(literal_of(raw)[1], words=False),)
 
     def parameters(self, version: Version) -> dict[str, Mapping[str, Value]]:
         found: dict[str, Mapping[str, Value]] = {}
-        for name, levels in self.parts.levels[version].items():
+        for name, levels in self.context.levels[version].items():
             key = self.names.canonical(name, version)
             both = found.get(key, levels)  # two ports may share a letter in this version: what both list
             if levels and (kept := {level: value for level, value in both.items() if level in levels}):
                 found[key] = kept
+                if not self.names.roles(name).isdisjoint(("attribute", "bundle", "own")):
+                    found[key] = {level: self.typed(name, level, value, version) for level, value in kept.items()}
         return found
+
+    def typed(self, name: str, level: str, value: Value, version: Version) -> Value:
+        try:
+            return typed(name, value, self.signatures[version])
+        except Misfit as error:
+            path = next((x.path for x in self.context.parameters[name].levels if x.name == level), ("parameters", name))
+            self.context.problems.add((*path, *error.at), str(error))
+            return value
 
     def exclude(self, version: Version, levels: _Levels) -> tuple[Mapping[str, tuple[str, ...]], ...]:
         rows = (self.row(row, version, levels) for row in self.text.exclude)
@@ -188,6 +298,30 @@ class _Builder:
         return expand(value) if self.names.is_type(name) else (text_of(literal_of(value)[1]),)
 
     def edges(self, version: Version, known: frozenset[str]) -> dict[str, Edge]:
-        place = Place(version, self.names, self.parts.parameters, self.parts.levels[version], known)
+        context = self.context
+        place = Place(version, self.names, context.parameters, context.levels[version], known, context.problems)
         resolved = {id_: resolve_edge(id_, text, place) for id_, text in self.text.edges.items()}
-        return {id_: edge for id_, edge in resolved.items() if edge is not None}
+        return {
+            id_: edge
+            for id_, edge in resolved.items()
+            if edge is not None and (edge.tests or not context.is_shared("edges", id_))
+        }
+
+
+def _without_attribute(
+    sources: Mapping[str, TypeSource], levels: _Levels, signature: Signature
+) -> Iterator[Mapping[str, tuple[str, ...]]]:
+    """Yield rows that leave out types for which an attribute would have to be given and is not."""
+    for letter, source in sources.items():
+        absent = [level for level, value in levels.get(source.attribute, {}).items() if value is Word.ABSENT]
+        types = tuple(t for t in levels.get(letter, {}) if t != source.absent)
+        if not absent or source.absent is None or not types:
+            continue
+        givers = [port for port in signature.inputs if signature.letter(port.name) == letter]
+        row = {source.attribute: tuple(absent), letter: types}
+        for port in givers:
+            row[port.name] = tuple(
+                level for level, value in levels.get(port.name, {}).items() if value in (Word.ABSENT, Word.OMITTED)
+            )
+        if all(row.values()):
+            yield row

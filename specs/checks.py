@@ -1,65 +1,219 @@
-"""Cross-references of a spec file: every name, version, level and id that it uses exists, and says something."""
+"""Checks of a spec file: every name, version, level, value and id that it uses exists, and says something."""
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from . import expressions
-from .edges import check_edges
+from .expressions import recipe
 from .groups import GROUPS, expand
-from .model import Version, Vocabulary, Word
-from .names import Names, signature_parts
-from .parameters import Level, Levels, Parameter, literal_of, text_of
+from .model import DELIVERIES, Recipe, Version, Vocabulary, Word
+from .names import Names, Span, port_of
+from .parameters import TENSOR_KINDS, Level, Levels, Misfit, Parameter, is_literal, literal_of, settled, text_of, typed
 from .problems import Problems
-from .reading import Keys
-from .settings import Context, check_name, check_type, check_value, condition_path, conditions
-from .structure import ID, ClauseText, SpecText
+from .reading import Key, Keys
+from .resolve import scalar_kind
+from .schema import ID, ClauseText, OperandText, SpecText
 
-_FUNCTION = re.compile(r"[a-z][\w-]*(\(.*\))?")
+OPSETS = ("first", "last")
+SAME = "same"
+"""The shape function that every family has."""
+
+_SHAPE = re.compile(r"scalar|[0-9]+(x[0-9]+)*")
 _WHEN_WORDS = frozenset(word.value for word in Word)
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a file's text was read to: parameters as declared, their levels in each version, and what names mean."""
+@dataclass(frozen=True)
+class Context:
+    """What a file is checked against; `vocabulary` is None where the family's words are not known.
+
+    `parameters` are as declared, `levels` those of each version; `bound` are symbols that levels of `shapes` bind.
+    """
 
     text: SpecText
+    names: Names
     parameters: Mapping[str, Parameter]
     levels: Levels
-    names: Names
+    bound: frozenset[str]
+    vocabulary: Vocabulary | None
+    problems: Problems
+
+    def is_shared(self, *path: Key) -> bool:
+        """Whether an entry is taken over from a family."""
+        return self.problems.document.origin(path)[0] is not self.problems.document
+
+    @functools.cached_property
+    def symbols(self) -> frozenset[str]:
+        """The symbols that expressions may use: dimensions, and what has a number: attributes, inputs, parameters."""
+        names = self.names
+        signatures = names.signatures.values()
+        attributes = {a.name for s in signatures for a in s.attributes if scalar_kind(a.kind) is int}
+        inputs = {p.name for s in signatures for p in s.inputs}
+        of_inputs = {f"{name}.{part}" for name in inputs for part in "dr"}
+        return names.symbols | attributes | inputs | of_inputs | {"d", "r", "n"}
+
+    @property
+    def derived(self) -> frozenset[str]:
+        """The attributes whose values are made of types."""
+        return frozenset(source.attribute for sources in self.text.types_from.values() for source in sources)
 
 
-def check(parts: Parts, vocabulary: Mapping[str, Vocabulary] | None, problems: Problems) -> None:
-    """Check a file whose signatures are resolved; mistakes go to `problems`.
+def check(context: Context, vocabulary: Mapping[str, Vocabulary] | None) -> None:
+    """Check a file whose signatures are resolved, edges apart; mistakes go to the context's problems.
 
     Raises SpecErrors early where parameters are wrong, since what names their levels would seem wrong too.
     """
-    text, parameters = parts.text, parts.parameters
-    own = vocabulary_of(text, vocabulary)
-    context = Context(parts.names, own, frozenset(text.graphs), problems)
+    text, problems = context.text, context.problems
     _check_family(text, vocabulary, problems)
     _check_source(text, problems)
     _check_ids(text, problems)
-    _check_spans(text, parameters, problems)
+    _check_spans(context)
     _check_silences(text, problems)
-    _check_shapes(text, context)
+    _check_operands(context)
+    _check_types_from(context)
     _check_graphs(text, problems)
-    for parameter in parameters.values():
-        _check_parameter(context, parameter, parts.levels)
+    for table in text.tables:
+        _check_word_of(context, "table", table, ("tables", table), key=True)
+    for parameter in context.parameters.values():
+        _check_parameter(context, parameter)
     problems.raise_any()
     _check_clauses(text, context)
     for index, row in enumerate(text.exclude):
-        _check_row(context, row, ("exclude", index), parts)
-    _check_expect(parts, context)
-    check_edges(context, text, parameters)
+        _check_row(context, row, ("exclude", index))
+    _check_expect(context)
+    _check_same(context)
+    _check_precision(context)
+    _check_strength(context)
 
 
 def vocabulary_of(text: SpecText, vocabulary: Mapping[str, Vocabulary] | None) -> Vocabulary | None:
     """Return the words of a file's family, None where they are not known."""
     return vocabulary.get(text.family.partition(".")[0]) if vocabulary is not None else None
+
+
+def check_name(context: Context, name: str, path: Keys) -> bool:
+    """Note an unknown name; return whether it is known."""
+    if context.names.roles(name):
+        return True
+    if port := port_of(name):
+        ports = {p.name for s in context.names.signatures.values() for p in (*s.inputs, *s.outputs)}
+        what = f"{name!r}: {port!r} is no input or output with a type letter"
+        context.problems.unknown(path, what, port, sorted(ports), key=True)
+    else:
+        what = f"{name!r} is no attribute, input, type letter or parameter of the family"
+        context.problems.unknown(path, what, name, context.names.known(), key=True)
+    return False
+
+
+def check_types(context: Context, words: object, path: Keys) -> bool:
+    """Note what is no type or list of types; return whether all is."""
+    if not isinstance(words, list):
+        return check_type(context, words, path)
+    right = [check_type(context, word, (*path, index)) for index, word in enumerate(words)]
+    return all(right)
+
+
+def check_type(context: Context, word: object, path: Keys) -> bool:
+    """Note what is no type and no group of them; return whether it is."""
+    if isinstance(word, str):
+        return context.problems.check(path, lambda: expand(word))
+    context.problems.add(path, f"expected an element type or a group of them; read {word!r}")
+    return False
+
+
+def check_value(context: Context, name: str, raw: Any, path: Keys) -> None:
+    """Note where a level or setting of `name`, a type letter aside, is not what `name` takes."""
+    wrapped = is_literal(raw)
+    value, path = (raw["value"], (*path, "value")) if wrapped else (raw, path)
+    if value is None:
+        context.problems.add(path, "null is no value; write absent where nothing is given")
+        return
+    words = not (wrapped and isinstance(value, str))
+    if not context.problems.check(path, lambda: settled(value, words, name)):
+        return
+    setting = settled(value, words, name)
+    roles = context.names.roles(name)
+    if isinstance(setting, Word):
+        _check_word(context, name, setting, path)
+    elif isinstance(setting, Recipe):
+        check_draw(context, name, setting, path)
+    elif check := _COMMON.get(name) if "common" in roles else None:
+        check(context, value, path)
+    elif isinstance(value, dict) and not context.names.kinds(name) & TENSOR_KINDS:
+        _check_bundle(context, name, value, path)
+    elif "delivery" in roles:
+        _check_delivery(context, value, path)
+    elif not roles.isdisjoint(("attribute", "input")):
+        _check_kind(context, name, setting, path, wrapped=wrapped)
+    elif "symbol" in roles and not _are_numbers(value):
+        context.problems.add(path, f"{name} is a symbol of shapes: a whole number, or a list of them; read {value!r}")
+
+
+def check_draw(context: Context, name: str, drawn: Recipe, path: Keys) -> None:
+    """Note a recipe that is not known, or where nothing is drawn."""
+    if "input" not in context.names.roles(name):
+        context.problems.add(path, f"{name} is no input: only the elements of an input are drawn")
+    _check_word_of(context, "recipe", drawn.name, path)
+
+
+def conditions(raw: object) -> tuple[bool, list[Any]]:
+    """Return whether a condition is negated, and its alternatives: of `x`, `[x, y]`, `{not: x}`, `{not: [x, y]}`."""
+    negated = isinstance(raw, dict) and raw.keys() == {"not"}
+    inner = raw["not"] if negated and isinstance(raw, dict) else raw
+    return negated, inner if isinstance(inner, list) else [inner]
+
+
+def shape_symbols(text: SpecText, inputs: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the symbols that levels of `shapes` bind, and those that expressions of shapes use."""
+    bound: set[str] = set()
+    for raw in _shapes_written(text):
+        _, value = literal_of(raw)
+        if isinstance(value, dict):
+            bound |= {str(key) for key in value}
+    used: set[str] = set()
+    operands = (one.shape for alternatives in text.operands.values() for one in alternatives)
+    for shape in (*text.shapes.values(), *operands):
+        for dim in shape if isinstance(shape, list) else ():
+            if isinstance(dim, str) and expressions.is_expression(dim):
+                used |= expressions.names(dim)
+    known = {"d", "r", "n"}
+    return frozenset(bound - set(inputs)), frozenset(name for name in used if "." not in name and name not in known)
+
+
+def _shapes_written(text: SpecText) -> Iterable[Any]:
+    """Yield every value of `shapes`: levels, and what bundles and edges set."""
+    for name, raw in text.parameters.items():
+        declared = _declared(raw)
+        for level in declared.values() if isinstance(declared, dict) else ():
+            _, value = literal_of(level)
+            if name == "shapes":
+                yield value
+            elif isinstance(value, dict) and "shapes" in value:
+                yield value["shapes"]
+    for edge in text.edges.values():
+        for settings in (edge.settings, edge.mended or {}):
+            if "shapes" in settings:
+                yield settings["shapes"]
+            for value in settings.values():
+                if isinstance(value, dict) and "shapes" in value:
+                    yield value["shapes"]
+
+
+def levels_written(raw: object) -> frozenset[str] | None:
+    """Return the names of the levels that a parameter is written with; None where they are `all`, or no levels."""
+    declared = _declared(raw)
+    if isinstance(declared, dict):
+        return frozenset(map(str, declared))
+    return frozenset(text_of(literal_of(x)[1]) for x in declared) if isinstance(declared, list) else None
+
+
+def _declared(raw: Any) -> Any:
+    return raw["levels"] if isinstance(raw, dict) and "levels" in raw else raw
 
 
 def _check_family(text: SpecText, vocabulary: Mapping[str, Vocabulary] | None, problems: Problems) -> None:
@@ -86,32 +240,62 @@ def _check_source(text: SpecText, problems: Problems) -> None:
 
 
 def _check_ids(text: SpecText, problems: Problems) -> None:
-    for section in ("clauses", "silences", "edges"):
-        for id_ in getattr(text, section):
-            if not re.fullmatch(ID, id_):
-                message = f"{id_!r}: an id is of small letters, digits and - _ . ^ +, and begins with a letter or digit"
-                problems.add((section, id_), message, key=True)
+    names: list[tuple[Keys, str]] = [
+        ((section, id_), id_) for section in ("clauses", "silences", "edges") for id_ in getattr(text, section)
+    ]
+    former = [(id_, name) for id_, edge in text.edges.items() for name in edge.formerly]
+    names += [(("edges", id_, "also-known-as", name), name) for id_, name in former]
+    for path, id_ in names:
+        if not re.fullmatch(ID, id_):
+            message = f"{id_!r}: an id is of small letters, digits and - _ . ^ +, and begins with a letter or digit"
+            problems.add(path, message, key=True)
     for id_ in text.clauses.keys() & text.silences.keys():
         problems.add(("silences", id_), f"{id_!r} is a clause already: `tests` could not tell them apart", key=True)
+    for index, (id_, name) in enumerate(former):
+        if name in text.edges or name in [other for _, other in former[:index]]:
+            problems.add(("edges", id_, "also-known-as", name), f"{name!r} is an edge already", key=True)
 
 
-def _check_spans(text: SpecText, parameters: Mapping[str, Parameter], problems: Problems) -> None:
-    versions = list(text.versions)
-    spanned: list[tuple[Keys, Any]] = []
+def _check_spans(context: Context) -> None:
+    text = context.text
+    spanned: list[tuple[Keys, Span]] = []
     for section in ("clauses", "silences", "edges"):
-        spanned += [((section, id_), one) for id_, one in getattr(text, section).items()]
-    spanned += [(parameter.path, parameter.span) for parameter in parameters.values()]
-    for parameter in parameters.values():
-        spanned += [(_holder(level.path), level.span) for level in parameter.levels]
-    for path, one in spanned:
-        for key in ("since", "before"):
-            _check_bound((*path, key), getattr(one, key), versions, problems)
-        if one.since in versions and one.before in versions and versions.index(one.since) >= versions.index(one.before):
-            problems.add((*path, "before"), f"before: {one.before} leaves nothing after since: {one.since}")
+        spanned += [((section, id_), Span.of(one)) for id_, one in getattr(text, section).items()]
+    for section, entries in (("operands", text.operands), ("types-from", text.types_from)):
+        for name, alternatives in entries.items():
+            spanned += [((section, name, *at), Span.of(one)) for at, one in alternative(alternatives)]
+    for parameter in context.parameters.values():
+        spanned.append((parameter.path, parameter.span))
+        spanned += [(_holder(level), level.span) for level in parameter.levels]
+    for path, span in spanned:
+        if not span.is_whole and not context.is_shared(*path[:2]):
+            _check_span(context, path, span)
 
 
-def _holder(path: Keys) -> Keys:
-    return path[:-1] if path[-1] == "value" else path
+def alternative(alternatives: Iterable[Any]) -> Iterable[tuple[Keys, Any]]:
+    """Yield the entries of a list that may also be written as one, each with the rest of its path."""
+    listed = list(alternatives)
+    for index, one in enumerate(listed):
+        yield (index,) if len(listed) > 1 else (), one
+
+
+def _check_span(context: Context, path: Keys, span: Span) -> None:
+    versions, problems = list(context.names.signatures), context.problems
+    for key, bound in (("since", span.since), ("before", span.before)):
+        _check_bound((*path, key), bound, versions, problems)
+    if span.since in versions and span.before in versions and versions.index(span.since) >= versions.index(span.before):
+        problems.add((*path, "before"), f"before: {span.before} leaves nothing after since: {span.since}")
+    for key, parts in (("having", span.having), ("lacking", span.lacking)):
+        for part in parts:
+            if not context.names.has_anywhere(part):
+                why = f"{part!r} is no attribute, input, output or type letter of any version"
+                known = sorted({bare.partition(".")[2] for bare in context.names.parts})
+                problems.unknown((*path, key), why, part, known)
+
+
+def _holder(level: Level) -> Keys:
+    drawn = isinstance(level.value, Recipe) and level.path[0] == "operands"
+    return (*level.path, level.name) if drawn else level.path[:-1] if level.path[-1] == "value" else level.path
 
 
 def _check_bound(path: Keys, bound: Any, versions: list[Version], problems: Problems) -> None:
@@ -143,23 +327,44 @@ def _check_clauses(text: SpecText, context: Context) -> None:
 def _check_disputes(clause: ClauseText, path: Keys, context: Context) -> None:
     if clause.disputes and clause.status != "disputed":
         context.problems.add(path, "only a clause of status: disputed disputes a part of the signature", key=True)
-    known = sorted({part for s in context.names.signatures.values() for part in signature_parts(s)})
     for index, part in enumerate(clause.disputes):
-        if part not in known:
+        if part not in context.names.parts:
             at = (*path, index) if context.problems.document.has((*path, index)) else path
-            context.problems.unknown(at, f"{part!r} is no part of the signature", part, known)
+            context.problems.unknown(at, f"{part!r} is no part of the signature", part, sorted(context.names.parts))
 
 
 def _check_when(context: Context, name: str, raw: object, path: Keys) -> None:
     if not check_name(context, name, path):
         return
-    _, values = conditions(raw)
+    negated, values = conditions(raw)
     for index, value in enumerate(values):
-        at = condition_path(path, raw, index)
+        at = _condition_path(path, raw, index)
+        level = named_level(context, name, value)
         if context.names.is_type(name):
             check_type(context, value, at)
-        elif not (isinstance(value, str) and value in _WHEN_WORDS):
+        elif level is not None and isinstance(level.value, dict) and (negated or len(values) > 1):
+            message = f"{value!r} is a bundle, of which a condition names one and no other: name what it sets"
+            context.problems.add(at, message)
+        elif name == "shapes":
+            if not (isinstance(value, str) and _SHAPE.fullmatch(value)):
+                context.problems.add(at, f"a shape as an id has it, 3x2 or scalar; read {value!r}")
+        elif not (isinstance(value, str) and (value in _WHEN_WORDS or level is not None)):
             check_value(context, name, value, at)
+
+
+def _condition_path(path: Keys, raw: object, index: int) -> Keys:
+    """Return the path of the alternative at `index` of a condition at `path`."""
+    if isinstance(raw, dict) and raw.keys() == {"not"}:
+        path, raw = (*path, "not"), raw["not"]
+    return (*path, index) if isinstance(raw, list) else path
+
+
+def named_level(context: Context, name: str, value: object) -> Level | None:
+    """Return the level of a parameter that a value in a condition names."""
+    parameter = context.parameters.get(name)
+    if parameter is None or isinstance(value, (list, dict)) or name == "shapes":
+        return None
+    return next((level for level in parameter.levels if level.name == text_of(value)), None)
 
 
 def _check_silences(text: SpecText, problems: Problems) -> None:
@@ -173,22 +378,125 @@ def _check_silences(text: SpecText, problems: Problems) -> None:
                 problems.add(("silences", id_, "options", index), message)
 
 
-def _check_shapes(text: SpecText, context: Context) -> None:
-    inputs = sorted({p.name for s in context.names.signatures.values() for p in s.inputs})
+def _check_operands(context: Context) -> None:
+    text, inputs = context.text, context.names.inputs
+    for section, entries in (("shapes", text.shapes), ("domains", text.domains), ("operands", text.operands)):
+        for name in entries:
+            if name not in inputs:
+                what = f"{name!r} is no input of any version"
+                context.problems.unknown((section, name), what, name, inputs, key=True)
     for name, shape in text.shapes.items():
-        path: Keys = ("shapes", name)
-        if name not in inputs:
-            context.problems.unknown(path, f"{name!r} is no input of any version", name, inputs, key=True)
-        if isinstance(shape, str):
-            if not _FUNCTION.fullmatch(shape):
-                message = f"expected a list of dimensions, or a function as in same(x); read {shape!r}"
-                context.problems.add(path, message)
-            continue
-        for index, dim in enumerate(shape):
-            if isinstance(dim, str):
-                context.problems.check((*path, index), lambda dim=dim: expressions.names(dim))  # type: ignore[misc]
-            elif not isinstance(dim, int) or isinstance(dim, bool) or dim < 0:
-                context.problems.add((*path, index), f"a dimension is a number or an expression; read {dim!r}")
+        _check_shape(context, shape, ("shapes", name))
+    for name, domain in text.domains.items():
+        _check_recipe(context, "domain", domain, ("domains", name))
+    for name, alternatives in text.operands.items():
+        for at, operand in alternative(alternatives):
+            _check_operand(context, name, operand, ("operands", name, *at))
+        if any(one.draw for one in alternatives) and name in text.parameters:
+            message = f"the levels of {name} are its draws: write {{draw: recipe}} among the levels of the parameter"
+            context.problems.add(("parameters", name), message, key=True)
+
+
+def _check_operand(context: Context, name: str, operand: OperandText, path: Keys) -> None:
+    for key, section in (("shape", context.text.shapes), ("domain", context.text.domains)):
+        if getattr(operand, key) is not None and name in section:
+            message = f"the {key} of {name} is said in `{key}s` already"
+            context.problems.add((*path, key), message, key=True)
+    if operand.shape is not None:
+        _check_shape(context, operand.shape, (*path, "shape"))
+    if operand.domain is not None:
+        _check_recipe(context, "domain", operand.domain, (*path, "domain"))
+    if operand.fill is not None:
+        _check_fill(context, operand.fill, (*path, "fill"))
+    for key, value in (operand.model_extra or {}).items():
+        _check_argument(context, key, value, (*path, key))
+
+
+def _check_argument(context: Context, key: str, value: object, path: Keys) -> None:
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", key):
+        context.problems.add(path, f"{key!r}: an argument's name is of small letters, digits and -", key=True)
+    _check_word_of(context, "argument", key, path, key=True)
+    for index, part in enumerate(value if isinstance(value, list) else [value]):
+        at = (*path, index) if isinstance(value, list) else path
+        if not isinstance(part, (int, float, str)):
+            context.problems.add(
+                at, f"an argument is a number, a word, an expression, or a list of them; read {part!r}"
+            )
+        elif isinstance(part, str) and not re.fullmatch(ID, part):
+            _check_expression(context, part, at)
+
+
+def _check_shape(context: Context, shape: list[Any] | str, path: Keys) -> None:
+    if isinstance(shape, str):
+        if shape == "d" or shape in context.bound:
+            return
+        found = _check_recipe(context, "shape", shape, path)
+        if found is not None and found.name == SAME:
+            inputs = context.names.inputs
+            if len(found.arguments) != 1 or found.arguments[0] not in inputs:
+                context.problems.unknown(path, f"{shape!r}: read same(x), x an input", found.arguments, inputs)
+        return
+    for index, dim in enumerate(shape):
+        if isinstance(dim, str):
+            _check_expression(context, dim, (*path, index))
+        elif not isinstance(dim, int) or isinstance(dim, bool) or dim < 0:
+            context.problems.add((*path, index), f"a dimension is a number or an expression; read {dim!r}")
+
+
+def _check_recipe(context: Context, what: str, text: str, path: Keys) -> Recipe | None:
+    """Return a function with its arguments; what is none, or not known, is noted."""
+    if not context.problems.check(path, lambda: recipe(text)):
+        return None
+    found = recipe(text)
+    if (what, found.name) != ("shape", SAME):
+        _check_word_of(context, what, found.name, path)
+    return found
+
+
+_KNOWN_BY: Mapping[str, str] = MappingProxyType(
+    {
+        "argument": "arguments",
+        "check": "checks",
+        "domain": "domains",
+        "primitive": "precision",
+        "recipe": "draws",
+        "shape": "shapes",
+        "table": "tables",
+    }
+)
+
+
+def _check_word_of(context: Context, what: str, word: str, path: Keys, key: bool = False) -> None:
+    """Note a word that the family's code does not know, where it says which it knows."""
+    known = getattr(context.vocabulary, _KNOWN_BY[what]) if context.vocabulary is not None else None
+    if known is not None and word not in known:
+        context.problems.unknown(path, f"no {what} is called {word!r}", word, sorted(known), key)
+
+
+def _check_types_from(context: Context) -> None:
+    for name, alternatives in context.text.types_from.items():
+        for at, source in alternative(alternatives):
+            path: Keys = ("types-from", name, *at)
+            attributes = sorted({a.name for s in context.names.signatures.values() for a in s.attributes})
+            if source.attribute not in attributes:
+                what = f"{source.attribute!r} is no attribute of any version"
+                context.problems.unknown((*path, "attribute"), what, source.attribute, attributes)
+            if source.absent is not None:
+                check_type(context, source.absent, (*path, "absent"))
+            letters = [letter_of(context.names, name, version) for version in context.names.signatures]
+            if not any(letters):
+                what = f"{name!r} is no type letter, and no output or input with one"
+                known = [
+                    *context.names.outputs,
+                    *sorted({x for s in context.names.signatures.values() for x in s.types}),
+                ]
+                context.problems.unknown(path[:2], what, name, known, key=True)
+
+
+def letter_of(names: Names, name: str, version: Version) -> str | None:
+    """Return the letter that an output, an input or a letter itself means in a version."""
+    signature = names.signatures[version]
+    return name if name in signature.types else signature.letter(name)
 
 
 def _check_graphs(text: SpecText, problems: Problems) -> None:
@@ -204,7 +512,7 @@ def _check_graphs(text: SpecText, problems: Problems) -> None:
             problems.add(("graphs", id_), f"not ONNX's text for a graph: {' '.join(words.split())[:150]}")
 
 
-def _check_parameter(context: Context, parameter: Parameter, levels: Levels) -> None:
+def _check_parameter(context: Context, parameter: Parameter) -> None:
     name, problems = parameter.name, context.problems
     if not check_name(context, name, parameter.path):
         return
@@ -216,10 +524,12 @@ def _check_parameter(context: Context, parameter: Parameter, levels: Levels) -> 
     for level in parameter.levels:
         if is_type:
             whole &= _check_type_level(context, level)
+        elif isinstance(level.value, Recipe):
+            check_draw(context, name, level.value, level.path)
         else:
             check_value(context, name, _raw(problems, level), level.path)
-    if whole and not problems.found:
-        _check_levels_reached(context, parameter, levels)
+    if whole and not problems.found and not context.is_shared(*parameter.path[:2]):
+        _check_levels_reached(context, parameter)
 
 
 def _check_type_level(context: Context, level: Level) -> bool:
@@ -234,12 +544,12 @@ def _raw(problems: Problems, level: Level) -> Any:
     value = problems.document.value
     for key in level.path:
         value = value[key]
-    return {"value": value} if isinstance(value, str) and level.path[-1] == "value" else value
+    return {"value": value} if isinstance(value, str) and not isinstance(level.value, Word) else value
 
 
-def _check_levels_reached(context: Context, parameter: Parameter, levels: Levels) -> None:
+def _check_levels_reached(context: Context, parameter: Parameter) -> None:
     names = context.names
-    reached = {level for by_name in levels.values() for level in by_name[parameter.name]}
+    reached = {level for by_name in context.levels.values() for level in by_name[parameter.name]}
     for level in parameter.levels:
         wanted = expand(level.name) if names.is_type(parameter.name) else (level.name,)
         if reached.isdisjoint(wanted):
@@ -247,24 +557,24 @@ def _check_levels_reached(context: Context, parameter: Parameter, levels: Levels
             context.problems.add(level.path, message)
 
 
-def _check_row(context: Context, row: Mapping[str, Any], path: Keys, parts: Parts) -> None:
+def _check_row(context: Context, row: Mapping[str, Any], path: Keys) -> None:
     if not row:
         context.problems.add(path, "an empty row: name the levels that do not go together")
     for name, raw in row.items():
         at = (*path, name)
-        if name not in parts.parameters:
-            context.problems.unknown(at, f"{name!r} is no parameter", name, parts.parameters, key=True)
+        if name not in context.parameters:
+            context.problems.unknown(at, f"{name!r} is no parameter", name, context.parameters, key=True)
             continue
         _, values = conditions(raw)
         for index, value in enumerate(values):
-            _check_level(context, parts, name, value, condition_path(at, raw, index))
+            _check_row_level(context, name, value, _condition_path(at, raw, index))
 
 
-def _check_level(context: Context, parts: Parts, name: str, value: Any, path: Keys) -> None:
-    levels = [level.name for level in parts.parameters[name].levels]
+def _check_row_level(context: Context, name: str, value: Any, path: Keys) -> None:
+    levels = [level.name for level in context.parameters[name].levels]
     if context.names.is_type(name):
         if check_type(context, value, path) and value not in GROUPS:
-            found = {level for by_name in parts.levels.values() for level in by_name[name]}
+            found = {level for by_name in context.levels.values() for level in by_name[name]}
             if found.isdisjoint(expand(value)):
                 context.problems.add(path, f"{value} is a type of {name} in no version")
         return
@@ -273,23 +583,204 @@ def _check_level(context: Context, parts: Parts, name: str, value: Any, path: Ke
         context.problems.unknown(path, f"{plain!r} is no level of {name}", plain, levels)
 
 
-def _check_expect(parts: Parts, context: Context) -> None:
-    text = parts.text
+def _check_expect(context: Context) -> None:
+    text, problems = context.text, context.problems
     for index, expect in enumerate(text.expect):
         path: Keys = ("expect", index)
         if expect.when:
-            _check_row(context, expect.when, (*path, "when"), parts)
+            _check_row(context, expect.when, (*path, "when"))
         if expect.values not in (None, "exact"):
-            context.problems.add((*path, "values"), f"values is `exact` or left out; read {expect.values!r}")
-        _check_functions(expect.check, (*path, "check"), context.problems)
+            problems.add((*path, "values"), f"values is `exact` or left out; read {expect.values!r}")
+        if not (expect.values or expect.check or expect.order):
+            problems.add(path, "says nothing: values, check or order")
+        if expect.alarm is not None and not expect.check:
+            problems.add((*path, "alarm"), "alarm is the chance that a check fails: there is no check", key=True)
+        for at, call in enumerate(expect.check):
+            listed = problems.document.has((*path, "check", at))
+            _check_recipe(context, "check", call, (*path, "check", at) if listed else (*path, "check"))
         for what, silence in expect.order.items():
             if silence not in text.silences:
-                at = (*path, "order", what)
-                context.problems.unknown(at, f"no silence is called {silence!r}", silence, text.silences)
+                problems.unknown((*path, "order", what), f"no silence is called {silence!r}", silence, text.silences)
 
 
-def _check_functions(calls: Iterable[str], path: Keys, problems: Problems) -> None:
-    for index, call in enumerate(calls):
-        if not _FUNCTION.fullmatch(call):
-            message = f"expected a check's name, quoted if it holds a comma: 'moments(mean, scale)'; read {call!r}"
-            problems.add((*path, index), message)
+def _check_same(context: Context) -> None:
+    letters = sorted({letter for s in context.names.signatures.values() for letter in s.types})
+    for index, group in enumerate(context.text.same):
+        path: Keys = ("same", index) if isinstance(context.problems.document.value["same"][0], list) else ("same",)
+        for at, letter in enumerate(group):
+            if letter not in letters:
+                context.problems.unknown((*path, at), f"{letter!r} is no type letter", letter, letters)
+        if len(set(group)) < 2:
+            context.problems.add(path, f"{group!r}: letters are varied together, so there are two at least")
+
+
+def _check_precision(context: Context) -> None:
+    for primitive, budget in context.text.precision.items():
+        path: Keys = ("precision", primitive)
+        _check_word_of(context, "primitive", primitive, path, key=True)
+        by_type = budget if isinstance(budget, dict) else {"": budget}
+        for word, ulp in by_type.items():
+            at = (*path, word) if word else path
+            if (word and context.problems.check(at, lambda word=word: expand(word)) and not ulp > 0) or (
+                not word and not ulp > 0
+            ):  # type: ignore[misc]
+                context.problems.add(at, f"a budget in ulp is greater than 0; read {ulp}")
+
+
+def _check_strength(context: Context) -> None:
+    for number, groups in context.text.strength.items():
+        path: Keys = ("strength", number)
+        for index, group in enumerate(groups):
+            nested = isinstance(context.problems.document.value["strength"][number][0], list)
+            at = (*path, index) if nested else path
+            for inner, name in enumerate(group):
+                if name not in context.parameters:
+                    context.problems.unknown((*at, inner), f"{name!r} is no parameter", name, context.parameters)
+            if not 2 <= number <= len(set(group)):
+                message = f"{number} of {len(set(group))} names interact: a strength is from 2 to the number of names"
+                context.problems.add(at, message)
+
+
+def _check_word(context: Context, name: str, word: Word, path: Keys) -> None:
+    roles = context.names.roles(name)
+    if word is Word.OMITTED and roles == {"attribute"}:
+        context.problems.add(path, f"{name} is an attribute: it is absent, only an input can be omitted")
+    if word is Word.GIVEN and roles == {"attribute"} and name not in context.derived:
+        message = f"given: nothing says what {name} is: write its value, an expression, or say types-from"
+        context.problems.add(path, message)
+
+
+def _check_bundle(context: Context, name: str, bundle: dict[Any, Any], path: Keys) -> None:
+    if not context.names.roles(name).isdisjoint(("attribute", "input", "symbol")):
+        message = f"{name} is an attribute, an input or a symbol: a bundle has a name of its own; read a mapping"
+        context.problems.add(path, message)
+        return
+    for inner, value in bundle.items():
+        at = (*path, inner)
+        if context.names.is_type(str(inner)):
+            context.problems.add(at, f"{inner!r} is a type: a bundle sets attributes, inputs and parameters", key=True)
+        elif check_name(context, str(inner), at):
+            check_value(context, str(inner), value, at)
+
+
+def _check_shapes(context: Context, value: object, path: Keys) -> None:
+    """Check a level of `shapes`: a list of dimensions, or of shapes, or a mapping of inputs and symbols to them."""
+    if isinstance(value, dict):
+        known = {*context.names.inputs, *context.names.symbols}
+        for name, shape in value.items():
+            if name not in known:
+                what = f"{name!r} is no input of any version, and no symbol of a shape"
+                context.problems.unknown((*path, name), what, name, sorted(known), key=True)
+            _check_shapes(context, shape, (*path, name))
+    elif isinstance(value, list):
+        _check_numbers(context, value, path)
+    elif type(value) is not int or value < 0:
+        context.problems.add(path, f"a shape is a list of dimensions; read {value!r}")
+
+
+def _check_numbers(context: Context, value: object, path: Keys) -> None:
+    """Check the expressions in nested lists; other values pass."""
+    for index, part in enumerate(value if isinstance(value, (list, tuple)) else ()):
+        if isinstance(part, str):
+            _check_expression(context, part, (*path, index))
+        else:
+            _check_numbers(context, part, (*path, index))
+
+
+def _check_expression(context: Context, text: str, path: Keys) -> None:
+    """Check the syntax of an expression, and that something binds its symbols."""
+    if context.problems.check(path, lambda: expressions.names(text)):
+        for name in sorted(expressions.names(text) - context.symbols):
+            context.problems.unknown(path, f"{text!r}: nothing binds {name!r}", name, sorted(context.symbols))
+
+
+def _are_numbers(value: object) -> bool:
+    parts = value if isinstance(value, list) else [value]
+    return all(type(part) is int or (isinstance(part, str) and expressions.is_expression(part)) for part in parts)
+
+
+def _check_kind(context: Context, name: str, setting: Any, path: Keys, *, wrapped: bool) -> None:
+    """Check the value of an attribute or input against the versions that have it as the one or the other."""
+    if "input" in context.names.kinds(name):
+        if not (context.names.holds_text(name) or wrapped):
+            _check_written(context, setting, path)
+        return
+    wrong: list[Misfit] = []
+    signatures = [s for s in context.names.signatures.values() if s.attribute(name)]
+    for signature in signatures:
+        try:
+            typed(name, setting, signature)
+        except Misfit as error:
+            wrong.append(error)
+    if len(wrong) == len(signatures):
+        context.problems.add((*path, *wrong[0].at), str(wrong[0]))
+    elif not context.names.holds_text(name):
+        _check_numbers(context, setting, path)
+    graphs = context.text.graphs
+    if context.names.kinds(name) == {"graph"} and graphs and setting not in graphs:
+        context.problems.unknown(path, f"no graph is called {setting!r}", setting, sorted(graphs))
+
+
+def _check_written(context: Context, setting: object, path: Keys) -> None:
+    """Check the written elements of an input whose type is no text: numbers and expressions."""
+    if isinstance(setting, str) and not expressions.is_expression(setting):
+        message = f"{setting!r} is no number and no expression; write {{draw: {setting}}} for a recipe"
+        context.problems.add(path, message)
+    _check_numbers(context, setting, path)
+
+
+def _check_fill(context: Context, value: object, path: Keys) -> None:
+    if not isinstance(value, str) or context.vocabulary is None:
+        return
+    found = value.partition("(")[0]
+    if found not in context.vocabulary.fills:
+        known = sorted(context.vocabulary.fills)
+        context.problems.unknown(path, f"no fill recipe is called {found!r}", found, known)
+
+
+def _check_opset(context: Context, value: object, path: Keys) -> None:
+    if value not in OPSETS:
+        context.problems.unknown(path, f"opset is first or last of the version's range; read {value!r}", value, OPSETS)
+
+
+def _check_outputs(context: Context, value: object, path: Keys) -> None:
+    outputs = context.names.outputs
+    if type(value) is int and value >= 0:
+        if not any(p.is_variadic for s in context.names.signatures.values() for p in s.outputs):
+            context.problems.add(path, f"{value} outputs: no output is variadic, so they are a list of names")
+        return
+    if not isinstance(value, list):
+        context.problems.add(path, f"outputs are a list of names, or how many a variadic one has; read {value!r}")
+        return
+    for index, name in enumerate(value):
+        if name not in outputs and name != Word.OMITTED.value:
+            context.problems.unknown((*path, index), f"{name!r} is no output of any version", name, outputs)
+
+
+def _check_unknown(context: Context, value: object, path: Keys) -> None:
+    if not isinstance(value, str):
+        context.problems.add(path, f"unknown is the name of an attribute that the version lacks; read {value!r}")
+
+
+def _one_of(what: str, known: tuple[str, ...]) -> Callable[[Context, Any, Keys], None]:
+    def check(context: Context, value: object, path: Keys) -> None:
+        if value not in known:
+            context.problems.add(path, f"{what}: {' or '.join(known)}; read {value!r}")
+
+    return check
+
+
+_check_delivery = _one_of("how an input comes", DELIVERIES)
+
+_COMMON: Mapping[str, Callable[[Context, Any, Keys], None]] = MappingProxyType(
+    {
+        "fill": _check_fill,
+        "opset": _check_opset,
+        "outputs": _check_outputs,
+        "unknown": _check_unknown,
+        "shapes": _check_shapes,
+        "dims": _one_of("dims are", ("static", "symbolic")),
+        "omitted": _one_of("how trailing inputs are left out", ("short", "empty-name")),
+        "values-from": _check_delivery,
+    }
+)

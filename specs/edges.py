@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from .checks import Context, check_draw, check_name, check_types, check_value
+from .expressions import is_expression, recipe
 from .groups import expand
-from .model import Edge, Value, Version
-from .names import Names, port_of
-from .parameters import SETTING_WORDS, Parameter, bundle_applies, literal_of, settled, span_of
+from .model import Edge, Recipe, Signature, Value, Version
+from .names import Names, Span, port_of
+from .parameters import SETTING_WORDS, Misfit, Parameter, is_literal, level_applies, settled, typed
 from .problems import Problems
 from .reading import Keys
-from .settings import Context, check_name, check_types, check_value
-from .structure import EdgeText, SpecText
+from .schema import EdgeText, SpecText
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Place:
     parameters: Mapping[str, Parameter]
     levels: Mapping[str, Mapping[str, Value]]
     known: frozenset[str]
+    problems: Problems
 
 
 def resolve_edge(id_: str, text: EdgeText, place: Place) -> Edge | None:
@@ -36,10 +38,10 @@ def resolve_edge(id_: str, text: EdgeText, place: Place) -> Edge | None:
     An edge applies where its span holds and the version has every name, level and type that it sets. Of what it tests
     the version's clauses and silences are kept.
     """
-    if not span_of(text).covers(place.version, place.names.signatures):
+    if not Span.of(text).covers(place.version, place.names):
         return None
-    mended = None if text.mended is None else _settings(text.mended, place)
-    settings = _settings(text.settings, place)
+    mended = None if text.mended is None else _settings(text.mended, place, ("edges", id_, "mended"))
+    settings = _settings(text.settings, place, ("edges", id_, "with"))
     if settings is None or (text.mended is not None and mended is None):
         return None
     if not _choose_types(settings, mended, place) or _has_attribute(settings.get("unknown"), place):
@@ -48,21 +50,44 @@ def resolve_edge(id_: str, text: EdgeText, place: Place) -> Edge | None:
     return Edge(id_, settings, tests, text.expect == "rejected", mended, text.runs)
 
 
-def check_edges(context: Context, text: SpecText, parameters: Mapping[str, Parameter]) -> None:
+def aliases(text: SpecText, found: Mapping[str, Edge], signature: Signature) -> dict[str, Edge]:
+    """Return the edges of a version under the names that they had, for the types for which they had them."""
+    former = {}
+    for id_, edge in found.items():
+        for name, words in text.edges[id_].formerly.items():
+            types = {t for word in words for t in expand(word)}
+            letters = [letter for letter in edge.settings if letter in signature.types]
+            kept = {x: tuple(t for t in _listed(edge.settings[x]) if t in types or not types) for x in letters}
+            if all(kept.values()):
+                former[name] = replace(edge, id=name, settings={**edge.settings, **kept})
+    return former
+
+
+def _listed(value: Value) -> tuple[Value, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def check_edges(context: Context) -> None:
     """Check what edges set and what they test; mistakes go to the context's problems."""
+    text = context.text
     for id_, edge in text.edges.items():
         path: Keys = ("edges", id_)
-        _check_settings(context, edge.settings, (*path, "with"), parameters)
+        _check_settings(context, edge.settings, (*path, "with"))
+        for name, words in edge.formerly.items():
+            check_types(context, list(words), (*path, "also-known-as", name))
         if edge.mended is not None:
-            _check_settings(context, edge.mended, (*path, "mended"), parameters)
+            _check_settings(context, edge.mended, (*path, "mended"))
             _check_mended_types(context, edge.mended, (*path, "mended"))
         _check_rejection(context.problems, edge, path)
         _check_tests(context.problems, text, edge, path)
 
 
-def check_reach(problems: Problems, text: SpecText, found: Mapping[Version, Mapping[str, Edge]]) -> None:
-    """Note edges that run in no version, and those whose clauses do not apply where they run."""
-    for id_, edge in text.edges.items():
+def check_reach(context: Context, found: Mapping[Version, Mapping[str, Edge]]) -> None:
+    """Note edges that run in no version, and those whose clauses do not apply where they run; a family's may."""
+    problems = context.problems
+    for id_, edge in context.text.edges.items():
+        if context.is_shared("edges", id_):
+            continue
         runs = {version: edges[id_] for version, edges in found.items() if id_ in edges}
         if not runs:
             message = "this edge runs in no version: none has all names, levels and types that it sets"
@@ -76,7 +101,7 @@ def check_reach(problems: Problems, text: SpecText, found: Mapping[Version, Mapp
             problems.add(("edges", id_, "tests"), message)
 
 
-def _settings(raw: Mapping[str, Any], place: Place) -> dict[str, Value] | None:
+def _settings(raw: Mapping[str, Any], place: Place, path: Keys) -> dict[str, Value] | None:
     found: dict[str, Value] = {}
     for name, value in raw.items():
         if not place.names.applies(name, place.version):
@@ -88,18 +113,30 @@ def _settings(raw: Mapping[str, Any], place: Place) -> dict[str, Value] | None:
         setting = _setting(name, value, place)
         if setting is None:
             return None
-        found[name] = setting
+        try:
+            found[name] = typed(name, setting, place.names.signatures[place.version])
+        except Misfit as error:
+            place.problems.add((*path, name, *error.at), str(error))
+            return None
     return found
 
 
 def _setting(name: str, raw: Any, place: Place) -> Value | None:
-    wrapped, value = literal_of(raw)
-    if not wrapped and isinstance(value, str) and name in place.parameters:
+    literal = is_literal(raw)
+    value = raw["value"] if literal else raw
+    parameter = place.parameters.get(name)
+    if not literal and isinstance(value, str) and parameter is not None:
         levels = place.levels[name]
-        if value in levels or _names_level(place.parameters[name], value):
+        if value in levels or _names_level(parameter, value):
             return levels.get(value)
-    found = settled(value, words=not (wrapped and isinstance(value, str)), name=name)
-    return found if bundle_applies(name, found, place.version, place.names) else None
+        if _is_drawn(parameter) and value not in SETTING_WORDS:
+            return recipe(value)
+    found = settled(value, words=not (literal and isinstance(value, str)), name=name)
+    return found if level_applies(name, found, place.version, place.names) else None
+
+
+def _is_drawn(parameter: Parameter | None) -> bool:
+    return parameter is not None and any(isinstance(level.value, Recipe) for level in parameter.levels)
 
 
 def _type_key(name: str, place: Place) -> str:
@@ -113,14 +150,15 @@ def _choose_types(settings: dict[str, Value], mended: Mapping[str, Value] | None
     """Keep the types that make sense in the version; return whether each letter has one left.
 
     That is: those of its constraint. Where the mended program has another type, the type is what is wrong: those
-    outside the constraint.
+    outside the constraint; unless a letter that follows another one is set beside it, as their pair is wrong then.
     """
-    types = place.names.signatures[place.version].types
+    signature = place.names.signatures[place.version]
+    types, pair = signature.types, not signature.ties.keys().isdisjoint(settings)
     for letter in settings.keys() & types.keys():
         wanted = settings[letter]
         if not isinstance(wanted, tuple):
             continue
-        is_wrong = mended is not None and letter in mended
+        is_wrong = mended is not None and letter in mended and not pair
         settings[letter] = tuple(t for t in wanted if (t in types[letter]) != is_wrong)
         if not settings[letter]:
             return False
@@ -135,16 +173,16 @@ def _has_attribute(name: Value | None, place: Place) -> bool:
     return isinstance(name, str) and place.names.signatures[place.version].attribute(name) is not None
 
 
-def _check_settings(context: Context, raw: Mapping[str, Any], path: Keys, parameters: Mapping[str, Parameter]) -> None:
+def _check_settings(context: Context, raw: Mapping[str, Any], path: Keys) -> None:
     for name, value in raw.items():
-        at = (*path, name)
+        at, parameter = (*path, name), context.parameters.get(name)
         if not check_name(context, name, at):
             continue
         if context.names.is_type(name):
             check_types(context, value, at)
-        elif isinstance(value, str) and name in parameters and name != "fill" and value not in SETTING_WORDS:
-            _check_level(context, parameters[name], value, at)
-        elif not _names_level(parameters.get(name), value):
+        elif isinstance(value, str) and parameter is not None and name != "fill" and value not in SETTING_WORDS:
+            _check_level(context, parameter, value, at)
+        elif not _names_level(parameter, value):
             check_value(context, name, value, at)
 
 
@@ -156,6 +194,14 @@ def _check_level(context: Context, parameter: Parameter, value: str, path: Keys)
     fills = context.vocabulary.fills if context.vocabulary else frozenset()
     if _names_level(parameter, value) or value.partition("(")[0] in fills:
         return
+    if _is_drawn(parameter) and context.problems.check(path, lambda: recipe(value)):
+        check_draw(context, parameter.name, recipe(value), path)
+        return
+    scalar = context.names.roles(parameter.name) & {"attribute", "input"} and not context.names.holds_text(
+        parameter.name
+    )
+    if scalar and is_expression(value) and not value.isidentifier():
+        return  # an expression
     what = f"{value!r} is no level of {parameter.name}; for the text itself write {{value: {value}}}"
     context.problems.unknown(path, what, value, [level.name for level in parameter.levels])
 

@@ -1,4 +1,4 @@
-"""Lists of numbers written with symbols: `r - 1`, `0 .. r-1`, `2 x k`, `S...`, `C*g`; no calls, no conditions."""
+"""Lists of numbers written with symbols: `r - 1`, `0 .. r-1`, `2 x k`, `S...`, `d[axis]`; no calls, no conditions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ LONGEST_TEXT = 120
 LONGEST_LIST = 1 << 16
 LARGEST_NUMBER = 1 << 64
 
-_TOKENS = re.compile(r"(?:\s+|//|[-+*()]|[0-9]+(?:\.[0-9]+)?(?![\w.])|[A-Za-z_]\w*)*", re.ASCII)
+_TOKENS = re.compile(r"(?:\s+|//|[-+*():]|[\[\]]|[0-9]+(?:\.[0-9]+)?(?![\w.])|[A-Za-z_]\w*(?:\.[dr]\b)?)*", re.ASCII)
 _REPEATED = re.compile(r"(.+?)\s+x\s+(.+)")
-_SPLICED = re.compile(r"\s*([A-Za-z_]\w*)\s*\.\.\.\s*", re.ASCII)
+_SPLICED = re.compile(r"\s*([A-Za-z_]\w*(?:\.d)?(?:\[.*\])?)\s*\.\.\.\s*", re.ASCII)
+_DIMENSION = re.compile(r"(d)([0-9]+)")
 _RECIPE = re.compile(r"([A-Za-z][\w^+-]*(?:\.[\w-]+)*)(?:\((.+)\))?", re.ASCII | re.DOTALL)
 _COMMA = re.compile(r",(?![^(\[]*[)\]])")
 _OPERATORS: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = MappingProxyType(
@@ -45,7 +46,8 @@ def number(text: str, symbols: Symbols) -> Number:
 def numbers(parts: Iterable[Number | str], symbols: Symbols) -> list[Number]:
     """Evaluate a list: numbers as they are, `a .. b` with both ends, `a x n` as n times a, `S...` as all of S.
 
-    Symbols stand for an integer, or, where they are spliced, for a list of them. Raises ExpressionError.
+    Symbols stand for an integer, or, where they are spliced or indexed, for a list of them. `d0` is `d[0]`, and
+    `x.d`, `x.r` are the dimensions and the rank of operand x, by that name. Raises ExpressionError.
     """
     found: list[Number] = []
     for part in parts:
@@ -65,21 +67,36 @@ def recipe(text: str) -> Recipe:
     return Recipe(found[1], tuple(map(str.strip, _COMMA.split(found[2]))) if found[2] else ())
 
 
+@functools.lru_cache(maxsize=4096)
 def names(text: str) -> frozenset[str]:
     """Return the symbols that one part of a list uses; this is also its syntax check. Raises ExpressionError."""
     if spliced := _SPLICED.fullmatch(text):
-        return frozenset([spliced[1]])
+        return _names(spliced[1])
     kind, sides = _sides(text)
-    found: set[str] = set()
-    for side in sides if kind else [text]:
-        found |= {node.id for node in ast.walk(_parse(side)) if isinstance(node, ast.Name)}
-    return frozenset(found)
+    return frozenset(name for side in (sides if kind else [text]) for name in _names(side))
+
+
+def is_expression(text: str) -> bool:
+    """Whether some text is one part of a list."""
+    try:
+        names(text)
+    except ExpressionError:
+        return False
+    return True
+
+
+def _names(text: str) -> frozenset[str]:
+    tree = _parse(text)
+    inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in inner}
+    found = {"d" if _DIMENSION.fullmatch(name) else name for name in found}
+    return frozenset(found | {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)})
 
 
 def _part(text: str, symbols: Symbols) -> list[Number]:
     if spliced := _SPLICED.fullmatch(text):
-        value = _symbol(spliced[1], text, symbols)
-        if isinstance(value, int):
+        value = _listed(_parse(spliced[1]), text, symbols)
+        if isinstance(value, (int, float)):
             raise ExpressionError(f"{text!r}: {spliced[1]} is a number, no list to splice")
         return list(value)
     kind, (left, right) = _sides(text)
@@ -136,18 +153,23 @@ def _allowed(node: ast.AST) -> bool:
         return type(node.op) in _OPERATORS
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, ast.USub)
-    return isinstance(node, (ast.Name, ast.operator, ast.unaryop, ast.expr_context))
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, (ast.Name, ast.Attribute))
+    if isinstance(node, ast.Slice):
+        return node.step is None
+    return isinstance(node, (ast.Name, ast.Attribute, ast.operator, ast.unaryop, ast.expr_context))
 
 
 def _evaluate(node: ast.expr, text: str, symbols: Symbols) -> Number:
     match node:
         case ast.Constant(value=int() | float() as value):
             return value
-        case ast.Name(id=name):
-            found = _symbol(name, text, symbols)
-            if isinstance(found, int):
+        case ast.Name() | ast.Attribute() | ast.Subscript():
+            found = _listed(node, text, symbols)
+            if isinstance(found, (int, float)):
                 return found
-            raise ExpressionError(f"{text!r}: {name} is a list; write {name}... to splice it")
+            written = ast.unparse(node)
+            raise ExpressionError(f"{text!r}: {written} is a list; write {written}... to splice it")
         case ast.UnaryOp(operand=operand):
             return -_evaluate(operand, text, symbols)
         case ast.BinOp(left=left, op=sign, right=right):
@@ -158,7 +180,42 @@ def _evaluate(node: ast.expr, text: str, symbols: Symbols) -> Number:
     raise ExpressionError(f"{text!r} is no expression")  # pragma: no cover - _parse lets nothing else through
 
 
+def _listed(node: ast.expr, text: str, symbols: Symbols) -> Number | Sequence[int]:
+    """Return what a symbol, an item or a slice of one is."""
+    match node:
+        case ast.Subscript(value=value, slice=ast.Slice(lower=lower, upper=upper)):
+            first, last = (None if end is None else _index(end, text, symbols) for end in (lower, upper))
+            return _items(value, text, symbols)[first:last]
+        case ast.Subscript(value=value, slice=index):
+            items, at = _items(value, text, symbols), _index(index, text, symbols)
+            if not -len(items) <= at < len(items):
+                raise ExpressionError(f"{text!r}: there is no {ast.unparse(value)}[{at}], of {len(items)}")
+            return items[at]
+        case ast.Name() | ast.Attribute():
+            return _symbol(ast.unparse(node), text, symbols)
+    return _evaluate(node, text, symbols)
+
+
+def _items(node: ast.expr, text: str, symbols: Symbols) -> Sequence[int]:
+    found = _symbol(ast.unparse(node), text, symbols)
+    if isinstance(found, int):
+        raise ExpressionError(f"{text!r}: {ast.unparse(node)} is a number, which has no items")
+    return found
+
+
+def _index(node: ast.expr, text: str, symbols: Symbols) -> int:
+    found = _evaluate(node, text, symbols)
+    if not isinstance(found, int):
+        raise ExpressionError(f"{text!r}: {found} is no index")
+    return found
+
+
 def _symbol(name: str, text: str, symbols: Symbols) -> int | Sequence[int]:
+    if name not in symbols and (dimension := _DIMENSION.fullmatch(name)):
+        items = _items(ast.Name(dimension[1]), text, symbols)
+        if int(dimension[2]) >= len(items):
+            raise ExpressionError(f"{text!r}: there is no dimension {dimension[2]}, of {len(items)}")
+        return items[int(dimension[2])]
     if name not in symbols:
         known = f"; known: {', '.join(sorted(symbols))}" if symbols else ""
         raise ExpressionError(f"{text!r}: no symbol {name!r}{did_you_mean(name, symbols) or known}")

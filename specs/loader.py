@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.resources
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..cases.errors import OpconformError, did_you_mean
 from ..cases.model import NO_VERSION
-from .model import Spec, Version, Vocabulary
-from .reading import Document, SpecErrors, read_file
+from .model import STANDARDS, Spec, Version, Vocabulary
+from .reading import Document, SpecError, SpecErrors, read_file
+
+if TYPE_CHECKING:
+    from .families import Find
 
 
 class UnknownOperator(OpconformError):  # noqa: N818 - named for what is unknown
@@ -22,7 +27,7 @@ def default_root() -> Path:
 
 
 def load_spec(path: Path | str, vocabulary: Mapping[str, Vocabulary] | None = None) -> Spec:
-    """Read, check and resolve a spec file.
+    """Read, check and resolve a spec file; the families that it uses are in the folder `families` beside its own.
 
     `vocabulary` has the words of each family by its module's name; with None, families and their words are not
     checked. Raises SpecError if the file is no YAML that is accepted here, SpecErrors with all mistakes otherwise.
@@ -30,11 +35,25 @@ def load_spec(path: Path | str, vocabulary: Mapping[str, Vocabulary] | None = No
     return spec_of(read_file(path), vocabulary)
 
 
-def spec_of(document: Document, vocabulary: Mapping[str, Vocabulary] | None = None) -> Spec:
-    """Check and resolve a spec that is read already; see `load_spec`."""
+def spec_of(document: Document, vocabulary: Mapping[str, Vocabulary] | None = None, find: Find | None = None) -> Spec:
+    """Check and resolve a spec that is read already; see `load_spec`. `find` returns a family's file."""
     from .build import build  # noqa: PLC0415 - it imports pydantic, which listing operators does not need
 
-    return build(document, vocabulary)
+    return build(document, vocabulary, find or _finder(document))
+
+
+def resolved(document: Document) -> str:
+    """Return all that a spec file says, with what it uses, the origin beside each line. Raises SpecErrors."""
+    from .build import fitted  # noqa: PLC0415 - as above
+    from .families import resolved as written  # noqa: PLC0415
+
+    return written(fitted(document, _finder(document)))
+
+
+def _finder(document: Document) -> Find:
+    from .families import finder  # noqa: PLC0415 - as above
+
+    return finder(Path(document.file).parent.parent / "families")
 
 
 class Library:
@@ -44,8 +63,9 @@ class Library:
         """Take the files of `root`, by default those of this package; `vocabulary` as for `load_spec`."""
         self.root = root or default_root()
         self._vocabulary = vocabulary
-        self._loaded: dict[str, Spec] = {}
-        self._files = {f"{file.parent.name}/{file.stem}": file for file in sorted(self.root.glob("*/*.yaml"))}
+        self._loaded: dict[str, Spec | OpconformError] = {}
+        self._find: Find | None = None
+        self._files = {f"{s}/{file.stem}": file for s in STANDARDS for file in sorted((self.root / s).glob("*.yaml"))}
 
     def operators(self) -> list[str]:
         """Return the operators, `onnx/ReduceMean`, sorted; no file is opened."""
@@ -56,12 +76,35 @@ class Library:
         if operator not in self._loaded:
             if operator not in self._files:
                 raise UnknownOperator(self._no_operator(operator))
-            spec = load_spec(self._files[operator], self._vocabulary)
-            if spec.operator != operator:
-                message = f"the file is that of {operator}; read {spec.operator}"
-                raise SpecErrors([spec.error(("operator",), message)])
-            self._loaded[operator] = spec
-        return self._loaded[operator]
+            try:
+                self._loaded[operator] = self._load(operator)
+            except (SpecError, SpecErrors) as error:
+                self._loaded[operator] = error
+        found = self._loaded[operator]
+        if isinstance(found, OpconformError):
+            raise found
+        return found
+
+    def usable(self, operators: Iterable[str]) -> Iterator[Spec]:
+        """Yield the specs of these operators, without those whose files are wrong: see `broken`."""
+        for operator in operators:
+            with contextlib.suppress(SpecError, SpecErrors):
+                yield self.spec(operator)
+
+    @property
+    def broken(self) -> Mapping[str, OpconformError]:
+        """The operators met so far whose files are wrong, each with its mistakes."""
+        return {name: found for name, found in self._loaded.items() if isinstance(found, OpconformError)}
+
+    def _load(self, operator: str) -> Spec:
+        if self._find is None:
+            from .families import finder  # noqa: PLC0415 - it imports pydantic, which listing operators does not need
+
+            self._find = finder(self.root / "families")
+        spec = spec_of(read_file(self._files[operator]), self._vocabulary, self._find)
+        if spec.operator != operator:
+            raise SpecErrors([spec.error(("operator",), f"the file is that of {operator}; read {spec.operator}")])
+        return spec
 
     def operator_version(self, name: str) -> tuple[Spec, Version]:
         """Return the spec and version of `onnx/ReduceMean-13`, or of `onednn/ReduceMean`, which has no version.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -69,6 +70,8 @@ elements. A mapping is a bundle, which sets what its keys name, or, of `shapes`,
 COMMON_PARAMETERS = frozenset({"shapes", "dims", "fill", "outputs", "omitted", "opset", "unknown", "values-from"})
 """Parameters of every family, beside an operator's attributes, inputs and type letters."""
 
+STANDARDS = ("onnx", "openvino", "onednn")
+
 DELIVERIES = ("constant", "graph-input", "both")
 """How an input comes: fixed with the program, with each run, or, where it is an attribute too, in both places."""
 
@@ -123,7 +126,7 @@ class Port:
         return self.option in ("variadic", "each")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Signature:
     """Attributes, inputs and outputs of an operator version, and what types its letters stand for.
 
@@ -137,13 +140,21 @@ class Signature:
     ties: Mapping[str, str] = field(default_factory=dict)
     deprecated: bool = False
 
+    @functools.cached_property
+    def _attributes(self) -> Mapping[str, AttributeSignature]:
+        return {attribute.name: attribute for attribute in self.attributes}
+
+    @functools.cached_property
+    def _inputs(self) -> Mapping[str, Port]:
+        return {port.name: port for port in self.inputs}
+
     def attribute(self, name: str) -> AttributeSignature | None:
         """Return the attribute called `name`."""
-        return next((a for a in self.attributes if a.name == name), None)
+        return self._attributes.get(name)
 
     def input(self, name: str) -> Port | None:
         """Return the input called `name`."""
-        return next((p for p in self.inputs if p.name == name), None)
+        return self._inputs.get(name)
 
     def output(self, name: str) -> Port | None:
         """Return the output called `name`."""

@@ -1,56 +1,52 @@
-"""Parameters and their levels as a spec file declares them, and which of them a version has."""
+"""Parameters and their levels as a spec file declares them, which of them a version has, and what their values are."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from .groups import expand, is_type_word
-from .model import Value, Version, Word
-from .names import Names
+from ..cases.errors import OpconformError
+from .expressions import is_expression, recipe
+from .groups import expand, is_type_word, unwrap
+from .model import Recipe, Signature, TensorValue, Value, Version, Word
+from .names import Names, Span
 from .problems import Problems
 from .reading import Key, Keys
-from .structure import Spanned
+from .resolve import ATTRIBUTE_KINDS, scalar_kind
 
 Levels: TypeAlias = Mapping[Version, Mapping[str, Mapping[str, Value]]]
 """Version to parameter to level to value."""
 
 SETTING_WORDS: Mapping[str, Word] = {w.value: w for w in (Word.ABSENT, Word.OMITTED, Word.GIVEN)}
-NOT_BUNDLES = frozenset({"shapes", "dims"})
-"""Parameters whose mappings name inputs or symbols rather than settings."""
+SPAN_KEYS = ("since", "before", "having", "lacking")
+TENSOR_KINDS = frozenset({"tensor", "tensors", "sparse_tensor"})
 
 _LEVEL_NAME = re.compile(r"[^\s,;=/]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The versions from `since` on, up to but without `before`."""
+class Misfit(OpconformError):  # noqa: N818 - it is a value's
+    """A value that an attribute or input does not take; `at` leads to the part of it that is wrong."""
 
-    since: Version | None = None
-    before: Version | None = None
-
-    def covers(self, version: Version, versions: Iterable[Version]) -> bool:
-        """Whether `version`, one of `versions` in ascending order, is within."""
-        if self.since is None and self.before is None:
-            return True
-        order = list(versions)
-        at = order.index(version)
-        return not (
-            (self.since in order and at < order.index(self.since))
-            or (self.before in order and at >= order.index(self.before))
-        )
+    def __init__(self, message: str, *at: Key) -> None:
+        self.at = at
+        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of a parameter."""
+    """One level of a parameter. It applies where both its spans do."""
 
     name: str
     value: Value
     span: Span
     path: Keys
+    within: Span = Span()  # noqa: RUF009 - frozen
+
+    def applies(self, version: Version, names: Names) -> bool:
+        """Whether a version has this level of its parameter."""
+        return self.span.covers(version, names) and self.within.covers(version, names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +57,23 @@ class Parameter:
     levels: tuple[Level, ...]
     everything: bool
     span: Span
+    path: Keys
 
     @property
-    def path(self) -> Keys:
-        """Where it is declared."""
-        return ("parameters", self.name)
+    def is_bundle(self) -> bool:
+        """Whether every level is a mapping, or gives nothing."""
+        mappings = [level for level in self.levels if isinstance(level.value, dict)]
+        rest = [level for level in self.levels if not isinstance(level.value, dict)]
+        return bool(mappings) and all(level.value is Word.ABSENT for level in rest)
 
     def at(self, version: Version, names: Names) -> dict[str, Value]:
         """Return the levels that apply to a version, by name; empty if the parameter does not apply to it."""
-        order = names.signatures
-        if not names.applies(self.name, version) or not self.span.covers(version, order):
+        if not names.applies(self.name, version) or not self.span.covers(version, names):
             return {}
-        levels = [level for level in self.levels if level.span.covers(version, order)]
+        levels = [level for level in self.levels if level.applies(version, names)]
         if not names.is_type(self.name):
             return {
-                level.name: level.value for level in levels if bundle_applies(self.name, level.value, version, names)
+                level.name: level.value for level in levels if level_applies(self.name, level.value, version, names)
             }
         allowed = names.signatures[version].types.get(names.canonical(self.name, version), ())
         wanted = allowed if self.everything else [t for x in levels if is_type_word(x.name) for t in expand(x.name)]
@@ -95,11 +93,22 @@ def levels_by_version(declared: Mapping[str, Parameter], names: Names) -> Levels
     }
 
 
-def bundle_applies(name: str, value: Value, version: Version, names: Names) -> bool:
-    """Whether a version has all attributes and inputs that a bundle sets; other values apply everywhere."""
-    if not isinstance(value, dict) or name in NOT_BUNDLES:
+def level_applies(name: str, value: Value, version: Version, names: Names) -> bool:
+    """Whether a version has all inputs, outputs and attributes that a level or setting is about."""
+    signature = names.signatures[version]
+    if name == "outputs":
+        listed = value if isinstance(value, tuple) else ()
+        asked = [o for o in listed if isinstance(o, str)]
+        return all(signature.output(o) for o in asked) and (
+            isinstance(value, tuple) or any(p.is_variadic for p in signature.outputs)
+        )
+    if not isinstance(value, dict) or names.kinds(name) & TENSOR_KINDS:
         return True
-    return all(names.applies(inner, version) for inner in value)
+    if name == "shapes":
+        return all(signature.input(port) for port in value if port in names.inputs)
+    return all(
+        names.applies(inner, version) and level_applies(inner, one, version, names) for inner, one in value.items()
+    )
 
 
 def text_of(value: object) -> str:
@@ -117,30 +126,182 @@ def literal_of(raw: Any) -> tuple[bool, Any]:
 def settled(raw: Any, words: bool = True, name: str = "") -> Value:
     """Return a value as read, with `absent`, `omitted` and `given` as words, lists as tuples.
 
-    Words are read at the top, in a bundle's entries and in lists of outputs, since other lists may hold text.
+    Words are read at the top, in a bundle's entries and in lists of outputs, since other lists may hold text;
+    `{draw: x}` is a recipe, and `{value: x}` within a bundle is x itself.
     """
     if isinstance(raw, str):
         return SETTING_WORDS.get(raw, raw) if words else raw
     if isinstance(raw, list):
         return tuple(settled(part, words and name == "outputs") for part in raw)
     if isinstance(raw, dict):
-        return {str(key): settled(part, words, str(key)) for key, part in raw.items()}
+        if raw.keys() == {"draw"} and isinstance(raw["draw"], str):
+            return recipe(raw["draw"])
+        return {
+            str(k): settled(part["value"], False) if is_literal(part) else settled(part, words, str(k))
+            for k, part in raw.items()
+        }
     return raw  # type: ignore[no-any-return]
 
 
-def span_of(text: Spanned) -> Span:
-    """Return the span of a part of a file that has since and before."""
-    return Span(text.since, text.before)
+def is_literal(raw: object) -> bool:
+    """Whether `raw` is `{value: x}` and no more: x as it stands, no word."""
+    return isinstance(raw, dict) and raw.keys() == {"value"}
+
+
+def typed(name: str, value: Value, signature: Signature) -> Value:
+    """Return a level's or setting's value as the signature has it: floats as floats, tensors as tensors.
+
+    Raises Misfit where the attribute takes no such value.
+    """
+    attribute = signature.attribute(name)
+    if isinstance(value, (Word, TensorValue)) or (attribute is None and (name == "shapes" or not _is_bundle(value))):
+        return value
+    if attribute is None:
+        bundle: Any = value
+        return {n: _inside(n, lambda n=n, v=v: typed(n, v, signature)) for n, v in bundle.items()}  # type: ignore[misc]
+    if isinstance(value, Recipe):
+        raise Misfit(f"{name} is an attribute: only the elements of an input are drawn")
+    return _attribute_value(name, attribute.kind, value, signature)
+
+
+def _is_bundle(value: Value) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _attribute_value(name: str, kind: str, value: Value, signature: Signature) -> Value:
+    scalar = scalar_kind(kind)
+    if kind in TENSOR_KINDS:
+        return _tensor(name, value, sparse=kind == "sparse_tensor")
+    if kind == "type_proto":
+        return _type(name, value, signature)
+    if scalar is None:
+        return value
+    if kind in ATTRIBUTE_KINDS:
+        return _scalar(name, kind, scalar, value, is_list=False)
+    if not isinstance(value, tuple):
+        raise Misfit(f"{name} is {kind}, a list; read {value!r}")
+    return tuple(
+        _inside(index, lambda v=one: _scalar(name, kind, scalar, v, is_list=True))  # type: ignore[misc]
+        for index, one in enumerate(value)
+    )
+
+
+def _inside(key: Key, attempt: Callable[[], Value]) -> Value:
+    """Return what `attempt` does; a misfit in it is one at `key`."""
+    try:
+        return attempt()
+    except Misfit as error:
+        raise Misfit(str(error), key, *error.at) from None
+
+
+def _scalar(name: str, kind: str, scalar: type | None, value: Value, is_list: bool) -> Value:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if scalar is float and is_number:
+        return float(value)  # type: ignore[arg-type]
+    is_numeric = scalar is int or (scalar is float and is_list)
+    if is_numeric and isinstance(value, str):
+        if is_expression(value):
+            return value
+    elif isinstance(value, scalar or object) and (scalar is not int or not isinstance(value, bool)):
+        return value
+    raise Misfit(f"{name} is {kind}; read {value!r}")
+
+
+def _type(name: str, value: Value, signature: Signature) -> Value:
+    inner = value
+    while isinstance(inner, str) and (wrapped := unwrap(inner)):
+        inner = wrapped[1]
+    if isinstance(value, str) and (inner in signature.types or is_type_word(value)):
+        return value
+    raise Misfit(f"{name} is a type: an element type or a letter, seq(T) or optional(T); read {value!r}")
+
+
+def _tensor(name: str, value: Value, *, sparse: bool) -> TensorValue:
+    """Return a tensor that is written as nested lists, or as a mapping of `values`, `dims`, `type` and `indices`."""
+    if not isinstance(value, Mapping):
+        if sparse:
+            raise Misfit(f"{name} is a sparse tensor: write {{dims: [3, 4], values: [1], indices: [5]}}")
+        return TensorValue(*_flattened(name, value))
+    if unknown := value.keys() - {"values", "dims", "type", "indices"}:
+        raise Misfit(f"{name} is a tensor of values, dims, type and indices; read {', '.join(sorted(unknown))}")
+    dims, values = _flattened(name, value.get("values", ()))
+    type_, indices = value.get("type"), value.get("indices")
+    if "dims" in value:
+        dims = _wholes(name, "dims", value["dims"])
+    if type_ is not None and not isinstance(type_, str):
+        raise Misfit(f"{name}: type is an element type or a letter; read {type_!r}")
+    if sparse != (indices is not None):
+        raise Misfit(f"{name}: a sparse tensor has indices, and no other has")
+    return TensorValue(dims, values, type_, None if indices is None else _wholes(name, "indices", indices))
+
+
+def _wholes(name: str, what: str, value: Value) -> tuple[int, ...]:
+    if isinstance(value, tuple) and all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in value):
+        return value  # type: ignore[return-value]
+    raise Misfit(f"{name}: {what} are whole numbers from 0; read {value!r}")
+
+
+def _flattened(name: str, value: Value) -> tuple[tuple[int, ...], tuple[bool | int | float | str, ...]]:
+    """Return the dimensions and elements of nested tuples."""
+    if isinstance(value, (bool, int, float, str)):
+        return (), (value,)
+    if not isinstance(value, tuple):
+        raise Misfit(f"{name} is a tensor: a number, a text, or lists of them; read {value!r}")
+    parts = [_flattened(name, part) for part in value]
+    if len({dims for dims, _ in parts}) > 1:
+        raise Misfit(f"{name}: the rows of a tensor have one length")
+    return (len(parts), *(parts[0][0] if parts else ())), tuple(v for _, values in parts for v in values)
+
+
+def span_in(raw: Mapping[Any, Any], path: Keys, problems: Problems) -> Span:
+    """Return the span that stands beside a value or levels in a mapping."""
+    found: dict[str, tuple[str, ...]] = {}
+    for key in ("having", "lacking"):
+        words = raw.get(key, [])
+        listed = [words] if isinstance(words, str) else words
+        if not isinstance(listed, list) or not all(isinstance(word, str) for word in listed):
+            problems.add((*path, key), f"{key} names a part of the signature, or a list of them; read {words!r}")
+            listed = []
+        found[key] = tuple(listed)
+    bounds: dict[str, Version | None] = {}
+    for key in ("since", "before"):
+        bound = raw.get(key)
+        if not isinstance(bound, (int, str, type(None))) or isinstance(bound, bool):
+            problems.add((*path, key), f"expected a version: a number, or quoted text such as '3.10'; read {bound!r}")
+            bound = None
+        bounds[key] = bound
+    return Span(bounds["since"], bounds["before"], found["having"], found["lacking"])
+
+
+def drawn(port: str, alternatives: Iterable[tuple[Keys, list[Any], Span]], problems: Problems) -> Parameter:
+    """Return the parameter that an operand's draws are: the path, the list and the span of each alternative."""
+    levels: list[Level] = []
+    first: Keys = ("operands", port)
+    for path, declared, within in alternatives:
+        for index, raw in enumerate(declared):
+            at, text, span = (*path, index), raw, Span()
+            if isinstance(raw, dict) and len(raw) == 1:
+                text, spanned = next(iter(raw.items()))
+                if isinstance(spanned, dict):
+                    _only(spanned, "a draw", (*at, text), problems)
+                    span = span_in(spanned, (*at, text), problems)
+            if not isinstance(text, str):
+                problems.add(at, f"a draw is a recipe, or {{recipe: {{since: 11}}}}; read {raw!r}")
+            elif text in SETTING_WORDS:
+                levels.append(Level(text, SETTING_WORDS[text], span, at, within))
+            elif problems.check(at, lambda text=text: recipe(text)):  # type: ignore[misc]
+                levels.append(Level(text, recipe(text), span, at, within))
+    return Parameter(port, tuple(levels), False, Span(), first)
 
 
 def _parameter(name: str, raw: Any, problems: Problems) -> Parameter:
     path: Keys = ("parameters", name)
-    span, declared = Span(), raw
+    whole, span, declared = path, Span(), raw
     if isinstance(raw, dict) and "levels" in raw:
         _only(raw, "levels", path, problems)
-        span, declared, path = Span(raw.get("since"), raw.get("before")), raw["levels"], (*path, "levels")
+        span, declared, path = span_in(raw, path, problems), raw["levels"], (*path, "levels")
     if declared == "all":
-        return Parameter(name, (), True, span)
+        return Parameter(name, (), True, span, whole)
     if isinstance(declared, dict):
         entries: list[tuple[Key, Any]] = list(declared.items())
     elif isinstance(declared, list):
@@ -148,11 +309,11 @@ def _parameter(name: str, raw: Any, problems: Problems) -> Parameter:
     else:
         message = f"levels are a list, a mapping of names to values, or `all` (for a type); read {declared!r}"
         problems.add(path, message)
-        return Parameter(name, (), False, span)
+        return Parameter(name, (), False, span, whole)
     named = isinstance(declared, dict)
     levels = [level for key, x in entries if (level := _level((*path, key), key if named else None, x, name, problems))]
     _check_names(levels, path, problems)
-    return Parameter(name, tuple(levels), False, span)
+    return Parameter(name, tuple(levels), False, span, whole)
 
 
 def _level(path: Keys, key: Key | None, raw: Any, parameter: str, problems: Problems) -> Level | None:
@@ -160,7 +321,7 @@ def _level(path: Keys, key: Key | None, raw: Any, parameter: str, problems: Prob
     span = Span()
     if wrapped:
         _only(raw, "value", path, problems)
-        span = Span(raw.get("since"), raw.get("before"))
+        span = span_in(raw, path, problems)
     if value is None:
         problems.add(path, "null is no value; write absent where nothing is given")
         return None
@@ -168,14 +329,19 @@ def _level(path: Keys, key: Key | None, raw: Any, parameter: str, problems: Prob
         problems.add(path, "a level that is a list or a mapping needs a name: write {name: value}")
         return None
     where = (*path, "value") if wrapped else path
-    literal = wrapped and isinstance(value, str)
-    return Level(text_of(value if key is None else key), settled(value, words=not literal, name=parameter), span, where)
+    literal = is_literal(raw)
+    if not literal and is_literal(value):  # {value: {value: absent}, since: 11}
+        literal, value = True, value["value"]
+    words = not (literal and isinstance(value, str))
+    if not problems.check(where, lambda: settled(value, words, parameter)):
+        return None
+    return Level(text_of(value if key is None else key), settled(value, words, parameter), span, where)
 
 
 def _only(raw: Mapping[Any, Any], main: str, path: Keys, problems: Problems) -> None:
     for key in raw:
-        if key not in (main, "since", "before"):
-            problems.unknown((*path, key), f"unknown key {key!r} beside {main}", key, ("since", "before"), key=True)
+        if key not in (main, *SPAN_KEYS):
+            problems.unknown((*path, key), f"unknown key {key!r} beside {main}", key, SPAN_KEYS, key=True)
 
 
 def _check_names(levels: Iterable[Level], path: Keys, problems: Problems) -> None:
@@ -184,7 +350,7 @@ def _check_names(levels: Iterable[Level], path: Keys, problems: Problems) -> Non
         if level.name in seen:
             problems.add(level.path, f"level {level.name!r} appears twice")
         seen.add(level.name)
-        plain = isinstance(level.value, (str, int, float, Word)) or is_type_word(level.name)
+        plain = isinstance(level.value, (str, int, float, Word, Recipe)) or is_type_word(level.name)
         if not plain and not _LEVEL_NAME.fullmatch(level.name):
             problems.add(level.path, f"{level.name!r}: a level's name has no spaces and none of , ; = /", key=True)
     if not seen:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -55,27 +56,56 @@ class SpecErrors(OpconformError):  # noqa: N818 - it holds several
 
 @dataclass(frozen=True)
 class Document:
-    """What a file says, and where: `value` is made of dict, list, str, int, float, bool and None."""
+    """What a file says, and where: `value` is made of dict, list, str, int, float, bool and None.
+
+    Places are looked for when they are asked for. `origins` leads from a path to the file, and the path in it, that an
+    entry was taken over from.
+    """
 
     file: str
     value: Any
     digest: str
-    marks: Mapping[Keys, tuple[Position, Position]] = field(repr=False)
+    text: str = field(repr=False)
+    origins: Mapping[Keys, tuple[Document, Keys]] = field(default_factory=dict, repr=False)
+
+    @functools.cached_property
+    def marks(self) -> Mapping[Keys, tuple[Position, Position]]:
+        """The places of every key and its value, by the keys and list indices that lead there."""
+        reader = _Reader(self.file, marking=True)
+        reader.document(self.text)
+        return reader.marks
+
+    def origin(self, path: Iterable[Key]) -> tuple[Document, Keys]:
+        """Return the file that says what is at `path`, and its path there."""
+        keys = tuple(path)
+        for length in range(1, len(keys) + 1):
+            if keys[:length] in self.origins:
+                document, inner = self.origins[keys[:length]]
+                return document, (*inner, *keys[length:])
+        return self, keys
 
     def has(self, path: Iterable[Key]) -> bool:
         """Whether there is a value at `path`, the keys and list indices that lead to it."""
-        return tuple(path) in self.marks
+        value = self.value
+        for key in path:
+            try:
+                value = value[key] if isinstance(value, (dict, list)) else {}[key]
+            except (KeyError, IndexError, TypeError):
+                return False
+        return True
 
     def position(self, path: Iterable[Key], key: bool = False) -> Position:
         """Return where the value at `path` begins, or its key; the nearest one around it if there is no such value."""
-        keys = tuple(path)
-        while keys not in self.marks:
+        document, keys = self.origin(path)
+        while keys not in document.marks:
             keys = keys[:-1]
-        return self.marks[keys][0 if key else 1]
+        return document.marks[keys][0 if key else 1]
 
     def error(self, path: Iterable[Key], message: str, key: bool = False) -> SpecError:
         """Return an error that points at the value at `path`, or at its key."""
-        return SpecError(self.file, self.position(path, key), message)
+        document = self.origin(path)[0]
+        words = message if document is self else f"{message} (used by {self.file})"
+        return SpecError(document.file, self.position(path, key), words)
 
 
 def read_file(path: Path | str) -> Document:
@@ -110,12 +140,12 @@ def read(text: str, file: str = "<text>", digest: str | None = None) -> Document
     _refuse_tabs(text, file)
     reader = _Reader(file)
     try:
-        value = reader.document(yaml.parse(text, Loader=_LOADER))
+        value = reader.document(text)
     except yaml.MarkedYAMLError as error:
         raise _syntax_error(error, text, file) from None
     except yaml.YAMLError as error:
         raise SpecError(file, _unreadable(error, text), "not YAML: a control character") from None
-    return Document(file, value, digest or hashlib.sha256(content).hexdigest(), reader.marks)
+    return Document(file, value, digest or hashlib.sha256(content).hexdigest(), text)
 
 
 _START = Position(1, 1)
@@ -178,25 +208,32 @@ def _unreadable(error: yaml.YAMLError, text: str) -> Position:
 class _Reader:
     """Builds values from events, since only events show anchors, aliases and tags."""
 
-    def __init__(self, file: str) -> None:
-        self.file = file
+    def __init__(self, file: str, *, marking: bool = False) -> None:
+        self.file, self.marking = file, marking
         self.marks: dict[Keys, tuple[Position, Position]] = {}
 
-    def document(self, events: Iterable[yaml.Event]) -> Any:
-        self.events: Iterator[yaml.Event] = iter(events)
-        next(self.events)  # the stream's start
-        start = next(self.events)
+    def document(self, text: str) -> Any:
+        loader = _LOADER(text)
+        self.next: Callable[[], Any] = loader.get_event
+        try:
+            return self.whole()
+        finally:
+            loader.dispose()
+
+    def whole(self) -> Any:
+        self.next()  # the stream's start
+        start = self.next()
         if not isinstance(start, yaml.DocumentStartEvent):
             self.fail(start, "the file is empty")
         if start.version or start.tags:
             self.fail(start, "directives (%) are not used here")
-        first = next(self.events)
+        first = self.next()
         if isinstance(first, yaml.ScalarEvent) and not first.value and not first.style:
             self.fail(first, "the file is empty")
         self.marks[()] = (_at(first), _at(first))
         value = self.build(first, ())
-        next(self.events)  # the document's end
-        last = next(self.events)
+        self.next()  # the document's end
+        last = self.next()
         if not isinstance(last, yaml.StreamEndEvent):
             self.fail(last, "a second document: one file holds one")
         return value
@@ -205,49 +242,54 @@ class _Reader:
         raise SpecError(self.file, _at(event), message)
 
     def guard(self, event: Any) -> None:
-        if isinstance(event, yaml.AliasEvent):
+        if type(event) is yaml.AliasEvent:
             self.fail(event, f"*{event.anchor} is an alias: write the value out, and quote text that begins with *")
         if event.anchor is not None:
             self.fail(event, f"&{event.anchor} is an anchor: write the value out, and quote text that begins with &")
         if event.tag is not None:
             self.fail(event, f"{event.tag} is a tag: tags are not used here; quote text that begins with !")
 
-    def build(self, event: yaml.Event, path: Keys) -> Any:
-        self.guard(event)
+    def build(self, event: Any, path: Keys) -> Any:
+        if type(event) is yaml.AliasEvent or event.anchor is not None or event.tag is not None:
+            self.guard(event)
+        if type(event) is yaml.ScalarEvent:
+            return self.scalar(event)
         if len(path) > DEEPEST:
             self.fail(event, f"nested more than {DEEPEST} deep")
-        if isinstance(event, yaml.ScalarEvent):
-            return self.scalar(event)
-        if isinstance(event, yaml.SequenceStartEvent):
+        if type(event) is yaml.SequenceStartEvent:
             return self.sequence(path)
         return self.mapping(path, bool(getattr(event, "flow_style", False)))
 
     def sequence(self, path: Keys) -> list[Any]:
         found: list[Any] = []
-        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
-            inner = (*path, len(found))
-            self.marks[inner] = (_at(event), _at(event))
+        inner = (*path, 0)  # of its length the depth is measured, where places are not asked for
+        while type(event := self.next()) is not yaml.SequenceEndEvent:
+            if self.marking:
+                inner = (*path, len(found))
+                self.marks[inner] = (_at(event), _at(event))
             found.append(self.build(event, inner))
         return found
 
     def mapping(self, path: Keys, flow: bool) -> dict[Key, Any]:
         found: dict[Key, Any] = {}
-        spelled: dict[str, Key] = {}
-        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
+        spelled: dict[str, int] = {}
+        inner = (*path, "")
+        while type(event := self.next()) is not yaml.MappingEndEvent:
             key = self.key(event)
-            if str(key) in spelled:
-                first = self.marks[(*path, spelled[str(key)])][0].line
-                self.fail(event, f"{key!r} appears twice, first at line {first}")
-            value = next(self.events)
-            self.guard(value)
-            self.refuse_empty(key, event, value, flow)
-            inner = (*path, key)
-            self.marks[inner] = (_at(event), _at(value))
-            spelled[str(key)] = key
+            word = str(key)
+            if word in spelled:
+                self.fail(event, f"{key!r} appears twice, first at line {spelled[word]}")
+            spelled[word] = event.start_mark.line + 1
+            value = self.next()
+            if type(value) is yaml.ScalarEvent and not value.value and not value.style:
+                self.refuse_empty(key, event, value, flow)
+            if self.marking:
+                inner = (*path, key)
+                self.marks[inner] = (_at(event), _at(value))
             found[key] = self.build(value, inner)
         return found
 
-    def key(self, event: yaml.Event) -> Key:
+    def key(self, event: Any) -> Key:
         self.guard(event)
         if not isinstance(event, yaml.ScalarEvent):
             self.fail(event, "a key is a word or a whole number; read a list or a mapping")
@@ -261,10 +303,10 @@ class _Reader:
         return key  # type: ignore[no-any-return]
 
     def refuse_empty(self, key: Key, event: yaml.Event, value: yaml.Event, flow: bool) -> None:
-        if key == ELLIPSIS or not isinstance(value, yaml.ScalarEvent) or value.value or value.style:
-            return
-        hint = "; text that holds a comma is quoted inside {}" if flow else ""
-        self.fail(event, f"{key!r} has no value{hint}")
+        self.guard(value)
+        if key != ELLIPSIS:
+            hint = "; text that holds a comma is quoted inside {}" if flow else ""
+            self.fail(event, f"{key!r} has no value{hint}")
 
     def scalar(self, event: yaml.ScalarEvent) -> Any:
         text = event.value

@@ -15,7 +15,7 @@ from .groups import ELEMENT_TYPES, expand, is_type_word, unwrap
 from .model import AttributeSignature, Port, Signature, Version
 from .problems import Problems
 from .reading import ELLIPSIS, Keys
-from .structure import SpecText, VersionText
+from .schema import SpecText, VersionText
 
 REMOVED = "removed"
 PORT_EXAMPLES = "'T', 'optional T', 'T+' (1 or more), 'T*' or 'each V*'"
@@ -78,7 +78,7 @@ def attribute_from(name: str, text: str) -> AttributeSignature:
     if not parts:
         raise OpconformError(f"{text!r} is no attribute type; write {ATTRIBUTE_EXAMPLES}")
     optional, kind, default = parts.groups()
-    if kind not in OPAQUE_KINDS and _scalar_kind(kind) is None:
+    if kind not in OPAQUE_KINDS and scalar_kind(kind) is None:
         known = sorted({*ATTRIBUTE_KINDS, *(k + "s" for k in ATTRIBUTE_KINDS), *OPAQUE_KINDS})
         raise OpconformError(f"{kind!r} is no kind of attribute; known: {', '.join(known)}")
     if default is None:
@@ -257,14 +257,15 @@ def _check_port(path: Keys, port: Port, types: Mapping[str, tuple[str, ...]], pr
         problems.unknown(path, f"type {inner!r} is neither an element type nor a letter of `types`", inner, types)
 
 
-def _scalar_kind(kind: str) -> type | None:
+def scalar_kind(kind: str) -> type | None:
+    """Return what one value of an attribute is, of a list too; None for graphs, tensors and types."""
     return ATTRIBUTE_KINDS.get(kind) or (ATTRIBUTE_KINDS.get(kind[:-1]) if kind.endswith("s") else None)
 
 
 def _default(kind: str, text: str) -> AttributeValue | bool:
     if kind in OPAQUE_KINDS:
         raise OpconformError(f"an attribute of kind {kind} has no default that can be written here")
-    scalar = _scalar_kind(kind)
+    scalar = scalar_kind(kind)
     if kind in ATTRIBUTE_KINDS:
         return _default_scalar(scalar, text, kind)
     inner = text.strip()

@@ -17,7 +17,7 @@ from ...cases.results import Outcome, Result, result_from_json
 from ...runners.demands import is_about_invalid
 from ...runners.waivers import WaiverRun
 from ...specs.globs import operator_version_of
-from ...specs.structure import STANDARDS
+from ...specs.model import STANDARDS
 from ..reading import RESULTS, StoredResult
 from ..runs import Part, Terms, Whole
 from ..tables import Tables, count

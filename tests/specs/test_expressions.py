@@ -39,7 +39,23 @@ def test_a_list_is_evaluated(parts, expected) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "r -", "1e5", "1_0", "0x1", "010", "2**3", "r / 2", "r % 2", "f(1)", "r.x", "r[0]", "a if b else c"),
+        *(
+            "",
+            "r -",
+            "1e5",
+            "1_0",
+            "0x1",
+            "010",
+            "2**3",
+            "r / 2",
+            "r % 2",
+            "f(1)",
+            "r.x",
+            "r[",
+            "r[0:1:2]",
+            "(r)[0]",
+            "a if b else c",
+        ),
         *("True", "not r", "1 == 1", "'r'", "lambda: 1", "1j", "0..", "..1", "1 .. 2 .. 3", "1 x", "r x k x 2", "é"),
         *("r;k", "(r", "~r", "@r", "r := 1", "__import__('os')", "r.__class__", "[r]", "{r}", "r, k", "*r", "r\n=1"),
     ],
@@ -78,7 +94,7 @@ def test_a_list_of_many_parts_is_bounded_as_a_whole() -> None:
 
 def test_the_symbols_of_a_part_are_told_without_values() -> None:
     assert names("2 x k-1") == {"k"}
-    assert names("-r .. d0") == {"r", "d0"}
+    assert names("-r .. d0") == {"r", "d"}
     assert names("S...") == {"S"}
     with pytest.raises(ExpressionError):
         names("r -")

@@ -2,7 +2,7 @@
 
 import json
 
-from opconform.specs.structure import json_schema
+from opconform.specs.schema import json_schema
 
 
 def test_the_schema_names_every_section_and_what_it_takes() -> None:

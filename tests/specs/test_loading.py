@@ -260,10 +260,10 @@ def test_expectations_apply_where_their_condition_can_hold() -> None:
 
 
 def test_shapes_graphs_and_tables_are_kept() -> None:
-    text = REDUCE + "shapes: {data: [N, C*g, S...], axes: same(data)}\ntables: {t: {a: [1, 2]}}\n"
+    text = REDUCE + "shapes: {data: [d0, 2*r, 'd[1:]...'], axes: same(data)}\ntables: {t: {a: [1, 2]}}\n"
     text += 'graphs: {g: "a () => ({V}[N] y) { y = Identity (x) }"}\n'
     spec = spec_from(text)
-    assert spec.versions[1].operands == {"data": Operand("data", ("N", "C*g", "S..."))}
+    assert spec.versions[1].operands == {"data": Operand("data", ("d0", "2*r", "d[1:]..."))}
     assert spec.versions[18].operands["axes"] == Operand("axes", Recipe("same", ("data",)))
     assert spec.tables == {"t": {"a": (1, 2)}}
     assert "Identity" in spec.graphs["g"]

@@ -1,21 +1,22 @@
-"""The shape of a spec file: which sections and keys there are, and what each takes, before any cross-reference."""
+"""The form of the YAML files that are read: which sections and keys there are, and what each takes."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, RootModel, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails
 
 from ..cases.errors import did_you_mean
-from .model import Status, Version
+from .model import STANDARDS, Status, Version
 from .reading import Document, Key, SpecError
 
-STANDARDS = ("onnx", "openvino", "onednn")
 ID = r"[a-z0-9][a-z0-9_.^+-]*"
+
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
 class _Section(BaseModel):
@@ -27,6 +28,18 @@ class _OrText:
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"anyOf": [{"type": "string"}, handler(schema)]}
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+_Words = Annotated[list[str], BeforeValidator(_listed), _OrText()]
+_Groups = Annotated[list[list[str]], BeforeValidator(lambda v: [v] if _is_words(v) else v)]
+
+
+def _is_words(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(v, str) for v in value)
 
 
 class VersionText(_Section):
@@ -45,6 +58,8 @@ class Spanned(_Section):
 
     since: Version | None = None
     before: Version | None = None
+    having: _Words = Field(default_factory=list)
+    lacking: _Words = Field(default_factory=list)
 
 
 class ClauseText(Spanned):
@@ -55,7 +70,7 @@ class ClauseText(Spanned):
     source: str | None = None
     status: Status = "required"
     upstream: str | None = None
-    disputes: Annotated[list[str], BeforeValidator(lambda v: [v] if isinstance(v, str) else v), _OrText()] = []
+    disputes: _Words = Field(default_factory=list)
 
 
 class SilenceText(Spanned):
@@ -71,57 +86,108 @@ class EdgeText(Spanned):
 
     settings: dict[str, Any] = Field(alias="with")
     mended: dict[str, Any] | None = Field(default=None, min_length=1)
-    tests: Annotated[list[str], BeforeValidator(lambda v: [v] if isinstance(v, str) else v), _OrText()] = Field(
-        min_length=1
-    )
+    tests: _Words = Field(min_length=1)
     expect: Literal["rejected"] | None = None
     runs: int = Field(default=1, ge=1, le=1000)
+    formerly: dict[str, _Words] = Field(default_factory=dict, alias="also-known-as")
 
 
 class ExpectText(_Section):
     """How outputs are judged where not by value."""
 
-    when: dict[str, Any] = {}
+    when: dict[str, Any] = Field(default_factory=dict)
     values: str | None = None
-    check: list[str] = []
-    order: dict[str, str] = {}
+    check: _Words = Field(default_factory=list)
+    order: dict[str, str] = Field(default_factory=dict)
     alarm: float | None = Field(default=None, gt=0, lt=1)
 
 
+class OperandText(Spanned):
+    """An input: its shape, and how its elements come about; other keys are arguments of the draw."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    shape: list[Any] | str | None = None
+    draw: Annotated[list[Any] | None, BeforeValidator(_listed), Field(min_length=1)] = None
+    domain: str | None = None
+    fill: str | None = None
+
+
+class TypesFromText(Spanned):
+    """A type letter, or an output's, that is what an attribute says."""
+
+    attribute: str
+    absent: str | None = None
+
+
 _Clause = Annotated[ClauseText, BeforeValidator(lambda v: {"text": v} if isinstance(v, str) else v), _OrText()]
+_Operands = Annotated[list[OperandText], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)]
+_TypesFrom = Annotated[list[TypesFromText], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)]
 
 
-class SpecText(_Section):
+class FamilyText(_Section):
+    """What files may share: every section but those that say what the operator is."""
+
+    shapes: dict[str, list[Any] | str] = Field(default_factory=dict)
+    domains: dict[str, str] = Field(default_factory=dict)
+    operands: dict[str, _Operands] = Field(default_factory=dict)
+    types_from: dict[str, _TypesFrom] = Field(default_factory=dict, alias="types-from")
+    same: _Groups = Field(default_factory=list)
+    precision: dict[str, float | dict[str, float]] = Field(default_factory=dict)
+    strength: dict[int, _Groups] = Field(default_factory=dict)
+    graphs: dict[str, str] = Field(default_factory=dict)
+    tables: dict[str, Any] = Field(default_factory=dict)
+    clauses: dict[str, _Clause] = Field(default_factory=dict)
+    silences: dict[str, SilenceText] = Field(default_factory=dict)
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    exclude: list[dict[str, Any]] = Field(default_factory=list)
+    expect: list[ExpectText] = Field(default_factory=list)
+    edges: dict[str, EdgeText] = Field(default_factory=dict)
+
+
+class SpecText(FamilyText):
     """One file: all versions of one operator."""
 
     operator: str = Field(pattern=rf"^({'|'.join(STANDARDS)})/[A-Za-z_]\w*$")
     domain: str | None = Field(default=None, pattern=r"^[a-z]+(\.[a-z]+)+$")
     family: str = Field(pattern=r"^[a-z]\w*\.[a-z]\w*$")
+    uses: str | list[str] | dict[str, dict[str, Any] | None] = Field(default_factory=list)
     source: str = Field(min_length=1)
     versions: dict[Version, VersionText] = Field(min_length=1)
-    shapes: dict[str, list[Any] | str] = {}
-    graphs: dict[str, str] = {}
-    tables: dict[str, Any] = {}
     clauses: dict[str, _Clause] = Field(min_length=1)
-    silences: dict[str, SilenceText] = {}
-    parameters: dict[str, Any] = {}
-    exclude: list[dict[str, Any]] = []
-    expect: list[ExpectText] = []
-    edges: dict[str, EdgeText] = {}
+
+
+class ErratumText(_Section):
+    """A decision about a disputed verdict."""
+
+    id: str = Field(min_length=1)
+    affects: str = Field(min_length=1)
+    decision: str = Field(min_length=1)
+    link: str = Field(min_length=1)
+    since: Annotated[str, BeforeValidator(lambda v: str(v) if type(v) is int else v)] = Field(min_length=1)
+
+
+class ErrataText(RootModel[list[ErratumText]]):
+    """The file of errata."""
 
 
 def structured(document: Document) -> tuple[SpecText | None, list[SpecError]]:
-    """Return what a file says if its structure is right, else None and every mistake in it."""
+    """Return what a spec file says if its structure is right, else None and every mistake in it."""
     if not isinstance(document.value, dict):
         return None, [document.error((), f"a spec file is a mapping of sections; read {_shown(document.value)}")]
+    return validated(SpecText, document)
+
+
+def validated(model: type[_Model], document: Document) -> tuple[_Model | None, list[SpecError]]:
+    """Return a file's content as a model, else None and every mistake in it, at its place."""
     try:
-        return SpecText.model_validate(document.value), []
+        return model.model_validate(document.value), []
     except ValidationError as error:
         details = error.errors(include_url=False)
-        misspelt = {(detail["loc"][:-1], _meant(detail)) for detail in details if detail["type"] == "extra_forbidden"}
+        misspelt = {(d["loc"][:-1], _meant(model, d)) for d in details if d["type"] == "extra_forbidden"}
         told = [d for d in details if d["type"] != "missing" or (d["loc"][:-1], d["loc"][-1]) not in misspelt]
-        found = [_located(document, detail) for detail in told]
-        return None, list({(e.position, e.message): e for e in found}.values())
+        found = [_located(model, document, detail) for detail in told]
+        return None, list({(e.file, e.position, e.message): e for e in found}.values())
 
 
 def json_schema() -> dict[str, Any]:
@@ -151,26 +217,27 @@ _PATTERNS: Mapping[str, str] = {
     "domain": "expected a domain, as in ai.onnx.ml; for ai.onnx leave it out",
     "family": "expected module.function, as in reduction.mean",
 }
-_MODELS: Mapping[str, type[_Section]] = {
+_MODELS: Mapping[str, type[BaseModel]] = {
     "versions": VersionText,
     "clauses": ClauseText,
     "silences": SilenceText,
     "edges": EdgeText,
     "expect": ExpectText,
+    "types-from": TypesFromText,
 }
 
 
-def _meant(detail: ErrorDetails) -> str | None:
+def _meant(model: type[BaseModel], detail: ErrorDetails) -> str | None:
     """Return the key that an unknown one is nearest to."""
-    near = difflib.get_close_matches(str(detail["loc"][-1]), _keys_at(detail["loc"][:-1]), 1)
+    near = difflib.get_close_matches(str(detail["loc"][-1]), _keys_at(model, detail["loc"][:-1]), 1)
     return near[0] if near else None
 
 
-def _located(document: Document, detail: ErrorDetails) -> SpecError:
+def _located(model: type[BaseModel], document: Document, detail: ErrorDetails) -> SpecError:
     path = _real_path(document, detail["loc"])
     kind, read = detail["type"], detail["input"]
     if kind == "extra_forbidden":
-        known = _keys_at(path[:-1])
+        known = _keys_at(model, path[:-1])
         hint = did_you_mean(str(path[-1]), known) or f"; known here: {', '.join(known)}"
         return document.error(path, f"unknown key {path[-1]!r}{hint}", key=True)
     if kind == "missing":
@@ -191,8 +258,11 @@ def _missing_from(path: tuple[Key, ...]) -> str:
     return f" in {'.'.join(map(str, path))}" if path else ""
 
 
-def _keys_at(path: tuple[Key, ...]) -> list[str]:
-    model = SpecText if not path else _MODELS.get(str(path[0]), SpecText)
+def _keys_at(model: type[BaseModel], path: tuple[Key, ...]) -> list[str]:
+    if model is ErrataText:
+        model = ErratumText
+    elif path:
+        model = _MODELS.get(str(path[0]), model)
     return [found.alias or name for name, found in model.model_fields.items()]
 
 
@@ -207,7 +277,7 @@ def _expected(detail: ErrorDetails, path: tuple[Key, ...]) -> str:
     return _EXPECTED.get(kind) or detail["msg"][0].lower() + detail["msg"][1:]
 
 
-def _expected_here(detail: ErrorDetails, path: tuple[Key, ...]) -> str | None:
+def _expected_here(detail: ErrorDetails, path: tuple[Key, ...]) -> str | None:  # noqa: PLR0911 - a table
     """Return what a place takes where pydantic sees a union, or a type of its own."""
     match path:
         case ("clauses", _):
@@ -218,8 +288,14 @@ def _expected_here(detail: ErrorDetails, path: tuple[Key, ...]) -> str | None:
             return "expected a list of types, or seq(T) or optional(T) of another letter"
         case (_, _, "since" | "before"):
             return "expected a version: a number, or quoted text such as '3.10'"
+        case (*_, "having" | "lacking"):
+            return "expected the name of an attribute, input, output or type letter, or a list of them"
         case ("edges", _, "tests") if detail["type"] == "list_type":
             return "expected the id of a clause or silence, or a list of them"
+        case ("same",) | ("strength", _):
+            return "expected a list of names, or a list of such lists"
+        case ("precision", _):
+            return "expected a number of ulp, or one for each type"
     return None
 
 
@@ -230,4 +306,4 @@ def _shown(read: object) -> str:
         return "a list" if read else "an empty list"
     text = repr(read)
     text = text if len(text) <= 60 else f"{text[:57]}..."
-    return {"None": "nothing", "True": "true", "False": "false"}.get(text, text)
+    return {"None": "nothing", "True": "true", "False": "false", "''": "an empty text"}.get(text, text)
