@@ -160,10 +160,11 @@ def _leaves(expression: TypeExpression, structure: Structure) -> Iterator[Leaf]:
             yield from (Leaf(expression.element, (structure.count,)), Leaf("int64", (structure.count,)))
         case _:
             for item in structure.items:
-                yield from _leaves(_held(expression), item)
+                yield from _leaves(held_by(expression), item)
 
 
-def _held(expression: TypeExpression) -> TypeExpression:
+def held_by(expression: TypeExpression) -> TypeExpression:
+    """Return what a sequence or an optional holds; TypeError for another type."""
     if expression.of is None:
         raise TypeError(f"{expression} holds nothing")
     return expression.of

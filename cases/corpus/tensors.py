@@ -1,4 +1,4 @@
-"""Tensors in files: named ones in one npz, or each a TensorProto of ONNX; the same bytes on every machine."""
+"""Tensors in files: named ones in one npz, or values as messages of ONNX; the same bytes on every machine."""
 
 from __future__ import annotations
 
@@ -7,12 +7,25 @@ import io
 import math
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..elements import Array, element_type, element_types, type_of
+from ..elements import (
+    Array,
+    bits_of,
+    canonical,
+    content,
+    element_type,
+    element_types,
+    from_bits,
+    from_content,
+    from_tensor_proto,
+    tensor_proto,
+    type_of,
+)
+from ..structures import Structure, TypeExpression, held_by, parse_type
 from .files import ArchiveFiles, ArchiveSink, CorpusError
 
 if TYPE_CHECKING:
@@ -20,11 +33,11 @@ if TYPE_CHECKING:
 
 _MAGIC = b"\x93NUMPY\x01\x00"
 _ALIGNED = 64
-_HEADER = re.compile(r"\{'descr': '([<|][a-z]\d)', 'fortran_order': False, 'shape': (\([\d, ]*\)), \}")
+_HEADER = re.compile(r"\{'descr': '([<|][a-z]\d{1,2})', 'fortran_order': False, 'shape': (\([\d, ]*\)), \}")
 
 
 def write_npz(tensors: Mapping[str, Array]) -> bytes:
-    """Return tensors as an uncompressed npz; a bfloat16 is written as the uint16 of its bits."""
+    """Return tensors as an uncompressed npz; see `stored` for types that NumPy lacks."""
     written = io.BytesIO()
     sink = ArchiveSink(written)
     for name, array in tensors.items():
@@ -34,14 +47,15 @@ def write_npz(tensors: Mapping[str, Array]) -> bytes:
 
 
 def read_npz(content: bytes, file: str) -> dict[str, Array]:
-    """Read an npz; a bfloat16 comes as uint16. Raises CorpusError that names `file`."""
+    """Read an npz; types that NumPy lacks come as `stored`. Raises CorpusError that names `file`."""
     files = ArchiveFiles(content, file)
     return {path.removesuffix(".npy"): read_npy(files.read(path), f"{file}: {path}") for path in files.entries()}
 
 
 def write_npy(array: Array) -> bytes:
     """Return an array as an npy of version 1.0, in C order and little-endian."""
-    plain = _plain(array)
+    plain = stored(array)
+    plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
     # not by NumPy's own function, whose padding differs between its versions
     told = f"{{'descr': '{plain.dtype.str}', 'fortran_order': False, 'shape': {plain.shape!r}, }}"
     room = -(len(_MAGIC) + 2 + len(told) + 1) % _ALIGNED
@@ -64,27 +78,70 @@ def read_npy(content: bytes, file: str) -> Array:
     return _array(content[start + size :], dtype, shape, file)
 
 
-def write_tensor(name: str, array: Array) -> TensorProto:
-    """Return an array as a TensorProto with raw bytes."""
-    from onnx import TensorProto  # noqa: PLC0415 - the npz form does without
+def stored(array: Array) -> Array:
+    """Return an array of a type that an npy has: the bits of those that NumPy lacks, the content of strings as bytes.
 
-    number = element_type(type_of(array)).onnx
-    return TensorProto(name=name, data_type=number, dims=array.shape, raw_data=_plain(array).tobytes())
+    Strings lose their shape.
+    """
+    name = type_of(array)
+    if name == "string":
+        return np.frombuffer(content(array), np.uint8)
+    return bits_of(array) if name in element_types() and array.dtype.isbuiltin != 1 else array
+
+
+def restored(array: Array, name: str, shape: Sequence[int]) -> Array:
+    """Return what `stored` made an array of; ValueError if it is of another type or shape."""
+    element = element_type(name)
+    if array.dtype == element.dtype:
+        found = array
+    elif element.kind == "string" and array.dtype == np.uint8 and array.ndim == 1:
+        return from_content(name, shape, array.tobytes())
+    elif array.dtype.kind == "u" and array.itemsize == element.dtype.itemsize and element.dtype.isbuiltin != 1:
+        if element.is_packed and bool((array >> element.bits).any()):
+            raise ValueError(f"bits above those of {name}")
+        found = from_bits(name, array)
+    else:
+        raise ValueError(f"read {array.dtype} {list(array.shape)}")
+    if found.shape != tuple(shape):
+        raise ValueError(f"read {found.dtype} {list(found.shape)}")
+    return found
+
+
+def value_file(name: str, type_: str, structure: Structure, arrays: Iterator[Array]) -> bytes:
+    """Return a value as the bytes of ONNX's TensorProto, SequenceProto, OptionalProto or MapProto.
+
+    `arrays` gives its tensors, of which as many are taken as it has.
+    """
+    written: bytes = _value_proto(parse_type(type_), structure, arrays, name).SerializeToString(deterministic=True)
+    return written
+
+
+def read_value_file(content: bytes, type_: str, file: str) -> tuple[list[Array], Structure]:
+    """Read what `value_file` writes of a type: the tensors, and the structure with their dimensions.
+
+    Raises CorpusError that names `file`.
+    """
+    import onnx  # noqa: PLC0415 - the npz form does without
+
+    arrays: list[Array] = []
+    expression = parse_type(type_)
+    message = _parsed(getattr(onnx, _MESSAGES[expression.kind])(), content, file)
+    return arrays, _read_value(expression, message, arrays, file)
 
 
 def tensor_file(name: str, array: Array) -> bytes:
     """Return an array as the bytes of a TensorProto."""
-    content: bytes = write_tensor(name, array).SerializeToString(deterministic=True)
-    return content
+    written: bytes = tensor_proto(array, name).SerializeToString(deterministic=True)
+    return written
 
 
 def tensors_file(tensors: Mapping[str, Array]) -> bytes:
     """Return named tensors as the initializers of a GraphProto, ONNX's own list of named tensors."""
     from onnx import GraphProto  # noqa: PLC0415
 
-    graph = GraphProto(initializer=[write_tensor(name, array) for name, array in tensors.items()])
-    content: bytes = graph.SerializeToString(deterministic=True)
-    return content
+    graph = GraphProto(initializer=[tensor_proto(array, name) for name, array in tensors.items()])
+    written: bytes = graph.SerializeToString(deterministic=True)
+    return written
 
 
 def read_tensor_file(content: bytes, file: str) -> Array:
@@ -105,6 +162,97 @@ def read_tensors_file(content: bytes, file: str) -> dict[str, Array]:
     return found
 
 
+_MESSAGES = {
+    "tensor": "TensorProto",
+    "sequence": "SequenceProto",
+    "optional": "OptionalProto",
+    "map": "MapProto",
+    "sparse": "SparseTensorProto",
+}
+_FIELDS = {
+    "tensor": ("tensor_value", 1),
+    "sparse": ("sparse_tensor_value", 2),
+    "sequence": ("sequence_value", 3),
+    "map": ("map_value", 4),
+    "optional": ("optional_value", 5),
+}
+"""By kind, the field of OptionalProto (with an s, of SequenceProto), and the number in their elem_type."""
+
+
+def _value_proto(expression: TypeExpression, structure: Structure, arrays: Iterator[Array], name: str) -> Any:
+    import onnx  # noqa: PLC0415
+
+    message = getattr(onnx, _MESSAGES[expression.kind])
+    match expression.kind:
+        case "tensor":
+            return tensor_proto(next(arrays), name)
+        case "map":
+            keys, values = next(arrays), next(arrays)
+            held = onnx.SequenceProto(elem_type=1, tensor_values=[tensor_proto(values)])
+            told = {"name": name, "key_type": element_type(expression.key).onnx, "values": held}
+            if expression.key == "string":
+                return message(**told, string_keys=[one.encode("utf-8", "surrogateescape") for one in keys])
+            return message(**told, keys=keys.tolist())
+        case "sparse":
+            values, indices = next(arrays), next(arrays)
+            dims = [int(one) for one in structure.dims or ()]
+            return message(values=tensor_proto(values, name), indices=tensor_proto(indices), dims=dims)
+    held_type = held_by(expression)
+    field, number = _FIELDS[held_type.kind]
+    parts = [_value_proto(held_type, item, arrays, "") for item in structure.items]
+    if expression.kind == "sequence":
+        return message(name=name, elem_type=number, **{f"{field}s": parts})
+    # onnx reads an empty optional by an elem_type that says nothing
+    return message(name=name, elem_type=number, **{field: parts[0]}) if parts else message(name=name, elem_type=0)
+
+
+def _read_value(expression: TypeExpression, message: Any, arrays: list[Array], file: str) -> Structure:
+    match expression.kind:
+        case "tensor":
+            arrays.append(_tensor(message, file))
+            if type_of(arrays[-1]) != expression.element:
+                raise CorpusError(f"{file}: a tensor of {type_of(arrays[-1])}; its type tells {expression}")
+            return Structure("tensor", arrays[-1].shape)
+        case "map":
+            return _read_map(expression, message, arrays, file)
+        case "sparse":
+            values, indices = _tensor(message.values, file), _tensor(message.indices, file)
+            arrays += [values, indices]
+            if type_of(values) != expression.element or (type_of(indices), indices.shape) != ("int64", values.shape):
+                raise CorpusError(f"{file}: no sparse tensor of {expression.element} with linear indices")
+            return Structure("sparse", tuple(message.dims), count=len(values))
+    held_type = held_by(expression)
+    field, number = _FIELDS[held_type.kind]
+    is_sequence = expression.kind == "sequence"
+    parts = list(getattr(message, f"{field}s")) if is_sequence else [getattr(message, field)] * message.HasField(field)
+    if message.elem_type != number and (parts or message.elem_type):
+        raise CorpusError(f"{file}: its elem_type {message.elem_type} is not that of {expression}")
+    items = tuple(_read_value(held_type, part, arrays, file) for part in parts)
+    return Structure(expression.kind, items=items)
+
+
+def _read_map(expression: TypeExpression, message: Any, arrays: list[Array], file: str) -> Structure:
+    held = list(message.values.tensor_values)
+    values = _tensor(held[0], file) if len(held) == 1 else None
+    keys = canonical(np.array([*message.string_keys, b""], object)[:-1])
+    if expression.key != "string":
+        keys = np.array(list(message.keys), np.int64)
+        if message.key_type == element_type(expression.key).onnx:
+            keys = keys.astype(element_type(expression.key).dtype)
+    if (
+        values is None
+        or values.shape != keys.shape
+        or (type_of(keys), type_of(values))
+        != (
+            expression.key,
+            expression.element,
+        )
+    ):
+        raise CorpusError(f"{file}: no {expression} with its values in one tensor")
+    arrays += [keys, values]
+    return Structure("map", count=len(keys))
+
+
 def _parsed(message: Any, content: bytes, file: str) -> Any:
     from google.protobuf.message import DecodeError  # noqa: PLC0415
 
@@ -116,12 +264,10 @@ def _parsed(message: Any, content: bytes, file: str) -> Any:
 
 
 def _tensor(tensor: TensorProto, file: str) -> Array:
-    known = next((t for t in element_types().values() if t.onnx == tensor.data_type), None)
-    if known is None:
-        raise CorpusError(f"{file}: data_type {tensor.data_type} is none of the types of cases")
-    if tensor.external_data:
-        raise CorpusError(f"{file}: its content is in another file; expected raw_data")
-    return _array(tensor.raw_data, known.dtype, tuple(tensor.dims), file)
+    try:
+        return from_tensor_proto(tensor)
+    except ValueError as error:
+        raise CorpusError(f"{file}: {error}") from None
 
 
 def _array(content: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], file: str) -> Array:
@@ -132,9 +278,3 @@ def _array(content: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], file: s
         return np.frombuffer(content, dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
     except ValueError as error:
         raise CorpusError(f"{file}: {error}") from None
-
-
-def _plain(array: Array) -> Array:
-    """Return an array whose type has a name in an npy: bfloat16 as uint16; little-endian."""
-    bits = array.view(np.uint16) if type_of(array) == "bfloat16" else array
-    return bits.astype(bits.dtype.newbyteorder("<"), copy=False)

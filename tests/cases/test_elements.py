@@ -10,8 +10,8 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
+from fakes.arrays import arrays
 from hypothesis import given
-from hypothesis import strategies as st
 
 from opconform.cases.elements import (
     Array,
@@ -32,28 +32,8 @@ from opconform.cases.elements import (
     type_of,
 )
 
-NAMES = sorted(element_types())
 FLOATS = sorted(name for name, one in element_types().items() if one.kind == "float")
 INTEGERS = sorted(name for name, one in element_types().items() if one.is_integer)
-SHAPES = st.lists(st.integers(0, 5), max_size=3).map(tuple)
-WORDS = st.one_of(st.text(max_size=6), st.sampled_from(["", "\x00", "é", "🂡", "a\x00b", "\udc80"]))
-
-
-@st.composite
-def arrays(draw: st.DrawFn, name: str | None = None) -> Array:
-    """Arrays of every element type, with all bit patterns that it has."""
-    element = element_type(name or draw(st.sampled_from(NAMES)))
-    shape = draw(SHAPES)
-    size = math.prod(shape)
-    if element.kind == "string":
-        found = np.empty(size, object)
-        found[:] = [draw(WORDS) for _ in range(size)]
-        return found.reshape(shape)
-    if element.kind == "bool":
-        return np.array(draw(st.lists(st.booleans(), min_size=size, max_size=size)), bool).reshape(shape)
-    width = element.dtype.itemsize
-    held = draw(st.binary(min_size=size * width, max_size=size * width))
-    return np.frombuffer(held, element.dtype).reshape(shape)
 
 
 def same(a: Array, b: Array) -> bool:

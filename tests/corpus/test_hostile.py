@@ -14,7 +14,7 @@ from fakes.corpora import some, verified
 
 from opconform.cases.corpus.cases import CorpusCases
 from opconform.cases.corpus.files import ArchiveFiles, ArchiveSink, CorpusError, read_json
-from opconform.cases.corpus.tensors import read_npy, read_npz, read_tensor_file, write_npy
+from opconform.cases.corpus.tensors import read_npy, read_npz, read_tensor_file, read_value_file, write_npy
 from opconform.cli import main
 
 
@@ -179,7 +179,9 @@ def test_tensors_that_are_none_are_refused() -> None:
         TensorProto(data_type=1, dims=[2], raw_data=bytes(4)),
         TensorProto(data_type=1, dims=[-1], raw_data=bytes(4)),
         TensorProto(data_type=1, dims=[1 << 62, 1 << 62], raw_data=bytes(4)),
-        TensorProto(data_type=8, dims=[1], string_data=[b"x"]),
+        TensorProto(data_type=8, dims=[2], string_data=[b"x"]),
+        TensorProto(data_type=99, dims=[1], raw_data=b"x"),
+        TensorProto(data_type=22, dims=[3], raw_data=b"x"),
     ):
         with pytest.raises(CorpusError, match=r"^x\.pb: "):
             read_tensor_file(tensor.SerializeToString(), "x.pb")
@@ -187,3 +189,25 @@ def test_tensors_that_are_none_are_refused() -> None:
         read_npz(b"PK", "x.npz")
     with pytest.raises(CorpusError, match=r"^x\.json: "):
         read_json(b"[1]", "x.json")
+
+
+def test_values_that_are_none_of_their_type_are_refused() -> None:
+    from onnx import MapProto, OptionalProto, SequenceProto, TensorProto
+
+    one = TensorProto(data_type=1, dims=[1], raw_data=bytes(4))
+    other = TensorProto(data_type=7, dims=[1], raw_data=bytes(8))
+    odd = [
+        ("seq(float32)", SequenceProto(elem_type=1, tensor_values=[other])),
+        ("seq(float32)", SequenceProto(elem_type=3, tensor_values=[one])),
+        ("seq(seq(float32))", SequenceProto(elem_type=1, tensor_values=[one])),
+        ("optional(int64)", OptionalProto(elem_type=1, tensor_value=one)),
+        ("optional(seq(int64))", OptionalProto(elem_type=1, tensor_value=other)),
+        ("map(int64,float32)", MapProto(key_type=7, keys=[1, 2])),
+        ("map(int64,float32)", MapProto(key_type=7, keys=[1, 2], values=SequenceProto(tensor_values=[one]))),
+        ("map(int8,float32)", MapProto(key_type=7, keys=[1], values=SequenceProto(tensor_values=[one]))),
+    ]
+    for type_, message in odd:
+        with pytest.raises(CorpusError, match=r"^x\.pb: "):
+            read_value_file(message.SerializeToString(), type_, "x.pb")
+    with pytest.raises(CorpusError, match=r"^x\.pb: "):
+        read_value_file(b"\xff", "seq(float32)", "x.pb")
