@@ -181,7 +181,8 @@ def _dtype(name: str) -> np.dtype[Any]:
         named = {"float8e8m0": "float8_e8m0fnu", "float4e2m1": "float4_e2m1fn"}
         named |= {one: f"{one[:6]}_{one[6:]}fn" for one in ("float6e2m3", "float6e3m2")}
         spelled = f"{name[:6]}_{name[6:]}" if name.startswith("float8") else name
-        return np.dtype(getattr(ml_dtypes, named.get(name, spelled)))
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, named.get(name, spelled)))
+        return found
     return np.dtype(name)
 
 
@@ -409,16 +410,16 @@ def from_tensor_proto(tensor: TensorProto) -> Array:
 
 def _from_fields(tensor: TensorProto, element: ElementType, count: int) -> Array:
     """Return the elements that stand in the field that ONNX's TensorProto has for the type."""
-    field, number = "int32_data", np.dtype(np.int32)
+    field, number = "int32_data", "int32"
     if element.name in ("float32", "complex64"):
-        field, number = "float_data", np.dtype(np.float32)
+        field, number = "float_data", "float32"
     elif element.name in ("float64", "complex128"):
-        field, number = "double_data", np.dtype(np.float64)
+        field, number = "double_data", "float64"
     elif element.name in ("uint32", "uint64"):
-        field, number = "uint64_data", np.dtype(np.uint64)
+        field, number = "uint64_data", "uint64"
     elif element.name == "int64":
-        field, number = "int64_data", np.dtype(np.int64)
-    found = np.array(getattr(tensor, field), number)
+        field, number = "int64_data", "int64"
+    found: Array = np.array(getattr(tensor, field), number)
     if element.bits in (2, 4):  # a number holds as many elements as a byte does
         return from_content(element.name, (count,), found.astype(np.uint8).tobytes())
     if element.kind == "complex":

@@ -205,7 +205,8 @@ class Program:
     @functools.cached_property
     def is_plain(self) -> bool:
         """Whether all that goes in and out are tensors, one a feed and one an answer."""
-        return all(is_tensor(one.type) for one in (*self.feeds, *self.answers))
+        types = [i.type for i in self.feeds] + [o.type for o in self.answers]
+        return all(map(is_tensor, types))
 
     @functools.cached_property
     def key(self) -> str:

@@ -149,8 +149,8 @@ class _Session:
         self._outputs = output_names(program)
         self._are_fed = _are_numpy(feed.type for feed in program.feeds)
         self._are_read = _are_numpy(one.type for one in program.answers)
-        both = (*program.feeds, *program.answers)
-        self._odd = next((one.type for one in both if not is_tensor(one.type) and not _are_numpy([one.type])), None)
+        types = [i.type for i in program.feeds] + [o.type for o in program.answers]
+        self._odd = next((type_ for type_ in types if not is_tensor(type_) and not _are_numpy([type_])), None)
 
     def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
         """Return the outputs. Raises Unsupported, or onnxruntime's own error."""

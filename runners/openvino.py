@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..cases.elements import Array, canonical, content, element_type, from_content, type_of
+from ..cases.errors import ProgramError
 from ..cases.onnx_model import onnx_bytes
-from ..cases.program import Attribute, Input, Output, Program
+from ..cases.program import Attribute, Body, Input, OperatorVersion, Output, Program
 from ..cases.runner import Executable, NotInstalled, Reason, Unsupported
 from ..cases.structures import is_tensor
 from .words import Words, meaning
@@ -228,24 +229,60 @@ class _Evaluation:
 def _native_model(library: Any, program: Program) -> Any:
     """Return a model of one node, of exactly the version that `program` names."""
     operator = program.operator
+    given = [i for i in program.inputs if i is not None]  # only trailing inputs can be left out
+    nodes = [_node(library, i) for i in given]
+    bodies = {a.name: a.value for a in program.attributes if isinstance(a.value, Body)}
+    if operator.name in _MADE_OF_BODIES:
+        if operator.name != "If" or sorted(bodies) != ["else_body", "then_body"]:
+            raise Unsupported(
+                f"bodies of {operator.name} are not made here: {', '.join(bodies) or 'none'}", "attribute"
+            )
+        ports = [node.output(0) for node in nodes]
+        node = _if(library, ports, [i.name for i in given], bodies["then_body"], bodies["else_body"])
+    else:
+        node = _operation(operator, nodes, program.attributes)
+    node.set_friendly_name(operator.name)
+    fed = [n for n, i in zip(nodes, given, strict=True) if i.constant is None]
+    # of the outputs at the places that are asked for
+    asked = [port for port, one in zip(node.outputs(), program.outputs, strict=False) if one is not None]
+    return library.Model(asked or node.outputs(), fed, operator.name)
+
+
+def _operation(operator: OperatorVersion, inputs: Sequence[Any], attributes: Sequence[Attribute]) -> Any:
     # A version is named after the operation set that brought it.
     factory = _part("utils.node_factory").NodeFactory(f"opset{operator.version}")
     made = factory.create(operator.name).get_type_info().version_id
     if made != _MISNAMED.get((operator.name, int(operator.version)), f"opset{operator.version}"):
         words = f"the newest {operator.name} in operation set {operator.version} is that of {made}"
         raise Unsupported(words, "operator-version")
-    if made_of_bodies := [a.name for a in program.attributes if a.kind == "graph"]:
-        raise Unsupported(f"the node factory takes no bodies: {', '.join(made_of_bodies)}", "attribute")
-    if operator.name in _MADE_OF_BODIES:
-        raise Unsupported(f"{operator.name} is made of bodies, and the node factory takes none", "attribute")
-    given = [i for i in program.inputs if i is not None]  # only trailing inputs can be left out
-    nodes = [_node(library, i) for i in given]
-    node = factory.create(operator.name, nodes, {a.name: _value(a) for a in program.attributes})
-    node.set_friendly_name(operator.name)
-    fed = [n for n, i in zip(nodes, given, strict=True) if i.constant is None]
-    # of the outputs at the places that are asked for
-    asked = [port for port, one in zip(node.outputs(), program.outputs, strict=False) if one is not None]
-    return library.Model(asked or node.outputs(), fed, operator.name)
+    return factory.create(operator.name, inputs, {a.name: _value(a) for a in attributes})
+
+
+def _if(library: Any, ports: Sequence[Any], names: Sequence[str], then: Body, other: Body) -> Any:
+    """Return an If of two bodies, whose inputs are those of the same names."""
+    node = _part("opset8").if_op(ports[0])
+    bodies = [_body(library, body) for body in (then, other)]
+    node.set_then_body(bodies[0][0])
+    node.set_else_body(bodies[1][0])
+    for port, name in zip(ports[1:], names[1:], strict=True):
+        node.set_input(port, bodies[0][1].get(name), bodies[1][1].get(name))
+    for pair in zip(bodies[0][0].results, bodies[1][0].results, strict=True):
+        node.set_output(*pair)
+    return node
+
+
+def _body(library: Any, body: Body) -> tuple[Any, Mapping[str, Any]]:
+    """Return a body as a model, and its parameters by name."""
+    made = {i.name: _node(library, i) for i in body.inputs}
+    values = {name: node.output(0) for name, node in made.items()}
+    for one in body.nodes:
+        if unknown := [name for name in one.inputs if name not in values]:
+            raise ProgramError(f"the body {body.name} has no {', '.join(unknown)} before {one.operator}")
+        inner = _operation(one.operator, [values[name] for name in one.inputs], one.attributes)
+        values |= dict(zip(one.outputs, inner.outputs(), strict=False))
+    parameters = {i.name: made[i.name] for i in body.inputs if i.constant is None}
+    results = [_part("op").Result(values[o.name]) for o in body.outputs]
+    return library.Model(results, list(parameters.values()), body.name), parameters
 
 
 def _node(library: Any, given: Input) -> Any:

@@ -14,7 +14,7 @@ import pytest
 from fakes.programs import constant, feed, mean, onnx_program, reduce_mean
 
 from opconform.cases.elements import Array, canonical, content, element_type, element_types, type_of
-from opconform.cases.program import Attribute, Input, OperatorVersion, Output, Program
+from opconform.cases.program import Attribute, Body, Input, Node, OperatorVersion, Output, Program
 from opconform.cases.runner import Classifies, Describes, NotInstalled, Unsupported
 from opconform.cases.structures import sequence, tensor
 from opconform.runners.openvino import ELEMENT_TYPES, WORDS, OpenVino, OpenVinoEvaluate, OpenVinoOnnx
@@ -93,9 +93,28 @@ def test_an_operation_whose_set_is_misnamed_is_run(runner) -> None:
 
 
 @pytest.mark.parametrize(("operator", "version"), [("If", 8), ("Loop", 5), ("TensorIterator", 1)])
-def test_operations_made_of_bodies_are_unsupported_in_words(runner, operator: str, version: int) -> None:
-    with pytest.raises(Unsupported, match="is made of bodies"):
+def test_operations_without_their_bodies_are_unsupported_in_words(runner, operator: str, version: int) -> None:
+    with pytest.raises(Unsupported, match=f"bodies of {operator} are not made here: none"):
         runner.prepare(native(operator, version, feed("c", "bool")))
+
+
+def test_an_if_runs_the_body_that_its_condition_names() -> None:
+    numpy = Attribute("auto_broadcast", "string", "numpy")
+    add = Node(OperatorVersion("openvino", "Add", 1), ("x", "k"), ("sum",), (numpy,))
+    ten = constant("k", np.array([10, 20], np.float32))
+    made = (Output("sum", "float32", 1),)
+    then = Body("then", (Input("x", "float32", (2,)), ten), made, (add,))
+    other = Body("else", (constant("sum", np.array([7], np.float32)),), made, ())
+    program = Program(
+        OperatorVersion("openvino", "If", 8),
+        (Attribute("then_body", "graph", then), Attribute("else_body", "graph", other)),
+        (feed("c", "bool"), feed("x", "float32", 2)),
+        (Output("y", "float32", None),),
+    )
+    x = np.array([1, 2], np.float32)
+    executable = OpenVino().prepare(program)
+    assert executable.run([np.array(True), x])[0].tolist() == [11, 22]
+    assert executable.run([np.array(False), x])[0].tolist() == [7]
 
 
 @pytest.mark.parametrize("kind", [*NATIVE, OpenVinoOnnx])
