@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
 
 from ..primitives import ROOMS
 from ..primitives.primitive import Primitive
 from .formats import kind_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 NO_LANE = MappingProxyType({"real": np.float64, "int": np.int64, "bool": np.bool_, "text": object, "complex": complex})
 """What carries the exact values of a kind of elements, as far as nothing wider is needed."""
@@ -47,16 +44,31 @@ class Node:
         return ROOMS[self.name]
 
 
+class Asked(Protocol):
+    """What knows the options taken of silences: a Call."""
+
+    def answer(self, silence: str, usual: str) -> str:
+        """Return the option taken of a silence, or what is usual where the version has no such silence."""
+
+    def open(self, silence: str, where: Value | None = None) -> str:
+        """Return the option taken of a silence, which is open where any element of `where` is true."""
+
+
 class Graph:
     """Nodes in an order in which they can be computed; what is written twice, or by two forks, is one node.
 
-    `answer`: asked for a silence's option, and what holds where the standard is not silent, when a primitive has one.
+    `asked` answers for the silences that primitives meet. `precision`: functions' budgets in ulp, where a spec says.
     """
 
-    def __init__(self, answer: Callable[[str, str], str] = lambda _, usual: usual) -> None:
+    def __init__(self, precision: Mapping[str, float] = MappingProxyType({})) -> None:
         self.nodes: list[Node] = []
-        self.answer = answer
+        self.asked: Asked | None = None
+        self.precision = precision
         self._places: dict[object, int] = {}
+
+    def answer(self, silence: str, usual: str) -> str:
+        """Return the option taken of a silence, or what is usual where the standard is not silent."""
+        return usual if self.asked is None else self.asked.answer(silence, usual)
 
     def port(self, place: int, shape: tuple[int, ...], type_: str) -> Value:
         """Return the node of an input array, by its place among the case's."""
@@ -185,6 +197,13 @@ class Value:
         listed = (axes,) if isinstance(axes, SupportsIndex) else axes
         return tuple(sorted({int(a) % max(self.rank, 1) for a in listed}))
 
+    def undefined(self, mask: Value, silence: str | None = None) -> Value:
+        """Return this value, and whatever where the mask holds: always, or by a silence's option `any`."""
+        if silence is not None and self.graph.asked is not None and self.graph.asked.open(silence, mask) != "any":
+            return self
+        first, second = self.aligned(mask)
+        return first.node("free", second)
+
     def __add__(self, other: object) -> Value:
         return self._pair("add", other)
 
@@ -237,16 +256,16 @@ class Value:
         return self._pair("less_equal", other, flip=True)
 
     def __and__(self, other: object) -> Value:
-        return self._pair("both", other)
+        return self._pair("and", other)
 
     def __or__(self, other: object) -> Value:
-        return self._pair("any_of", other)
+        return self._pair("or", other)
 
     def __xor__(self, other: object) -> Value:
-        return self._pair("exclusive", other)
+        return self._pair("xor", other)
 
     def __invert__(self) -> Value:
-        return self.node("invert")
+        return ROOMS["not"].record(self)
 
     def __getitem__(self, key: Any) -> Value:
         return ROOMS["slice"].record(self, *(key if isinstance(key, tuple) else (key,)))

@@ -221,12 +221,12 @@ def record(function: Reference, facts: Facts, known: Mapping[str, Array] | None 
     Raises Asks where the reference needs the values of another port, KeyError where it opens a silence that the version
     does not have.
     """
-    graph = Graph()
+    graph = Graph(facts.precision)
     forks: list[Fork] = []
     chosen: dict[str, str] | None = {}
     while chosen is not None:
         call = Call(facts, graph, known or {}, chosen)
-        graph.answer = call.answer
+        graph.asked = call
         forks.append(_fork(function, call))
         if len(forks) > MOST_FORKS:
             raise ValueError(f"{facts.operator}: more than {MOST_FORKS} combinations of options: {list(call.met)}")

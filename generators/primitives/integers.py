@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+import gmpy2
 import numpy as np
 
 from ...cases.elements import Array
-from ..arithmetic.errors import FREE, Arithmetic, Error, Known
+from ..arithmetic.errors import FREE, Arithmetic, Error, Known, charged, wild
 from ..arithmetic.formats import limits
+from ..arithmetic.multiprecision import each, widened
 from .primitive import Primitive
 
 _ROOM: Final = 1 << 62
@@ -135,8 +137,8 @@ class Quotient(Whole):
 
     @classmethod
     def record(cls, value: Any, *others: Any, **parameters: Any) -> Any:
-        rounding = parameters.get("rounding", "truncate")
-        return value.node("quotient", *value.aligned(others[0])[1:], rounding=rounding) if others else value
+        first, second = value.aligned(others[0])
+        return first.node("quotient", second, rounding=parameters.get("rounding", "truncate"))
 
     @staticmethod
     def exact(*xs: Array, **parameters: Any) -> Array:
@@ -153,3 +155,106 @@ class Quotient(Whole):
         if zero.any():
             found.flags = found.flags | np.broadcast_to(zero, y.v.shape).astype(np.uint8) * FREE
         return found
+
+
+class Mod(Primitive):
+    """The remainder of a division, with the divisor's sign or the dividend's; of whole numbers, whatever by zero."""
+
+    name, text = "mod", "{0} mod {1}, with the sign of the {sign}"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        first, second = value.aligned(others[0])
+        return first.node("mod", second, sign=p.get("sign", "divisor"))
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        a, b = xs
+        if a.dtype.kind in "iu" or b.dtype.kind in "iu":
+            n = np.where(b == 0, 1, b)
+            if object in (a.dtype, n.dtype):
+                a, n = a.astype(object), n.astype(object)
+            floor = a % n
+            back = (floor != 0) & ((a < 0) != (n < 0))
+            return np.asarray(floor if p["sign"] == "divisor" else np.where(back, floor - n, floor))
+        rest = _real_rest(a, b)
+        if p["sign"] != "divisor":
+            return rest
+        other = (rest != 0) & ((rest < 0) != (b < 0))
+        return np.asarray(np.where(np.asarray(other, bool), rest + b, rest))
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
+        if y.whole or xs[1].whole:
+            found = whole_error(y, xs, es)
+            zero = np.asarray(xs[1].v == 0, bool)
+            if zero.any():
+                found.flags = found.flags | np.broadcast_to(zero, y.v.shape).astype(np.uint8) * FREE
+            return found
+        with np.errstate(all="ignore"):
+            if es[0].quiet and es[1].quiet:  # fmod is exact; with the divisor's sign there is one addition
+                return charged(c, y, 0.0, wild(es[0].flags | es[1].flags), rule="remainder")
+            reach = c.bound(es[0].e) + c.bound(es[1].e) * (np.abs(xs[0].f / xs[1].f) + 1)
+            size = np.abs(xs[1].f)
+            crossed = (np.abs(y.f) <= reach) | (np.abs(y.f) + reach >= size)
+            e = np.where(crossed, np.maximum(size, reach), reach)
+        flags = np.bitwise_or(wild(es[0].flags), wild(es[1].flags))
+        return charged(c, y, c.of_bound(e), flags, rule="remainder", exact=False)
+
+
+def _real_rest(a: Array, b: Array) -> Array:
+    if object in (a.dtype, b.dtype):
+        return each(gmpy2.fmod, widened(a), widened(b))
+    return np.asarray(np.fmod(a, b))
+
+
+class Shift(Whole):
+    """Bits shifted to the left (wrapped) or right; whatever by less than zero or all bits and more."""
+
+    name, text = "shift", "{0} shifted by {1} bits to the {direction}"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        first, second = value.aligned(others[0])
+        bits = limits(value.type)[1].bit_length() + (not value.type.startswith("uint"))
+        found = first.node("shift", second, direction=p["direction"], bits=bits)
+        return found.fit("wraps") if p["direction"] == "left" else found
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        a, by = xs
+        by = np.where((by < 0) | (by >= p["bits"]), 0, by).astype(object if p["bits"] > 32 else np.int64)
+        a = a.astype(object) if p["bits"] > 30 else a
+        return np.asarray(a << by if p["direction"] == "left" else a >> by)
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
+        found = whole_error(y, xs, es)
+        outside = np.asarray((xs[1].v < 0) | (xs[1].v >= p["bits"]), bool)
+        if outside.any():
+            found.flags = found.flags | np.broadcast_to(outside, y.v.shape).astype(np.uint8) * FREE
+        return found
+
+
+class Power(Whole):
+    """A whole number to the power of another; whatever to a negative power, but of one and minus one."""
+
+    name, overflows, text = "whole_power", True, "{0} to the power of {1}"
+
+    @staticmethod
+    def exact(*xs: Array, **_: Any) -> Array:
+        return each(_power, *(x.astype(object) for x in xs))
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+        found = whole_error(y, xs, es)
+        outside = np.asarray((xs[1].v < 0) & (np.abs(xs[0].v) != 1), bool)
+        if outside.any():
+            found.flags = found.flags | np.broadcast_to(outside, y.v.shape).astype(np.uint8) * FREE
+        return found
+
+
+def _power(base: int, power: int) -> int:
+    if power >= 0:
+        return int(base) ** int(power)
+    return (int(base) if power % 2 else 1) if abs(base) == 1 else 0

@@ -311,11 +311,11 @@ class Scatter(Movement):
     counts; what else they may mean is the reference's to say.
     """
 
-    name, moved, text = "put", 0, "{0} with {2} at {1}"
+    name, moved, text = "scatter", 0, "{0} with {2} at {1}"
 
     @classmethod
     def record(cls, value: Any, *others: Any, **_: Any) -> Any:
-        return value.node("put", others[0], others[1])
+        return value.node("scatter", others[0], others[1])
 
     @staticmethod
     def exact(*xs: Array, **_: Any) -> Array:

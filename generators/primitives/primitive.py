@@ -37,7 +37,8 @@ class Primitive:
     @classmethod
     def record(cls, value: Value, *others: Any, **parameters: Any) -> Value:
         """Return the node of `value.<name>(*others, **parameters)`: operands aligned, numbers taken as literals."""
-        return value.node(cls.name, *value.aligned(*others), **parameters)
+        first, *rest = value.aligned(*others)
+        return first.node(cls.name, *rest, **parameters)
 
     @classmethod
     def type(cls, types: Sequence[str], **parameters: Any) -> str:

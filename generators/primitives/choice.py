@@ -1,0 +1,475 @@
+"""Comparisons and what is chosen by them. A condition's error is positive where its operands' errors leave it open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...cases.elements import Array
+from ..arithmetic.errors import (
+    FREE,
+    INFINITE,
+    NAN,
+    NEGATIVE,
+    POSITIVE,
+    Arithmetic,
+    Error,
+    Flags,
+    Known,
+    Size,
+    unsigned,
+)
+from .integers import whole_error
+from .movement import lanes_of, to_lanes
+from .primitive import Primitive, lane_axes
+from .sums import without
+
+
+def is_nan(values: Array) -> Array:
+    """Return which values are NaN, whatever carries them."""
+    return np.asarray(values != values, bool)  # noqa: PLR0124 - NaN alone is not itself
+
+
+def _open(c: Arithmetic, xs: Sequence[Known], es: Sequence[Error]) -> Error:
+    """Return where two operands are closer than their errors, or may be something else than numbers."""
+    flags = whole_error(xs[0], (), es).flags
+    if es[0].none and es[1].none:
+        return Error()
+    if xs[0].v.dtype.kind in "iubOU" and es[0].quiet and es[1].quiet:
+        return Error(0.0, flags)
+    reach = c.bound(es[0].e) + c.bound(es[1].e)
+    with np.errstate(all="ignore"):
+        vague = (np.abs(xs[0].f - xs[1].f) <= reach) & np.greater(reach, 0)
+    for error in es:
+        if not isinstance(error.flags, int):
+            vague = vague | (error.flags & (INFINITE | NAN) > 0)
+    return Error(vague.astype(float), flags)
+
+
+class Comparison(Primitive):
+    """A comparison of two operands: open where they are closer than their errors."""
+
+    work, rational = "selects", True
+    operation: ClassVar[Callable[..., Any]]
+
+    @classmethod
+    def type(cls, types: Sequence[str], **_: Any) -> str:
+        return "bool"
+
+    @classmethod
+    def exact(cls, *xs: Array, **_: Any) -> Array:
+        return np.asarray(cls.operation(*xs), bool)
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+        return _open(c, xs, es)
+
+
+class Less(Comparison):
+    """Whether the first operand is smaller; false for NaN."""
+
+    name, text, operation = "less", "{0} < {1}: open where they are closer than their errors", np.less
+
+
+class LessEqual(Comparison):
+    """Whether the first operand is smaller or equal; false for NaN."""
+
+    name, text, operation = "less_equal", "{0} <= {1}: open where they are closer than their errors", np.less_equal
+
+
+class Equal(Comparison):
+    """Whether two operands are equal, of any type; false for NaN."""
+
+    name, text, operation = "equal", "{0} = {1}: open where they are closer than their errors", np.equal
+
+
+class Isnan(Primitive):
+    """Whether an element is NaN."""
+
+    name, work, text = "isnan", "moves", "{0} is NaN"
+
+    @classmethod
+    def type(cls, types: Sequence[str], **_: Any) -> str:
+        return "bool"
+
+    @staticmethod
+    def exact(*xs: Array, **_: Any) -> Array:
+        return is_nan(xs[0])
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+        return _flagged(es[0], NAN)
+
+
+class Isinf(Primitive):
+    """Whether an element is infinite: of either sign, or of one."""
+
+    name, work, text = "isinf", "moves", "{0} is infinite (positive: {positive}, negative: {negative})"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        return value.node("isinf", positive=bool(p.get("positive", True)), negative=bool(p.get("negative", True)))
+
+    @classmethod
+    def type(cls, types: Sequence[str], **_: Any) -> str:
+        return "bool"
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        found = np.zeros(xs[0].shape, bool)
+        for wanted, number in ((p["positive"], np.inf), (p["negative"], -np.inf)):
+            found = found | np.asarray(xs[0] == number, bool) if wanted else found
+        return found
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
+        return _flagged(es[0], np.uint8(p["positive"] * POSITIVE | p["negative"] * NEGATIVE))
+
+
+def _flagged(error: Error, bits: Flags) -> Error:
+    if isinstance(error.flags, int):
+        return Error()
+    return Error((error.flags & bits > 0).astype(float), error.flags & FREE)
+
+
+class Logic(Primitive):
+    """An operation on truth values, or on the bits of whole numbers."""
+
+    work, rational = "moves", True
+    operation: ClassVar[Callable[..., Any]]
+
+    @classmethod
+    def exact(cls, *xs: Array, **_: Any) -> Array:
+        return np.asarray(cls.operation(*xs))
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+        if all(e.none for e in es):
+            return Error()
+        if y.v.dtype != bool:
+            return whole_error(y, xs, es)
+        vague: Size = 0.0
+        for error in es:
+            vague = np.maximum(vague, error.e)
+        return Error(vague, whole_error(y, (), [Error(0.0, e.flags) for e in es]).flags)
+
+
+class And(Logic):
+    """And."""
+
+    name, text, operation = "and", "{0} and {1}", np.bitwise_and
+
+
+class Or(Logic):
+    """Or."""
+
+    name, text, operation = "or", "{0} or {1}", np.bitwise_or
+
+
+class Xor(Logic):
+    """Exclusive or."""
+
+    name, text, operation = "xor", "{0} xor {1}", np.bitwise_xor
+
+
+class Not(Logic):
+    """Not."""
+
+    name, text, operation = "not", "not {0}", np.invert
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **_: Any) -> Any:
+        found = value.node("not")
+        return found.fit("wraps") if value.type.startswith("uint") else found
+
+
+class Where(Primitive):
+    """`x.where(mask, other)`: x where the mask holds, the other one elsewhere; both where the mask is open."""
+
+    name, work, rational, keeps_zeros = "where", "moves", True, True
+    text = "{0} where {2}, else {1}: both where {2} is open"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **_: Any) -> Any:
+        mask, other = others
+        rank = max(value.rank, mask.rank, value.of(other).rank)
+        return value.to_rank(rank).node("where", value.of(other).to_rank(rank), mask.to_rank(rank))
+
+    @staticmethod
+    def exact(*xs: Array, **_: Any) -> Array:
+        return np.where(xs[2].astype(bool), xs[0], xs[1])
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+        (a, b, m), (ea, eb, em) = xs, es
+        if ea.none and eb.none and em.none:
+            return Error()
+        e: Size = 0.0 if ea.quiet and eb.quiet else np.where(m.v, ea.e, eb.e)
+        flags: Flags = 0
+        if not (isinstance(ea.flags, int) and isinstance(eb.flags, int)):
+            flags = np.where(m.v, ea.flags, eb.flags).astype(np.uint8)
+        if em.none:
+            return Error(e, flags)
+        vague = np.greater(em.e, 0)
+        if y.v.dtype.kind != "f" and y.v.dtype != object:
+            differ = vague & np.asarray(a.v != b.v, bool)
+            free = differ.astype(np.uint8) * FREE | np.bitwise_and(em.flags, FREE)
+            return Error(e, np.bitwise_or(flags, free).astype(np.uint8))
+        with np.errstate(all="ignore"):
+            far = np.maximum(_apart(y, a) + c.bound(ea.e), _apart(y, b) + c.bound(eb.e))
+            e = np.where(vague, c.of_bound(far), e)
+        either = np.bitwise_or(_outcomes(a, ea), _outcomes(b, eb))
+        flags = np.where(vague, np.bitwise_or(flags, either), flags) | np.bitwise_and(em.flags, FREE)
+        return Error(e, flags.astype(np.uint8))
+
+
+def _apart(y: Known, other: Known) -> Array:
+    """Return the distance of finite values; zero where one is not finite, whose flags tell."""
+    return np.where(y.finite & other.finite, np.abs(y.clean - other.clean), 0.0)
+
+
+def _outcomes(x: Known, error: Error) -> Flags:
+    """Return what may come of an operand beside numbers: its flags, and the infinity or NaN that it is."""
+    flags = np.bitwise_or(unsigned(error.flags), np.uint8(0))
+    if x.all_finite:
+        return flags
+    flags = flags | (x.f == np.inf) * POSITIVE | (x.f == -np.inf) * NEGATIVE
+    return flags | np.isnan(x.f) * NAN
+
+
+class Either(Primitive):
+    """Two algorithms, element by element; the value is the first one's, and what either admits is admitted."""
+
+    name, work, text = "either", "rounds", "{0}, or {1}: what either admits"
+
+    @staticmethod
+    def exact(*xs: Array, **_: Any) -> Array:
+        lanes = lanes_of(*xs)
+        return np.asarray(np.broadcast_to(xs[0], np.broadcast_shapes(xs[0].shape, (lanes, *xs[1].shape[1:]))))
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+        with np.errstate(all="ignore"):
+            e = np.maximum(c.bound(es[0].e), c.bound(es[1].e) + _apart(y, xs[1]))
+        other = _outcomes(xs[1], es[1])
+        # an answer that is no number stands beside a finite value; a finite one beside an infinity is free
+        lost = np.where(~y.finite & xs[1].finite, FREE, np.uint8(0))
+        flags = np.where(y.finite, other, np.bitwise_and(other, es[1].flags)) | lost
+        return Error(c.of_bound(e), np.bitwise_or(unsigned(es[0].flags), flags).astype(np.uint8))
+
+
+class Larger(Primitive):
+    """The larger of two operands. `nan`: of a number and NaN it is NaN (`propagate`), or the number (`ignore`)."""
+
+    name, work, rational, text = "maximum", "selects", True, "the larger of {0} and {1} (NaN: {nan})"
+    sign: ClassVar[int] = 1
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        first, second = value.aligned(others[0])
+        return first.node(cls.name, second, nan=p.get("nan", "propagate"))
+
+    @classmethod
+    def exact(cls, *xs: Array, **p: Any) -> Array:
+        a, b = xs
+        first = np.asarray(a >= b if cls.sign > 0 else a <= b, bool)
+        found = np.where(first, a, b)
+        if a.dtype.kind not in "fcO" and b.dtype.kind not in "fcO":
+            return found
+        lost_a, lost_b = is_nan(a), is_nan(b)
+        if not (lost_a.any() or lost_b.any()):
+            return found
+        if p["nan"] == "ignore":
+            return np.where(lost_a, b, np.where(lost_b, a, found))
+        return np.where(lost_a, a, np.where(lost_b, b, found))
+
+    @classmethod
+    def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+        if es[0].none and es[1].none:
+            return Error()
+        if y.whole:
+            return whole_error(y, xs, es)
+        e = np.maximum(es[0].e, es[1].e)
+        flags = unsigned(np.bitwise_or(es[0].flags, es[1].flags))
+        gone = NEGATIVE if cls.sign > 0 else POSITIVE  # one that may be infinite on the other side leaves the other
+        for (x, error), (_, beside) in (((xs[1], es[1]), (xs[0], es[0])), ((xs[0], es[0]), (xs[1], es[1]))):
+            maybe = np.bitwise_and(beside.flags, gone) > 0
+            if np.any(maybe):
+                e = np.where(maybe, np.maximum(e, c.of_bound(_apart(y, x) + c.bound(error.e))), e)
+        both = np.bitwise_and(np.bitwise_and(es[0].flags, es[1].flags), gone)
+        return Error(e, ((flags & ~gone) | both).astype(np.uint8))
+
+
+class Smaller(Larger):
+    """The smaller of two operands; see `maximum`."""
+
+    name, text, sign = "minimum", "the smaller of {0} and {1} (NaN: {nan})", -1
+
+
+class Max(Primitive):
+    """The largest over axes, which stay with extent 1; of none: minus infinity, or the type's smallest number."""
+
+    name, work, rational, text = "max", "selects", True, "the largest of {0} over {axes} (NaN: {nan})"
+    sign: ClassVar[int] = 1
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        axes = value.axes(others[0] if others else p.get("axes"))
+        whole = value.node(cls.name, axes=axes, nan=p.get("nan", "propagate"))
+        return whole if p.get("keep", True) else without(whole, axes)
+
+    @classmethod
+    def exact(cls, *xs: Array, **p: Any) -> Array:
+        x, axes = xs[0], lane_axes(p["axes"])
+        if not all(x.shape[a] for a in axes):
+            shape = [1 if i in axes else d for i, d in enumerate(x.shape)]
+            return np.full(shape, -cls.sign * np.inf if x.dtype.kind == "f" else 0, x.dtype)
+        reduce = np.maximum.reduce if cls.sign > 0 else np.minimum.reduce
+        lost = is_nan(x) if x.dtype.kind == "f" or x.dtype == object else np.zeros(1, bool)
+        if not lost.any():
+            return np.asarray(reduce(x, axis=axes, keepdims=True) if axes else x)
+        alone = np.where(lost, -cls.sign * np.inf, x)
+        found = reduce(alone, axis=axes, keepdims=True) if axes else alone
+        gone = lost.all(axes, keepdims=True) if p["nan"] == "ignore" else lost.any(axes, keepdims=True)
+        return np.where(gone, np.nan, found)
+
+    @classmethod
+    def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
+        x, error, axes = xs[0], es[0], lane_axes(p["axes"])
+        if error.none or not axes:
+            return error
+        flags: Flags = 0
+        e: Size = 0.0 if error.quiet else np.broadcast_to(error.e, x.v.shape).max(axes, keepdims=True)
+        if not isinstance(error.flags, int):
+            spread = np.broadcast_to(error.flags, x.v.shape)
+            flags = unsigned(np.bitwise_or.reduce(spread, axis=axes, keepdims=True))
+            gone = NEGATIVE if cls.sign > 0 else POSITIVE
+            maybe = flags & gone > 0
+            if maybe.any() and not x.whole:  # one of those left may be the largest
+                reduce = np.maximum.reduce if cls.sign > 0 else np.minimum.reduce
+                sure = np.where(spread & gone > 0, -cls.sign * np.inf, x.f - cls.sign * c.bound(error.e))
+                least = reduce(sure, axis=axes, keepdims=True)
+                e = np.where(maybe & np.isfinite(least), np.maximum(e, c.of_bound(np.abs(y.clean - least))), e)
+                flags = np.where(np.isfinite(least), flags & ~gone, flags).astype(np.uint8)
+        return Error(e, flags)
+
+    @classmethod
+    def native(cls, m: Any, *xs: Array, **p: Any) -> Array:
+        return np.asarray(cls.exact(*xs, **p)).astype(xs[0].dtype)
+
+
+class Min(Max):
+    """The smallest over axes; see `max`."""
+
+    name, text, sign = "min", "the smallest of {0} over {axes} (NaN: {nan})", -1
+
+
+class Clip(Primitive):
+    """The operand within limits: the larger of it and the lower one, and of that and the upper one the smaller."""
+
+    name, text = "clip", "{0} clamped to limits"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        low, high = (others[i] if len(others) > i else p.get(n) for i, n in enumerate(("low", "high")))
+        found = value if low is None else value.maximum(low)
+        return found if high is None else found.minimum(high)
+
+
+class Order(Primitive):
+    """Where the elements of the sorted axis lie; of equal ones the first comes first, or (`late`) the last."""
+
+    name, work, text = "order", "selects", "order of {0} along {axis} (largest first: {largest})"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        axis = int(others[0] if others else p.get("axis", -1)) % max(value.rank, 1)
+        return value.node("order", axis=axis, largest=bool(p.get("largest")), late=bool(p.get("late")))
+
+    @classmethod
+    def type(cls, types: Sequence[str], **_: Any) -> str:
+        return "int64"
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        x, axis = xs[0], p["axis"] + 1
+        n, back = x.shape[axis], p["largest"] != p["late"]
+        found = np.argsort(np.flip(x, axis) if back else x, axis=axis, kind="stable")
+        found = n - 1 - found if back else found
+        return np.asarray(np.flip(found, axis) if p["largest"] else found)
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
+        x, error, axis = xs[0], es[0], p["axis"] + 1
+        if error.none:
+            return Error()
+        if not isinstance(error.flags, int) and (error.flags & (INFINITE | NAN | FREE)).any():
+            wild = (np.broadcast_to(error.flags, x.v.shape) & (INFINITE | NAN | FREE) > 0).any(axis, keepdims=True)
+            return Error(np.broadcast_to(wild, y.v.shape).astype(float))
+        reach = np.take_along_axis(np.broadcast_to(c.bound(error.e), x.v.shape), y.v, axis)
+        sorted_ = np.take_along_axis(x.f, y.v, axis)
+        with np.errstate(all="ignore"):  # places are open where neighbours are closer than their errors
+            sides = [np.take(a, range(k, x.v.shape[axis] - 1 + k), axis) for a in (sorted_, reach) for k in (0, 1)]
+            near = (np.abs(sides[0] - sides[1]) <= sides[2] + sides[3]) & (sides[2] + sides[3] > 0)
+        none = np.zeros_like(np.take(near, [0], axis) if near.shape[axis] else np.take(y.v, [0], axis), bool)
+        vague = np.concatenate([none, near], axis) | np.concatenate([near, none], axis)
+        return Error(vague.astype(float))
+
+    @classmethod
+    def native(cls, m: Any, *xs: Array, **p: Any) -> Array:
+        return cls.exact(xs[0].astype(np.float64) if xs[0].dtype.name == "bfloat16" else xs[0], **p)
+
+
+class Argmax(Primitive):
+    """Where the largest along an axis lies, the first of equal ones, or (`late`) the last; the axis stays."""
+
+    name, work, text = "argmax", "selects", "where the largest of {0} along {axis} lies (last: {late})"
+    smallest: ClassVar[bool] = False
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        axis = int(others[0] if others else p.get("axis", -1)) % max(value.rank, 1)
+        found = value.node(cls.name, axis=axis, late=bool(p.get("late")))
+        return found if p.get("keep", True) else without(found, (axis,))
+
+    @classmethod
+    def type(cls, types: Sequence[str], **_: Any) -> str:
+        return "int64"
+
+    @classmethod
+    def exact(cls, *xs: Array, **p: Any) -> Array:
+        x, axis = xs[0], p["axis"] + 1
+        n = x.shape[axis]
+        if not n or not x.size:
+            return np.zeros([1 if i == axis else d for i, d in enumerate(x.shape)], np.int64)
+        line = np.flip(x, axis) if p["late"] else x
+        found = (np.argmin if cls.smallest else np.argmax)(line, axis=axis)
+        return np.expand_dims(n - 1 - found if p["late"] else found, axis)
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
+        x, error, axis = xs[0], es[0], p["axis"] + 1
+        if error.none or not x.v.size:
+            return Error()
+        reach = np.broadcast_to(c.bound(error.e), x.v.shape)
+        lanes = to_lanes(y.v, len(x.v))
+        best, its = np.take_along_axis(x.f, lanes, axis), np.take_along_axis(reach, lanes, axis)
+        with np.errstate(all="ignore"):
+            near = (np.abs(best - x.f) <= reach + its) & (reach + its > 0)
+        several = near.sum(axis, keepdims=True) > 1
+        if not isinstance(error.flags, int):
+            wild = np.broadcast_to(error.flags, x.v.shape) & (INFINITE | NAN | FREE) > 0
+            several = several | wild.any(axis, keepdims=True)
+        return Error(several.astype(float))
+
+    @classmethod
+    def native(cls, m: Any, *xs: Array, **p: Any) -> Array:
+        return cls.exact(xs[0].astype(np.float64) if xs[0].dtype.name == "bfloat16" else xs[0], **p)
+
+
+class Argmin(Argmax):
+    """Where the smallest along an axis lies; see `argmax`."""
+
+    name, smallest, text = "argmin", True, "where the smallest of {0} along {axis} lies (last: {late})"

@@ -1,0 +1,293 @@
+"""Rounding to whole numbers, and casts between element types: exact, or both where an error reaches a decision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, Final
+
+import gmpy2
+import numpy as np
+
+from ...cases.elements import Array, FloatFormat, element_type
+from ..arithmetic.errors import (
+    EXCEPTIONAL,
+    FREE,
+    INFINITE,
+    NAN,
+    NEGATIVE,
+    POSITIVE,
+    Arithmetic,
+    Error,
+    Flags,
+    Known,
+    unsigned,
+)
+from ..arithmetic.formats import format_of, kind_of, limits, lowest_of
+from ..arithmetic.multiprecision import each
+from .integers import largest, whole_error
+from .primitive import Primitive
+
+_WHOLE: Final = 1 << 53
+"""Whole numbers up to here are float64 numbers."""
+
+
+class Rounding(Primitive):
+    """A real number rounded to a whole one: exact; either where its error reaches a decision."""
+
+    work = "selects"
+    floats: ClassVar[Callable[..., Any]]
+    precise: ClassVar[Callable[..., Any]]
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        return value if value.kind == "int" else value.node(cls.name)
+
+    @classmethod
+    def exact(cls, *xs: Array, **_: Any) -> Array:
+        if xs[0].dtype == object:
+            return each(lambda v: cls.precise(v) if gmpy2.is_finite(v) else v, xs[0])
+        return np.asarray(cls.floats(xs[0]))
+
+    @classmethod
+    def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+        if es[0].quiet:
+            return Error(0.0, es[0].flags)
+        x, e = xs[0], c.bound(es[0].e)
+        with np.errstate(all="ignore"):
+            low, high = cls.exact(x.f - e), cls.exact(x.f + e)
+            far = np.maximum(high - y.f, y.f - low)
+        return Error(c.of_bound(np.where(y.finite, far, 0.0)), unsigned(es[0].flags))
+
+
+class Rint(Rounding):
+    """To the nearest whole number, halves to the even one."""
+
+    name, text, floats, precise = "rint", "{0} rounded, half to even", np.rint, gmpy2.rint
+
+
+class Floor(Rounding):
+    """To the largest whole number that is not larger."""
+
+    name, text, floats, precise = "floor", "the floor of {0}", np.floor, gmpy2.rint_floor
+
+
+class Ceil(Rounding):
+    """To the smallest whole number that is not smaller."""
+
+    name, text, floats, precise = "ceil", "the ceiling of {0}", np.ceil, gmpy2.rint_ceil
+
+
+class Trunc(Rounding):
+    """Towards zero."""
+
+    name, text, floats, precise = "trunc", "{0} towards zero", np.trunc, gmpy2.rint_trunc
+
+
+def _away(values: Array) -> Array:
+    whole = np.trunc(values)
+    with np.errstate(all="ignore"):
+        half = np.abs(values - whole) >= 0.5
+    return np.where(half, whole + np.copysign(1.0, values), whole)
+
+
+class Away(Rounding):
+    """To the nearest whole number, halves away from zero."""
+
+    name, text, floats, precise = "rint_away", "{0} rounded, half away from zero", staticmethod(_away), gmpy2.rint_round
+
+
+def rounded_to(form: FloatFormat, values: Array, *, saturate: bool = False) -> Array:
+    """Round to a format, to nearest and ties to even; float64 from float64, gmpy2.mpfr or Python's integers.
+
+    What is beyond its largest number becomes infinite, or NaN where there are no infinities, or with `saturate` the
+    largest number; infinities too where the format has none or with `saturate`, as ONNX has it for its 8-bit floats.
+    """
+    exact = values.dtype == object
+    floats = values.astype(np.float64) if not exact else each(float, values).astype(np.float64)
+    finite = np.isfinite(floats)
+    numbers = np.where(finite, floats, 0.0)
+    if form.precision >= 53:
+        found = numbers
+    elif exact:
+        found = each(lambda v: _nearest(form, v), np.where(finite, values, 0)).astype(np.float64)
+    else:
+        found = _nearest_floats(form, numbers)
+    found = np.where(finite, found, floats)
+    over = np.abs(found) > form.largest
+    if over.any():
+        sign = np.copysign(1.0, found)
+        beyond = sign * form.largest if saturate else sign * np.inf if form.infinities else np.full(found.shape, np.nan)
+        found = np.where(over, beyond, found)
+    if not form.signed and (found < 0).any():
+        found = np.where(found < 0, np.nan, found)
+    return found if form.negative_zero else np.where(found == 0, 0.0, found)
+
+
+def _nearest_floats(form: FloatFormat, numbers: Array) -> Array:
+    exponent = np.frexp(numbers)[1]
+    lowest = lowest_of(form) if form.subnormals else form.emin
+    grid = np.maximum(exponent - form.precision, lowest)
+    return np.copysign(np.ldexp(np.rint(np.ldexp(numbers, -grid)), grid), numbers)
+
+
+def _nearest(form: FloatFormat, value: Any) -> float:
+    """Round one number of any size, once."""
+    if not value:
+        return float(value)
+    fraction = Fraction(int(value)) if isinstance(value, int) else Fraction(*map(int, value.as_integer_ratio()))
+    magnitude = abs(fraction)
+    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    exponent += magnitude >= Fraction(2) ** exponent
+    grid = max(exponent - form.precision, lowest_of(form))
+    whole = round(magnitude / Fraction(2) ** grid)
+    try:
+        found = math.ldexp(whole, grid)
+    except OverflowError:
+        found = math.inf
+    return -found if fraction < 0 else found
+
+
+class Cast(Primitive):
+    """The same number in another type.
+
+    To a float: rounded to nearest, ties to even (`saturate` as ONNX has it). From a float to a whole number: towards
+    zero, and whatever where that does not fit. From a whole number to another: wrapped. Text is parsed.
+    """
+
+    name, work, text = "cast", "selects", "{0} as {to}"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        to = str(others[0] if others else p["to"])
+        return value if to == value.type else value.node("cast", of=value.type, to=to, saturate=bool(p.get("saturate")))
+
+    @classmethod
+    def type(cls, types: Sequence[str], **p: Any) -> str:
+        return str(p["to"])
+
+    @staticmethod
+    def exact(*xs: Array, **p: Any) -> Array:
+        x, to, kind = xs[0], p["to"], kind_of(p["of"])
+        wanted = kind_of(to)
+        if wanted == "text":
+            return _told(x, kind)
+        if kind == "text":
+            x, kind = each(_parsed, x), "real"
+        if wanted == "bool":
+            return np.asarray(x != 0, bool)
+        if wanted == "complex":
+            return x.astype(np.complex128)
+        if kind == "complex":
+            x = np.real(x)
+        return _to_real(x, kind, p) if wanted == "real" else _to_whole(x, kind, to)
+
+    @classmethod
+    def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
+        x, error, kind, to = xs[0], es[0], kind_of(p["of"]), p["to"]
+        if kind == "real" and kind_of(to) == "real":
+            return _rounded_error(c, y, x, error, p)
+        if kind == "real" and kind_of(to) == "int":
+            return _truncated(c, y, x, error, to)
+        if kind == "real" and kind_of(to) == "bool":
+            reach = c.bound(error.e)
+            with np.errstate(all="ignore"):
+                vague = (np.abs(x.f) <= reach) & np.greater(reach, 0)
+            return Error(vague.astype(float), error.flags & FREE)
+        if kind == "bool" and not error.quiet:
+            return Error(0.0, np.greater(error.e, 0) * FREE | error.flags)
+        return Error(0.0, whole_error(y, (), (Error(0.0, error.flags),)).flags)
+
+    @classmethod
+    def native(cls, m: Any, *xs: Array, **p: Any) -> Array:
+        to, x = p["to"], xs[0]
+        if kind_of(to) in ("real", "complex") and kind_of(p["of"]) == "real":
+            form = format_of(to)
+            small = form.precision < 11 and to != "bfloat16"
+            found = rounded_to(form, x.astype(np.float64), saturate=p["saturate"]) if small else x
+            return m.rounded(np.asarray(found.astype(element_type(to).dtype) if to == "float64" else found))
+        if kind_of(p["of"]) in ("int", "bool") and kind_of(to) == "real":
+            return np.asarray(x.astype(np.float64).astype(m.type))
+        exact = x.astype(np.float64) if kind_of(p["of"]) == "real" else x
+        found = cls.exact(exact, **p)
+        low_bits = found.astype(object) if found.dtype == object else found
+        return low_bits if kind_of(to) == "text" else low_bits.astype(element_type(to).dtype)
+
+
+def _to_real(x: Array, kind: str, p: dict[str, Any]) -> Array:
+    form = format_of(p["to"])
+    if kind != "real":
+        x = x.astype(np.float64) if x.dtype == bool or largest(x) <= _WHOLE else x.astype(object)
+        return rounded_to(form, x, saturate=p["saturate"])
+    if (
+        kind_of(p["of"]) == "real"
+        and form.precision >= format_of(p["of"]).precision
+        and form.emax >= format_of(p["of"]).emax
+    ):
+        return x
+    return rounded_to(form, x, saturate=p["saturate"])
+
+
+def _to_whole(x: Array, kind: str, to: str) -> Array:
+    low, high = limits(to)
+    if kind == "bool":
+        return x.astype(np.int64)
+    if kind == "int":
+        if not x.size or (low <= int(x.min()) and int(x.max()) <= high):
+            return x
+        return (x.astype(object) - low) % (high - low + 1) + low
+    if x.dtype == object:
+        return each(lambda v: int(v) if gmpy2.is_finite(v) and low - 1 < v < high + 1 else 0, x)
+    whole = np.trunc(x)
+    inside = (whole >= low) & (whole < float(high + 1))  # NaN is not
+    whole = np.where(inside, whole, 0.0)
+    if high >= 1 << 62:
+        return each(int, whole.astype(object))
+    return whole.astype(np.int64)
+
+
+def _rounded_error(c: Arithmetic, y: Known, x: Known, error: Error, p: dict[str, Any]) -> Error:
+    """Return the error of a rounded number: rounding is monotone, so the ends of its interval bound it."""
+    flags = unsigned(error.flags) if not isinstance(error.flags, int) else error.flags
+    form = format_of(p["to"])
+    if error.quiet or (form.precision >= 53 and c.storage == form):
+        return Error(error.e, error.flags)
+    e = c.bound(error.e)
+    with np.errstate(all="ignore"):
+        low, high = (rounded_to(form, x.f + s * e, saturate=p["saturate"]) for s in (-1.0, 1.0))
+        far = np.where(y.finite, np.maximum(high - y.f, y.f - low), 0.0)
+    up, down = y.finite & (np.isinf(high) | np.isnan(high)), y.finite & (np.isinf(low) | np.isnan(low))
+    if up.any() or down.any():
+        flags = flags | np.where(up, POSITIVE if form.infinities else NAN, np.uint8(0))
+        flags = flags | np.where(down, NEGATIVE if form.infinities else NAN, np.uint8(0))
+        far = np.where(np.isfinite(far), far, np.inf)
+    return Error(c.of_bound(far), flags)
+
+
+def _truncated(c: Arithmetic, y: Known, x: Known, error: Error, to: str) -> Error:
+    low, high = limits(to)
+    with np.errstate(all="ignore"):
+        e = c.bound(error.e)
+        ends = np.trunc(x.f - e), np.trunc(x.f + e)
+        outside = ~((ends[0] >= low) & (ends[1] < float(high + 1)))
+        vague = outside | (ends[0] != ends[1])
+    flags: Flags = vague.astype(np.uint8) * FREE if vague.any() else 0
+    if not isinstance(error.flags, int):
+        flags = flags | np.where(error.flags & (EXCEPTIONAL | INFINITE | FREE), FREE, np.uint8(0))
+    return Error(0.0, flags)
+
+
+def _parsed(word: str) -> Any:
+    """Return the number that a text stands for, in 200 bits; NaN for what is none."""
+    try:
+        return gmpy2.mpfr(word.strip(), 200)
+    except ValueError:
+        return gmpy2.mpfr("nan")
+
+
+def _told(x: Array, kind: str) -> Array:
+    """Return whole numbers and truth values as text; how others are written is the reference's to say."""
+    if kind == "real":
+        raise TypeError("numbers that are not whole have no one text")
+    return each(lambda v: str(int(v)), x.astype(object))
