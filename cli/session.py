@@ -1,9 +1,11 @@
-"""One run from options to verdict: workers, results folder, progress, summary and exit code."""
+"""One run from options to verdict: what it needs is read and checked, then workers, results folder and summary."""
 
 from __future__ import annotations
 
 import datetime as dt
 import importlib.metadata
+import os
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -12,28 +14,107 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from ..cases.errors import OpconformError
 from ..cases.results import Outcome
+from ..cases.selection import Selection, Shard
+from ..cases.source import CaseSource
 from ..reports.arithmetic import ATTACHMENT
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
 from ..reports.junit import TestCases, check_target, gather, gathering, write_cases, write_junit
 from ..reports.reading import FinishedCases
-from ..reports.runs import UNKNOWN, RunRecord, terms_to_dict
+from ..reports.runs import UNKNOWN, RunRecord, Terms, terms_to_dict
 from ..reports.tables import Tables, take_kept
 from ..reports.tally import OUR_SIDE_FAILED
 from ..reports.terminal import RunProgress, print_summary
 from ..reports.text import counted, deaths_told, printable
 from ..runners.accuracy import attach_accuracy
+from ..runners.declaration import load_declaration
+from ..runners.demands import Demands
 from ..runners.execute import Assignment, Attach
 from ..runners.executors import Executor, opened_executor
 from ..runners.kept import KeepOutputs
-from ..runners.registry import BackendSpec
+from ..runners.profile import load_profile
+from ..runners.registry import BackendSpec, backend_spec
+from ..runners.requirements import required
 from ..runners.running import About, Death, Judged, about, batched
+from ..runners.waivers import Waivers, load_waivers
+from ..specs.errata import Suspensions, load_errata
 from .cores import usable_cores
-from .description import BackendDescription, RunDescription
-from .options import RunOptions
-from .preparation import Session, opened
-from .resume import check_same, options_of
+from .options import RunOptions, check_same, options_of
+from .suite import Suite, counts_of, open_suite
 
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The cases for one backend: what selects them, and how many they are."""
+
+    selection: Selection
+    shard: Shard | None
+    total: int
+
+    def ids(self, suite: Suite) -> Iterator[str]:
+        """Yield the ids of the cases."""
+        return suite.selected(self.selection, self.shard)
+
+
+@dataclass(frozen=True)
+class Session:
+    """A run that is ready to begin, or to go on. `abouts` has the backends that were opened for it already."""
+
+    options: RunOptions
+    executor: Executor
+    backends: tuple[BackendSpec, ...]
+    suite: Suite
+    terms: Terms
+    plans: Mapping[str, Plan]
+    abouts: Mapping[str, About]
+    started: dt.datetime
+
+    @property
+    def source(self) -> CaseSource:
+        """Where the workers take the cases from."""
+        return self.suite.source
+
+
+def opened(options: RunOptions, executor: Executor) -> Session:
+    """Read and check what the options name. Raises OpconformError."""
+    backends = tuple(backend_spec(name) for name in dict.fromkeys(options.backends))
+    suite = open_suite(options)
+    declaration = load_declaration(options.arithmetic) if options.arithmetic else None
+    demands = Demands(
+        required(options.requires, suite.silences() if options.requires else {}),
+        load_profile(options.profile) if options.profile else None,
+    )
+    waivers = load_waivers(options.waivers, suite.operator_versions) if options.waivers else Waivers()
+    terms = Terms(demands, Suspensions(load_errata(options.errata), suite.disputed), waivers, declaration)
+    abouts = {
+        b.name: about(Assignment(b, suite.source), options.limits, executor.run_cases)
+        for b in backends
+        if not b.standards
+    }
+    plans = _plans(options, {b.name: b.standards or abouts[b.name].standards for b in backends}, suite)
+    return Session(options, executor, backends, suite, terms, plans, abouts, dt.datetime.now(tz=dt.UTC))
+
+
+def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite: Suite) -> dict[str, Plan]:
+    """Return what each backend is put to: the selected cases of its standards. OpconformError where there is none."""
+    counts = counts_of(suite, options.selection)
+    globs = ", ".join(options.selection.globs) or ("the suite" if options.corpus is None else str(options.corpus))
+    plans: dict[str, Plan] = {}
+    totals: dict[Selection, int] = {}
+    for name, standards in implemented.items():
+        total = sum(count for standard, count in counts.items() if standard in (standards or counts))
+        if not total:
+            alone = f"; {name} runs those of {', '.join(standards)} alone" if standards and counts else ""
+            raise OpconformError(f"{globs} selects no case{alone}")
+        selection = replace(options.selection, standards=tuple(standards))
+        if options.shard is not None and selection not in totals:
+            totals[selection] = suite.share(selection, options.shard)
+        plans[name] = Plan(selection, options.shard, totals.get(selection, total))
+    return plans
+
+
+_LIBRARIES = ("numpy", "onnx", "ml_dtypes")
 _DEATHS = 1_000
 """The deaths that run.json has in full."""
 
@@ -248,31 +329,93 @@ def _attach(session: Session) -> dict[str, Attach]:
 
 def _description(progress: _Progress) -> Mapping[str, object]:
     session = progress.session
-    options, selection, terms = session.options, session.options.selection, session.terms
-    told = [(b.name, progress.abouts.get(b.name, About(UNKNOWN, ()))) for b in session.backends]
     return RunDescription(
         progress.command,
         importlib.metadata.version("opconform"),
         session.suite.digest,
-        [BackendDescription(name, about.version, about.facts) for name, about in told],
+        {b.name: progress.abouts.get(b.name, About(UNKNOWN, ())) for b in session.backends},
         session.started,
-        selection.globs,
-        selection.strength,
-        selection.draws,
-        selection.seed,
-        terms.demands.required,
-        terms.demands.profile,
-        terms.declaration,
-        terms.waivers.digest,
-        terms.suspensions,
-        options.keep_outputs,
-        session.executor.description(),
-        selection.suite,
-        options.shard,
+        session.options,
+        session.terms,
         {name: plan.total for name, plan in session.plans.items()},
-        options.to_dict(),
-        terms_to_dict(terms),
+        session.executor.description(),
         progress.deaths,
         progress.more_deaths,
         session.suite.to_dict(),
     ).to_dict()
+
+
+@dataclass(frozen=True)
+class RunDescription:
+    """What decides a run's results, as `run.json` keeps it; no host, user or path.
+
+    `command` is the command line as it was typed. `suite_digest` covers the spec files. `planned` is the number of
+    cases by backend, `executor` where they ran, `deaths` the ends of workers that no case explains, `corpus` the files
+    that the cases come from, None if they are generated. `options` are those with which the run can go on, `terms`
+    what decided its verdicts, both in full.
+    """
+
+    command: Sequence[str]
+    suite_version: str
+    suite_digest: str
+    backends: Mapping[str, About]
+    started: dt.datetime
+    options: RunOptions
+    terms: Terms
+    planned: Mapping[str, int] = field(default_factory=dict)
+    executor: Mapping[str, object] = field(default_factory=dict)
+    deaths: Sequence[Mapping[str, Any]] = ()
+    more_deaths: int = 0
+    corpus: Mapping[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON, with the facts of this machine."""
+        options, selection, terms = self.options, self.options.selection, self.terms
+        profile, declaration, suspensions = terms.demands.profile, terms.declaration, terms.suspensions
+        suite = {"version": self.suite_version, "digest": self.suite_digest}
+        return {
+            "command": list(self.command),
+            "started": self.started.astimezone(dt.UTC).isoformat(timespec="seconds"),
+            "suite": suite | ({"name": selection.suite} if selection.suite else {}),
+            "backends": {name: {"version": a.version, "facts": dict(a.facts)} for name, a in self.backends.items()},
+            "corpus": self.corpus and dict(self.corpus),
+            "selection": list(selection.globs),
+            "strength": "full" if selection.strength is None else selection.strength,
+            "draws": selection.draws,
+            "seed": selection.seed,
+            "shard": options.shard and str(options.shard),
+            "planned": dict(self.planned),
+            "required": dict(terms.demands.required),
+            "profile": profile and {"name": profile.name, "version": profile.version, "digest": profile.digest},
+            "arithmetic": declaration and {"digest": declaration.digest},
+            "waivers": terms.waivers.digest and {"digest": terms.waivers.digest},
+            "errata": {"digest": suspensions.errata.digest, "ids": [e.id for e in suspensions.errata.entries]},
+            "keep_outputs": options.keep_outputs,
+            "executor": dict(self.executor),
+            "disputed": {clause: upstream or None for clause, upstream in suspensions.disputed.items()},
+            "machine": _machine(),
+            "options": options.to_dict(),
+            "terms": terms_to_dict(terms),
+            "deaths": [dict(told) for told in self.deaths],
+            "more_deaths": self.more_deaths,
+        }
+
+
+def _machine() -> dict[str, Any]:
+    """Return what of this machine may matter to results; no host, user or path."""
+    return {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "processor": platform.processor() or None,
+        "cores": os.cpu_count(),
+        "libraries": {name: version for name in _LIBRARIES if (version := _version(name))},
+    }
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None

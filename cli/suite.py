@@ -1,18 +1,180 @@
-"""Where the cases of a run come from, and what is known of them: the suite that is generated, or files."""
+"""Where the cases of a run come from, and what is known of them: files here; generators in a module of their own."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
+from ..cases.corpus.cases import CorpusCases
+from ..cases.corpus.files import open_files
+from ..cases.corpus.manifest import MANIFEST, differences
+from ..cases.errors import OpconformError
+from ..cases.foreign import ForeignCases
+from ..cases.ids import parse_id
 from ..cases.selection import Selection, Shard
+from ..cases.shards import of_shard, share
 from ..cases.source import CaseSource
+from ..cases.tolerances import ABSOLUTE, RELATIVE
+from ..reports.text import counted
 from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs
+from ..runners.requirements import silences
+from .options import RunOptions
 
-if TYPE_CHECKING:
-    from .options import RunOptions
+_OTHERS = ("strength", "draws", "seed", "suite", "specs", "arithmetic")
+"""The options that decide what is generated, or how."""
+_LEFT_OUT = 3
+
+
+def file_suite(options: RunOptions) -> CorpusSuite | ForeignSuite:
+    """Return the cases of the files that the options name; a corpus is verified first. Raises OpconformError."""
+    if options.corpus is None:
+        raise ValueError("no files are named")
+    for name in _OTHERS:
+        if name in options.given:
+            raise OpconformError(f"--{name} with --corpus: its cases are there as they are; leave --{name} out")
+    path = options.corpus.resolve()  # the workers may be elsewhere
+    files = open_files(path)
+    if MANIFEST not in files.sizes():
+        return ForeignSuite(ForeignCases(path))
+    source = CorpusCases(path)
+    if wrong := next(differences(files, source.manifest, source.sums), None):
+        raise OpconformError(f"{options.corpus}: not whole: {wrong}; `opconform verify` tells the rest")
+    return CorpusSuite(source)
+
+
+def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:
+    for text in ids:
+        if selection.standards and text.partition("/")[0] not in selection.standards:
+            continue
+        if not selection.globs or selection.admits(parse_id(text), text):
+            yield text
+
+
+@dataclass(frozen=True)
+class CorpusSuite:
+    """A Suite: see there. `source` is a corpus that is whole."""
+
+    source: CorpusCases
+
+    @property
+    def digest(self) -> str:
+        """The digest of the corpus."""
+        return self.source.sums.digest
+
+    @property
+    def operator_versions(self) -> Sequence[str]:
+        """None: waivers may be about others than those that the corpus has."""
+        return ()
+
+    @property
+    def disputed(self) -> Mapping[str, str]:
+        """The clauses in dispute when the corpus was written."""
+        return {name: told["source"] for name, told in self.source.clauses.items() if told["status"] == "disputed"}
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Which corpus it is."""
+        manifest = self.source.manifest
+        return (f"cases from a corpus of suite {manifest.suite}, digest {self.digest}",)
+
+    def silences(self) -> Mapping[str, tuple[str, ...]]:
+        """Return those of all operators, and those that are open in a case."""
+        found = silences()
+        for text in self.source.ids():
+            for name, answer in self.source.labels(text):
+                if answer not in found.get(name, ()):
+                    found[name] = (*found.get(name, ()), answer)
+        return found
+
+    def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
+        """Yield the ids of the selected cases; those that are there for others' sake only if they are named."""
+        siblings = self.source.manifest.siblings - set(selection.globs)
+        return of_shard(_admitted([text for text in self.source.ids() if text not in siblings], selection), shard)
+
+    def share(self, selection: Selection, shard: Shard) -> int:
+        """Return how many cases a shard has."""
+        return share(self.selected(selection), shard)
+
+    def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - the protocol
+        """Return a clause's text."""
+        told = self.source.clauses.get(clause)
+        return None if told is None else told["text"]
+
+    def attach(self, kept: KeepOutputs) -> Mapping[str, Attach]:  # noqa: ARG002 - the protocol
+        """Return nothing: the corpus itself tells where its bounds come from."""
+        return {}
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """Return what identifies the corpus."""
+        manifest = self.source.manifest
+        return {"kind": "corpus", "format": manifest.format, "suite": manifest.suite, "digest": self.digest}
+
+
+@dataclass(frozen=True)
+class ForeignSuite:
+    """A Suite: see there. `source` are directories without descriptors, judged by ONNX's tolerances."""
+
+    source: ForeignCases
+
+    @property
+    def digest(self) -> str:
+        """The digest of the files."""
+        return self.source.digest
+
+    @property
+    def operator_versions(self) -> Sequence[str]:
+        """None: they are what the models have."""
+        return ()
+
+    @property
+    def disputed(self) -> Mapping[str, str]:
+        """Nothing: there are no clauses."""
+        return {}
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """How it is judged, and what was left out."""
+        told = [
+            f"expected values from files, within ONNX's own tolerances (rtol {RELATIVE:g}, atol {ABSOLUTE:g}), "
+            "or those of a folder's data.json, not within derived bounds"
+        ]
+        if left := self.source.left_out:
+            told.append(f"{counted(len(left), 'data set')} left out; run.json has every one:")
+            told += [f"  {name}: {why}" for name, why in itertools.islice(left.items(), _LEFT_OUT)]
+        return told
+
+    def silences(self) -> Mapping[str, tuple[str, ...]]:
+        """Return those of all operators."""
+        return silences()
+
+    def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
+        """Yield the ids of the selected cases."""
+        return of_shard(_admitted(self.source.ids(), selection), shard)
+
+    def share(self, selection: Selection, shard: Shard) -> int:
+        """Return how many cases a shard has."""
+        return share(self.selected(selection), shard)
+
+    def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - the protocol
+        """Return None."""
+        return None
+
+    def attach(self, kept: KeepOutputs) -> Mapping[str, Attach]:  # noqa: ARG002 - the protocol
+        """Return nothing."""
+        return {}
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """Return what identifies the files, and how they are judged."""
+        return {
+            "kind": "onnx-files",
+            "digest": self.source.digest,
+            "tolerances": {"rtol": RELATIVE, "atol": ABSOLUTE},
+            "left_out": dict(self.source.left_out),
+        }
 
 
 class Suite(Protocol):
@@ -78,6 +240,4 @@ def open_suite(options: RunOptions) -> Suite:
         from .generated_suite import generated_suite  # noqa: PLC0415 - see above
 
         return generated_suite(options)
-    from .file_suite import file_suite  # noqa: PLC0415
-
     return file_suite(options)

@@ -1,20 +1,14 @@
 from __future__ import annotations
 
-import datetime as dt
 import json
-import platform
 import time
 from pathlib import Path
 
 import pytest
 from fakes.results import case, invalid, result
 
-from opconform.cases.declared import Declaration
 from opconform.cases.errors import OpconformError
-from opconform.cli.description import BackendDescription, RunDescription
 from opconform.reports.folder import ResultsFolder, read_places, read_results, read_run
-from opconform.runners.profile import Profile
-from opconform.specs.errata import Errata, Erratum, Suspensions
 
 RESULTS = [
     result(clauses=("onnx/ReduceMean#mean",), behaviour={"flush": ["none", "output"]}, bound_ratio=0.25, seconds=0.001),
@@ -195,40 +189,3 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
 def folder_with_run(path: Path) -> Path:
     (path / "run.json").write_text("{}")
     return path
-
-
-def described() -> RunDescription:
-    return RunDescription(
-        command=["opconform", "run", "alpha"],
-        suite_version="0.1.0",
-        suite_digest="d" * 64,
-        backends=[BackendDescription("alpha", "1.2", {"device": "cpu"})],
-        started=dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC),
-        selection=["onnx/*"],
-        strength=None,
-        required={"flush": "none"},
-        profile=Profile("edge", "2", {}, digest="p"),
-        declaration=Declaration(digest="a"),
-        suspensions=Suspensions(Errata((Erratum("E1", "x/y#z", "d", "l", "0"),), "e"), {"onnx/A#b": ""}),
-    )
-
-
-def test_a_description_tells_all_that_decides_the_results() -> None:
-    told = json.loads(json.dumps(described().to_dict(), allow_nan=False))
-    assert told["suite"] == {"version": "0.1.0", "digest": "d" * 64}
-    assert told["backends"] == {"alpha": {"version": "1.2", "facts": {"device": "cpu"}}}
-    assert told["started"] == "2026-01-02T03:04:05+00:00"
-    assert told["strength"] == "full"
-    assert told["profile"] == {"name": "edge", "version": "2", "digest": "p"}
-    assert told["arithmetic"] == {"digest": "a"}
-    assert told["waivers"] is None
-    assert told["errata"] == {"digest": "e", "ids": ["E1"]}
-    assert told["disputed"] == {"onnx/A#b": None}
-    assert told["machine"]["libraries"].keys() >= {"numpy", "onnx"}
-
-
-def test_a_description_names_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    named = platform.uname()._replace(node="secret-host")
-    monkeypatch.setattr(platform, "uname", lambda: named)
-    monkeypatch.setattr(platform, "node", lambda: "secret-host")
-    assert "secret-host" not in json.dumps(described().to_dict())

@@ -1,0 +1,54 @@
+"""What `run.json` tells of a run."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import platform
+
+import pytest
+
+from opconform.cases.declared import Declaration
+from opconform.cases.selection import Selection
+from opconform.cli.options import RunOptions
+from opconform.cli.session import RunDescription
+from opconform.reports.runs import Terms
+from opconform.runners.demands import Demands
+from opconform.runners.profile import Profile
+from opconform.runners.running import About
+from opconform.specs.errata import Errata, Erratum, Suspensions
+
+
+def described() -> RunDescription:
+    suspensions = Suspensions(Errata((Erratum("E1", "x/y#z", "d", "l", "0"),), "e"), {"onnx/A#b": ""})
+    demands = Demands({"flush": "none"}, Profile("edge", "2", {}, digest="p"))
+    return RunDescription(
+        command=["opconform", "run", "alpha"],
+        suite_version="0.1.0",
+        suite_digest="d" * 64,
+        backends={"alpha": About("1.2", (), {"device": "cpu"})},
+        started=dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC),
+        options=RunOptions(selection=Selection(("onnx/*",), None)),
+        terms=Terms(demands, suspensions, declaration=Declaration(digest="a")),
+    )
+
+
+def test_a_description_tells_all_that_decides_the_results() -> None:
+    told = json.loads(json.dumps(described().to_dict(), allow_nan=False))
+    assert told["suite"] == {"version": "0.1.0", "digest": "d" * 64}
+    assert told["backends"] == {"alpha": {"version": "1.2", "facts": {"device": "cpu"}}}
+    assert told["started"] == "2026-01-02T03:04:05+00:00"
+    assert told["strength"] == "full"
+    assert told["profile"] == {"name": "edge", "version": "2", "digest": "p"}
+    assert told["arithmetic"] == {"digest": "a"}
+    assert told["waivers"] is None
+    assert told["errata"] == {"digest": "e", "ids": ["E1"]}
+    assert told["disputed"] == {"onnx/A#b": None}
+    assert told["machine"]["libraries"].keys() >= {"numpy", "onnx"}
+
+
+def test_a_description_names_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = platform.uname()._replace(node="secret-host")
+    monkeypatch.setattr(platform, "uname", lambda: named)
+    monkeypatch.setattr(platform, "node", lambda: "secret-host")
+    assert "secret-host" not in json.dumps(described().to_dict())
