@@ -1,16 +1,19 @@
 """Case ids: a grammar that speaks, derived from a case's content alone, parsed and printed without loss.
 
 `onnx/ReduceMean-13/float32/3x2x2/axes=-2;keepdims=0/uniform`: operator version, types, shapes, settings, fill, and the
-edge's name where the case is one.
+edge's name where the case is one. Shapes are those of the inputs that a fill or a recipe makes, in the signature's
+order, `_` for one that is left out; `seq:2x3+2x3` and the like are those of sequences, optionals, maps and sparse
+tensors. Text in settings is percent-encoded.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
+from urllib.parse import quote, unquote
 
 from .errors import CaseIdError
 
@@ -19,28 +22,51 @@ Shape: TypeAlias = tuple[int, ...]
 _FORM = "standard/Operator-version/types/shapes/settings/fill[/edge]"
 _TOO_MANY_INPUTS = 100_000
 _WORD = re.compile(r"[A-Za-z0-9_.^+-]+")
+_FILL = re.compile(r"[A-Za-z0-9_.^+-]+(?::[A-Za-z0-9_.^+,-]+)?")
 _SETTING = re.compile(r"([A-Za-z_][\w.-]*)=([^=;/\s]+)")
-_SHAPES = re.compile(r"(?:([1-9]\d{0,5})\*)?(scalar|\d{1,10}(?:x\d{1,10})*)")
+_SHAPE = re.compile(r"scalar|\d{1,10}(?:x\d{1,10})*")
+_RUN = re.compile(r"([1-9]\d{0,5})\*(.+)")
+_STRUCTURES = ("seq", "optional", "map", "sparse")
+_EMPTY_TEXT = "%"
+_SAFE = "!\"#$&'()*+:<>?@[\\]^`{|}~-._"  # and letters and digits: all that is printed, but % , ; = / and the blank
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """The shape of an input that is no dense tensor.
+
+    `kind`: `seq` (a part an item), `optional` (one part or none), `map` (the number of entries, as a shape of rank 1),
+    `sparse` (the dense shape, and the number of values as a shape of rank 1).
+    """
+
+    kind: str
+    parts: tuple[Shape | Nested, ...]
+
+
+Part: TypeAlias = Shape | Nested | None
+"""What an id says of one input: its shape, or None where it is left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseId:
     """The parts of a case id.
 
-    `types` and `shapes` are those that the case varies, in the signature's order. `settings` are sorted by name, their
-    values as text. `edge` is None for a case that the covering array chose.
+    `types` are those that the case varies, in the signature's order; `shapes` a part for each input that is filled or
+    drawn, or could be. `settings` are sorted by name, their values as text. `edge` is None for a case that the covering
+    array chose.
     """
 
     operator: str
     types: tuple[str, ...]
-    shapes: tuple[Shape, ...]
+    shapes: tuple[Part, ...]
     settings: tuple[tuple[str, str], ...]
     fill: str
     edge: str | None = None
 
     def __str__(self) -> str:
         settings = ";".join(f"{name}={value}" for name, value in self.settings) or "-"
-        parts = [self.operator, ",".join(self.types), print_shapes(self.shapes), settings, self.fill]
+        types = ",".join(map(_type_word, self.types)) or "-"
+        parts = [self.operator, types, print_shapes(self.shapes), settings, self.fill]
         return "/".join([*parts, self.edge] if self.edge else parts)
 
     def setting(self, name: str) -> str | None:
@@ -53,41 +79,85 @@ def parse_id(text: str) -> CaseId:
     parts = text.split("/")
     if len(parts) not in (6, 7):
         raise CaseIdError(f"{text!r} is no case id: it has {len(parts)} parts, expected {_FORM}")
-    types = tuple(parts[2].split(","))
-    for word in (*parts[:2], *types, *parts[5:]):
+    words = () if parts[2] == "-" else tuple(parts[2].split(","))
+    for word in (*parts[:2], *words, *parts[6:]):
         if not _WORD.fullmatch(word):
             raise CaseIdError(f"{text!r} is no case id: {word!r} is no name, expected {_FORM}")
+    if not _FILL.fullmatch(parts[5]):
+        raise CaseIdError(f"{text!r} is no case id: {parts[5]!r} is no name, expected {_FORM}")
     settings = _parse_settings(parts[4], text)
     edge = parts[6] if len(parts) == 7 else None
+    types = tuple(_type_of(word, text) for word in words)
     found = CaseId("/".join(parts[:2]), types, _parse_shapes(parts[3], text), settings, parts[5], edge)
     if str(found) != text:  # one id for one content
         raise CaseIdError(f"{text!r} is no case id: it is written {str(found)!r}")
     return found
 
 
-def print_shapes(shapes: Iterable[Shape]) -> str:
-    """Return shapes as an id has them: `3x2,scalar`, repeats as `40*3x2`, and `none` for no input."""
-    runs = [(_print_shape(shape), len(list(run))) for shape, run in groupby(shapes)]
-    return ",".join(f"{n}*{shape}" if n > 1 else shape for shape, n in runs) or "none"
+def encode_text(text: str) -> str:
+    """Return a text as a setting has it: percent-encoded, and without any of `, ; = /` and blanks."""
+    return quote(text, safe=_SAFE) or _EMPTY_TEXT
 
 
-def _print_shape(shape: Shape) -> str:
+def decode_text(text: str) -> str:
+    """Return what `encode_text` was given. Raises UnicodeDecodeError."""
+    return "" if text == _EMPTY_TEXT else unquote(text, errors="strict")
+
+
+def print_shapes(shapes: Iterable[Part]) -> str:
+    """Return shapes as an id has them: `3x2,scalar`, repeats as `40*3x2`, `_` and `seq:3x2+4`, `none` for no input."""
+    words = []
+    for shape, run in groupby(shapes):
+        length = len(list(run))
+        words += [f"{length}*{print_shape(shape)}"] if length > 1 and shape is not None else [print_shape(shape)] * length
+    return ",".join(words) or "none"
+
+
+def print_shape(shape: Part) -> str:
+    """Return one shape as an id has it."""
+    if shape is None:
+        return "_"
+    if isinstance(shape, Nested):
+        return f"{shape.kind}:{'+'.join(map(print_shape, shape.parts)) or 'none'}"
     return "x".join(map(str, shape)) if shape else "scalar"
 
 
-def _parse_shapes(text: str, whole: str) -> tuple[Shape, ...]:
+def _parse_shapes(text: str, whole: str) -> tuple[Part, ...]:
     if text == "none":
         return ()
-    shapes: list[Shape] = []
-    for part in text.split(","):
-        match = _SHAPES.fullmatch(part)
-        if not match:
-            raise CaseIdError(f"{whole!r} is no case id: {part!r} is no shape; expected 3x2, scalar, 40*3x2 or none")
-        shape = () if match[2] == "scalar" else tuple(int(d) for d in match[2].split("x"))
-        shapes += [shape] * int(match[1] or 1)
+    shapes: list[Part] = []
+    for word in text.split(","):
+        run = _RUN.fullmatch(word)
+        shapes += [None] if word == "_" else [_parse_shape(run[2] if run else word, whole)] * int(run[1] if run else 1)
         if len(shapes) > _TOO_MANY_INPUTS:
             raise CaseIdError(f"{whole!r} is no case id: more than {_TOO_MANY_INPUTS} inputs")
     return tuple(shapes)
+
+
+def _parse_shape(word: str, whole: str) -> Shape | Nested:
+    kind, colon, rest = word.partition(":")
+    if colon and kind in _STRUCTURES:
+        parts: Sequence[str] = () if rest == "none" else [rest] if kind == "optional" else rest.split("+")
+        return Nested(kind, tuple(_parse_shape(part, whole) for part in parts))
+    if not _SHAPE.fullmatch(word):
+        raise CaseIdError(f"{whole!r} is no case id: {word!r} is no shape; expected 3x2, scalar, 40*3x2, _ or none")
+    return () if word == "scalar" else tuple(int(d) for d in word.split("x"))
+
+
+def _type_word(name: str) -> str:
+    """Return a type as an id has it: `seq.float32` for `seq(float32)`."""
+    return name.replace("(", ".").replace(",", ".").replace(")", "").replace(" ", "")
+
+
+def _type_of(word: str, whole: str) -> str:
+    head, *rest = word.split(".")
+    if not rest:
+        return head
+    if head not in _STRUCTURES or (head == "map") != (len(rest) > 1 and rest[0] not in _STRUCTURES):
+        raise CaseIdError(f"{whole!r} is no case id: {word!r} is no type; expected float32, seq.float32 or the like")
+    if head == "map":
+        return f"map({rest[0]},{_type_of('.'.join(rest[1:]), whole)})"
+    return f"{head}({_type_of('.'.join(rest), whole)})"
 
 
 def _parse_settings(text: str, whole: str) -> tuple[tuple[str, str], ...]:
