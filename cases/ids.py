@@ -9,13 +9,14 @@ tensors. Text in settings is percent-encoded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
 from urllib.parse import quote, unquote
 
 from .errors import CaseIdError
+from .structures import Structure, parse_type, tensor
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -25,26 +26,14 @@ _WORD = re.compile(r"[A-Za-z0-9_.^+-]+")
 _FILL = re.compile(r"[A-Za-z0-9_.^+-]+(?::[A-Za-z0-9_.^+,-]+)?")
 _SETTING = re.compile(r"([A-Za-z_][\w.-]*)=([^=;/\s]+)")
 _SHAPE = re.compile(r"scalar|\d{1,10}(?:x\d{1,10})*")
+_COUNT = re.compile(r"\d{1,10}")
 _RUN = re.compile(r"([1-9]\d{0,5})\*(.+)")
-_STRUCTURES = ("seq", "optional", "map", "sparse")
 _EMPTY_TEXT = "%"
 _SAFE = "!\"#$&'()*+:<>?@[\\]^`{|}~-._"  # and letters and digits: all that is printed, but % , ; = / and the blank
 
 
-@dataclass(frozen=True, slots=True)
-class Nested:
-    """The shape of an input that is no dense tensor.
-
-    `kind`: `seq` (a part an item), `optional` (one part or none), `map` (the number of entries, as a shape of rank 1),
-    `sparse` (the dense shape, and the number of values as a shape of rank 1).
-    """
-
-    kind: str
-    parts: tuple[Shape | Nested, ...]
-
-
-Part: TypeAlias = Shape | Nested | None
-"""What an id says of one input: its shape, or None where it is left out."""
+Part: TypeAlias = "Shape | Structure | None"
+"""What an id says of one input: a tensor's shape, the structure of what is no tensor, None where it is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +98,8 @@ def print_shapes(shapes: Iterable[Part]) -> str:
     words = []
     for shape, run in groupby(shapes):
         length = len(list(run))
-        words += [f"{length}*{print_shape(shape)}"] if length > 1 and shape is not None else [print_shape(shape)] * length
+        word = print_shape(shape)
+        words += [f"{length}*{word}"] if length > 1 and shape is not None else [word] * length
     return ",".join(words) or "none"
 
 
@@ -117,9 +107,21 @@ def print_shape(shape: Part) -> str:
     """Return one shape as an id has it."""
     if shape is None:
         return "_"
-    if isinstance(shape, Nested):
-        return f"{shape.kind}:{'+'.join(map(print_shape, shape.parts)) or 'none'}"
-    return "x".join(map(str, shape)) if shape else "scalar"
+    if isinstance(shape, tuple):
+        return "x".join(map(str, shape)) if shape else "scalar"
+    match shape.kind:
+        case "map":
+            return f"map:{shape.count}"
+        case "sparse":
+            return f"sparse:{print_shape(_whole(shape.dims))}+{shape.count}"
+        case "tensor":
+            return print_shape(_whole(shape.dims))
+    kind = "seq" if shape.kind == "sequence" else shape.kind
+    return f"{kind}:{'+'.join(map(print_shape, shape.items)) or 'none'}"
+
+
+def _whole(dims: tuple[int | str, ...] | None) -> Shape:
+    return tuple(int(d) for d in dims or ())
 
 
 def _parse_shapes(text: str, whole: str) -> tuple[Part, ...]:
@@ -134,30 +136,46 @@ def _parse_shapes(text: str, whole: str) -> tuple[Part, ...]:
     return tuple(shapes)
 
 
-def _parse_shape(word: str, whole: str) -> Shape | Nested:
-    kind, colon, rest = word.partition(":")
-    if colon and kind in _STRUCTURES:
-        parts: Sequence[str] = () if rest == "none" else [rest] if kind == "optional" else rest.split("+")
-        return Nested(kind, tuple(_parse_shape(part, whole) for part in parts))
+def _parse_shape(word: str, whole: str) -> Shape | Structure:
+    kind, _, rest = word.partition(":")
+    if kind == "seq":
+        return Structure("sequence", items=() if rest == "none" else tuple(_item(p, whole) for p in rest.split("+")))
+    if kind == "optional" and rest:
+        return Structure("optional", items=() if rest == "none" else (_item(rest, whole),))
+    if kind == "map" and _COUNT.fullmatch(rest):
+        return Structure("map", count=int(rest))
+    dims, _, number = rest.partition("+")
+    if kind == "sparse" and _COUNT.fullmatch(number):
+        return Structure("sparse", _item(dims, whole).dims, count=int(number))
     if not _SHAPE.fullmatch(word):
         raise CaseIdError(f"{whole!r} is no case id: {word!r} is no shape; expected 3x2, scalar, 40*3x2, _ or none")
     return () if word == "scalar" else tuple(int(d) for d in word.split("x"))
 
 
+def _item(word: str, whole: str) -> Structure:
+    found = _parse_shape(word, whole)
+    return tensor(*found) if isinstance(found, tuple) else found
+
+
 def _type_word(name: str) -> str:
     """Return a type as an id has it: `seq.float32` for `seq(float32)`."""
-    return name.replace("(", ".").replace(",", ".").replace(")", "").replace(" ", "")
+    return re.sub(r"[(,]\s*", ".", name).replace(")", "")
 
 
 def _type_of(word: str, whole: str) -> str:
+    """Return the type that `_type_word` writes so; a plain word stays as it is."""
     head, *rest = word.split(".")
-    if not rest:
-        return head
-    if head not in _STRUCTURES or (head == "map") != (len(rest) > 1 and rest[0] not in _STRUCTURES):
-        raise CaseIdError(f"{whole!r} is no case id: {word!r} is no type; expected float32, seq.float32 or the like")
-    if head == "map":
-        return f"map({rest[0]},{_type_of('.'.join(rest[1:]), whole)})"
-    return f"{head}({_type_of('.'.join(rest), whole)})"
+    try:
+        match head, rest:
+            case "map", [key, element]:
+                return str(parse_type(f"map({key},{element})"))
+            case (("seq" | "optional" | "sparse"), [_, *_]):
+                return str(parse_type(f"{head}({_type_of('.'.join(rest), whole)})"))
+            case _, []:
+                return head
+    except ValueError:
+        pass
+    raise CaseIdError(f"{whole!r} is no case id: {word!r} is no type; expected float32, seq.float32 or the like")
 
 
 def _parse_settings(text: str, whole: str) -> tuple[tuple[str, str], ...]:

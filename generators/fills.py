@@ -6,14 +6,15 @@ All numbers are built from whole numbers and powers of two, so that the same id 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..cases.elements import Array, ElementType
+from ..cases.elements import Array, ElementType, element_type
 from ..cases.errors import CaseIdError
 from .random import Draw
 
@@ -242,39 +243,176 @@ _FLOAT_ONLY = frozenset(
     | {"inexact", "underflow", "subnormal-among", *_BESIDE, *_UPON}
 )
 _INTEGER_ONLY = frozenset({"maximum", "halves", "beyond-2^53", "unsigned-high"})
+_SUBNORMAL = frozenset({"subnormal", "subnormal-among", "underflow"})
+_TEXT = frozenset({"ramp", "uniform", "ones"})
 
 
 def suits(name: str, element: ElementType) -> bool:
     """Return whether a recipe makes sense for an element type."""
+    if element.kind == "string":
+        return name in _TEXT
     if element.format:
         form = element.format
         bits = _BESIDE.get(name, 0)  # exact values of more than 53 bits are carried for float64 alone
         fits = form.emax - bits > form.emin and (bits < 53 or form.precision >= 53)
         fits = fits and _UPON.get(name, 0) < form.precision
+        fits = fits and (form.infinities or name not in ("infinity", "infinities"))
+        fits = fits and (form.nans or name not in ("nan", "special"))
+        fits = fits and (form.subnormals or name not in _SUBNORMAL)
+        fits = fits and (form.negative_zero or name != "negative-zero")
         return name not in _INTEGER_ONLY and fits
     if name == "beyond-2^53":
         return element.bits == 64
     if name == "unsigned-high":
         return element.kind == "unsigned"
-    return name not in _FLOAT_ONLY and (element.is_integer or name in ("ramp", "ones"))
+    return name not in _FLOAT_ONLY and (element.is_integer or name in _TEXT)
 
 
-def fill(name: str, blank: Blank, keys: Sequence[str]) -> Array:
+def fill(name: str, blank: Blank, keys: Sequence[str], recipe: Callable[..., Array] | None = None) -> Array:
     """Return elements of the blank's type, shape (lanes, size): a lane for each key.
 
-    Raises CaseIdError where the recipe doesn't suit the type.
+    `recipe` is that of a family, which this module does not know. Raises CaseIdError where it doesn't suit the type.
     """
-    recipe = RECIPES.get(name)
-    if recipe is None:
+    known = recipe or RECIPES.get(name)
+    if known is None:
         raise CaseIdError(f"no fill is called {name!r}; there are {', '.join(RECIPES)}")
-    if not suits(name, blank.type):
+    if recipe is None and not suits(name, blank.type):
         raise CaseIdError(f"fill {name!r} makes no sense for {blank.type.name}")
-    numbers = recipe(blank, Draw(keys))
-    if blank.type.kind == "bool":
+    elements = _elements(known, blank, Draw(keys))
+    return elements if elements.ndim == 2 else np.repeat(elements[np.newaxis], len(keys), axis=0)
+
+
+def _elements(recipe: Callable[..., Array], blank: Blank, draw: Draw) -> Array:
+    """Return a recipe's numbers as elements of the type: text, complex numbers and powers of two are made of others."""
+    element = blank.type
+    if element.kind == "string":
+        return _texts(np.asarray(recipe(replace(blank, type=element_type("int64")), draw)))
+    if element.kind == "complex":
+        part = element_type("float32" if element.bits == 64 else "float64")
+        parts = np.asarray(recipe(replace(blank, type=part, size=2 * blank.size), draw)).astype(part.dtype)
+        return np.ascontiguousarray(parts).view(element.dtype)
+    if element.format and not element.format.signed:
+        powers = np.asarray(recipe(replace(blank, type=element_type("uint8")), draw)).astype(np.int64)
+        return np.ldexp(1.0, powers % (2 * element.format.emax + 1) - element.format.emax).astype(element.dtype)
+    numbers = recipe(blank, draw)
+    if element.kind == "bool":
         numbers = np.asarray(numbers) % 2 == 1
     with np.errstate(invalid="ignore"):
-        elements = np.asarray(numbers).astype(blank.type.dtype)
-    return elements if elements.ndim == 2 else np.repeat(elements[np.newaxis], len(keys), axis=0)
+        return np.asarray(numbers).astype(element.dtype)
+
+
+_AFFIXES = ("", "\u00e4", " ", "longer than what is kept in place of a pointer ")
+
+
+def _texts(numbers: Array) -> Array:
+    """Return a text for each whole number, other texts for other numbers: short and long, one of them empty."""
+    found = np.empty(numbers.shape, object)
+    flat = [f"{_AFFIXES[n % len(_AFFIXES)]}{n}" if n else "" for n in numbers.reshape(-1).tolist()]
+    found.reshape(-1)[:] = flat
+    return found
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What a recipe of an operand sees: its type and shape, the draw, attributes, and the operands before it.
+
+    `values` are those of the operands before it, lanes first; `arguments` what the spec tells the recipe.
+    """
+
+    type: ElementType
+    shape: tuple[int, ...]
+    draw: Draw
+    attributes: Mapping[str, Any]
+    values: Mapping[str, Array]
+    arguments: Mapping[str, Any]
+
+    @property
+    def size(self) -> int:
+        """How many elements there are in a lane."""
+        return math.prod(self.shape)
+
+    def limit(self, name: str, usual: int) -> int:
+        """Return a whole number that the spec tells the recipe; at least 1, so that there is something to draw."""
+        return max(1, int(self.arguments.get(name, usual)))
+
+
+def any_below(drawing: Drawing) -> Array:
+    """Whole numbers from 0 on and before `below`: indices, each as likely as the others."""
+    return drawing.draw.below(drawing.limit("below", drawing.type.largest), drawing.size)
+
+
+def signed_below(drawing: Drawing) -> Array:
+    """Whole numbers from -`below` on and before `below`: indices that may count from the end."""
+    limit = drawing.limit("below", drawing.type.largest)
+    return drawing.draw.between(-limit, limit - 1, drawing.size)
+
+
+def distinct_below(drawing: Drawing) -> Array:
+    """Whole numbers from 0 on and before `below`, none twice as long as there are others."""
+    limit = drawing.limit("below", drawing.size)
+    order = np.argsort(drawing.draw.bits(max(limit, 1)), axis=1, kind="stable")
+    return np.take(order, np.arange(drawing.size) % limit, axis=1)
+
+
+def last_below(drawing: Drawing) -> Array:
+    """`below` - 1 throughout: the last index."""
+    return np.full(drawing.size, drawing.limit("below", 1) - 1)
+
+
+def coin(drawing: Drawing) -> Array:
+    """Ones and zeros, or true and false, each as likely as the other."""
+    return drawing.draw.below(2, drawing.size)
+
+
+DRAWS: Mapping[str, Callable[..., Array]] = MappingProxyType(
+    {
+        "any": any_below,
+        "signed": signed_below,
+        "distinct": distinct_below,
+        "last": last_below,
+        "coin": coin,
+    }
+)
+
+
+def restricted(name: str, arguments: Sequence[str], array: Array) -> Array:
+    """Return an array whose numbers are taken into a domain; NaN stays. KeyError if there is no such domain."""
+    with np.errstate(all="ignore"):
+        found = DOMAINS[name](array, *(float(a) for a in arguments))
+    return np.asarray(found).astype(array.dtype)
+
+
+def _positive(x: Array) -> Array:
+    return np.maximum(np.where(x == 0, x.dtype.type(1), np.abs(x)), np.abs(x))
+
+
+def _power_of_two(x: Array) -> Array:
+    wide = np.abs(x.astype(np.float64))
+    usable = np.isfinite(wide) & (wide > 0)
+    return np.ldexp(1.0, np.frexp(np.where(usable, wide, 1.0))[1] - 1)
+
+
+def _between(x: Array, low: float, high: float) -> Array:
+    """Numbers within stay; others are folded into [low, high] at multiples of 1/16 of its width."""
+    wide = x.astype(np.float64)
+    folded = low + np.mod(np.where(np.isfinite(wide), wide, 0.0), 16) / 16 * (high - low)
+    if x.dtype.kind in "iu":
+        folded = np.floor(folded)
+    return np.where(np.isnan(wide) | ((wide >= low) & (wide <= high)), wide, folded)
+
+
+DOMAINS: Mapping[str, Callable[..., Array]] = MappingProxyType(
+    {
+        "positive": _positive,
+        "non-negative": np.abs,
+        "non-zero": lambda x: np.where(x == 0, x.dtype.type(1), x),
+        "power-of-two": _power_of_two,
+        "unit": lambda x: _between(x, -1.0, 1.0),
+        "between": _between,
+        "finite": lambda x: np.where(np.isfinite(x), x, x.dtype.type(1)),
+    }
+)
+"""The numbers that an operand's elements are taken from; those that are in it already mostly stay."""
 
 
 def _whole(blank: Blank, draw: Draw, limit: int) -> Array:

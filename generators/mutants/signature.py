@@ -9,7 +9,7 @@ import numpy as np
 
 from ...cases.elements import Array, element_type, element_types
 from ...specs.model import AttributeSignature, Port, Spec, Value, VersionSpec, Word
-from ..strategy.envelope import kindest_opset
+from ..envelope import kindest_opset
 from ..strategy.rows import data_port, text_of
 from .call import Call
 from .implementation import Implementation, finishing, refusing, rewriting

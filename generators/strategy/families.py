@@ -12,7 +12,7 @@ from ...cases.model import Attribute, AttributeKind, Input, Output, Program
 from ...specs.model import VersionSpec, Vocabulary, Word
 from ..expect import Reading
 from ..fills import RECIPES
-from .envelope import kindest_opset
+from ..envelope import kindest_opset
 from .rows import Own, Row
 
 Fed: TypeAlias = int | Array

@@ -13,7 +13,7 @@ from ...cases.ids import CaseId, Shape
 from ...specs.expressions import numbers
 from ...specs.model import Edge, Port, Spec, Value, VersionSpec, Word
 from ..fills import FIRST
-from .envelope import kindest_opset, opset_named
+from ..envelope import kindest_opset, opset_named
 
 Settings: TypeAlias = Mapping[str, Value]
 Own: TypeAlias = Mapping[str, tuple[str, ...]]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...cases.errors import OpconformError
-from ...specs.model import Spec, VersionSpec
+from ..cases.errors import OpconformError
+from ..specs.model import Spec, VersionSpec
 
 NEWEST_OPSET = 28
 """The newest opset of ai.onnx that this suite covers (ONNX 1.23)."""

@@ -1,0 +1,30 @@
+"""Operators that combine any number of tensors element by element, with broadcasting: Mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..arithmetic.tape import Call, Value
+
+
+def mean(c: Call, data: list[Value]) -> Value:
+    """The sum of the inputs, broadcast to one shape, divided by how many there are.
+
+    data: one or more, of one floating-point type; from version 8 on their shapes broadcast, before they are equal.
+    Source: ONNX Mean-1 to 13.
+    """
+    c.require("at-least-one", len(data) > 0)
+    c.require("same-type", len({x.type for x in data}) == 1)
+    c.require("same-shape", "same-shape" not in c.clauses or len({x.shape for x in data}) == 1)
+    shape = broadcast_shape(c, [x.shape for x in data])
+    first, *others = (x.broadcast(*shape).reshape(1, *shape) for x in data)
+    return first.concat(others, 0).mean((0,), keep=False)
+
+
+def broadcast_shape(c: Call, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the shape that shapes broadcast to, in all directions; they are aligned at the last dimension."""
+    rank = max(map(len, shapes))
+    columns = zip(*((1,) * (rank - len(shape)) + shape for shape in shapes), strict=True)
+    extents = [{d for d in column if d != 1} for column in columns]
+    c.require("broadcast", all(len(extent) < 2 for extent in extents))
+    return tuple(next(iter(extent), 1) for extent in extents)

@@ -1,0 +1,412 @@
+"""The inputs of a case, and its program: each input filled, drawn, written or left out; fixed with the program or fed.
+
+What is put into a program, what is fed at each run, what a reference sees and what an id says follow from here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from ..cases.elements import Array, content, element_type
+from ..cases.errors import CaseIdError, OpconformError
+from ..cases.ids import Part
+from ..cases.program import Attribute, AttributeKind, AttributeValue, Body, Input, SparseTensor, Tensor, count
+from ..cases.structures import Leaf, Structure, leaves
+from ..specs.expressions import number, numbers
+from ..specs.model import AttributeSignature, Operand, Port, Recipe, TensorValue, Value, Word
+from .bodies import body_of
+from .envelope import kindest_opset
+from .families import family_of
+from .fills import FIRST, Blank, Drawing, fill, restricted, suits
+from .random import Draw
+from .rows import CONSTANT, FED, FROM, RANK, Row, Symbols, fill_recipe, flat_value, free_letters, is_whole, resolve_type, usual_outputs
+
+Arrays: TypeAlias = tuple[Array, ...]
+"""The tensors of one argument, lanes first."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One tensor, sequence, optional or map that a case gives its operator.
+
+    `name` is that of the program's input, `type` an expression, `part` its shape or structure. `how`: filled by the
+    case's fill, drawn by `recipe`, or written, with `value`. `constant`: fixed with the program.
+    """
+
+    port: Port
+    name: str
+    type: str
+    part: tuple[int, ...] | Structure
+    how: Literal["filled", "drawn", "written"]
+    constant: bool = False
+    value: Array | None = None
+    recipe: Recipe | None = None
+    operand: Operand | None = None
+
+    @functools.cached_property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The tensors that it consists of."""
+        structure = Structure("tensor", self.part) if isinstance(self.part, tuple) else self.part
+        return leaves(self.type, structure)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of its tensors."""
+        return tuple(tuple(int(d) for d in leaf.dims or ()) for leaf in self.leaves)
+
+    def input(self, symbolic: bool, constant: bytes | None) -> Input:
+        """Return the program's input."""
+        if isinstance(self.part, Structure):
+            return Input(self.name, self.type, (), constant, self.part)
+        if symbolic and self.how != "written" and constant is None:
+            return Input(self.name, self.type, tuple(f"{self.name}_{i}" for i in range(len(self.part))))
+        return Input(self.name, self.type, self.part, constant)
+
+
+Given: TypeAlias = Mapping[str, "tuple[Argument, ...] | None"]
+"""What a case gives for each input of the signature, in its order; None where it is left out."""
+
+
+def arguments(row: Row) -> Given:
+    """Return what a case gives its operator. Raises CaseIdError for numbers that an input's type does not hold."""
+    parts = row.parts
+    return {port.name: _given(row, port, parts.get(port.name, ())) for port in row.version.signature.inputs}
+
+
+def _given(row: Row, port: Port, parts: tuple[Part, ...]) -> tuple[Argument, ...] | None:
+    if row.is_written(port):
+        return _written(row, port)
+    operand = row.version.operands.get(port.name)
+    if port.is_variadic:
+        stem = port.name.removesuffix("_0")
+        types = [resolve_type(row.version, row.id.types, port, i) for i in range(len(parts))]
+        return tuple(
+            Argument(port, f"{stem}_{i}", type_, part, "filled", operand=operand)
+            for i, (type_, part) in enumerate(zip(types, parts, strict=True))
+            if part is not None
+        )
+    (part,) = parts or (None,)
+    if part is None:
+        return None
+    type_ = resolve_type(row.version, row.id.types, port)
+    constant = row.get(f"{port.name}{FROM}") == CONSTANT
+    if operand is None or not operand.draws:
+        return (Argument(port, port.name, type_, part, "filled", constant, operand=operand),)
+    chosen = row.settings.get(port.name)
+    recipe = chosen if isinstance(chosen, Recipe) else operand.draws[0]
+    return (Argument(port, port.name, type_, part, "drawn", constant, recipe=recipe, operand=operand),)
+
+
+def _written(row: Row, port: Port) -> tuple[Argument, ...] | None:
+    value, delivery = row.get(port.name), row.get(f"{port.name}{FROM}")
+    is_attribute = row.version.signature.attribute(port.name) is not None
+    if isinstance(value, Word) or (is_attribute and delivery == CONSTANT):
+        return None
+    type_ = resolve_type(row.version, row.id.types, port)
+    dims, flat = flat_value(value)
+    if f"{port.name}{RANK}" in row.settings:
+        dims = _ranked(row, port, len(flat))
+    element = element_type(type_)
+    array = np.array(flat, object).astype(element.dtype) if flat else np.zeros(0, element.dtype)
+    array = array.reshape(dims)
+    return (Argument(port, port.name, type_, dims, "written", delivery == CONSTANT, array),)
+
+
+def _ranked(row: Row, port: Port, size: int) -> tuple[int, ...]:
+    """Return the shape of a written list of another rank than it has."""
+    rank = row.get(f"{port.name}{RANK}")
+    if rank == "0" and size != 1:
+        raise CaseIdError(f"{row.id}: {port.name}{RANK}=0 holds one number; read {size}")
+    return {"0": (), "1": (size,)}.get(str(rank), (1, size))
+
+
+def inputs_of(row: Row, given: Given, fixed: Mapping[str, Arrays]) -> tuple[Input | None, ...]:
+    """Return a program's inputs, in the signature's order; `fixed` has the elements of constants, by argument."""
+    symbolic, found, last = row.get("dims") == "symbolic", list[Input | None](), 0
+    for name, several in given.items():
+        if several is None:
+            found.append(None)
+            last = len(found) if _is_named_empty(row, name) else last
+            continue
+        for one in several:
+            held = b"".join(map(content, fixed[one.name])) if one.constant else None
+            found.append(one.input(symbolic, held))
+            last = len(found)
+    return tuple(found[:last])
+
+
+def _is_named_empty(row: Row, port: str) -> bool:
+    """Return whether an input is left out by an empty name, even as the last one."""
+    if row.get(port) is Word.OMITTED:
+        return True
+    index = [p.name for p in row.version.signature.inputs if not row.is_written(p)]
+    return port in index and index.index(port) < len(row.id.shapes)
+
+
+def attributes_of(row: Row) -> tuple[Attribute, ...]:
+    """Return the attributes that a case sets, in the signature's order, and last the one that no version has."""
+    found = []
+    for signature in row.version.signature.attributes:
+        value = row.get(signature.name)
+        letter = next((k for k, s in row.version.types_from.items() if s.attribute == signature.name), None)
+        fed = row.version.signature.input(signature.name) is not None and row.get(f"{signature.name}{FROM}") == FED
+        if letter is not None and (value is Word.GIVEN or value is Word.ABSENT) and _is_made(row, signature, letter):
+            value = _of_type(row, signature, letter)
+        if not isinstance(value, (Word, Recipe, Mapping)) and not fed:
+            kind: AttributeKind = signature.kind  # type: ignore[assignment]  # audited names
+            found.append(Attribute(signature.name, kind, _attribute_value(row, signature, letter, value)))
+    unknown = row.get("unknown")
+    if isinstance(unknown, str):
+        found.append(Attribute(unknown, "int", 1))
+    return tuple(found)
+
+
+def _is_made(row: Row, signature: AttributeSignature, letter: str) -> bool:
+    """Return whether an attribute is made of a type: always but where its absence means that type."""
+    type_ = row.id.types[free_letters(row.version).index(letter)]
+    needed = signature.required or type_ != row.version.types_from[letter].absent
+    return needed or row.get(signature.name) is Word.GIVEN
+
+
+def _of_type(row: Row, signature: AttributeSignature, letter: str) -> Value:
+    """Return an attribute's value that is made of a type: its number or name in ONNX, or its expression."""
+    type_ = row.id.types[free_letters(row.version).index(letter)]
+    if signature.kind == "int":
+        return element_type(type_).onnx
+    if signature.kind == "string":
+        return {"float32": "FLOAT", "float64": "DOUBLE"}.get(type_, type_.upper())
+    return type_
+
+
+def _attribute_value(row: Row, signature: AttributeSignature, letter: str | None, value: Value) -> AttributeValue:
+    if isinstance(value, TensorValue):
+        return _tensor(row, value, letter)
+    if signature.kind == "graph":
+        return body_of(row.version, row.id.types, str(value))
+    if signature.kind == "graphs" and isinstance(value, tuple):
+        return tuple(body_of(row.version, row.id.types, str(one)) for one in value)
+    return value  # type: ignore[return-value]  # typed when it was read
+
+
+def _tensor(row: Row, value: TensorValue, letter: str | None) -> Tensor | SparseTensor:
+    letters = dict(zip(free_letters(row.version), row.id.types, strict=False))
+    name = value.type or letter or row.version.signature.letter(row.version.signature.outputs[0].name)
+    element = element_type(letters.get(str(name), str(name)))
+    held = np.array(value.values, object).astype(element.dtype)
+    if value.indices is None:
+        return Tensor.of(held.reshape(value.dims))
+    return SparseTensor(Tensor.of(held), Tensor.of(np.array(value.indices, np.int64)), value.dims)
+
+
+def opset(row: Row) -> int | None:
+    """Return the opset that carries a row."""
+    chosen = row.get("opset")
+    return chosen if isinstance(chosen, int) else kindest_opset(row.spec, row.version)
+
+
+def symbols(row: Row, given: Given) -> Symbols:
+    """Return what expressions about a case's inputs may name: inputs' shapes, `d`, `r`, `n`, and attributes."""
+    found: Symbols = {}
+    for signature in row.version.signature.attributes:
+        value = row.get(signature.name)
+        value = signature.default if isinstance(value, Word) else value  # type: ignore[assignment]  # plain values
+        if is_whole(value) or (isinstance(value, tuple) and all(map(is_whole, value))):
+            found[signature.name] = value  # type: ignore[assignment]  # whole numbers
+    for place, (name, several) in enumerate(given.items()):
+        if several and isinstance(several[0].part, tuple):
+            found[name] = several[0].part
+            if place == 0:
+                found |= {"d": several[0].part, "r": len(several[0].part), "n": len(several)}
+            operand = several[0].operand
+            if operand is not None and isinstance(operand.shape, tuple):
+                found = {**_bound(operand.shape, several[0].part), **found}
+    return found
+
+
+def _bound(shape: Sequence[int | str], actual: tuple[int, ...]) -> Symbols:
+    """Return the symbols that stand alone in an operand's shape, by the shape that it has; `S...` takes what is left."""
+    found: Symbols = {}
+    rest = len(actual) - len(shape) + 1
+    place = 0
+    for word in shape:
+        wide = rest if isinstance(word, str) and word.strip().endswith("...") else 1
+        here = actual[place : place + max(wide, 0)]
+        place += max(wide, 0)
+        if isinstance(word, str) and word.removesuffix("...").strip().isidentifier():
+            found[word.removesuffix("...").strip()] = here if word.strip().endswith("...") else (*here, 0)[0]
+    return found
+
+
+@dataclass(frozen=True)
+class Filling:
+    """Makes the elements of a case's arguments: what `fills` and `keys` say of each lane.
+
+    `terms`: how many elements are added up into one of the result, at most.
+    """
+
+    row: Row
+    given: Given
+    terms: int
+
+    def tensors(self, fills: Sequence[str], keys: Sequence[str]) -> dict[str, Arrays]:
+        """Return the tensors of each argument by name, lanes first; written ones are the same in all lanes."""
+        found: dict[str, Arrays] = {}
+        several = [one for group in self.given.values() for one in group or ()]
+        for one in several:
+            if one.value is not None:
+                found[one.name] = (np.broadcast_to(one.value, (len(keys), *one.value.shape)),)
+        found |= self._filled([one for one in several if one.how == "filled"], fills, keys)
+        for one in several:
+            if one.how == "drawn":
+                found[one.name] = (self._drawn(one, found, keys),)
+        return found
+
+    def _filled(self, wanted: Sequence[Argument], fills: Sequence[str], keys: Sequence[str]) -> dict[str, Arrays]:
+        lanes: dict[str, list[int]] = {}
+        for lane, name in enumerate(fills):
+            lanes.setdefault(name, []).append(lane)
+        if len(lanes) == 1:
+            return self._filled_alike(wanted, fills[0], keys)
+        found: dict[str, list[Array]] = {
+            one.name: [np.empty((len(keys), *s), element_type(t.type).dtype) for t, s in zip(one.leaves, one.shapes, strict=True)]
+            for one in wanted
+        }
+        for name, places in lanes.items():
+            for argument, arrays in self._filled_alike(wanted, name, [keys[i] for i in places]).items():
+                for whole, array in zip(found[argument], arrays, strict=True):
+                    whole[places] = array
+        return {name: tuple(arrays) for name, arrays in found.items()}
+
+    def _filled_alike(self, wanted: Sequence[Argument], name: str, keys: Sequence[str]) -> dict[str, Arrays]:
+        """Fill all tensors of one type as one run of elements, so that a NaN stands in one of them."""
+        usual = fill_recipe(name)
+        runs: dict[tuple[str, Recipe], list[tuple[int, ...]]] = {}
+        for one in wanted:
+            for place, (leaf, shape) in enumerate(zip(one.leaves, one.shapes, strict=True)):
+                if not _is_counted(one, place):
+                    runs.setdefault((leaf.type, self._recipe(one, usual)), []).append(shape)
+        if wanted and not any(suits(usual.name, element_type(leaf.type)) for one in wanted for leaf in one.leaves):
+            self._refuse(usual, wanted)
+        made = {key: self._run(key, sum(map(count, shapes)), keys) for key, shapes in runs.items()}
+        used = dict.fromkeys(runs, 0)
+        found: dict[str, Arrays] = {}
+        for one in wanted:
+            arrays: list[Array] = []
+            for place, (leaf, shape) in enumerate(zip(one.leaves, one.shapes, strict=True)):
+                if _is_counted(one, place):
+                    arrays.append(_counted(one, leaf, shape, len(keys)))
+                    continue
+                key = leaf.type, self._recipe(one, usual)
+                start, used[key] = used[key], used[key] + count(shape)
+                elements = made[key][:, start : used[key]].reshape(len(keys), *shape)
+                domain = one.operand.domain if one.operand else None
+                arrays.append(elements if domain is None else restricted(domain.name, domain.arguments, elements))
+            found[one.name] = tuple(arrays)
+        return found
+
+    def _recipe(self, one: Argument, usual: Recipe) -> Recipe:
+        return one.operand.fill if one.operand is not None and one.operand.fill is not None else usual
+
+    def _refuse(self, usual: Recipe, wanted: Sequence[Argument]) -> None:
+        own = any(one.operand is not None and one.operand.fill is not None for one in wanted)
+        if not own and usual.name not in self._family_fills and any(map(count, [s for one in wanted for s in one.shapes])):
+            fill(usual.name, Blank(element_type(wanted[0].leaves[0].type), 0, 1), [])  # says why
+
+    @functools.cached_property
+    def _family_fills(self) -> Mapping[str, Any]:
+        return family_of(self.row.spec).own_fills
+
+    def _run(self, key: tuple[str, Recipe], size: int, keys: Sequence[str]) -> Array:
+        type_, recipe = key
+        blank = Blank(element_type(type_), size, self.terms)
+        own = self._family_fills.get(recipe.name)
+        if own is not None:
+            return fill(recipe.name, blank, keys, functools.partial(own, *self._told(recipe)))
+        return fill(recipe.name if suits(recipe.name, blank.type) else FIRST, blank, keys)
+
+    def _told(self, recipe: Recipe) -> Iterator[str]:
+        letters = dict(zip(free_letters(self.row.version), self.row.id.types, strict=False))
+        return (letters.get(word, word) for word in recipe.arguments)
+
+    def _drawn(self, one: Argument, before: Mapping[str, Arrays], keys: Sequence[str]) -> Array:
+        recipe, operand = one.recipe, one.operand
+        if recipe is None or operand is None or not isinstance(one.part, tuple):
+            raise OpconformError(f"{self.row.version.operator}: a recipe draws tensors alone; {one.name} is {one.type}")
+        known = symbols(self.row, self.given)
+        told = {name: _told_of(value, known) for name, value in operand.arguments.items()}
+        told |= {f"_{place}": _told_of(word, known) for place, word in enumerate(recipe.arguments)}
+        drawing = Drawing(
+            element_type(one.type),
+            one.part,
+            Draw([f"{key} {one.name}" for key in keys]),
+            self._attributes,
+            {name: arrays[0] for name, arrays in before.items() if arrays},
+            told,
+        )
+        array = np.asarray(family_of(self.row.spec).draws[recipe.name](drawing))
+        return np.broadcast_to(array.reshape(-1, *one.part), (len(keys), *one.part)).astype(drawing.type.dtype)
+
+    @functools.cached_property
+    def _attributes(self) -> Mapping[str, Any]:
+        usual = {a.name: a.default for a in self.row.version.signature.attributes if a.default is not None}
+        return {**usual, **{a.name: a.value for a in attributes_of(self.row)}}
+
+
+def _told_of(value: Value, known: Symbols) -> Any:
+    """Return an argument of a recipe: expressions evaluated, other text as it is."""
+    if isinstance(value, tuple):
+        return tuple(numbers([v for v in value if isinstance(v, (int, float, str))], known))
+    if not isinstance(value, str):
+        return value
+    try:
+        return number(value, known)
+    except OpconformError:
+        return value
+
+
+def _is_counted(one: Argument, place: int) -> bool:
+    """Return whether a tensor of a structure is made by counting: a map's keys, a sparse tensor's indices."""
+    kind = one.part.kind if isinstance(one.part, Structure) else ""
+    return (kind == "map" and place == 0) or (kind == "sparse" and place == 1)
+
+
+def _counted(one: Argument, leaf: Leaf, shape: tuple[int, ...], lanes: int) -> Array:
+    """Return keys or indices, sorted and distinct."""
+    (size,) = shape
+    element = element_type(leaf.type)
+    if element.kind == "string":
+        names = np.empty(size, object)
+        names[:] = [f"key {i:03d}" for i in range(size)]
+        return np.broadcast_to(names, (lanes, size))
+    dims = one.part.dims if isinstance(one.part, Structure) else None
+    whole = count(tuple(int(d) for d in dims)) if dims else 3 * size
+    return np.broadcast_to((np.arange(size) * whole // max(size, 1)).astype(element.dtype), (lanes, size))
+
+
+def output_ports(row: Row, attributes: Sequence[Attribute]) -> tuple[tuple[str, str | None], ...]:
+    """Return the outputs that are asked for by name, with their types; None for one that is left out.
+
+    Those of a variadic port are numbered, as many as `outputs` says, and have the types of a body's outputs if there is
+    one.
+    """
+    version, asked = row.version, row.get("outputs")
+    (*_, last) = version.signature.outputs or (None,)
+    if last is not None and last.is_variadic:
+        many = asked if isinstance(asked, int) else len(asked) if isinstance(asked, tuple) else last.minimum
+        held = next((a.value.outputs for a in attributes if isinstance(a.value, Body)), ())
+        told = [o.type for o in held][-many:] if many <= len(held) else []
+        types = told or [resolve_type(version, row.id.types, last, i) for i in range(many)]
+        return tuple((f"{last.name}_{i}", type_) for i, type_ in enumerate(types))
+    names = asked if isinstance(asked, tuple) else usual_outputs(version)
+    found = [
+        (port.name, resolve_type(version, row.id.types, port) if port.name in names else None)
+        for port in version.signature.outputs
+    ]
+    while found and found[-1][1] is None:
+        found.pop()
+    return tuple(found)
