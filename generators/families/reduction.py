@@ -15,10 +15,9 @@ def mean(c: Call, data: Value, axes: Value | None = None) -> Value:
     over, keep = reduced_axes(c, data, axes)
     if not over:
         return data
-    y = data.mean(over, keep)
+    y = data.mean(over, keep=keep)
     if y.size and not all(data.shape[a] for a in over):
         c.open("empty-set")
-        return y.undefined(True)
     return y
 
 
