@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from ..cases.ids import print_shape
 from ..specs.model import Clause, Condition, Value, Word
-from .rows import Row, free_letters
+from .ports import free_letters
+from .rows import Row
 
 
 def clauses_of(row: Row) -> tuple[str, ...]:
-    """Return the clauses that a case tests, as `onnx/ReduceMean#mean`; an invalid one only those that its edge names."""
+    """Return the clauses that a case tests, as `onnx/ReduceMean#mean`; an invalid one those that its edge names."""
     edge = row.edge
     named = [i for i in edge.tests if i in row.version.clauses] if edge else []
     held = [] if row.rejected else [c.id for c in row.version.clauses.values() if _holds(c, row)]

@@ -19,12 +19,14 @@ from ..cases.program import Attribute, AttributeKind, AttributeValue, Body, Inpu
 from ..cases.structures import Leaf, Structure, leaves
 from ..specs.expressions import number, numbers
 from ..specs.model import AttributeSignature, Operand, Port, Recipe, TensorValue, Value, Word
-from .bodies import body_of
+from .bodies import body_of, captured_by
 from .envelope import kindest_opset
 from .families import family_of
 from .fills import FIRST, Blank, Drawing, fill, restricted, suits
+from .literals import Symbols, flat_value, is_whole
+from .ports import CONSTANT, FED, FROM, RANK, free_letters, resolve_type, usual_outputs
 from .random import Draw
-from .rows import CONSTANT, FED, FROM, RANK, Row, Symbols, fill_recipe, flat_value, free_letters, is_whole, resolve_type, usual_outputs
+from .rows import Row, fill_recipe
 
 Arrays: TypeAlias = tuple[Array, ...]
 """The tensors of one argument, lanes first."""
@@ -148,6 +150,17 @@ def _is_named_empty(row: Row, port: str) -> bool:
     return port in index and index.index(port) < len(row.id.shapes)
 
 
+def captured_of(row: Row) -> tuple[Argument, ...]:
+    """Return the values around that the bodies of a case use; they are filled, and no inputs of the operator."""
+    graphs = [a.name for a in row.version.signature.attributes if a.kind in ("graph", "graphs")]
+    values = [row.get(name) for name in graphs]
+    names = [str(one) for v in values if not isinstance(v, Word) for one in (v if isinstance(v, tuple) else (v,))]
+    return tuple(
+        Argument(Port(one.name, one.type), one.name, one.type, tuple(int(d) for d in one.dims), "filled")
+        for one in captured_by(row.version, row.id.types, names)
+    )
+
+
 def attributes_of(row: Row) -> tuple[Attribute, ...]:
     """Return the attributes that a case sets, in the signature's order, and last the one that no version has."""
     found = []
@@ -229,7 +242,7 @@ def symbols(row: Row, given: Given) -> Symbols:
 
 
 def _bound(shape: Sequence[int | str], actual: tuple[int, ...]) -> Symbols:
-    """Return the symbols that stand alone in an operand's shape, by the shape that it has; `S...` takes what is left."""
+    """Return the symbols that stand alone in an operand's shape, by its shape; `S...` takes what is left."""
     found: Symbols = {}
     rest = len(actual) - len(shape) + 1
     place = 0
@@ -246,17 +259,18 @@ def _bound(shape: Sequence[int | str], actual: tuple[int, ...]) -> Symbols:
 class Filling:
     """Makes the elements of a case's arguments: what `fills` and `keys` say of each lane.
 
-    `terms`: how many elements are added up into one of the result, at most.
+    `terms`: how many elements are added up into one of the result, at most. `captured` are what bodies use.
     """
 
     row: Row
     given: Given
     terms: int
+    captured: tuple[Argument, ...] = ()
 
     def tensors(self, fills: Sequence[str], keys: Sequence[str]) -> dict[str, Arrays]:
         """Return the tensors of each argument by name, lanes first; written ones are the same in all lanes."""
         found: dict[str, Arrays] = {}
-        several = [one for group in self.given.values() for one in group or ()]
+        several = [*(one for group in self.given.values() for one in group or ()), *self.captured]
         for one in several:
             if one.value is not None:
                 found[one.name] = (np.broadcast_to(one.value, (len(keys), *one.value.shape)),)
@@ -273,7 +287,10 @@ class Filling:
         if len(lanes) == 1:
             return self._filled_alike(wanted, fills[0], keys)
         found: dict[str, list[Array]] = {
-            one.name: [np.empty((len(keys), *s), element_type(t.type).dtype) for t, s in zip(one.leaves, one.shapes, strict=True)]
+            one.name: [
+                np.empty((len(keys), *s), element_type(t.type).dtype)
+                for t, s in zip(one.leaves, one.shapes, strict=True)
+            ]
             for one in wanted
         }
         for name, places in lanes.items():
@@ -314,7 +331,11 @@ class Filling:
 
     def _refuse(self, usual: Recipe, wanted: Sequence[Argument]) -> None:
         own = any(one.operand is not None and one.operand.fill is not None for one in wanted)
-        if not own and usual.name not in self._family_fills and any(map(count, [s for one in wanted for s in one.shapes])):
+        if (
+            not own
+            and usual.name not in self._family_fills
+            and any(map(count, [s for one in wanted for s in one.shapes]))
+        ):
             fill(usual.name, Blank(element_type(wanted[0].leaves[0].type), 0, 1), [])  # says why
 
     @functools.cached_property

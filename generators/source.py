@@ -24,7 +24,18 @@ from .arithmetic.tape import Asks, Facts, Port, Reference, record
 from .clauses import clauses_of
 from .families import reference_of, vocabularies
 from .fills import FIRST
-from .operands import Argument, Arrays, Filling, Given, arguments, attributes_of, inputs_of, opset, output_ports
+from .operands import (
+    Argument,
+    Arrays,
+    Filling,
+    Given,
+    arguments,
+    attributes_of,
+    captured_of,
+    inputs_of,
+    opset,
+    output_ports,
+)
 from .plan import edge_cases
 from .rows import LARGEST, Row, draws, mended_row, read_row, without_settings
 
@@ -59,6 +70,7 @@ class Prepared:
         self.given: Given = arguments(row)
         self.attributes = attributes_of(row)
         self.outputs = output_ports(row, self.attributes)
+        self.captured = captured_of(row)
         self.asks: set[str] = set()
         self._recordings: dict[tuple[bytes, ...], Recording | None] = {}
         self._programs: dict[tuple[bytes | None, ...], Program] = {}
@@ -66,7 +78,7 @@ class Prepared:
     @functools.cached_property
     def arguments(self) -> tuple[Argument, ...]:
         """What the operator is given, in order."""
-        return tuple(one for several in self.given.values() for one in several or ())
+        return (*(one for several in self.given.values() for one in several or ()), *self.captured)
 
     @functools.cached_property
     def facts(self) -> Facts:
@@ -86,9 +98,8 @@ class Prepared:
             given=frozenset(told),
             silences={silence.id: silence.options for silence in version.silences.values()},
             clauses=frozenset(version.clauses),
-            precision={
-                name: budget.get(floats[0] if floats else "", budget.get("", 0.0)) for name, budget in budgets
-            },
+            captured={one.name: Port(one.type, one.shapes[0]) for one in self.captured},
+            precision={name: budget.get(floats[0] if floats else "", budget.get("", 0.0)) for name, budget in budgets},
         )
 
     @functools.cached_property
@@ -135,7 +146,10 @@ class Prepared:
                 None if type_ is None else Output(name, type_, next(asked, None))
                 for name, (_, type_) in zip(names, self.outputs, strict=True)
             )
-            self._programs[key] = Program(self.row.version.operator, self.attributes, inputs, outputs, opset(self.row))
+            captured = tuple(one.input(symbolic=False, constant=None) for one in self.captured)
+            self._programs[key] = Program(
+                self.row.version.operator, self.attributes, inputs, outputs, opset(self.row), captured
+            )
         return self._programs[key]
 
     @property
@@ -281,7 +295,7 @@ class GeneratedCases:
         sizes = sum(count(shape) for one in prepared.arguments for shape in one.shapes)
         weight = max(1, sizes if first is None else first.weight)
         together = max(1, min(_MOST_LANES, _LANE_ELEMENTS // weight))
-        filling = Filling(prepared.row, prepared.given, prepared.terms)
+        filling = Filling(prepared.row, prepared.given, prepared.terms, prepared.captured)
         for start in range(0, len(ids), together):
             stop = min(start + together, len(ids))
             tensors = filling.tensors(fills[start:stop], ids[start:stop])
@@ -308,9 +322,7 @@ class GeneratedCases:
         _check_valid(prepared.row, found)
         return found
 
-    def _batch(
-        self, lane: _Lane, ids: list[str], recording: Recording | None, tensors: Mapping[str, Arrays]
-    ) -> Batch:
+    def _batch(self, lane: _Lane, ids: list[str], recording: Recording | None, tensors: Mapping[str, Arrays]) -> Batch:
         prepared = lane.prepared
         mended = None if lane.mended is None else str(lane.mended.id)
         ranks = self._ranks(lane, recording)
@@ -337,7 +349,9 @@ class GeneratedCases:
         if prepared.first is not None:
             return ranks_of(prepared.first)
         text = str(lane.mended.id)
-        tensors = Filling(prepared.row, prepared.given, prepared.terms).tensors([lane.mended.id.fill], [text])
+        tensors = Filling(prepared.row, prepared.given, prepared.terms, prepared.captured).tensors(
+            [lane.mended.id.fill], [text]
+        )
         found = self._recording_of(prepared, tensors)
         return () if found is None else ranks_of(found)
 
@@ -356,7 +370,9 @@ def _facts_of(several: tuple[Argument, ...] | None, port: Any) -> Port | tuple[P
 def ranks_of(recording: Recording) -> tuple[int | None, ...]:
     """Return the rank of each output; None where readings differ in it, or one takes whatever comes out."""
     forks = recording.forks
-    every = {tuple(len(recording.graph.nodes[at].shape) for at in f.outputs) for f in forks if f.kind in ("values", "any")}
+    every = {
+        tuple(len(recording.graph.nodes[at].shape) for at in f.outputs) for f in forks if f.kind in ("values", "any")
+    }
     if any(f.kind == "anything" for f in forks) or len({len(ranks) for ranks in every}) != 1:
         return (None,) * len(recording.types)
     return tuple(ranks[0] if len(set(ranks)) == 1 else None for ranks in zip(*every, strict=True))

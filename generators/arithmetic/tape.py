@@ -42,6 +42,7 @@ class Facts:
     `attributes`: values by name, the signature's defaults among them; `given`: the names of attributes that the program
     sets. `outputs`: the element type of each output by name, None for one left out. `silences`: options in force, by
     silence. `clauses`: ids. `precision`: the units in the last place that a function may err by, where the spec says.
+    `captured`: values around that bodies use; their arrays follow those of the ports.
     """
 
     operator: str
@@ -53,6 +54,7 @@ class Facts:
     silences: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     clauses: frozenset[str] = frozenset()
     precision: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    captured: Mapping[str, Port] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def standard(self) -> str:
@@ -88,6 +90,7 @@ class Call:
         self._whole: set[str] = set()
         self._known, self._chosen = known, chosen
         self._names: dict[int, str] = {}
+        self.captured: dict[str, Value] = {}
 
     @property
     def operator(self) -> str:
@@ -212,6 +215,9 @@ class Call:
                 values.append(value)
                 place += 1
             found.append(values if several else values[0])
+        for name, port in self.facts.captured.items():
+            self.captured[name] = self.graph.port(place, port.shape, port.type)
+            place += 1
         return found
 
 

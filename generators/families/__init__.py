@@ -1,7 +1,8 @@
 """Families of operators, a module each, found by its name: references, recipes of inputs, and functions of shapes.
 
-What a function is, its first parameter says: a `Call` makes it a reference if it returns values, a `Drawing` a recipe that draws an input, a
-`Blank` one that fills it, a `Shaping` one that says its shape. A name that Python keeps for itself ends in `_`, as does `if_`.
+What a function is, its first parameter says: a `Call` makes it a reference if it returns values, a `Drawing` a recipe
+that draws an input, a `Blank` one that fills it, a `Shaping` one that says its shape. A name that Python keeps for
+itself ends in `_`, as does `if_`.
 """
 
 from __future__ import annotations
@@ -102,6 +103,4 @@ def _family(name: str) -> Family:
         if kind and (kind != "references" or "Value" in str(signature.return_annotation)):
             spoken = word.rstrip("_")
             found[kind][spoken if kind == "references" else spoken.replace("_", "-")] = function
-    return Family(
-        name, found["references"], {**DRAWS, **found["draws"]}, found["shapes"], found["fills"]
-    )
+    return Family(name, found["references"], {**DRAWS, **found["draws"]}, found["shapes"], found["fills"])

@@ -8,7 +8,7 @@ from ..arithmetic.tape import Call, Value
 
 
 def mean(c: Call, data: list[Value]) -> Value:
-    """The sum of the inputs, broadcast to one shape, divided by how many there are.
+    """Return the sum of the inputs, broadcast to one shape, divided by how many there are.
 
     data: one or more, of one floating-point type; from version 8 on their shapes broadcast, before they are equal.
     Source: ONNX Mean-1 to 13.

@@ -6,7 +6,7 @@ from ..arithmetic.tape import Call, Value
 
 
 def mean(c: Call, data: Value, axes: Value | None = None) -> Value:
-    """The arithmetic mean over axes.
+    """Return the arithmetic mean over axes.
 
     data: any shape and numeric type; axes: a list, or one axis, of int32 or int64 (OpenVINO: of any integer type).
     Result: the type of data, and its shape without the axes, or with 1 there. A mean of nothing is undefined.

@@ -10,9 +10,9 @@ from ...cases.elements import Array
 from ...cases.ids import CaseId
 from ...cases.model import Attribute, AttributeKind, Input, Output, Program
 from ...specs.model import VersionSpec, Vocabulary, Word
+from ..envelope import kindest_opset
 from ..expect import Reading
 from ..fills import RECIPES
-from ..envelope import kindest_opset
 from .rows import Own, Row
 
 Fed: TypeAlias = int | Array

@@ -6,8 +6,8 @@ from ...cases.errors import CaseIdError, did_you_mean
 from ...cases.ids import CaseId
 from ...cases.model import count
 from ...specs.model import AttributeSignature, Spec, Value, VersionSpec, Word
-from ..fills import UNDRAWN
 from ..envelope import kindest_opset, opset_range
+from ..fills import UNDRAWN
 from .rows import Own, Row, data_port, free_letters, identify, text_of
 
 LARGEST = 1 << 24

@@ -12,8 +12,8 @@ from ...cases.errors import CaseIdError, OpconformError
 from ...cases.ids import CaseId, Shape
 from ...specs.expressions import numbers
 from ...specs.model import Edge, Port, Spec, Value, VersionSpec, Word
-from ..fills import FIRST
 from ..envelope import kindest_opset, opset_named
+from ..fills import FIRST
 
 Settings: TypeAlias = Mapping[str, Value]
 Own: TypeAlias = Mapping[str, tuple[str, ...]]

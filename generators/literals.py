@@ -1,0 +1,190 @@
+"""Values as case ids have them: numbers, lists, text, tensors; and back."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from ..cases.elements import element_type, element_types
+from ..cases.errors import OpconformError
+from ..cases.ids import Shape, decode_text, encode_text, print_shape
+from ..cases.program import count
+from ..specs.expressions import numbers
+from ..specs.model import TensorValue, Value, Word
+
+Symbols: TypeAlias = dict[str, "int | tuple[int, ...]"]
+
+_INT64 = 1 << 63
+_EXACT = 1 << 53
+_LISTS = frozenset({"ints", "s64s", "floats", "f32s", "strings"})
+_SCALARS: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("int", "ints", "s64", "s64s"), "int"),
+        **dict.fromkeys(("float", "floats", "f32", "f32s"), "float"),
+        **dict.fromkeys(("boolean", "bool"), "bool"),
+        **dict.fromkeys(("string", "strings", "graph", "type_proto"), "text"),
+    }
+)
+
+
+def text_of(value: Value, kind: str, symbols: Symbols, usual_rank: int = 1) -> str | None:
+    """Return a value as an id has it, None for an absent one.
+
+    `kind` is an attribute's, or an element type, whose tensor has `usual_rank` unless its dimensions are told.
+    """
+    if isinstance(value, Word):
+        return None if value is Word.ABSENT else str(value.value)
+    if isinstance(value, TensorValue):
+        return _tensor_text(value)
+    if kind in _LISTS:
+        listed = _evaluated(value if isinstance(value, tuple) else (value,), _SCALARS[kind], symbols)
+        return ",".join(_scalar_text(v, _SCALARS[kind]) for v in listed) or "none"
+    if kind in _SCALARS:
+        (one,) = _evaluated((value,), _SCALARS[kind], symbols)
+        return _scalar_text(one, _SCALARS[kind])
+    dims, flat = _flat(value, _kind_of(kind), symbols)
+    text = ",".join(_scalar_text(v, _kind_of(kind)) for v in flat) or "none"
+    return text if len(dims) == usual_rank < 2 else f"{print_shape(dims)}:{text}"
+
+
+def value_of(text: str, kind: str, usual_rank: int) -> Value:
+    """Return the value that `text_of` writes so. Raises ValueError or KeyError."""
+    if kind in _LISTS:
+        return tuple(_scalar_of(t, _SCALARS[kind]) for t in text.split(",")) if text != "none" else ()
+    if kind in _SCALARS:
+        return _scalar_of(text, _SCALARS[kind])
+    if kind in ("tensor", "sparse_tensor"):
+        return _tensor_of(text)
+    head, colon, rest = text.rpartition(":")
+    flat = [_scalar_of(t, _kind_of(kind)) for t in rest.split(",")] if rest != "none" else []
+    dims = _dims_of(head) if colon else (len(flat),) if usual_rank else ()
+    if count(dims) != len(flat):
+        raise ValueError(f"{len(flat)} elements of shape {dims}")
+    return _nested(iter(flat), dims)
+
+
+def flat_value(value: Value) -> tuple[Shape, list[Any]]:
+    """Return the dimensions and the elements, in C order, of a written value: nested tuples."""
+    return _flat(value, "", {})
+
+
+def _flat(value: Value, kind: str, symbols: Symbols) -> tuple[Shape, list[Any]]:
+    if not isinstance(value, tuple):
+        return (), _evaluated((value,), kind, symbols) if kind else [value]
+    if not any(isinstance(one, tuple) for one in value):
+        flat = _evaluated(value, kind, symbols) if kind else list(value)
+        return (len(flat),), flat
+    parts = [_flat(one, kind, symbols) for one in value]
+    if len({dims for dims, _ in parts}) != 1:
+        raise OpconformError(f"{value!r} is no tensor: its rows differ in length")
+    return (len(parts), *parts[0][0]), [v for _, row in parts for v in row]
+
+
+def _nested(flat: Iterator[Any], dims: Shape) -> Value:
+    if not dims:
+        return next(flat)  # type: ignore[no-any-return]  # a scalar
+    return tuple(_nested(flat, dims[1:]) for _ in range(dims[0]))
+
+
+def _dims_of(text: str) -> Shape:
+    return () if text == "scalar" else tuple(int(d) for d in text.split("x"))
+
+
+def _kind_of(type_: str) -> str:
+    match element_type(type_).kind:
+        case "signed" | "unsigned":
+            return "int"
+        case "string":
+            return "text"
+        case kind:
+            return kind
+
+
+def _evaluated(parts: tuple[Value, ...], kind: str, symbols: Symbols) -> list[Any]:
+    """Return scalars, expressions evaluated where the kind is a number's."""
+    if kind not in ("int", "float"):
+        return list(parts)
+    found: list[Any] = []
+    for part in parts:
+        found += numbers([part], symbols) if isinstance(part, str) else [part]
+    return found
+
+
+def _scalar_text(value: Any, kind: str) -> str:
+    if isinstance(value, bool) or kind == "bool":
+        return "true" if value else "false"
+    if kind == "text":
+        text = encode_text(str(value))
+        return f"%{ord(text[0]):02X}{text[1:]}" if text in ("absent", "omitted", "given", "none") else text
+    if kind == "float":
+        whole = float(value).is_integer() and abs(value) < _EXACT and (value or math.copysign(1, value) > 0)
+        return str(int(value)) if whole else repr(float(value))
+    return str(int(value)) if kind == "int" else str(value)
+
+
+def _scalar_of(text: str, kind: str) -> Any:
+    match kind:
+        case "int":
+            return int(text)
+        case "float":
+            return float(text)
+        case "bool":
+            if text not in ("true", "false"):
+                raise ValueError(text)
+            return text == "true"
+        case "complex":
+            return complex(text)
+    return decode_text(text)
+
+
+def _tensor_text(value: TensorValue) -> str:
+    """Return a tensor as an id has it: `float32:2x2:1.0,2.0,3.0,4.0`, `@` before the places of a sparse one's."""
+    words = [
+        _scalar_text(v, "text" if isinstance(v, str) else "float" if isinstance(v, float) else "int")
+        for v in value.values
+    ]
+    text = ",".join(words) or "none"
+    text = text if value.indices is None else f"{text}@{','.join(map(str, value.indices)) or 'none'}"
+    return ":".join([*([value.type] if value.type else []), print_shape(value.dims), text])
+
+
+def _tensor_of(text: str) -> TensorValue:
+    *types, shape, rest = text.split(":")
+    listed, at, places = rest.partition("@")
+    values = tuple(map(_literal, listed.split(","))) if listed != "none" else ()
+    indices = tuple(int(p) for p in places.split(",")) if places not in ("", "none") else ()
+    return TensorValue(_dims_of(shape), values, types[0] if types else None, indices if at else None)
+
+
+def _literal(text: str) -> bool | int | float | str:
+    if text in ("true", "false"):
+        return text == "true"
+    if re.fullmatch(r"-?\d+", text):
+        return int(text)
+    try:
+        return float(text)
+    except ValueError:
+        return decode_text(text)
+
+
+def is_whole(value: object) -> bool:
+    """Return whether a value is a whole number, and no truth value."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check_range(value: Value, kind: str) -> None:
+    """Raise ValueError where a whole number does not fit."""
+    element = element_types().get(kind)
+    least, most = (element.smallest, element.largest) if element and element.is_integer else (-_INT64, _INT64 - 1)
+    if not all(least <= one <= most for one in flat_value(value)[1] if is_whole(one)):
+        raise ValueError(f"{value!r} is out of range")
+
+
+def kind_words(kind: str) -> str:
+    """Return what values of a kind are, for messages."""
+    if kind in ("int", "s64") or (kind in element_types() and element_type(kind).is_integer):
+        return "a whole number of 64 bits" if kind in ("int", "s64") else f"whole numbers of {kind}"
+    return "whole numbers of 64 bits" if kind in ("ints", "s64s") else kind
