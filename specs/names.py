@@ -112,10 +112,7 @@ class Names:
         return self._roles[name]
 
     def _parameter_role(self, name: str) -> set[Role]:
-        base, dash, last = name.rpartition("-")
-        if name in COMMON_PARAMETERS or (
-            dash and last in ("from", "rank") and any(s.input(base) for s in self.signatures.values())
-        ):
+        if name in COMMON_PARAMETERS:
             return {"common"}
         if self.own is not None and name in self.own:
             return {"own"}
