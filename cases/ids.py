@@ -22,6 +22,7 @@ Shape: TypeAlias = tuple[int, ...]
 
 _FORM = "standard/Operator-version/types/shapes/settings/fill[/edge]"
 _TOO_MANY_INPUTS = 100_000
+_TYPE = re.compile(r"[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*")
 _WORD = re.compile(r"[A-Za-z0-9_.^+-]+")
 _FILL = re.compile(r"[A-Za-z0-9_.^+-]+(?::[A-Za-z0-9_.^+,-]+)?")
 _SETTING = re.compile(r"([A-Za-z_][\w.-]*)=([^=;/\s]+)")
@@ -29,7 +30,7 @@ _SHAPE = re.compile(r"scalar|\d{1,10}(?:x\d{1,10})*")
 _COUNT = re.compile(r"\d{1,10}")
 _RUN = re.compile(r"([1-9]\d{0,5})\*(.+)")
 _EMPTY_TEXT = "%"
-_SAFE = "!\"#$&'()*+:<>?@[\\]^`{|}~-._"  # and letters and digits: all that is printed, but % , ; = / and the blank
+_SAFE = "@+:^~-._"  # and letters and digits: nothing that a shell or another part of an id reads
 
 
 Part: TypeAlias = "Shape | Structure | None"
@@ -70,7 +71,7 @@ def parse_id(text: str) -> CaseId:
         raise CaseIdError(f"{text!r} is no case id: it has {len(parts)} parts, expected {_FORM}")
     words = () if parts[2] == "-" else tuple(parts[2].split(","))
     for word in (*parts[:2], *words, *parts[6:]):
-        if not _WORD.fullmatch(word):
+        if not (_TYPE if word in words else _WORD).fullmatch(word):
             raise CaseIdError(f"{text!r} is no case id: {word!r} is no name, expected {_FORM}")
     if not _FILL.fullmatch(parts[5]):
         raise CaseIdError(f"{text!r} is no case id: {parts[5]!r} is no name, expected {_FORM}")

@@ -119,6 +119,8 @@ class Names:
         port = delivered(name)
         if port and any(s.input(port) for s in self.signatures.values()):
             return {"delivery"}
+        if name.endswith("-rank") and any(s.input(name.removesuffix("-rank")) for s in self.signatures.values()):
+            return {"own"}
         if name in self.symbols:
             return {"symbol"}
         if name in self.bundles:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.errors import CaseIdError
-from opconform.cases.ids import CaseId, parse_id
+from opconform.cases.ids import CaseId, decode_text, encode_text, parse_id
+from opconform.cases.structures import Structure, optional, sequence, tensor
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 
@@ -41,6 +42,19 @@ EXAMPLES = {
     ),
     "onnx/ReduceMean-18/float32/2x0x3/axes=omitted/ramp": CaseId(
         "onnx/ReduceMean-18", ("float32",), ((2, 0, 3),), (("axes", "omitted"),), "ramp"
+    ),
+    "onnx/If-13/seq.float32/none/cond=true/ramp": CaseId(
+        "onnx/If-13", ("seq(float32)",), (), (("cond", "true"),), "ramp"
+    ),
+    "onnx/LSTM-14/float32/3x2x4,1x12x4,1x12x3,_,2,seq:2x3+scalar/-/ramp": CaseId(
+        "onnx/LSTM-14",
+        ("float32",),
+        ((3, 2, 4), (1, 12, 4), (1, 12, 3), None, (2,), sequence(tensor(2, 3), tensor())),
+        (),
+        "ramp",
+    ),
+    "onnx/Constant-13/-/none/value_string=a%20b/ramp": CaseId(
+        "onnx/Constant-13", (), (), (("value_string", "a%20b"),), "ramp"
     ),
     "onednn/ReduceMean/float32/3/-/ramp": CaseId("onednn/ReduceMean", ("float32",), ((3,),), (), "ramp"),
 }
@@ -101,11 +115,25 @@ setting_value = st.text(
     st.characters(codec="utf-8", exclude_characters="=;/", exclude_categories=["Z", "C"]), min_size=1
 )
 shape = st.lists(st.integers(0, 9_999_999_999), max_size=4).map(tuple)
+whole = st.integers(0, 99)
+structure = st.recursive(
+    shape.map(lambda dims: tensor(*dims)),
+    lambda inner: st.one_of(
+        st.lists(inner.filter(lambda one: one.kind in ("tensor", "map")), max_size=3).map(lambda some: sequence(*some)),
+        st.lists(inner.filter(lambda one: one.kind != "optional"), max_size=1).map(lambda some: optional(*some)),
+        whole.map(lambda n: Structure("map", count=n)),
+        st.builds(lambda dims, n: Structure("sparse", dims, count=n), shape, whole),
+    ),
+    max_leaves=4,
+).filter(lambda one: one.kind != "tensor")
+type_name = st.sampled_from(
+    ["float32", "T", "seq(float32)", "optional(seq(int8))", "map(int64,string)", "seq(map(string,float32))"]
+)
 case_ids = st.builds(
     CaseId,
     st.tuples(word, word).map("/".join),
-    st.lists(word, min_size=1, max_size=3).map(tuple),
-    st.lists(st.one_of(shape, st.sampled_from([(3,), ()])), max_size=5).map(tuple),
+    st.lists(type_name, max_size=3).map(tuple),
+    st.lists(st.one_of(shape, st.sampled_from([(3,), (), None]), structure), max_size=5).map(tuple),
     st.dictionaries(setting_name, setting_value, max_size=4).map(lambda d: tuple(sorted(d.items()))),
     word,
     st.none() | word,
@@ -124,3 +152,10 @@ def test_any_text_is_an_id_or_is_refused(text: str) -> None:
     except CaseIdError:
         return
     assert str(found) == text
+
+
+@given(st.text())
+def test_any_text_is_a_setting_and_comes_back(text: str) -> None:
+    assert decode_text(encode_text(text)) == text
+    case = CaseId("onnx/X-1", ("string",), (), (("words", encode_text(text)),), "ramp")
+    assert parse_id(str(case)) == case
