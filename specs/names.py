@@ -114,13 +114,12 @@ class Names:
     def _parameter_role(self, name: str) -> set[Role]:
         if name in COMMON_PARAMETERS:
             return {"common"}
-        if self.own is not None and name in self.own:
+        ranked = name.removesuffix("-rank") if name.endswith("-rank") else ""
+        if (self.own is not None and name in self.own) or any(s.input(ranked) for s in self.signatures.values()):
             return {"own"}
         port = delivered(name)
         if port and any(s.input(port) for s in self.signatures.values()):
             return {"delivery"}
-        if name.endswith("-rank") and any(s.input(name.removesuffix("-rank")) for s in self.signatures.values()):
-            return {"own"}
         if name in self.symbols:
             return {"symbol"}
         if name in self.bundles:
