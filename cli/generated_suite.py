@@ -40,8 +40,7 @@ class GeneratedSuite:
 
     @functools.cached_property
     def _specs(self) -> list[Spec]:
-        library = self.source.library
-        return [library.spec(operator) for operator in library.operators()]
+        return self.source.library.specs()
 
     @property
     def operator_versions(self) -> Sequence[str]:
@@ -52,6 +51,11 @@ class GeneratedSuite:
     def disputed(self) -> Mapping[str, str]:
         """The clauses in dispute."""
         return disputed_clauses(self._specs)
+
+    @property
+    def broken(self) -> Sequence[str]:
+        """The mistakes in spec files of operators that were asked for."""
+        return [f"{name} is left out: {error}" for name, error in self.source.library.broken.items()]
 
     @property
     def notes(self) -> Sequence[str]:
@@ -99,5 +103,5 @@ def suite_digest(library: Library) -> str:
     """Return the sha256 over the suite's version and the digests of all its spec files."""
     whole = hashlib.sha256(importlib.metadata.version("opconform").encode())
     for operator in library.operators():
-        whole.update(f"{operator} {library.spec(operator).digest}\n".encode())
+        whole.update(f"{operator} {library.digest(operator)}\n".encode())
     return whole.hexdigest()

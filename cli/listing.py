@@ -51,8 +51,8 @@ def _operators(source: GeneratedCases, selection: Selection, as_json: bool) -> I
     counts = Counter(text.split("/", 2)[0] + "/" + text.split("/", 2)[1] for text in selected(source, selection))
     if not counts:
         raise OpconformError(f"{', '.join(selection.globs) or 'the suite'} selects no case")
-    for operator in source.library.operators():
-        for version in source.library.spec(operator).versions.values():
+    for spec in source.library.specs():
+        for version in spec.versions.values():
             name = str(version.operator)
             if name in counts:
                 facts = {"operator": name, "cases": counts[name], "clauses": len(version.clauses)}

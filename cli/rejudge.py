@@ -252,7 +252,7 @@ def opened(options: RejudgeOptions) -> Rejudged:
     old = terms_from(begun.told.get("terms") or {}, place)
     source = GeneratedCases(options.specs, old.declaration or Declaration())
     library = source.library
-    specs = [library.spec(operator) for operator in library.operators()]
+    specs = library.specs()
     versions = [str(version.operator) for spec in specs for version in spec.versions.values()]
     demands = Demands(
         requirements(options.requires, library) if options.requires else old.demands.required,

@@ -145,6 +145,7 @@ def list_(what: str, specs: Path | None, as_json: bool, **options: Any) -> None:
     "opconform show --script openvino/ReduceMean-1/float32,int64/3x2x2/axes=2,0/ramp/axes-unsorted > reproduce.py",
 )
 @click.argument("case_id", metavar="CASE_ID")
+@click.option("--resolved", is_flag=True, help="CASE_ID is an operator: its spec file with all that it uses.")
 @click.option(
     "--script", is_flag=True, help="A script that reproduces the case with the standard's own library and NumPy alone."
 )
@@ -152,8 +153,15 @@ def list_(what: str, specs: Path | None, as_json: bool, **options: Any) -> None:
 @click.option("--certificate", "as_certificate", is_flag=True, help="What is expected and why, as JSON to check it by.")
 @SPECS
 @clear_errors
-def show(case_id: str, script: bool, arithmetic: Path | None, as_certificate: bool, specs: Path | None) -> None:
+def show(
+    *, case_id: str, resolved: bool, script: bool, arithmetic: Path | None, as_certificate: bool, specs: Path | None
+) -> None:
     """Show one case in full: inputs, what is expected and why, clauses."""
+    if resolved:
+        from ..specs.loader import Library  # noqa: PLC0415
+
+        click.echo(Library(specs).resolved(case_id), nl=False)
+        return
     from ..reports.certificates import certificate_text  # noqa: PLC0415
     from ..reports.script import reproduction  # noqa: PLC0415
     from ..reports.show import case_text  # noqa: PLC0415

@@ -214,7 +214,9 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
     interrupted = _run_all(progress, folder, console)
     problems = tables.waivers.problems(partial=interrupted or options.partial)
     lost = [] if interrupted else _lost(progress)
-    code = max(tables.tally.exit_code(len(problems)), OUR_SIDE_FAILED if lost else 0, INTERRUPTED if interrupted else 0)
+    broken = session.suite.broken
+    code = max(tables.tally.exit_code(len(problems)), 2 if broken else 0, OUR_SIDE_FAILED if lost else 0)
+    code = max(code, INTERRUPTED if interrupted else 0)
     status = "interrupted" if interrupted else "finished"
     folder.finish(status, code, {**_description(progress), **tables.to_dict(problems)})  # last: all is there then
     seconds = None if goes_on else (dt.datetime.now(tz=dt.UTC) - started).total_seconds()
@@ -222,7 +224,7 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
         code,
         versions=progress.versions,
         clause_text=session.suite.clause_text,
-        problems=[*problems, *lost, *deaths_told(progress.deaths, progress.more_deaths)],
+        problems=[*problems, *broken, *lost, *deaths_told(progress.deaths, progress.more_deaths)],
         seconds=seconds,
         folder=str(folder.path),
     )

@@ -76,6 +76,11 @@ class CorpusSuite:
         return {name: told["source"] for name, told in self.source.clauses.items() if told["status"] == "disputed"}
 
     @property
+    def broken(self) -> Sequence[str]:
+        """Nothing."""
+        return ()
+
+    @property
     def notes(self) -> Sequence[str]:
         """Which corpus it is."""
         manifest = self.source.manifest
@@ -134,6 +139,11 @@ class ForeignSuite:
     def disputed(self) -> Mapping[str, str]:
         """Nothing: there are no clauses."""
         return {}
+
+    @property
+    def broken(self) -> Sequence[str]:
+        """Nothing."""
+        return ()
 
     @property
     def notes(self) -> Sequence[str]:
@@ -195,6 +205,10 @@ class Suite(Protocol):
     @property
     def disputed(self) -> Mapping[str, str]:
         """The clauses in dispute, each with the address of the dispute or nothing."""
+
+    @property
+    def broken(self) -> Sequence[str]:
+        """The mistakes in files of operators that were asked for, and are left out: the run exits with 2."""
 
     @property
     def notes(self) -> Sequence[str]:

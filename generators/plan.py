@@ -100,12 +100,14 @@ def _drawn(library: Library, selection: Selection) -> Iterator[tuple[str, _Drawn
 
 
 def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
-    for operator in library.operators():
-        if selection.standards and operator.partition("/")[0] not in selection.standards:
-            continue
-        # one operator's versions differ in their numbers alone: try the glob on the part before
-        if not selection.globs or any(may_match(g.split("-", 1)[0] + "*", operator) for g in selection.globs):
-            yield library.spec(operator)
+    # one operator's versions differ in their numbers alone: try the glob on the part before
+    globs = [glob.split("-", 1)[0] + "*" for glob in selection.globs]
+    yield from library.usable(
+        operator
+        for operator in library.operators()
+        if (not selection.standards or operator.partition("/")[0] in selection.standards)
+        and (not globs or any(may_match(glob, operator) for glob in globs))
+    )
 
 
 def _of_version(spec: Spec, version: VersionSpec, selection: Selection) -> Iterator[_Drawn]:

@@ -267,6 +267,8 @@ def _print_ending(console: Console, summary: Summary) -> None:
 def ending(summary: Summary) -> tuple[str, str]:
     """Return what the exit code means, and its style."""
     words, style = _ENDINGS.get(summary.exit_code, (f"exit code {summary.exit_code}", "red"))
+    if summary.exit_code == NOTHING_JUDGED and summary.tally.exit_code() < NOTHING_JUDGED:
+        words = "operators are left out, which is no success"
     idle = [b for b in summary.tally.backends if summary.tally.figures(b).exit_code == summary.exit_code]
     of = f" of {' and '.join(map(summary.backend, idle))}" if summary.exit_code == NOTHING_JUDGED and idle else ""
     return words.format(of=of), style

@@ -23,7 +23,7 @@ _EVERYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def silences(library: Library | None = None) -> dict[str, tuple[str, ...]]:
     """Return every silence with its options: those of all operators, and those of the spec files."""
     found = dict(_EVERYWHERE)
-    specs = [] if library is None else [library.spec(operator) for operator in library.operators()]
+    specs = [] if library is None else library.specs()
     for spec in specs:
         for version in spec.versions.values():
             for silence in version.silences.values():

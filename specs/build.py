@@ -9,7 +9,7 @@ from ..cases.model import OperatorVersion
 from .checks import Context, alternative, check, conditions, letter_of, named_level, shape_symbols, vocabulary_of
 from .edges import Place, aliases, check_edges, check_reach, resolve_edge
 from .expressions import recipe
-from .families import Find, fitting, merged
+from .families import Families, fitting, merged
 from .groups import expand
 from .model import (
     Clause,
@@ -38,9 +38,9 @@ from .schema import OperandText, Spanned, SpecText, structured
 _Levels: TypeAlias = Mapping[str, Mapping[str, Value]]
 
 
-def build(document: Document, vocabulary: Mapping[str, Vocabulary] | None, find: Find) -> Spec:
+def build(document: Document, vocabulary: Mapping[str, Vocabulary] | None, families: Families) -> Spec:
     """Check and resolve a spec; see `loader.load_spec`. Raises SpecErrors."""
-    document = merged(document, find)
+    document = merged(document, families)
     text = _text(document)
     problems = Problems(document)
     if text.domain and not text.operator.startswith("onnx/"):
@@ -63,9 +63,9 @@ def build(document: Document, vocabulary: Mapping[str, Vocabulary] | None, find:
     return spec
 
 
-def fitted(document: Document, find: Find) -> Document:
+def fitted(document: Document, families: Families) -> Document:
     """Return a spec file with those entries of the families that it uses which fit. Raises SpecErrors."""
-    document = merged(document, find)
+    document = merged(document, families)
     text, problems = _text(document), Problems(document)
     found = signatures(text, problems)
     problems.raise_any()

@@ -147,7 +147,8 @@ def check_value(context: Context, name: str, raw: Any, path: Keys) -> None:
     elif isinstance(value, dict) and not context.names.kinds(name) & TENSOR_KINDS:
         _check_bundle(context, name, value, path)
     elif "delivery" in roles:
-        _check_delivery(context, value, path)
+        check = _check_delivery if name.endswith("-from") else _check_rank
+        check(context, value, path)
     elif not roles.isdisjoint(("attribute", "input")):
         _check_kind(context, name, setting, path, wrapped=wrapped)
     elif "symbol" in roles and not _are_numbers(value):
@@ -268,7 +269,7 @@ def _check_spans(context: Context) -> None:
         spanned.append((parameter.path, parameter.span))
         spanned += [(_holder(level), level.span) for level in parameter.levels]
     for path, span in spanned:
-        if not span.is_whole and not context.is_shared(*path[:2]):
+        if not span.is_whole:
             _check_span(context, path, span)
 
 
@@ -280,9 +281,13 @@ def alternative(alternatives: Iterable[Any]) -> Iterable[tuple[Keys, Any]]:
 
 
 def _check_span(context: Context, path: Keys, span: Span) -> None:
+    """Note versions and parts of signatures that there are not; what says nothing is a mistake but in a family."""
     versions, problems = list(context.names.signatures), context.problems
+    shared = context.is_shared(*path[:2])
     for key, bound in (("since", span.since), ("before", span.before)):
-        _check_bound((*path, key), bound, versions, problems)
+        _check_bound((*path, key), bound, versions if shared else versions[1:], context)
+    if shared:
+        return
     if span.since in versions and span.before in versions and versions.index(span.since) >= versions.index(span.before):
         problems.add((*path, "before"), f"before: {span.before} leaves nothing after since: {span.since}")
     for key, parts in (("having", span.having), ("lacking", span.lacking)):
@@ -298,15 +303,16 @@ def _holder(level: Level) -> Keys:
     return (*level.path, level.name) if drawn else level.path[:-1] if level.path[-1] == "value" else level.path
 
 
-def _check_bound(path: Keys, bound: Any, versions: list[Version], problems: Problems) -> None:
-    if bound is None:
+def _check_bound(path: Keys, bound: Any, versions: list[Version], context: Context) -> None:
+    order = list(context.names.signatures)
+    if bound is None or bound in versions:
         return
-    if bound not in versions:
-        listed = ", ".join(map(str, versions))
-        problems.add(path, f"{path[-1]}: {bound} is no version of this operator; it has {listed}")
-    elif bound == versions[0]:
+    if bound not in order:
+        listed = ", ".join(map(str, order))
+        context.problems.add(path, f"{path[-1]}: {bound} is no version of this operator; it has {listed}")
+    else:
         why = "always true: leave it out" if path[-1] == "since" else "never true"
-        problems.add(path, f"{path[-1]}: {bound} is the first version, so it is {why}")
+        context.problems.add(path, f"{path[-1]}: {bound} is the first version, so it is {why}")
 
 
 def _check_clauses(text: SpecText, context: Context) -> None:
@@ -714,6 +720,8 @@ def _check_kind(context: Context, name: str, setting: Any, path: Keys, *, wrappe
             wrong.append(error)
     if len(wrong) == len(signatures):
         context.problems.add((*path, *wrong[0].at), str(wrong[0]))
+    elif isinstance(setting, str) and context.names.kinds(name) & {"int", "s64"}:
+        _check_expression(context, setting, path)
     elif not context.names.holds_text(name):
         _check_numbers(context, setting, path)
     graphs = context.text.graphs
@@ -726,6 +734,8 @@ def _check_written(context: Context, setting: object, path: Keys) -> None:
     if isinstance(setting, str) and not expressions.is_expression(setting):
         message = f"{setting!r} is no number and no expression; write {{draw: {setting}}} for a recipe"
         context.problems.add(path, message)
+    elif isinstance(setting, str):
+        _check_expression(context, setting, path)
     _check_numbers(context, setting, path)
 
 
@@ -762,15 +772,16 @@ def _check_unknown(context: Context, value: object, path: Keys) -> None:
         context.problems.add(path, f"unknown is the name of an attribute that the version lacks; read {value!r}")
 
 
-def _one_of(what: str, known: tuple[str, ...]) -> Callable[[Context, Any, Keys], None]:
+def _one_of(what: str, known: tuple[str | int, ...]) -> Callable[[Context, Any, Keys], None]:
     def check(context: Context, value: object, path: Keys) -> None:
-        if value not in known:
-            context.problems.add(path, f"{what}: {' or '.join(known)}; read {value!r}")
+        if value not in known or isinstance(value, bool):
+            context.problems.add(path, f"{what}: {' or '.join(map(str, known))}; read {value!r}")
 
     return check
 
 
 _check_delivery = _one_of("how an input comes", DELIVERIES)
+_check_rank = _one_of("the rank of what is written", (0, 1, 2))
 
 _COMMON: Mapping[str, Callable[[Context, Any, Keys], None]] = MappingProxyType(
     {

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from ..cases.errors import OpconformError, did_you_mean
 from .checks import conditions, levels_written, shape_symbols
@@ -16,7 +16,7 @@ from .model import COMMON_PARAMETERS, Vocabulary
 from .names import Names
 from .parameters import text_of
 from .problems import Problems
-from .reading import ELLIPSIS, Document, Key, Keys, SpecErrors, read_file
+from .reading import ELLIPSIS, Document, Key, Keys, SpecError, SpecErrors, read_file
 from .schema import ClauseText, SpecText, TypesFromText
 
 REMOVED = "removed"
@@ -32,27 +32,27 @@ _PART = re.compile(r"\$\{([a-z][a-z0-9-]*)\}")
 
 _T = TypeVar("_T")
 
-Find: TypeAlias = Callable[[str], Document]
-"""Returns the file of a family by its name; OpconformError if there is none."""
 
+class Families:
+    """The families of a folder, each read once."""
 
-def finder(folder: Path) -> Find:
-    """Return what finds families in a folder, each read once."""
-    found: dict[str, Document] = {}
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._read: dict[str, Document] = {}
 
-    def find(name: str) -> Document:
-        if name not in found:
-            if not (folder / f"{name}.yaml").is_file():
-                known = sorted(path.stem for path in folder.glob("*.yaml"))
+    def __call__(self, name: str) -> Document:
+        """Return the file of a family. Raises OpconformError if there is none such, SpecError if it cannot be read."""
+        if name not in self._read:
+            path = self.folder / f"{name}.yaml"
+            if not path.is_file():
+                known = sorted(path.stem for path in self.folder.glob("*.yaml"))
                 hint = did_you_mean(name, known) or f"; there are {', '.join(known) or 'none'}"
                 raise OpconformError(f"no family file is called {name!r}{hint}")
-            found[name] = read_file(folder / f"{name}.yaml")
-        return found[name]
-
-    return find
+            self._read[name] = read_file(path)
+        return self._read[name]
 
 
-def merged(document: Document, find: Find) -> Document:
+def merged(document: Document, families: Families) -> Document:
     """Return a spec file with what it takes over from families.
 
     An entry that both have is the file's own; `removed` takes an entry of a family away. Raises SpecErrors.
@@ -65,9 +65,13 @@ def merged(document: Document, find: Find) -> Document:
     givers: dict[Keys, str] = {}
     digest = hashlib.sha256(document.digest.encode())
     for name, path, given in _used(document, problems):
-        if not problems.check(path, lambda name=name: find(name)):  # type: ignore[misc]
+        try:
+            family = families(name)
+        except SpecError as error:
+            raise SpecErrors([error]) from None
+        except OpconformError as error:
+            problems.add(path, str(error))
             continue
-        family = find(name)
         digest.update(family.digest.encode())
         arguments = _arguments(family, given, path, problems)
         for section, key, entry in _entries(family, arguments, problems):

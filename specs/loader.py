@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import importlib.resources
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from .model import STANDARDS, Spec, Version, Vocabulary
 from .reading import Document, SpecError, SpecErrors, read_file
 
 if TYPE_CHECKING:
-    from .families import Find
+    from .families import Families
 
 
 class UnknownOperator(OpconformError):  # noqa: N818 - named for what is unknown
@@ -35,11 +35,13 @@ def load_spec(path: Path | str, vocabulary: Mapping[str, Vocabulary] | None = No
     return spec_of(read_file(path), vocabulary)
 
 
-def spec_of(document: Document, vocabulary: Mapping[str, Vocabulary] | None = None, find: Find | None = None) -> Spec:
-    """Check and resolve a spec that is read already; see `load_spec`. `find` returns a family's file."""
+def spec_of(
+    document: Document, vocabulary: Mapping[str, Vocabulary] | None = None, families: Families | None = None
+) -> Spec:
+    """Check and resolve a spec that is read already; see `load_spec`."""
     from .build import build  # noqa: PLC0415 - it imports pydantic, which listing operators does not need
 
-    return build(document, vocabulary, find or _finder(document))
+    return build(document, vocabulary, families or _families(document))
 
 
 def resolved(document: Document) -> str:
@@ -47,24 +49,28 @@ def resolved(document: Document) -> str:
     from .build import fitted  # noqa: PLC0415 - as above
     from .families import resolved as written  # noqa: PLC0415
 
-    return written(fitted(document, _finder(document)))
+    return written(fitted(document, _families(document)))
 
 
-def _finder(document: Document) -> Find:
-    from .families import finder  # noqa: PLC0415 - as above
+def _families(document: Document) -> Families:
+    from .families import Families  # noqa: PLC0415 - as above
 
-    return finder(Path(document.file).parent.parent / "families")
+    return Families(Path(document.file).parent.parent / "families")
 
 
 class Library:
-    """The spec files of a folder, `<standard>/<Operator>.yaml`, each read when it is asked for."""
+    """The spec files of a folder, `<standard>/<Operator>.yaml`, each read when it is asked for.
+
+    `broken` are operators that were asked for among others and whose files are wrong, each with its mistakes.
+    """
 
     def __init__(self, root: Path | None = None, vocabulary: Mapping[str, Vocabulary] | None = None) -> None:
         """Take the files of `root`, by default those of this package; `vocabulary` as for `load_spec`."""
         self.root = root or default_root()
         self._vocabulary = vocabulary
         self._loaded: dict[str, Spec | OpconformError] = {}
-        self._find: Find | None = None
+        self._families: Families | None = None
+        self.broken: dict[str, OpconformError] = {}
         self._files = {f"{s}/{file.stem}": file for s in STANDARDS for file in sorted((self.root / s).glob("*.yaml"))}
 
     def operators(self) -> list[str]:
@@ -85,23 +91,55 @@ class Library:
             raise found
         return found
 
-    def usable(self, operators: Iterable[str]) -> Iterator[Spec]:
-        """Yield the specs of these operators, without those whose files are wrong: see `broken`."""
-        for operator in operators:
-            with contextlib.suppress(SpecError, SpecErrors):
-                yield self.spec(operator)
+    def specs(self) -> list[Spec]:
+        """Return all specs but those whose files are wrong."""
+        return [found for operator in self.operators() if isinstance(found := self._found(operator), Spec)]
 
-    @property
-    def broken(self) -> Mapping[str, OpconformError]:
-        """The operators met so far whose files are wrong, each with its mistakes."""
-        return {name: found for name, found in self._loaded.items() if isinstance(found, OpconformError)}
+    def usable(self, operators: Iterable[str]) -> Iterator[Spec]:
+        """Yield the specs of these operators; those whose files are wrong are told by `broken`.
+
+        Raises SpecError or SpecErrors if the files of all of them are wrong.
+        """
+        wrong, has_any = [], False
+        for operator in operators:
+            found = self._found(operator)
+            if isinstance(found, Spec):
+                has_any = True
+                yield found
+            else:
+                self.broken[operator] = found
+                wrong.append(found)
+        if wrong and not has_any:
+            raise wrong[0]
+
+    def digest(self, operator: str) -> str:
+        """Return the digest of an operator's file with all that it uses, whether it is right or not."""
+        found = self._found(operator)
+        return (
+            found.digest if isinstance(found, Spec) else hashlib.sha256(self._files[operator].read_bytes()).hexdigest()
+        )
+
+    def _found(self, operator: str) -> Spec | OpconformError:
+        try:
+            return self.spec(operator)
+        except (SpecError, SpecErrors) as error:
+            return error
+
+    def resolved(self, operator: str) -> str:
+        """Return an operator's file with all that it uses, the origin beside each line.
+
+        Raises UnknownOperator, SpecError, SpecErrors.
+        """
+        if operator not in self._files:
+            raise UnknownOperator(self._no_operator(operator))
+        return resolved(read_file(self._files[operator]))
 
     def _load(self, operator: str) -> Spec:
-        if self._find is None:
-            from .families import finder  # noqa: PLC0415 - it imports pydantic, which listing operators does not need
+        if self._families is None:
+            from .families import Families  # noqa: PLC0415 - it imports pydantic, which listing operators does not need
 
-            self._find = finder(self.root / "families")
-        spec = spec_of(read_file(self._files[operator]), self._vocabulary, self._find)
+            self._families = Families(self.root / "families")
+        spec = spec_of(read_file(self._files[operator]), self._vocabulary, self._families)
         if spec.operator != operator:
             raise SpecErrors([spec.error(("operator",), f"the file is that of {operator}; read {spec.operator}")])
         return spec

@@ -22,8 +22,9 @@ def port_of(name: str) -> str | None:
 
 
 def delivered(name: str) -> str:
-    """Return `X` of the parameter `X-from`, else nothing."""
-    return name.removesuffix("-from") if name.endswith("-from") else ""
+    """Return `X` of the parameters `X-from` and `X-rank`, else nothing."""
+    port, _, word = name.rpartition("-")
+    return port if word in ("from", "rank") else ""
 
 
 def signature_parts(signature: Signature) -> tuple[str, ...]:
