@@ -6,32 +6,32 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from ...cases.declared import DeclaredType
-from .errors import Arithmetic, Charge
+from .errors import Arithmetic
 from .formats import format_of
 
 
 @dataclass(frozen=True)
 class Context:
-    """How an implementation computes with numbers of each floating-point type. `name` is the silence's option."""
+    """How an implementation computes with numbers of each floating-point type. `name` is the silence's option.
+
+    `variant` tells what was changed in the arithmetic of every type.
+    """
 
     name: str
     types: Mapping[str, Arithmetic] = field(default_factory=lambda: MappingProxyType({}))
     level: Literal["strict", "declared"] = "strict"
+    variant: str = ""
 
     def at(self, type_: str) -> Arithmetic:
         """Return the arithmetic of a type; float32's for what is no floating-point type."""
         return self.types.get(type_) or _native("float32")
 
-    def using(self, **changes: object) -> Context:
+    def using(self, variant: str, **changes: Any) -> Context:
         """Return this context with something changed in the arithmetic of every type."""
-        return replace(self, types={t: replace(a, **changes) for t, a in self.types.items()})  # type: ignore[arg-type]
-
-    def charging(self, charges: list[Charge]) -> Context:
-        """Return this context, writing down what every primitive charges."""
-        return self.using(charges=charges)
+        return replace(self, types={t: replace(a, **changes) for t, a in self.types.items()}, variant=variant)
 
 
 @functools.cache
@@ -40,36 +40,22 @@ def _native(type_: str) -> Arithmetic:
 
 
 @functools.cache
-def strict(types: frozenset[str]) -> tuple[Context, ...]:
-    """Return the contexts for a formula with numbers of these types.
+def strict(types: frozenset[str], rounding: frozenset[str]) -> tuple[Context, ...]:
+    """Return the contexts for a formula with numbers of some types, of which it computes with some.
 
-    Three where one has 16 bits or less: wide (float32 inside, one rounding at the end), stepwise (rounded after each
-    primitive), narrow (the type itself, inside sums too). One otherwise.
+    Three where it computes with one of 16 bits or less: wide (float32 inside, one rounding at the end), stepwise
+    (rounded after each primitive), narrow (the type itself, inside sums too). One otherwise.
     """
     single = format_of("float32")
-    own = {t: format_of(t) for t in types}
-    if all(form.precision >= single.precision for form in own.values()):
-        return (Context("own", {t: Arithmetic(form, form) for t, form in own.items()}),)
-
-    def of(accumulates: bool, stores: bool) -> dict[str, Arithmetic]:
-        small = {t for t, form in own.items() if form.precision < single.precision}
-        return {
-            t: Arithmetic(single if accumulates and t in small else f, single if stores and t in small else f)
-            for t, f in own.items()
-        }
-
+    narrow = {t: _native(t) for t in types}
+    if all(format_of(t).precision >= single.precision for t in rounding):
+        return (Context("own", narrow),)
+    small = {t: form for t in types if (form := format_of(t)).precision < single.precision}
     return (
-        Context("wide", of(True, True)),
-        Context("stepwise", of(True, False)),
-        Context("narrow", of(False, False)),
+        Context("wide", narrow | {t: Arithmetic(single, single) for t in small}),
+        Context("stepwise", narrow | {t: Arithmetic(single, form) for t, form in small.items()}),
+        Context("narrow", narrow),
     )
-
-
-@functools.cache
-def carried(types: frozenset[str]) -> Context:
-    """Return the context of float64 as the carrier of exact values itself."""
-    double = format_of("float64")
-    return Context("double", {t: Arithmetic(double, double, summation="as-written") for t in types})
 
 
 def declared(types: frozenset[str], declarations: Mapping[str, DeclaredType]) -> Context:

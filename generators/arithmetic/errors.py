@@ -194,19 +194,18 @@ def charged(
         if c.charges is not None:
             c.note(rule, form.roundoff, np.zeros(y.v.shape))
         return Error(0.0, flags)
-    with np.errstate(all="ignore"):
-        grown = y.size + e if c.norm == 1 else y.size
-        charge = c.of_bound(roundings * (form.roundoff * grown + c.underflow(form)))
-        if not isinstance(roundings, float):
-            charge = np.where(np.equal(roundings, 0), 0.0, charge)
-        none = None if exact is False else np.ones(y.v.shape, bool) if quiet else np.equal(e, 0)
-        if none is not None and none.any():
-            charge = np.where(none & y.held(form) & exact, 0.0, charge)
-        error = (e + charge) * SLACK
-        if not y.all_finite:
-            error, charge = np.where(y.finite, error, 0.0), np.where(y.finite, charge, 0.0)
-        error = bounded(error)
-        flags = flags | overflowing(c, y, error, charge)
+    grown = y.size + e if c.norm == 1 else y.size
+    charge = c.of_bound(roundings * (form.roundoff * grown + c.underflow(form)))
+    if not isinstance(roundings, float):
+        charge = np.where(np.equal(roundings, 0), 0.0, charge)
+    none = None if exact is False else np.ones(y.v.shape, bool) if quiet else np.equal(e, 0)
+    if none is not None and none.any():
+        charge = np.where(none & y.held(form) & exact, 0.0, charge)
+    error = (e + charge) * SLACK
+    if not y.all_finite:
+        error, charge = np.where(y.finite, error, 0.0), np.where(y.finite, charge, 0.0)
+    error = bounded(error)
+    flags = flags | overflowing(c, y, error, charge)
     if c.charges is not None:
         c.note(rule, form.roundoff, np.broadcast_to(c.bound(charge), y.v.shape))
     return Error(error, flags)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol, SupportsIndex
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -194,7 +194,7 @@ class Value:
         """Return axes sorted and counted from the front; None: all."""
         if axes is None:
             return tuple(range(self.rank))
-        listed = (axes,) if isinstance(axes, SupportsIndex) else axes
+        listed = (axes,) if isinstance(axes, (int, np.integer)) else axes
         return tuple(sorted({int(a) % max(self.rank, 1) for a in listed}))
 
     def undefined(self, mask: Value, silence: str | None = None) -> Value:

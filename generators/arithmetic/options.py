@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ...cases.elements import Array, element_type
 from ...cases.expectation import Bounds, Labels, Option, Residue, Spread
 from ...cases.lanes import LanedExpectation, LanedOption
 from . import engine
-from .contexts import Context, carried, declared, strict
+from .contexts import Context, declared
 from .errors import (
     EXCEPTIONAL,
     FREE,
@@ -31,59 +31,65 @@ from .multiprecision import precise, rounded, widened
 if TYPE_CHECKING:
     from .recording import Fork, Recording, Rules
 
+_CARRIER = 2.0**-28
+"""What float64 errs by where float32 errs by one, and twice that: literals and functions are less exact."""
 _VAGUE_FROM = 32  # outputs: a second moment over fewer says too little
 
 Outputs: TypeAlias = tuple[Bounds, ...]
-
-
-def terms(graph: Graph, outputs: Sequence[int]) -> int:
-    """Return how many elements are added up into one of some nodes, at most."""
-    found = 1
-    for at in graph.live(outputs):
-        node = graph.nodes[at]
-        if node.name not in ("port", "literal"):
-            found = max(found, node.room.terms([graph.nodes[a].shape for a in node.args], **node.parameters))
-    return found
+_NONE: Final = Error()
 
 
 @dataclass(frozen=True)
-class _Work:
-    """What a fork computes: whether anything rounds or selects, in which types, and whether zeros keep their signs."""
+class Work:
+    """What a fork computes.
 
-    rounding: frozenset[str]
-    types: frozenset[str]
-    selects: bool
+    `level`: `rounds` if anything rounds, else `selects` if anything compares or selects real numbers, else `moves`.
+    `copies`: of each output, whether its zeros have the signs that they had in the inputs. `terms`: how many elements
+    are added up into one, at most. `means`: the places of means. `inner`: those of results that are rounded and no
+    outputs themselves.
+    """
+
+    level: Literal["rounds", "selects", "moves"]
     copies: tuple[bool, ...]
-    inner: tuple[int, ...]
     terms: int
+    means: frozenset[int]
+    inner: tuple[int, ...]
 
 
-def _work(graph: Graph, fork: Fork) -> _Work:
-    nodes = [(at, graph.nodes[at]) for at in graph.live(fork.outputs)]
-    primitives = [(at, n) for at, n in nodes if n.name not in ("port", "literal")]
-    rounding = {at for at, n in primitives if n.computes and n.room.work == "rounds"}
-    last: set[int] = set()
-    todo = list(fork.outputs)
+def work_of(graph: Graph, fork: Fork) -> Work:
+    """Return what a fork computes."""
+    work, most, means = {"moves"}, 1, []
+    live = [at for at in graph.live(fork.outputs) if graph.nodes[at].args]
+    keeps: dict[int, bool] = {}
+    rounding = set()
+    for at in live:
+        node = graph.nodes[at]
+        most = max(most, node.room.terms([graph.nodes[a].shape for a in node.args], **node.parameters))
+        kept = node.room.keeps_zeros or node.parameters.get("axes") == ()
+        keeps[at] = kept and all(keeps.get(a, True) for a in node.args)
+        if node.computes:
+            work.add(node.room.work)
+            if node.room.work == "rounds":
+                rounding.add(at)
+            if node.name == "mean":
+                means.append(at)
+    level = next(w for w in ("rounds", "selects", "moves") if w in work)
+    inner = rounding - _last(graph, fork.outputs) if rounding else rounding
+    copies = tuple(keeps.get(at, True) for at in fork.outputs)
+    return Work(level, copies, most, frozenset(means), tuple(sorted(inner)))  # type: ignore[arg-type]  # of the three
+
+
+def _last(graph: Graph, outputs: Sequence[int]) -> set[int]:
+    """Return the nodes whose results come out as they are."""
+    found: set[int] = set()
+    todo = list(outputs)
     while todo:
         at = todo.pop()
         node = graph.nodes[at]
-        last.add(at)
-        if node.name not in ("port", "literal") and node.room.work == "moves":
+        found.add(at)
+        if node.args and node.room.work == "moves":
             todo += node.args
-    return _Work(
-        frozenset(graph.nodes[at].computes for at in rounding),
-        frozenset(n.computes for _, n in nodes if n.computes),
-        any(n.room.work == "selects" and n.computes for _, n in primitives),
-        tuple(_copies(graph, at) for at in fork.outputs),
-        tuple(sorted(rounding - last)),
-        terms(graph, fork.outputs),
-    )
-
-
-def _copies(graph: Graph, output: int) -> bool:
-    nodes = (graph.nodes[at] for at in graph.live([output]))
-    primitives = [n for n in nodes if n.name not in ("port", "literal")]
-    return all(n.room.keeps_zeros or n.parameters.get("axes") == () for n in primitives)
+    return found
 
 
 @dataclass
@@ -94,19 +100,45 @@ class Maker:
     arrays: list[Array]
     rules: Rules
     lanes: int
-    _found: dict[tuple[int, Labels], list[LanedOption]] = field(default_factory=dict)
+    _errors: dict[object, Mapping[int, Error]] = field(default_factory=dict)
 
     @functools.cached_property
     def values(self) -> dict[int, Known]:
         """The exact values of all nodes."""
         return self.recording.exact(self.arrays)
 
+    @functools.cached_property
+    def flushed(self) -> tuple[list[Array], dict[int, Known]]:
+        """The inputs with subnormal numbers read as zeros, and the exact values of all nodes for these."""
+        arrays = list(self.arrays)
+        for place, type_ in self.recording.real_ports:
+            arrays[place] = flushed_input(arrays[place], format_of(type_).tiny)
+        return arrays, self.recording.exact(arrays)
+
+    @functools.cached_property
+    def small(self) -> Array:
+        """The lanes with subnormal numbers in any input."""
+        found = np.zeros(self.lanes, bool)
+        for place, type_ in self.recording.real_ports:
+            found = found | self.any_lane(_subnormal(self.arrays[place], format_of(type_).tiny))
+        return found
+
+    def errors(self, context: Context, *, flushed: bool) -> Mapping[int, Error]:
+        """Return the errors of all forks' outputs and means in a context; those of a context are worked out once."""
+        key = context.name, context.variant, flushed
+        if key not in self._errors:
+            recording, values = self.recording, self.flushed[1] if flushed else self.values
+            outputs = [at for fork in recording.forks for at in fork.outputs]
+            self._errors[key] = engine.bounded(recording.graph, recording.live, values, context, outputs)
+        return self._errors[key]
+
     def expectation(self) -> LanedExpectation:
         """Return the options of all forks, each where its silences are open."""
         forks = self.recording.forks
         if self.recording.invalid_clause:
             return LanedExpectation((), self.recording.types, self.lanes)
-        made = [list(self._options(fork)) for fork in forks]
+        with np.errstate(all="ignore"), precise():
+            made = [list(self._options(fork, work)) for fork, work in zip(forks, self.recording.works, strict=True)]
         applies = self._applies(made)
         valid = self._valid()
         found = []
@@ -130,11 +162,12 @@ class Maker:
         found: dict[str, Array] = {}
         for fork in forks:
             for clause, at in fork.requirements:
-                lacks = ~self._any_lane(~self.values[at].v.astype(bool))
+                lacks = ~self.any_lane(~self.values[at].v.astype(bool))
                 found[clause] = found.get(clause, np.zeros(self.lanes, bool)) | ~lacks
         return found
 
-    def _any_lane(self, mask: Array) -> Array:
+    def any_lane(self, mask: Array) -> Array:
+        """Return in which lanes any element is true."""
         found = mask.reshape(len(mask), -1).any(axis=1)
         return np.broadcast_to(found, (self.lanes,)) if len(mask) != self.lanes else np.asarray(found)
 
@@ -147,9 +180,7 @@ class Maker:
             conditions = dict(fork.conditions)
             for depth, (silence, _) in enumerate(fork.labels):
                 if silence in conditions:
-                    differs[_place(fork.labels, depth)] = self._any_lane(
-                        self.values[conditions[silence]].v.astype(bool)
-                    )
+                    differs[_place(fork.labels, depth)] = self.any_lane(self.values[conditions[silence]].v.astype(bool))
         first: dict[str, str] = {}
         for fork in forks:
             for silence, option in fork.labels:
@@ -194,13 +225,13 @@ class Maker:
         if len(a) != len(b) or any(x.shape != y.shape for x, y in zip(a, b, strict=True)):
             return everywhere
         for x, y in zip(a, b, strict=True):
-            found |= self._any_lane(_unlike(x.lower, y.lower)) | self._any_lane(_unlike(x.upper, y.upper))
+            found |= self.any_lane(_unlike(x.lower, y.lower)) | self.any_lane(_unlike(x.upper, y.upper))
             if x.flags is not None or y.flags is not None:
                 flags = (np.zeros(x.shape, np.uint8) if b.flags is None else b.flags for b in (x, y))
-                found |= self._any_lane(np.not_equal(*flags))
+                found |= self.any_lane(np.not_equal(*flags))
         return found
 
-    def _options(self, fork: Fork) -> Iterator[LanedOption]:
+    def _options(self, fork: Fork, work: Work) -> Iterator[LanedOption]:
         everywhere = np.ones(self.lanes, bool)
         if fork.kind in ("rejected", "anything"):
             yield LanedOption(Option((), kind=fork.kind), everywhere)  # type: ignore[arg-type]  # one of these two
@@ -213,84 +244,39 @@ class Maker:
             )
             yield LanedOption(Option((), outputs), everywhere)
         else:
-            yield from self._of_values(fork)
+            yield from self._of_values(fork, work)
 
     def _free(self, shape: tuple[int, ...], type_: str) -> Bounds:
         element = element_type(type_)
         zeros = np.zeros((self.lanes, *shape), np.float64 if element.format else element.dtype)
         return Bounds(type_, zeros, zeros, zeros, np.full(zeros.shape, FREE, np.uint8))
 
-    def _of_values(self, fork: Fork) -> Iterator[LanedOption]:
-        work = _work(self.recording.graph, fork)
+    def _of_values(self, fork: Fork, work: Work) -> Iterator[LanedOption]:
         everywhere = np.ones(self.lanes, bool)
-        if not work.rounding and not work.selects:
-            branch = _Branch(self, fork, work, Context("exact"), self.values, self.arrays)
-            outputs, _ = branch.evaluated(Context("exact"))
-            flags = branch.flags_of(outputs, flush_input=False)
-            yield LanedOption(
-                Option((), tuple(replace(b, flags=f) for b, f in zip(outputs, flags, strict=True))), everywhere
-            )
+        contexts = self.recording.contexts
+        if work.level == "moves":
+            branch = _Branch(self, fork, work, contexts[0])
+            outputs, _ = branch.evaluated(contexts[0])
+            flags = branch.flags_of(outputs)
+            bounds = tuple(replace(b, flags=f) for b, f in zip(outputs, flags, strict=True))
+            yield LanedOption(Option((), bounds), everywhere)
             return
-        contexts = _mapped(strict(work.rounding), work.types) if work.rounding else (_plain(work.types),)
-        small = self._small()
-        flushed: tuple[list[Array], dict[int, Known]] | None = None
-        for index, context in enumerate(contexts):
-            branch = _Branch(self, fork, work, context, self.values, self.arrays)
-            yield from branch.options(everywhere, flush_input=False, first=index == 0)
+        small = self.small
+        for index, context in enumerate(contexts if work.level == "rounds" else contexts[:1]):
+            yield from _Branch(self, fork, work, context).options(everywhere, first=index == 0)
             if small.any():
-                flushed = flushed or self._flushed()
-                branch = _Branch(self, fork, work, context, flushed[1], flushed[0])
-                yield from branch.options(small, flush_input=True)
-        if any(t in self.rules.declared for t in work.types):
-            yield from self._declared(fork, work, small, flushed)
-
-    def _declared(
-        self, fork: Fork, work: _Work, small: Array, flushed: tuple[list[Array], dict[int, Known]] | None
-    ) -> Iterator[LanedOption]:
-        everywhere = np.ones(self.lanes, bool)
-        context = declared(work.types, self.rules.declared)
-        branch = _Branch(self, fork, work, context, self.values, self.arrays)
-        yield from branch.options(everywhere, flush_input=False)
-        if any("input" in d.flush for t, d in self.rules.declared.items() if t in work.types):
-            arrays, values = (flushed or self._flushed()) if small.any() else (self.arrays, self.values)
-            yield from _Branch(self, fork, work, context, values, arrays).options(everywhere, flush_input=True)
-
-    def _small(self) -> Array:
-        """Return the lanes with subnormal numbers in any input."""
-        found = np.zeros(self.lanes, bool)
-        for place, type_ in self._real_ports():
-            found = found | self._any_lane(_subnormal(self.arrays[place], format_of(type_).tiny))
-        return found
-
-    def _real_ports(self) -> list[tuple[int, str]]:
-        nodes = (self.recording.graph.nodes[at] for at in self.recording.live)
-        ports = {n.parameters["port"]: n.type for n in nodes if n.name == "port" and n.kind == "real"}
-        return list(ports.items())
-
-    def _flushed(self) -> tuple[list[Array], dict[int, Known]]:
-        arrays = list(self.arrays)
-        for place, type_ in self._real_ports():
-            arrays[place] = flushed_input(arrays[place], format_of(type_).tiny)
-        return arrays, self.recording.exact(arrays)
+                yield from _Branch(self, fork, work, context, flush_input=True).options(small)
+        types = self.recording.real_types
+        if any(t in self.rules.declared for t in types):
+            context = declared(types, self.rules.declared)
+            yield from _Branch(self, fork, work, context).options(everywhere)
+            if any("input" in d.flush for t, d in self.rules.declared.items() if t in types):
+                yield from _Branch(self, fork, work, context, flush_input=True).options(everywhere)
 
 
 def _place(labels: Labels, depth: int) -> Labels:
     """Return which silence is answered at a depth, and how those before it were; overflows cross with roundings."""
     return (*(label for label in labels[:depth] if label[0] != "integer-overflow"), (labels[depth][0], ""))
-
-
-@functools.cache
-def _plain(types: frozenset[str]) -> Context:
-    return Context("own", {t: strict(frozenset({t}))[-1].at(t) for t in types})
-
-
-def _mapped(contexts: Sequence[Context], types: frozenset[str]) -> tuple[Context, ...]:
-    """Return contexts that know all types that occur, those that only move among them."""
-    if all(t in context.types for t in types for context in contexts):
-        return tuple(contexts)
-    return tuple(
-        replace(c, types={t: c.types.get(t) or strict(frozenset({t}))[-1].at(t) for t in types}) for c in contexts
-    )
 
 
 def _unlike(a: Array, b: Array) -> Array:
@@ -316,35 +302,36 @@ class _Branch:
 
     maker: Maker
     fork: Fork
-    work: _Work
+    work: Work
     context: Context
-    values: Mapping[int, Known]
-    arrays: Sequence[Array]
+    flush_input: bool = False
 
     @property
     def graph(self) -> Graph:
         """The formula."""
         return self.maker.recording.graph
 
-    def options(self, applies: Array, *, flush_input: bool, first: bool = False) -> Iterator[LanedOption]:
+    @property
+    def values(self) -> Mapping[int, Known]:
+        """The exact values of all nodes."""
+        return self.maker.flushed[1] if self.flush_input else self.maker.values
+
+    def options(self, applies: Array, *, first: bool = False) -> Iterator[LanedOption]:
         """Yield the options of this branch, and those of running means where a mean may be one."""
         outputs, errors = self.evaluated(self.context)
         spreads = self._spreads(outputs)
-        residues = self._residues(outputs) if first else [None] * len(outputs)
+        residues = self._residues(outputs, errors) if first else [None] * len(outputs)
         outputs = tuple(replace(b, spread=s, residue=r) for b, s, r in zip(outputs, spreads, residues, strict=True))
-        yield from self._by_flush("sums", outputs, errors, applies, flush_input)
+        yield from self._by_flush("sums", outputs, errors, applies)
         differs = self._updates_means(errors) & applies
         if differs.any():
-            updating, errors = self.evaluated(self.context.using(summation="running-means"))
-            yield from self._by_flush("running-means", updating, errors, differs, flush_input)
+            updating, errors = self.evaluated(self.context.using("running-means", summation="running-means"))
+            yield from self._by_flush("running-means", updating, errors, differs)
 
     def evaluated(self, context: Context) -> tuple[Outputs, Mapping[int, Error]]:
-        """Return the bounds of each output, and the errors of them and of exact means."""
-        live = self.maker.recording._live_of(self.fork.outputs)
-        errors = engine.bounded(self.graph, live, self.values, context, self.fork.outputs)
-        with precise():
-            outputs = tuple(self._bounds(at, errors[at], context) for at in self.fork.outputs)
-        return outputs, errors
+        """Return the bounds of each output, and the errors of outputs and means."""
+        errors = self.maker.errors(context, flushed=self.flush_input)
+        return tuple(self._bounds(at, errors[at], context) for at in self.fork.outputs), errors
 
     def _bounds(self, at: int, error: Error, context: Context) -> Bounds:
         node, known = self.graph.nodes[at], self.values[at]
@@ -360,10 +347,11 @@ class _Branch:
         That is done for its accuracy, so not in 16 bits.
         """
         found = np.zeros(self.maker.lanes, bool)
-        for at, error in errors.items():
+        for at in self.work.means:
+            error = errors.get(at, _NONE)
             c = self.context.at(self.graph.nodes[at].computes)
             if error.exact_mean is not None and c.storage == c.accumulator and c.accumulator.precision >= 24:
-                found = found | self.maker._any_lane(error.exact_mean)
+                found = found | self.maker.any_lane(error.exact_mean)
         return found
 
     def _spreads(self, outputs: Outputs) -> list[Spread | None]:
@@ -380,41 +368,35 @@ class _Branch:
         ]
         if not any(vague):
             return none
-        modelled = self.context.using(norm=2)
-        live = self.maker.recording._live_of(self.fork.outputs)
-        errors = engine.bounded(self.graph, live, self.values, modelled, self.fork.outputs)
+        errors = self.maker.errors(self.context.using("spread", norm=2), flushed=self.flush_input)
         for i, (at, b) in enumerate(zip(self.fork.outputs, outputs, strict=True)):
             if vague[i]:
                 eta = self.context.at(kinds[i].type).accumulator.eta
                 none[i] = Spread(np.broadcast_to(np.sqrt(errors[at].e + eta**2), b.value.shape))
         return none
 
-    def _residues(self, outputs: Outputs) -> list[Residue | None]:
-        """Return what the float64 values leave of the exact ones: the rest itself, or what the carrier may err by."""
+    def _residues(self, outputs: Outputs, errors: Mapping[int, Error]) -> list[Residue | None]:
+        """Return what the float64 values leave of the exact ones: the rest itself, or what the carrier may err by.
+
+        The carrier rounds wherever this arithmetic, of 24 bits at least, does; by so many bits less.
+        """
         found: list[Residue | None] = []
-        doubts = None
         for at, bounds in zip(self.fork.outputs, outputs, strict=True):
-            known = self.values[at]
             if self.graph.nodes[at].kind != "real":
                 found.append(None)
             elif self.maker.recording.wide:
-                found.append(Residue(np.broadcast_to(_rest(known), bounds.shape), np.zeros(bounds.shape)))
+                found.append(Residue(np.broadcast_to(_rest(self.values[at]), bounds.shape), np.zeros(bounds.shape)))
             else:
-                doubts = doubts or self._doubts()
-                error = np.broadcast_to(np.asarray(doubts[at].e, float), bounds.shape)
-                found.append(Residue(np.zeros(bounds.shape), error))
+                doubt = np.broadcast_to(np.asarray(errors[at].e * _CARRIER), bounds.shape)
+                found.append(Residue(np.zeros(bounds.shape), doubt))
         return found
 
-    def _doubts(self) -> Mapping[int, Error]:
-        live = self.maker.recording._live_of(self.fork.outputs)
-        return engine.bounded(self.graph, live, self.values, carried(self.work.types), self.fork.outputs)
-
-    def flags_of(self, outputs: Outputs, *, flush_input: bool) -> list[Array]:
+    def flags_of(self, outputs: Outputs) -> list[Array]:
         """Return each output's flags, with what copying and flushing say of zeros."""
         found = []
         for bounds, copies in zip(outputs, self.work.copies, strict=True):
             flags = np.zeros(bounds.shape, np.uint8) if bounds.flags is None else bounds.flags
-            if flush_input:  # a flushed zero has either sign
+            if self.flush_input:  # a flushed zero has either sign
                 flags = flags & ~NEGATIVE_ZERO
             elif copies and kind_of(bounds.type) == "real":
                 plus = (bounds.value == 0) & ((flags & NEGATIVE_ZERO) == 0)
@@ -423,9 +405,9 @@ class _Branch:
         return found
 
     def _by_flush(
-        self, summation: str, outputs: Outputs, errors: Mapping[int, Error], applies: Array, flush_input: bool
+        self, summation: str, outputs: Outputs, errors: Mapping[int, Error], applies: Array
     ) -> Iterator[LanedOption]:
-        flags, flushing = self.flags_of(outputs, flush_input=flush_input), []
+        flags, flushing = self.flags_of(outputs), []
         flushes = np.zeros(self.maker.lanes, bool)
         for at, bounds in zip(self.fork.outputs, outputs, strict=True):
             small = np.zeros(bounds.shape, bool)
@@ -435,9 +417,9 @@ class _Branch:
                 least = np.abs(bounds.value) - errors[at].e
                 small = (least > 0) & (least < tiny)
             flushing.append(small.astype(np.uint8) * ZERO)
-            flushes = flushes | self.maker._any_lane(small)
+            flushes = flushes | self.maker.any_lane(small)
         zeroed = [f | z for f, z in zip(flags, flushing, strict=True)]
-        if flush_input:
+        if self.flush_input:
             variants = [("input-and-output", zeroed, applies)]
         else:
             variants = [("none", flags, applies), ("output", zeroed, applies & flushes)]
@@ -451,7 +433,7 @@ class _Branch:
         possible, quiet = np.zeros(self.maker.lanes, bool), []
         for bounds, flag in zip(outputs, flags, strict=True):
             unknown = _unknown(bounds)
-            possible = possible | self.maker._any_lane(((flag & EXCEPTIONAL) > 0) & ~unknown)
+            possible = possible | self.maker.any_lane(((flag & EXCEPTIONAL) > 0) & ~unknown)
             quiet.append(flag & ~EXCEPTIONAL | unknown.astype(np.uint8) * NAN)
         possible = possible & applies
         yield from self._by_zero(outputs, quiet, applies, (*labels, ("overflow", "avoided")), exceptional=False)
@@ -471,15 +453,16 @@ class _Branch:
                 lost.append(flag)
                 continue
             lost.append(np.where(negative, flag ^ (NEGATIVE_ZERO | POSITIVE_ZERO), flag))
-            losing = losing | self.maker._any_lane(negative)
+            losing = losing | self.maker.any_lane(negative)
         signs.append(("lost", lost, applies & losing))
         level: Literal["strict", "declared"] = self.context.level
-        accumulator = (("accumulator", self.context.name),) if level == "strict" else ()
+        named = level == "strict" and self.work.level == "rounds"
+        accumulator = (("accumulator", self.context.name),) if named else ()
         for sign, admitted, where in signs:
             if where.any():
                 bounds = tuple(replace(b, flags=f) for b, f in zip(outputs, admitted, strict=True))
-                named = (*accumulator, *labels, ("zero-sign", sign))
-                yield LanedOption(Option(named, bounds, exceptional=exceptional, level=level), where)
+                told = (*accumulator, *labels, ("zero-sign", sign))
+                yield LanedOption(Option(told, bounds, exceptional=exceptional, level=level), where)
 
 
 def _unknown(bounds: Bounds) -> Array:

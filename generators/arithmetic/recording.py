@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -15,8 +15,8 @@ from ...cases.elements import Array, element_type
 from ...cases.expectation import Labels
 from ...cases.lanes import LanedExpectation
 from . import engine, native, options
-from .formats import kind_of
-from .graph import Graph, Node
+from .contexts import Context, strict
+from .graph import Graph
 from .native import Machine
 
 
@@ -68,12 +68,28 @@ class Recording:
     @functools.cached_property
     def wide(self) -> bool:
         """Whether results of float64 are computed, whose exact values float64 does not carry."""
-        return any(node.computes == "float64" and node.room.work == "rounds" for node in self._primitives(self.live))
+        return "float64" in self._rounding
 
-    def _primitives(self, live: Sequence[int]) -> Iterator[Node]:
-        for at in live:
-            if self.graph.nodes[at].name not in ("port", "literal"):
-                yield self.graph.nodes[at]
+    @functools.cached_property
+    def _rounding(self) -> frozenset[str]:
+        nodes = (self.graph.nodes[at] for at in self.live)
+        return frozenset(n.computes for n in nodes if n.args and n.computes and n.room.work == "rounds")
+
+    @functools.cached_property
+    def real_types(self) -> frozenset[str]:
+        """The floating-point types that occur."""
+        return frozenset(self.graph.nodes[at].computes for at in self.live) - {""}
+
+    @functools.cached_property
+    def real_ports(self) -> tuple[tuple[int, str], ...]:
+        """The places of inputs of floating-point types, and these."""
+        nodes = (self.graph.nodes[at] for at in self.live)
+        return tuple((n.parameters["port"], n.type) for n in nodes if n.name == "port" and n.kind == "real")
+
+    @functools.cached_property
+    def contexts(self) -> tuple[Context, ...]:
+        """The arithmetics that the standards leave open."""
+        return strict(self.real_types, self._rounding)
 
     @functools.cached_property
     def shapes(self) -> tuple[tuple[int, ...] | None, ...]:
@@ -88,7 +104,7 @@ class Recording:
     @functools.cached_property
     def terms(self) -> int:
         """How many elements are added up into one, at most."""
-        return max((options.terms(self.graph, f.outputs) for f in self.forks if f.kind == "values"), default=1)
+        return max(work.terms for work in self.works)
 
     @functools.cached_property
     def weight(self) -> int:
@@ -141,6 +157,11 @@ class Recording:
         return outputs, got
 
     @functools.cached_property
+    def works(self) -> tuple[options.Work, ...]:
+        """What each fork computes."""
+        return tuple(options.work_of(self.graph, fork) for fork in self.forks)
+
+    @functools.cached_property
     def _lives(self) -> dict[tuple[int, ...], tuple[int, ...]]:
         return {}
 
@@ -159,8 +180,3 @@ class Recording:
             shape = "x".join(map(str, node.shape)) or "scalar"
             lines.append(f"%{at} = {told.format(*(f'%{a}' for a in node.args), **words)}  ({node.type} {shape})")
         return lines
-
-
-def is_real(type_: str) -> bool:
-    """Return whether an element type is a floating-point one."""
-    return kind_of(type_) == "real"

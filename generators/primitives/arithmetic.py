@@ -78,10 +78,9 @@ def _added(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], *,
 
 def _no_rest(a: Array, b: Array) -> Array:
     """Return where a sum of float64 numbers is one (Knuth's TwoSum); what is not finite counts as such."""
-    with np.errstate(all="ignore"):
-        s = a + b
-        t = s - a
-        return np.asarray(((a - (s - t)) + (b - t) == 0) | ~np.isfinite(s))
+    s = a + b
+    t = s - a
+    return np.asarray(((a - (s - t)) + (b - t) == 0) | ~np.isfinite(s))
 
 
 class Mul(Primitive):
@@ -99,10 +98,10 @@ class Mul(Primitive):
         (a, b), (ea, eb) = xs, es
         if ea.none and eb.none:
             return charged(c, y, 0.0, 0, rule="multiply")
-        with np.errstate(all="ignore"):  # zero times whatever finite number is zero
-            e = np.nan_to_num(c.spread(eb.e, a.size), nan=0.0, posinf=np.inf)
-            e = e + np.nan_to_num(c.spread(ea.e, b.size), nan=0.0, posinf=np.inf)
-            e = e + np.nan_to_num(np.multiply(ea.e, eb.e), nan=0.0, posinf=np.inf)
+        # zero times whatever finite number is zero
+        e = np.nan_to_num(c.spread(eb.e, a.size), nan=0.0, posinf=np.inf)
+        e = e + np.nan_to_num(c.spread(ea.e, b.size), nan=0.0, posinf=np.inf)
+        e = e + np.nan_to_num(np.multiply(ea.e, eb.e), nan=0.0, posinf=np.inf)
         flags: Flags = 0
         if not (isinstance(ea.flags, int) and isinstance(eb.flags, int)):
             flags = np.bitwise_or(flip(ea.flags, b.f < 0), flip(eb.flags, a.f < 0))
@@ -134,24 +133,23 @@ class Div(Primitive):
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
         (a, b), (ea, eb) = xs, es
-        with np.errstate(all="ignore"):
-            if ea.none and eb.none:
-                return charged(c, y, 0.0, 0, _roundings(c, y, a, b), rule="divide", exact=False)
-            reach = c.bound(eb.e)
-            below = np.abs(b.f) - reach
-            e = (ea.e + c.spread(eb.e, y.size)) / (below if c.norm == 1 else below * below)
-            infinite = np.isinf(b.f)
-            e = np.where(infinite, 0.0, np.nan_to_num(e, nan=np.inf, posinf=np.inf))
-            flags = _divided(c, xs, es)
-            singular = (below <= 0) & np.greater(reach, 0) & ~infinite
-            if singular.any():
-                flags = np.where(singular, flags | EXCEPTIONAL, flags).astype(np.uint8)
-                e = np.where(singular, np.inf, e)
-            if not isinstance(eb.flags, int):  # by what may be an infinity, and no NaN: zero
-                zero = np.bitwise_and(eb.flags, INFINITE) > 0
-                e = np.where(zero, np.maximum(e, c.of_bound(y.size)), e)
-            exact = np.equal(ea.e, 0) & np.equal(eb.e, 0)
-            roundings = np.where(exact, _roundings(c, y, a, b), 2.0) if exact.any() else 2.0
+        if ea.none and eb.none:
+            return charged(c, y, 0.0, 0, _roundings(c, y, a, b), rule="divide", exact=False)
+        reach = c.bound(eb.e)
+        below = np.abs(b.f) - reach
+        e = (ea.e + c.spread(eb.e, y.size)) / (below if c.norm == 1 else below * below)
+        infinite = np.isinf(b.f)
+        e = np.where(infinite, 0.0, np.nan_to_num(e, nan=np.inf, posinf=np.inf))
+        flags = _divided(c, xs, es)
+        singular = (below <= 0) & np.greater(reach, 0) & ~infinite
+        if singular.any():
+            flags = np.where(singular, flags | EXCEPTIONAL, flags).astype(np.uint8)
+            e = np.where(singular, np.inf, e)
+        if not isinstance(eb.flags, int):  # by what may be an infinity, and no NaN: zero
+            zero = np.bitwise_and(eb.flags, INFINITE) > 0
+            e = np.where(zero, np.maximum(e, c.of_bound(y.size)), e)
+        exact = np.equal(ea.e, 0) & np.equal(eb.e, 0)
+        roundings = np.where(exact, _roundings(c, y, a, b), 2.0) if exact.any() else 2.0
         return charged(c, y, e, flags, roundings, rule="divide", exact=False)
 
 
@@ -185,8 +183,7 @@ def _no_remainder(y: Known, a: Known, b: Known) -> Array:
     """Return where the quotient, rounded to float64, times the divisor is the dividend, exactly."""
     few = (y.bit + b.bit) > -NO_BIT  # products of 53 bits at most, by their lowest set bits
     width = np.frexp(y.clean)[1] - y.bit + np.frexp(b.clean)[1] - b.bit
-    with np.errstate(all="ignore"):
-        return np.asarray(few & ((width <= 53) | (y.clean == 0)) & (y.clean * b.clean == a.clean))
+    return np.asarray(few & ((width <= 53) | (y.clean == 0)) & (y.clean * b.clean == a.clean))
 
 
 class Neg(Primitive):
@@ -243,9 +240,8 @@ class Sign(Primitive):
         if es[0].none:
             return Error()
         reach = c.bound(es[0].e)
-        with np.errstate(all="ignore"):
-            crossed = (np.abs(xs[0].f) <= reach) & np.greater(reach, 0)
-            e = np.where(crossed, 1 + np.abs(y.f), 0.0)
+        crossed = (np.abs(xs[0].f) <= reach) & np.greater(reach, 0)
+        e = np.where(crossed, 1 + np.abs(y.f), 0.0)
         flags = es[0].flags
         if isinstance(flags, int):
             return Error(c.of_bound(e), 0)

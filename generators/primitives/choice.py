@@ -40,8 +40,7 @@ def _open(c: Arithmetic, xs: Sequence[Known], es: Sequence[Error]) -> Error:
     if xs[0].v.dtype.kind in "iubOU" and es[0].quiet and es[1].quiet:
         return Error(0.0, flags)
     reach = c.bound(es[0].e) + c.bound(es[1].e)
-    with np.errstate(all="ignore"):
-        vague = (np.abs(xs[0].f - xs[1].f) <= reach) & np.greater(reach, 0)
+    vague = (np.abs(xs[0].f - xs[1].f) <= reach) & np.greater(reach, 0)
     for error in es:
         if not isinstance(error.flags, int):
             vague = vague | (error.flags & (INFINITE | NAN) > 0)
@@ -217,9 +216,8 @@ class Where(Primitive):
             differ = vague & np.asarray(a.v != b.v, bool)
             free = differ.astype(np.uint8) * FREE | np.bitwise_and(em.flags, FREE)
             return Error(e, np.bitwise_or(flags, free).astype(np.uint8))
-        with np.errstate(all="ignore"):
-            far = np.maximum(_apart(y, a) + c.bound(ea.e), _apart(y, b) + c.bound(eb.e))
-            e = np.where(vague, c.of_bound(far), e)
+        far = np.maximum(_apart(y, a) + c.bound(ea.e), _apart(y, b) + c.bound(eb.e))
+        e = np.where(vague, c.of_bound(far), e)
         either = np.bitwise_or(_outcomes(a, ea), _outcomes(b, eb))
         flags = np.where(vague, np.bitwise_or(flags, either), flags) | np.bitwise_and(em.flags, FREE)
         return Error(e, flags.astype(np.uint8))
@@ -251,8 +249,7 @@ class Either(Primitive):
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
-        with np.errstate(all="ignore"):
-            e = np.maximum(c.bound(es[0].e), c.bound(es[1].e) + _apart(y, xs[1]))
+        e = np.maximum(c.bound(es[0].e), c.bound(es[1].e) + _apart(y, xs[1]))
         other = _outcomes(xs[1], es[1])
         # an answer that is no number stands beside a finite value; a finite one beside an infinity is free
         lost = np.where(~y.finite & xs[1].finite, FREE, np.uint8(0))
@@ -276,7 +273,7 @@ class Larger(Primitive):
         a, b = xs
         first = np.asarray(a >= b if cls.sign > 0 else a <= b, bool)
         found = np.where(first, a, b)
-        if a.dtype.kind not in "fcO" and b.dtype.kind not in "fcO":
+        if a.dtype.kind in "iub" and b.dtype.kind in "iub":
             return found
         lost_a, lost_b = is_nan(a), is_nan(b)
         if not (lost_a.any() or lost_b.any()):
@@ -325,9 +322,9 @@ class Max(Primitive):
         x, axes = xs[0], lane_axes(p["axes"])
         if not all(x.shape[a] for a in axes):
             shape = [1 if i in axes else d for i, d in enumerate(x.shape)]
-            return np.full(shape, -cls.sign * np.inf if x.dtype.kind == "f" else 0, x.dtype)
+            return np.full(shape, 0 if x.dtype.kind in "iub" else -cls.sign * np.inf, x.dtype)
         reduce = np.maximum.reduce if cls.sign > 0 else np.minimum.reduce
-        lost = is_nan(x) if x.dtype.kind == "f" or x.dtype == object else np.zeros(1, bool)
+        lost = np.zeros(1, bool) if x.dtype.kind in "iub" else is_nan(x)
         if not lost.any():
             return np.asarray(reduce(x, axis=axes, keepdims=True) if axes else x)
         alone = np.where(lost, -cls.sign * np.inf, x)
@@ -410,9 +407,9 @@ class Order(Primitive):
             return Error(np.broadcast_to(wild, y.v.shape).astype(float))
         reach = np.take_along_axis(np.broadcast_to(c.bound(error.e), x.v.shape), y.v, axis)
         sorted_ = np.take_along_axis(x.f, y.v, axis)
-        with np.errstate(all="ignore"):  # places are open where neighbours are closer than their errors
-            sides = [np.take(a, range(k, x.v.shape[axis] - 1 + k), axis) for a in (sorted_, reach) for k in (0, 1)]
-            near = (np.abs(sides[0] - sides[1]) <= sides[2] + sides[3]) & (sides[2] + sides[3] > 0)
+        # places are open where neighbours are closer than their errors
+        sides = [np.take(a, range(k, x.v.shape[axis] - 1 + k), axis) for a in (sorted_, reach) for k in (0, 1)]
+        near = (np.abs(sides[0] - sides[1]) <= sides[2] + sides[3]) & (sides[2] + sides[3] > 0)
         none = np.zeros_like(np.take(near, [0], axis) if near.shape[axis] else np.take(y.v, [0], axis), bool)
         vague = np.concatenate([none, near], axis) | np.concatenate([near, none], axis)
         return Error(vague.astype(float))
@@ -456,8 +453,7 @@ class Argmax(Primitive):
         reach = np.broadcast_to(c.bound(error.e), x.v.shape)
         lanes = to_lanes(y.v, len(x.v))
         best, its = np.take_along_axis(x.f, lanes, axis), np.take_along_axis(reach, lanes, axis)
-        with np.errstate(all="ignore"):
-            near = (np.abs(best - x.f) <= reach + its) & (reach + its > 0)
+        near = (np.abs(best - x.f) <= reach + its) & (reach + its > 0)
         several = near.sum(axis, keepdims=True) > 1
         if not isinstance(error.flags, int):
             wild = np.broadcast_to(error.flags, x.v.shape) & (INFINITE | NAN | FREE) > 0

@@ -55,9 +55,8 @@ class Rounding(Primitive):
         if es[0].quiet:
             return Error(0.0, es[0].flags)
         x, e = xs[0], c.bound(es[0].e)
-        with np.errstate(all="ignore"):
-            low, high = cls.exact(x.f - e), cls.exact(x.f + e)
-            far = np.maximum(high - y.f, y.f - low)
+        low, high = cls.exact(x.f - e), cls.exact(x.f + e)
+        far = np.maximum(high - y.f, y.f - low)
         return Error(c.of_bound(np.where(y.finite, far, 0.0)), unsigned(es[0].flags))
 
 
@@ -87,8 +86,7 @@ class Trunc(Rounding):
 
 def _away(values: Array) -> Array:
     whole = np.trunc(values)
-    with np.errstate(all="ignore"):
-        half = np.abs(values - whole) >= 0.5
+    half = np.abs(values - whole) >= 0.5
     return np.where(half, whole + np.copysign(1.0, values), whole)
 
 
@@ -192,8 +190,7 @@ class Cast(Primitive):
             return _truncated(c, y, x, error, to)
         if kind == "real" and kind_of(to) == "bool":
             reach = c.bound(error.e)
-            with np.errstate(all="ignore"):
-                vague = (np.abs(x.f) <= reach) & np.greater(reach, 0)
+            vague = (np.abs(x.f) <= reach) & np.greater(reach, 0)
             return Error(vague.astype(float), error.flags & FREE)
         if kind == "bool" and not error.quiet:
             return Error(0.0, np.greater(error.e, 0) * FREE | error.flags)
@@ -254,9 +251,8 @@ def _rounded_error(c: Arithmetic, y: Known, x: Known, error: Error, p: dict[str,
     if error.quiet or (form.precision >= 53 and c.storage == form):
         return Error(error.e, error.flags)
     e = c.bound(error.e)
-    with np.errstate(all="ignore"):
-        low, high = (rounded_to(form, x.f + s * e, saturate=p["saturate"]) for s in (-1.0, 1.0))
-        far = np.where(y.finite, np.maximum(high - y.f, y.f - low), 0.0)
+    low, high = (rounded_to(form, x.f + s * e, saturate=p["saturate"]) for s in (-1.0, 1.0))
+    far = np.where(y.finite, np.maximum(high - y.f, y.f - low), 0.0)
     up, down = y.finite & (np.isinf(high) | np.isnan(high)), y.finite & (np.isinf(low) | np.isnan(low))
     if up.any() or down.any():
         flags = flags | np.where(up, POSITIVE if form.infinities else NAN, np.uint8(0))
@@ -267,11 +263,10 @@ def _rounded_error(c: Arithmetic, y: Known, x: Known, error: Error, p: dict[str,
 
 def _truncated(c: Arithmetic, y: Known, x: Known, error: Error, to: str) -> Error:
     low, high = limits(to)
-    with np.errstate(all="ignore"):
-        e = c.bound(error.e)
-        ends = np.trunc(x.f - e), np.trunc(x.f + e)
-        outside = ~((ends[0] >= low) & (ends[1] < float(high + 1)))
-        vague = outside | (ends[0] != ends[1])
+    e = c.bound(error.e)
+    ends = np.trunc(x.f - e), np.trunc(x.f + e)
+    outside = ~((ends[0] >= low) & (ends[1] < float(high + 1)))
+    vague = outside | (ends[0] != ends[1])
     flags: Flags = vague.astype(np.uint8) * FREE if vague.any() else 0
     if not isinstance(error.flags, int):
         flags = flags | np.where(error.flags & (EXCEPTIONAL | INFINITE | FREE), FREE, np.uint8(0))

@@ -103,13 +103,12 @@ class Function(Primitive):
     @classmethod
     def _carried(cls, c: Arithmetic, y: Known, x: Known, error: Error) -> tuple[Size, Flags]:
         off = np.broadcast_to(c.bound(error.e), x.v.shape)
-        with np.errstate(all="ignore"):
-            e = np.where(off == 0, 0.0, cls.reach(x.f, y.f, off))
-            low, high = x.f - off, x.f + off
-            outside = (off > 0) & ((low < cls.domain[0]) | (high > cls.domain[1]))
-            surely = (high < cls.domain[0]) | (low > cls.domain[1])
-            # beyond what is finite an error may lead back to any number
-            lost = (off > 0) & x.finite & ~y.finite & ~surely & ~cls.surely_infinite(low)
+        e = np.where(off == 0, 0.0, cls.reach(x.f, y.f, off))
+        low, high = x.f - off, x.f + off
+        outside = (off > 0) & ((low < cls.domain[0]) | (high > cls.domain[1]))
+        surely = (high < cls.domain[0]) | (low > cls.domain[1])
+        # beyond what is finite an error may lead back to any number
+        lost = (off > 0) & x.finite & ~y.finite & ~surely & ~cls.surely_infinite(low)
         e = np.nan_to_num(e, nan=np.inf, posinf=np.inf)
         flags, outside = unsigned(error.flags), outside | np.isinf(e)
         if outside.any():
@@ -435,17 +434,16 @@ class Pow(Primitive):
         exact = np.equal(ea.e, 0) & np.equal(eb.e, 0) & ((b.f == 0) | (b.f == 1) | (a.f == 1))
         e: Size = 0.0
         if not (ea.quiet and eb.quiet):
-            with np.errstate(all="ignore"):
-                off = np.broadcast_to(c.bound(ea.e), y.v.shape), np.broadcast_to(c.bound(eb.e), y.v.shape)
-                below = np.abs(a.f) - off[0]
-                # |d log y| <= (|b| + e_b)·|log(1 - e_a/|a|)| + e_b·|log a|
-                steep = -elementary.log1p(-np.minimum(off[0] / np.abs(a.f), 1.0))
-                moved = (np.abs(b.f) + off[1]) * steep + off[1] * np.abs(elementary.log(np.abs(a.f)))
-                grown = np.where(moved < 700, y.size * elementary.expm1(np.minimum(moved, 700.0)), np.inf)
-                changed = (off[0] > 0) | (off[1] > 0)
-                vague = changed & ((below <= 0) | ((off[1] > 0) & (a.f < 0)) | np.isnan(moved) | ~y.finite)
-                e = np.where(changed, np.where(vague, np.inf, grown), 0.0)
-                flags = np.where(vague, flags | FREE, flags).astype(np.uint8)
+            off = np.broadcast_to(c.bound(ea.e), y.v.shape), np.broadcast_to(c.bound(eb.e), y.v.shape)
+            below = np.abs(a.f) - off[0]
+            # |d log y| <= (|b| + e_b)·|log(1 - e_a/|a|)| + e_b·|log a|
+            steep = -elementary.log1p(-np.minimum(off[0] / np.abs(a.f), 1.0))
+            moved = (np.abs(b.f) + off[1]) * steep + off[1] * np.abs(elementary.log(np.abs(a.f)))
+            grown = np.where(moved < 700, y.size * elementary.expm1(np.minimum(moved, 700.0)), np.inf)
+            changed = (off[0] > 0) | (off[1] > 0)
+            vague = changed & ((below <= 0) | ((off[1] > 0) & (a.f < 0)) | np.isnan(moved) | ~y.finite)
+            e = np.where(changed, np.where(vague, np.inf, grown), 0.0)
+            flags = np.where(vague, flags | FREE, flags).astype(np.uint8)
         held = np.where(exact & y.held(c.storage), 0.0, 2.0 * budget) if np.any(exact) else 2.0 * budget
         return charged(c, y, c.of_bound(e), flags, held, rule="pow", exact=False)
 

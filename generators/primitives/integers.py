@@ -191,13 +191,12 @@ class Mod(Primitive):
             if zero.any():
                 found.flags = found.flags | np.broadcast_to(zero, y.v.shape).astype(np.uint8) * FREE
             return found
-        with np.errstate(all="ignore"):
-            if es[0].quiet and es[1].quiet:  # fmod is exact; with the divisor's sign there is one addition
-                return charged(c, y, 0.0, wild(es[0].flags | es[1].flags), rule="remainder")
-            reach = c.bound(es[0].e) + c.bound(es[1].e) * (np.abs(xs[0].f / xs[1].f) + 1)
-            size = np.abs(xs[1].f)
-            crossed = (np.abs(y.f) <= reach) | (np.abs(y.f) + reach >= size)
-            e = np.where(crossed, np.maximum(size, reach), reach)
+        if es[0].quiet and es[1].quiet:  # fmod is exact; with the divisor's sign there is one addition
+            return charged(c, y, 0.0, wild(es[0].flags | es[1].flags), rule="remainder")
+        reach = c.bound(es[0].e) + c.bound(es[1].e) * (np.abs(xs[0].f / xs[1].f) + 1)
+        size = np.abs(xs[1].f)
+        crossed = (np.abs(y.f) <= reach) | (np.abs(y.f) + reach >= size)
+        e = np.where(crossed, np.maximum(size, reach), reach)
         flags = np.bitwise_or(wild(es[0].flags), wild(es[1].flags))
         return charged(c, y, c.of_bound(e), flags, rule="remainder", exact=False)
 

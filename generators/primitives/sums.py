@@ -45,8 +45,8 @@ def _count(shape: Sequence[int], axes: Sequence[int]) -> int:
 
 def every_order_is_exact(form: FloatFormat, magnitude: Array, lowest: Array, *, flush: bool) -> Array:
     """Return where all partial sums are multiples of the lowest bit that fit the accumulator's format."""
-    grid = np.ldexp(1.0, np.clip(lowest, -1100, 1023))
-    limit = np.ldexp(1.0, np.clip(lowest + form.precision, -1074, 1023))
+    grid = np.ldexp(1.0, np.minimum(lowest, 1023))
+    limit = np.ldexp(1.0, np.maximum(np.minimum(lowest + form.precision, 1023), -1074))
     # a sum of float64 magnitudes that is beyond the limit may have been rounded to it
     fits = (magnitude == 0) | (magnitude < limit) | ((magnitude == limit) & (form.precision < 53))
     floor = form.tiny if flush else form.eta
@@ -75,14 +75,13 @@ class Addends:
     @classmethod
     def _of(cls, x: Known, lanes: tuple[int, ...]) -> Addends:
         floats, terms = x.f, max(1, _count(x.v.shape, lanes))
-        with np.errstate(all="ignore"):
-            return cls(
-                ordered_sum(np.where(floats > 0, floats, 0.0), lanes, keepdims=True),
-                ordered_sum(np.where(floats < 0, -floats, 0.0), lanes, keepdims=True),
-                ordered_sum(np.abs(floats) / terms, lanes, keepdims=True),
-                x.bit.min(axis=lanes, keepdims=True, initial=NO_BIT),
-                np.asarray(x.finite.all(axis=lanes, keepdims=True)),
-            )
+        return cls(
+            ordered_sum(np.where(floats > 0, floats, 0.0), lanes, keepdims=True),
+            ordered_sum(np.where(floats < 0, -floats, 0.0), lanes, keepdims=True),
+            ordered_sum(np.abs(floats) / terms, lanes, keepdims=True),
+            x.bit.min(axis=lanes, keepdims=True, initial=NO_BIT),
+            np.asarray(x.finite.all(axis=lanes, keepdims=True)),
+        )
 
 
 def real_sum(values: Array, lanes: tuple[int, ...], *, wide: bool = False) -> Array:
@@ -106,18 +105,17 @@ def _accumulated(c: Arithmetic, x: Known, error: Error, axes: tuple[int, ...]) -
     """Return the error of a sum in the accumulator's format, not yet rounded to storage; two addends at least."""
     lanes = lane_axes(axes)
     n, parts, form = _count(x.v.shape, lanes), Addends.of(x, lanes), c.accumulator
-    with np.errstate(all="ignore"):
-        carried = 0.0 if error.quiet else ordered_sum(np.broadcast_to(error.e, x.v.shape), lanes, keepdims=True)
-        if c.norm == 2:
-            return parts, Error(carried + _variance(form, x, lanes, n))
-        charge = (n - 1) * n * form.roundoff * (parts.mean + carried / max(n, 1))
-        if c.flush:
-            charge = charge + n * form.tiny
-        whole = parts.positive + parts.negative
-        exact = np.equal(carried, 0) & every_order_is_exact(form, whole, parts.lowest, flush=c.flush)
-        charge = np.where(exact | ~parts.finite, 0.0, charge)
-        e = bounded(np.where(parts.finite, (carried + charge) * SLACK, 0.0))
-        flags = _flags_of_sum(form, parts, e, carried, _gathered(error.flags, x.v.shape, lanes))
+    carried = 0.0 if error.quiet else ordered_sum(np.broadcast_to(error.e, x.v.shape), lanes, keepdims=True)
+    if c.norm == 2:
+        return parts, Error(carried + _variance(form, x, lanes, n))
+    charge = (n - 1) * n * form.roundoff * (parts.mean + carried / max(n, 1))
+    if c.flush:
+        charge = charge + n * form.tiny
+    whole = parts.positive + parts.negative
+    exact = np.equal(carried, 0) & every_order_is_exact(form, whole, parts.lowest, flush=c.flush)
+    charge = np.where(exact | ~parts.finite, 0.0, charge)
+    e = bounded(np.where(parts.finite, (carried + charge) * SLACK, 0.0))
+    flags = _flags_of_sum(form, parts, e, carried, _gathered(error.flags, x.v.shape, lanes))
     c.note("sum in any order: (n-1)·u·Σ|x|", form.roundoff, charge, n, parts.mean)
     return parts, Error(e, flags)
 
@@ -234,7 +232,8 @@ class Mean(Sum):
         axes = value.axes(others[0] if others else parameters.get("axes"))
         total = value.sum(axes, keep=parameters.get("keep", True))
         rounding = value.graph.answer("integer-rounding", "truncate")
-        return total.quotient(_count(value.shape, axes), rounding=rounding)
+        operands = total.aligned(_count(value.shape, axes))
+        return value.graph.node("quotient", operands, {"rounding": rounding})  # it fits where the sum does
 
     @staticmethod
     def exact(*xs: Array, **parameters: Any) -> Array:
@@ -305,20 +304,20 @@ def _divided(c: Arithmetic, y: Known, total: Known, error: Error, n: int, *, pow
 def _shares(c: Arithmetic, y: Known, parts: Addends, total: Error, n: int, *, power: bool) -> Size:
     """Return what dividing a sum, or its addends first, may add: nothing where both are exact."""
     storage, unit = c.storage, c.accumulator.roundoff
-    with np.errstate(all="ignore"):
-        smallest = np.ldexp(1.0 / n, np.clip(parts.lowest, -1074, 1023))
-        share = parts.mean
-        relative = 2 * storage.roundoff * (share + total.e / n)
-        underflow = 2 * n * c.underflow(storage)
-        if not power:  # an exact sum is no longer one if inexact shares are added up
-            if storage != c.accumulator:
-                relative = relative + storage.roundoff * share  # their sum is rounded, where an exact one was not
-            adding = np.maximum((n - 1) * unit * share - total.e / n, 0.0)
-            return adding + relative + np.where(smallest >= storage.tiny, c.underflow(storage), underflow)
-        shares_exact = smallest >= (storage.tiny if c.flush else storage.eta)
-        inexact = np.where(shares_exact, 0.0, underflow)
-        exact = np.equal(total.e, 0) & y.held(storage)
-        return np.where(exact, inexact, inexact + relative / 2 + c.underflow(storage))
+    smallest = np.ldexp(1.0 / n, np.minimum(parts.lowest, 1023))
+    share = parts.mean
+    relative = 2 * storage.roundoff * (share + total.e / n)
+    underflow = 2 * n * c.underflow(storage)
+    if not power:  # an exact sum is no longer one if inexact shares are added up
+        if storage != c.accumulator:
+            relative = relative + storage.roundoff * share  # their sum is rounded, where an exact one was not
+        adding = np.maximum((n - 1) * unit * share - total.e / n, 0.0)
+        return adding + relative + np.where(smallest >= storage.tiny, c.underflow(storage), underflow)
+    shares_exact = smallest >= (storage.tiny if c.flush else storage.eta)
+    inexact = np.where(shares_exact, 0.0, underflow)
+    exact = np.equal(total.e, 0)
+    exact = exact & y.held(storage) if exact.any() else exact
+    return np.where(exact, inexact, inexact + relative / 2 + c.underflow(storage))
 
 
 def _running(
@@ -337,8 +336,7 @@ def _running(
 
 def _span(floats: Array, lanes: tuple[int, ...]) -> Array:
     """Return the largest addend less the smallest."""
-    with np.errstate(all="ignore"):
-        return np.asarray(floats.max(axis=lanes, keepdims=True) - floats.min(axis=lanes, keepdims=True))
+    return np.asarray(floats.max(axis=lanes, keepdims=True) - floats.min(axis=lanes, keepdims=True))
 
 
 def _running_charge(terms: int, mean: Array, span: Array, unit: float, underflow: float) -> Array:
@@ -357,10 +355,9 @@ def _running_charge(terms: int, mean: Array, span: Array, unit: float, underflow
     grown = (terms + 3 * harmonic + 6) * unit  # what earlier errors are rounded by
     if grown >= 0.5:
         return np.where(span == 0, 0.0, np.inf)
-    with np.errstate(all="ignore"):
-        differences = np.minimum((1 + harmonic) * mean, max(1.0, math.log2(terms) / 2) * span)
-        first_order = unit * (3 * differences + (terms - 1) * mean) + terms * underflow
-        return np.where(span == 0, 0.0, first_order / (1 - grown))
+    differences = np.minimum((1 + harmonic) * mean, max(1.0, math.log2(terms) / 2) * span)
+    first_order = unit * (3 * differences + (terms - 1) * mean) + terms * underflow
+    return np.where(span == 0, 0.0, first_order / (1 - grown))
 
 
 class Matmul(Primitive):
@@ -387,27 +384,26 @@ class Matmul(Primitive):
             return Error(
                 0.0, _flags_of_product(a, b, *(whole_error(x, (x,), (e,)) for x, e in zip(xs, es, strict=True)))
             )
-        with np.errstate(all="ignore"):
-            magnitude = y.fact("Σ|xy|", lambda: product(a.size, b.size))
-            carried = 0.0 if ea.quiet and eb.quiet else _carried(c, a, b, ea, eb)
-            if c.norm == 2:
-                square, mean = (product(p, q) / max(n, 1) for p, q in ((a.clean**2, b.clean**2), (a.clean, b.clean)))
-                moments = n * square + n**2 / 2 * np.maximum(square - mean**2, 0) + n**3 / 3 * mean**2
-                return _stored(c, y, Error(carried + form.roundoff**2 * moments))
-            low = y.fact("low", lambda: _lowest_of_products(a, b))
-            exact = np.equal(carried, 0) & every_order_is_exact(form, magnitude, low, flush=c.flush)
-            charge = n * (form.roundoff * (magnitude + carried) + c.underflow(form))
-            charge = np.where(exact, 0.0, charge)
-            e = (carried + charge) * SLACK
-            flags = _flags_of_product(a, b, ea, eb)
-            if exceeds(form, np.max(magnitude + e, initial=0.0)):
-                over = exceeds(form, magnitude + e)
-                signs = _signs_of_products(a, b, ea, eb)
-                flags = flags | np.where(over, signs, np.uint8(0)).astype(np.uint8)
-            flags = opposed(flags)
-            if not y.all_finite:
-                e = np.where(y.finite, e, 0.0)
-            e = bounded(e)
+        magnitude = y.fact("Σ|xy|", lambda: product(a.size, b.size))
+        carried = 0.0 if ea.quiet and eb.quiet else _carried(c, a, b, ea, eb)
+        if c.norm == 2:
+            square, mean = (product(p, q) / max(n, 1) for p, q in ((a.clean**2, b.clean**2), (a.clean, b.clean)))
+            moments = n * square + n**2 / 2 * np.maximum(square - mean**2, 0) + n**3 / 3 * mean**2
+            return _stored(c, y, Error(carried + form.roundoff**2 * moments))
+        low = y.fact("low", lambda: _lowest_of_products(a, b))
+        exact = np.equal(carried, 0) & every_order_is_exact(form, magnitude, low, flush=c.flush)
+        charge = n * (form.roundoff * (magnitude + carried) + c.underflow(form))
+        charge = np.where(exact, 0.0, charge)
+        e = (carried + charge) * SLACK
+        flags = _flags_of_product(a, b, ea, eb)
+        if exceeds(form, np.max(magnitude + e, initial=0.0)):
+            over = exceeds(form, magnitude + e)
+            signs = _signs_of_products(a, b, ea, eb)
+            flags = flags | np.where(over, signs, np.uint8(0)).astype(np.uint8)
+        flags = opposed(flags)
+        if not y.all_finite:
+            e = np.where(y.finite, e, 0.0)
+        e = bounded(e)
         c.note("sum of products in any order: n·u·Σ|xy|", form.roundoff, charge, n, magnitude / max(n, 1))
         return _stored(c, y, Error(e, flags))
 

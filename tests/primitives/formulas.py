@@ -1,0 +1,117 @@
+"""Formulas of operators of many kinds, as references are written: what they are tried with, and on what shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Formula(NamedTuple):
+    """A reference, the shapes of its ports (None: left out), and how many outputs it has."""
+
+    reference: Callable[..., Any]
+    shapes: tuple[tuple[int, ...] | None, ...]
+    outputs: int = 1
+
+
+def softmax(c: Any, x: Any) -> Any:
+    e = (x - x.max(-1)).exp()
+    return (e / e.sum(-1)).within(0.0, 1.0)
+
+
+def layer_normalization(c: Any, x: Any, scale: Any, bias: Any) -> Any:
+    d = x - x.mean(-1)
+    inverse = ((d * d).mean(-1) + float(np.float32(1e-5))).sqrt().reciprocal()
+    y = d * inverse * scale
+    return (y if bias is None else y + bias), x.mean(-1), inverse
+
+
+def conv(c: Any, x: Any, w: Any, b: Any) -> Any:
+    kernel, m, n = w.shape[2:], w.shape[0], x.shape[0]
+    seen = x.pad([(1, 1)] * len(kernel)).windows(kernel)
+    out = seen.shape[2 : 2 + len(kernel)]
+    cols = seen.transpose(0, 2, 3, 1, 4, 5).reshape(n, math.prod(out), -1)
+    y = cols.matmul(w.reshape(1, m, -1).mT).transpose(0, 2, 1).reshape(n, m, *out)
+    return y if b is None else y + b.reshape(1, m, 1, 1)
+
+
+def attention(c: Any, q: Any, k: Any, v: Any) -> Any:
+    root = math.sqrt(1 / math.sqrt(q.shape[-1]))
+    return softmax(c, (q * root).matmul((k * root).mT)).matmul(v)
+
+
+def log_sum_exp(c: Any, x: Any) -> Any:
+    most = x.max(-1)
+    return (x - most).exp().sum(-1).log() + most
+
+
+def recurrent(c: Any, x: Any, w: Any, r: Any) -> Any:
+    h = x.of(0.0).broadcast(x.shape[1], r.shape[-1])
+    s = h
+    for t in range(x.shape[0]):
+        z = x[t].matmul(w) + h.matmul(r)
+        s = z.sigmoid() * s + (-z).sigmoid() * z.tanh()
+        h = z.sigmoid() * s.tanh()
+    return h, s
+
+
+def batch_normalization(c: Any, x: Any, scale: Any, bias: Any) -> Any:
+    mean = x.mean((0, 2))
+    d = x - mean
+    variance = (d * d).mean((0, 2))
+    y = d / (variance + 1e-5).sqrt() * scale.reshape(1, -1, 1) + bias.reshape(1, -1, 1)
+    return y, mean * 0.9 + scale.reshape(1, -1, 1) * 0.1
+
+
+def hard_swish(c: Any, x: Any) -> Any:
+    return x * (x * (1 / 6) + 0.5).clip(0.0, 1.0)
+
+
+def gelu(c: Any, x: Any) -> Any:
+    return 0.5 * x * (1.0 + (x * math.sqrt(0.5)).erf())
+
+
+def mish(c: Any, x: Any) -> Any:
+    return x * x.exp().log1p().tanh()
+
+
+def polynomial(c: Any, a: Any, b: Any) -> Any:
+    return a * a * b - a / b + (a - b) * 3.0, (a < b), (a - b).abs().maximum(b).minimum(a)
+
+
+def quantize(c: Any, x: Any, scale: Any) -> Any:
+    return (x / scale).rint().clip(-128.0, 127.0)
+
+
+def norms(c: Any, x: Any) -> Any:
+    return (x * x).sum(-1).sqrt(), x.abs().sum(-1), x.sum(-1), (x * x).sum(-1).log()
+
+
+def chosen(c: Any, x: Any, y: Any) -> Any:
+    return x.where(x < y, y), x.max(-1), x.min(0), (x * y).max(-1), (x + y).minimum(0.5)
+
+
+FORMULAS = {
+    "softmax": Formula(softmax, ((3, 7),)),
+    "layer-normalization": Formula(layer_normalization, ((3, 8), (8,), (8,)), 3),
+    "layer-normalization without bias": Formula(layer_normalization, ((3, 7), (7,), None), 3),
+    "conv": Formula(conv, ((1, 2, 5, 5), (3, 2, 3, 3), (3,))),
+    "attention": Formula(attention, ((2, 3, 4), (2, 5, 4), (2, 5, 4))),
+    "log-sum-exp": Formula(log_sum_exp, ((4, 9),)),
+    "recurrent": Formula(recurrent, ((3, 2, 3), (3, 4), (4, 4)), 2),
+    "batch-normalization": Formula(batch_normalization, ((3, 2, 4), (2,), (2,)), 2),
+    "hard-swish": Formula(hard_swish, ((17,),)),
+    "gelu": Formula(gelu, ((17,),)),
+    "mish": Formula(mish, ((17,),)),
+    "polynomial": Formula(polynomial, ((3, 5), (5,)), 3),
+    "quantize": Formula(quantize, ((4, 5), (5,))),
+    "norms": Formula(norms, ((3, 11),), 4),
+    "chosen": Formula(chosen, ((4, 5), (4, 5)), 5),
+}
+FUNCTIONS = (
+    *("exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "erf", "sin", "cos", "tan", "asin", "acos", "atan"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "reciprocal"),
+)
