@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..cases.corpus.cases import CLAUSES, DESCRIPTOR
-from ..cases.corpus.descriptor import CorpusCase, described, other_tensors, tensors
+from ..cases.corpus.descriptor import CorpusCase, described, other_tensors, tensors, value_files
 from ..cases.corpus.files import ArchiveSink, CorpusError, FolderSink, Sink, compact_json, lined_json
 from ..cases.corpus.index import INDEX, index_entry, index_head, program_folder
 from ..cases.corpus.manifest import MANIFEST, SIBLINGS, SUMS, CaseEntry, Manifest, Sums, counted, sha256
-from ..cases.corpus.tensors import tensor_file, tensors_file, write_npz
+from ..cases.corpus.tensors import tensors_file, write_npz
 from ..cases.errors import OpconformError
 from ..cases.model import Case, Program
 from ..generators.plain_answers import RELATIVE, PlainAnswer, plain_answer
@@ -165,7 +165,7 @@ class _Writing:
         model = f"{told.folder}/{program_folder(case.program)}"
         number = self.models.setdefault(model, 0)
         self.models[model] += 1
-        _, shapes = self.shapes.setdefault(model, (case.program, [set() for _ in case.program.outputs]))
+        _, shapes = self.shapes.setdefault(model, (case.program, [set() for _ in case.program.answers]))
         for option in case.expectation.options:
             for found, bounds in zip(shapes, option.outputs, strict=False):  # a refusal has none
                 found.add(bounds.shape)
@@ -217,10 +217,7 @@ def _content(one: CorpusCase, form: Format) -> Iterator[tuple[str, bytes]]:
     if form == "npz":
         yield "case.npz", write_npz(tensors(one))
         return
-    for place, (given, array) in enumerate(zip(one.case.program.feeds, one.case.inputs, strict=True)):
-        yield f"input_{place}.pb", tensor_file(given.name, array)
-    for place, array in enumerate(one.answer or ()):
-        yield f"output_{place}.pb", tensor_file(one.case.program.outputs[place].name, array)
+    yield from value_files(one)
     if others := other_tensors(one.case):
         yield "bounds.pb", tensors_file(others)
 

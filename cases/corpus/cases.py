@@ -11,10 +11,10 @@ from typing import Any
 from ..elements import Array
 from ..errors import CaseIdError, did_you_mean
 from ..model import Case
-from .descriptor import SCHEMA, case_from
+from .descriptor import SCHEMA, case_from, read_values
 from .files import CorpusError, Files, open_files, read_json
 from .manifest import MANIFEST, CaseEntry, Manifest, Sums, checked_read, read_manifest, read_sums
-from .tensors import read_npz, read_tensor_file, read_tensors_file
+from .tensors import read_npz, read_tensors_file
 
 DESCRIPTOR = "case.json"
 CLAUSES = "clauses.json"
@@ -59,7 +59,7 @@ class CorpusCases:
         content = {path: self.read(path) for path in self._files_of(entry)}
         file = f"{self.files.name}: {entry.folder}/{DESCRIPTOR}"
         told = self._descriptor(text, entry)
-        return case_from(told, self._tensors(content), (entry.case_digest, entry.expectation_digest), file)
+        return case_from(told, self._tensors(content, told, file), (entry.case_digest, entry.expectation_digest), file)
 
     def cases(self, texts: Sequence[str], /) -> Iterator[Case]:
         """Yield the cases with these ids, in this order."""
@@ -124,8 +124,9 @@ class CorpusCases:
         """Return a file's content. Raises CorpusError if it is not the one that the sums tell."""
         return checked_read(self.files, self.sums, path, self.manifest.size)
 
-    def _tensors(self, content: Mapping[str, bytes]) -> dict[str, Array]:
+    def _tensors(self, content: Mapping[str, bytes], told: Mapping[str, Any], descriptor: str) -> dict[str, Array]:
         found: dict[str, Array] = {}
+        values: dict[str, bytes] = {}
         for path, read in content.items():
             name, file = path.rpartition("/")[2], f"{self.files.name}: {path}"
             if name == "case.npz":
@@ -133,5 +134,5 @@ class CorpusCases:
             elif name == "bounds.pb":
                 found |= read_tensors_file(read, file)
             elif name.endswith(".pb"):
-                found[name.removesuffix(".pb")] = read_tensor_file(read, file)
-        return found
+                values[name] = read
+        return found | read_values(told, values, descriptor) if values else found

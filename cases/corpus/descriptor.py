@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from ..elements import Array, element_type, element_types
+from ..elements import Array, content, element_type
 from ..expectation import Bounds, Expectation, Option, Residue, Spread
-from ..model import Attribute, Case, Input, OperatorVersion, Output, Program
+from ..model import Case
+from ..program import Program
+from ..structures import Leaf, Structure
 from .files import CorpusError
+from .programs import constants, program_from, program_json
+from .tensors import read_value_file, restored, value_file
 
 SCHEMA = 2
 """The version of the layout and of the descriptor."""
@@ -45,10 +45,10 @@ def described(one: CorpusCase) -> dict[str, Any]:
         "id": case.id,
         "standard": case.program.operator.standard,
         "operator": str(case.program.operator),
-        "program": _program(case.program),
+        "program": program_json(case.program),
         "inputs": [
-            {"name": i.name, "type": i.type, "shape": list(array.shape)}
-            for i, array in zip(case.program.feeds, case.inputs, strict=True)
+            {"name": name, "type": leaf.type, "shape": list(array.shape)}
+            for (name, leaf), array in zip(_leaves(case.program), case.inputs, strict=True)
         ],
         "types": list(case.expectation.types),
         "rejected": case.expectation.invalid,
@@ -66,10 +66,49 @@ def tensors(one: CorpusCase) -> dict[str, Array]:
     return found | other_tensors(one.case)
 
 
+def value_files(one: CorpusCase) -> Iterator[tuple[str, bytes]]:
+    """Yield the inputs and the admissible answer as messages of ONNX, one for each feed and each answer, by names."""
+    program, inputs, outputs = one.case.program, iter(one.case.inputs), iter(one.answer or ())
+    for place, feed in enumerate(program.feeds):
+        yield f"input_{place}.pb", value_file(feed.name, feed.type, feed.layout, inputs)
+    if one.answer is not None:
+        plain = (Structure("tensor"),) * len(program.answers)
+        structures = plain if program.is_plain else next(o.structure for o in one.case.expectation.options)
+        for place, output in enumerate(program.answers):
+            yield f"output_{place}.pb", value_file(output.name, output.type, structures[place], outputs)
+
+
+def read_values(told: Mapping[str, Any], files: Mapping[str, bytes], file: str) -> dict[str, Array]:
+    """Return the tensors in the files that `value_files` yields of the case that a descriptor tells, by their names.
+
+    Raises CorpusError that begins with `file` or with a file's name.
+    """
+    found: dict[str, Array] = {}
+    try:
+        ports = [one for one in (*told["program"]["inputs"], *told["program"].get("captured", ())) if one is not None]
+        types = {"input": [_text(one["type"]) for one in ports if one["constant"] is None]}
+        types["output"] = [_text(one["type"]) for one in told["program"]["outputs"] if one is not None]
+        for kind, of_kind in types.items():
+            arrays: list[Array] = []
+            for place, type_ in enumerate(of_kind):
+                if (name := f"{kind}_{place}.pb") in files:
+                    arrays += read_value_file(files[name], type_, f"{file}: {name}")[0]
+            found |= {f"{kind}_{place}": array for place, array in enumerate(arrays)}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CorpusError(f"{file}: no descriptor of schema {SCHEMA}: {type(error).__name__}: {error}") from None
+    return found
+
+
+def _leaves(program: Program) -> Iterator[tuple[str, Leaf]]:
+    """Yield the tensors that are fed, with names: those of an input that is no tensor are numbered."""
+    for feed in program.feeds:
+        for place, leaf in enumerate(feed.leaves):
+            yield feed.name if feed.structure is None else f"{feed.name}/{place}", leaf
+
+
 def other_tensors(case: Case) -> dict[str, Array]:
     """Return the tensors by name that a reader of ONNX's layout does not know: the program's constants, the bounds."""
-    constants = [one for one in case.program.inputs if one is not None and one.constant is not None]
-    return {f"constant_{place}": one.array() for place, one in enumerate(constants)} | bounds_tensors(case.expectation)
+    return constants(case.program) | bounds_tensors(case.expectation)
 
 
 def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
@@ -84,8 +123,8 @@ def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
         for output, bounds in enumerate(option.outputs):
             for part, array in _parts(bounds):
                 if part in _SHARED:
-                    content = repr(array.shape).encode() + array.tobytes()
-                    same, last[part, output] = last.get((part, output)) == content, content
+                    held = repr(array.shape).encode() + content(array)
+                    same, last[part, output] = last.get((part, output)) == held, held
                     if bounds.spread is None and _is_told(part, bounds, same):
                         continue
                 found[f"option_{place}_{part}_{output}"] = array
@@ -94,9 +133,9 @@ def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
 
 def _is_told(part: str, bounds: Bounds, same: bool) -> bool:
     """Return whether a tensor need not be written; `same`: it is that of the option before."""
-    lower = bounds.lower.tobytes()
-    if part == "value" and lower == bounds.upper.tobytes():
-        return bounds.value.tobytes() == lower
+    lower = content(bounds.lower)
+    if part == "value" and lower == content(bounds.upper):
+        return content(bounds.value) == lower
     return same
 
 
@@ -146,7 +185,7 @@ class _Tensors:
                 parts[part] = self.take(full, "uint8" if part == "flags" else number, shape)
             elif full in self._found:
                 parts[part] = self._last[part, place] = self.take(full, number, shape)
-            elif part == "value" and parts["lower"].tobytes() == parts["upper"].tobytes():
+            elif part == "value" and content(parts["lower"]) == content(parts["upper"]):
                 parts[part] = self._last[part, place] = parts["lower"]
             else:
                 parts[part] = self._earlier(full, part, place, tuple(shape))
@@ -162,19 +201,17 @@ class _Tensors:
         array = self._found.get(name)
         if array is None:
             raise CorpusError(f"{self._file}: tensor {name} is missing")
-        wanted = element_types()[type_].dtype
-        if type_ == "bfloat16" and array.dtype == np.uint16:
-            array = array.view(wanted)
-        if array.dtype != wanted or array.shape != tuple(shape):
-            read = f"read {array.dtype} {list(array.shape)}, told {type_} {list(shape)}"
-            raise CorpusError(f"{self._file}: tensor {name} is not what the descriptor tells: {read}")
-        return array
+        try:
+            return restored(array, type_, shape)
+        except ValueError as error:
+            told = f"told {type_} {list(shape)}, {error}"
+            raise CorpusError(f"{self._file}: tensor {name} is not what the descriptor tells: {told}") from None
 
 
 def _case(told: Mapping[str, Any], found: _Tensors) -> Case:
-    program = _program_from(told["program"], found)
+    program = program_from(told["program"], found.take)
     inputs = tuple(found.take(f"input_{place}", one["type"], one["shape"]) for place, one in enumerate(told["inputs"]))
-    if [i.type for i in program.feeds] != [one["type"] for one in told["inputs"]]:
+    if [leaf.type for leaf in program.leaves] != [one["type"] for one in told["inputs"]]:
         raise ValueError("the inputs are not those of the program")
     options = tuple(_option_from(one, f"option_{place}", found) for place, one in enumerate(told["options"]))
     mended = None if told["mended"] is None else _text(told["mended"])
@@ -191,61 +228,6 @@ def _text(word: Any) -> str:
 
 def _texts(words: Any) -> tuple[str, ...]:
     return tuple(_text(word) for word in words)
-
-
-def _program(program: Program) -> dict[str, Any]:
-    operator = program.operator
-    return {
-        "standard": operator.standard,
-        "name": operator.name,
-        "version": operator.version,
-        "domain": operator.domain,
-        "opset": program.opset,
-        "attributes": [{"name": a.name, "kind": a.kind, "value": _number(a.value)} for a in program.attributes],
-        "inputs": list(_inputs(program)),
-        "outputs": [{"name": o.name, "type": o.type, "rank": o.rank} for o in program.outputs],
-    }
-
-
-def _number(value: Any) -> Any:
-    """Return an attribute's value for JSON, which has no word for infinities and NaN."""
-    if isinstance(value, tuple):
-        return [_number(one) for one in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _inputs(program: Program) -> Iterator[dict[str, Any] | None]:
-    constants = itertools.count()
-    for one in program.inputs:
-        if one is None:
-            yield None
-            continue
-        constant = None if one.constant is None else f"constant_{next(constants)}"
-        yield {"name": one.name, "type": one.type, "dims": list(one.dims), "constant": constant}
-
-
-def _program_from(told: Mapping[str, Any], found: _Tensors) -> Program:
-    return Program(
-        OperatorVersion(told["standard"], told["name"], told["version"], told["domain"]),
-        tuple(Attribute(a["name"], a["kind"], _value(a["kind"], a["value"])) for a in told["attributes"]),
-        tuple(None if one is None else _input_from(one, found) for one in told["inputs"]),
-        tuple(Output(o["name"], o["type"], o["rank"]) for o in told["outputs"]),
-        told["opset"],
-    )
-
-
-def _value(kind: str, value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_value(kind, one) for one in value)
-    return float(value) if isinstance(value, str) and kind.startswith("f") else value
-
-
-def _input_from(told: Mapping[str, Any], found: _Tensors) -> Input:
-    name, dims = told["constant"], tuple(told["dims"])
-    if told["type"] not in element_types():
-        raise ValueError(f"{told['type']!r} is no type of an input")
-    constant = None if name is None else found.take(_text(name), told["type"], dims).tobytes()
-    return Input(told["name"], told["type"], dims, constant)
 
 
 def _option(option: Option) -> dict[str, Any]:

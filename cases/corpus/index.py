@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
 from ..errors import OpconformError
 from ..expectation import Option
-from ..model import Attribute, Case, Program
+from ..model import Case
+from ..program import Attribute, Body, Input, Program, SparseTensor, Tensor
+from ..structures import Structure
 from .descriptor import SCHEMA
+from .programs import attribute_value
 
 INDEX = "cases.txt"
 LONGEST = 80
@@ -31,7 +35,7 @@ def index_entry(case: Case, folder: str) -> str:
     Raises OpconformError if a name is no word.
     """
     lines = [_line("case", folder), _line("id", case.id), *_program(case.program)]
-    lines += [_line("output", one.name, one.type) for one in case.program.outputs]
+    lines += [_line("output", one.name, one.type) if one else _line("omitted-output") for one in case.program.outputs]
     if case.expectation.invalid:
         lines.append(_line("invalid", *([] if case.mended is None else [case.mended])))
     for option in case.expectation.options:
@@ -46,16 +50,40 @@ def _program(program: Program) -> Iterator[str]:
     for attribute in program.attributes:
         yield _line("attribute", attribute.name, attribute.kind, *_values(attribute))
     for one in program.inputs:
-        if one is None:
-            yield _line("omitted")
-        else:
-            yield _line("input" if one.constant is None else "constant", one.name, one.type, *map(str, one.dims))
+        yield from [_line("omitted")] if one is None else _input(one)
+    for one in program.captured:
+        yield _line("captured", one.name)
+        yield from _input(one)
+
+
+def _input(given: Input) -> Iterator[str]:
+    if given.structure is None:
+        yield _line("input" if given.constant is None else "constant", given.name, given.type, *map(str, given.dims))
+        return
+    yield _line("structured", given.name, given.type, _structure(given.structure))
+    for leaf in given.leaves:
+        yield _line("input", given.name, leaf.type, *map(str, leaf.dims or ()))
+
+
+def _structure(structure: Structure) -> str:
+    """Return a structure as a word: `[2x3,scalar]` is a sequence, `?2x3` an optional, `{2}` a map of two entries."""
+    match structure.kind:
+        case "sequence":
+            return f"[{','.join(map(_structure, structure.items))}]"
+        case "optional":
+            return f"?{''.join(map(_structure, structure.items))}"
+        case "map":
+            return f"{{{structure.count}}}"
+    return "*" if structure.dims is None else "x".join(map(str, structure.dims)) or "scalar"
 
 
 def _values(attribute: Attribute) -> Iterator[str]:
     for one in attribute.value if isinstance(attribute.value, tuple) else (attribute.value,):
         if isinstance(one, str):
             yield f"={quote(one, safe='')}"
+        elif isinstance(one, Tensor | SparseTensor | Body):
+            told = attribute_value(one)
+            yield f"={quote(json.dumps(told, separators=(',', ':')), safe='')}"
         else:
             yield float(one).hex() if attribute.kind.startswith(_FLOATS) else str(int(one))
 
