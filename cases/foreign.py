@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .corpus.files import LARGEST_JSON, CorpusError, Files, open_files, read_json
-from .elements import Array, element_types, type_of
+from .corpus.tensors import read_value_file
+from .elements import Array, from_tensor_proto, numbered, type_of
 from .errors import CaseIdError, did_you_mean
 from .expectation import Expectation, Option
 from .ids import CaseId, parse_id
 from .model import Case
 from .program import Input, ModelProgram, OperatorVersion, Output
+from .structures import Structure, parse_type
 from .tolerances import ABSOLUTE, RELATIVE, Tolerances
 
 MODEL, TOLERANCES = "model.onnx", "data.json"
@@ -183,13 +183,22 @@ class ForeignCases:
             raise _LeftOut("its weights are in another file")
         if any(isinstance(name, bytes) for name in _names(model)):  # protobuf's word for what is no UTF-8
             raise _LeftOut("a name in its model is no text")
-        inputs, outputs = (tuple(map(self._tensor, paths)) for paths in (one.inputs, one.outputs))
-        program = _program(content, model, inputs, outputs)
+        graph = model.graph
+        fed = _fed(graph, len(one.inputs))
+        if len(fed) != len(one.inputs) or len(graph.output) != len(one.outputs):
+            raise _LeftOut("has not as many inputs and outputs as its model")
+        given = [self._value(path, port) for path, port in zip(one.inputs, fed, strict=True)]
+        wanted = [self._value(path, port) for path, port in zip(one.outputs, graph.output, strict=True)]
+        program = _program(content, model, given, wanted)
+        inputs, outputs = ([array for value in values for array in value.arrays] for values in (given, wanted))
         shapes = tuple(array.shape for array in inputs)
         settings = (("from", _safe(one.folder)),)
         case_id = CaseId(str(program.operator), _types(inputs), shapes, settings, one.name)
         tolerances = self._tolerances(one.tolerances)
-        bounds = tuple(tolerances.bounds(array) for array in outputs)
+        try:
+            bounds = tuple(tolerances.bounds(array) for array in outputs)
+        except ValueError as error:
+            raise _LeftOut(str(error)) from None
         expectation = Expectation((Option((), bounds),), tuple(map(type_of, outputs)))
         return Case(str(case_id), program, inputs, expectation, ())
 
@@ -203,10 +212,27 @@ class ForeignCases:
         except ValueError as error:
             raise _LeftOut(f"its {TOLERANCES}: {error}") from None
 
-    def _tensor(self, path: str) -> Array:
-        name = f"{self._files.name}: {path}"
-        tensor = _parsed("TensorProto", self._files.read(path, LARGEST_MODEL), name)
-        return _array(tensor, path)
+    def _value(self, path: str, port: Any) -> _Value:
+        """Return what a file holds for an input or an output of a model, whose type says which message it is."""
+        held, name = self._files.read(path, LARGEST_MODEL), path.rpartition("/")[2]
+        try:
+            type_ = _type_of(port.type)
+            if type_ is None:  # a tensor, whatever the model says of its elements
+                array = _array(_parsed("TensorProto", held, f"{self._files.name}: {path}"), name)
+                return _Value(port.name, type_of(array), [array], Structure("tensor", array.shape))
+            return _Value(port.name, type_, *read_value_file(held, type_, name))
+        except ValueError as error:
+            raise _LeftOut(f"{name} {error}") from None
+
+
+@dataclass(frozen=True)
+class _Value:
+    """What a file holds."""
+
+    name: str
+    type: str
+    arrays: list[Array]
+    structure: Structure
 
 
 @dataclass
@@ -261,35 +287,60 @@ def _names(model: Any) -> Iterator[str | bytes]:
         yield value.name
 
 
-def _array(tensor: Any, path: str) -> Array:
-    from onnx import numpy_helper  # noqa: PLC0415
-
-    known = next((t for t in element_types().values() if t.onnx == tensor.data_type), None)
+def _array(tensor: Any, name: str) -> Array:
+    known = numbered(tensor.data_type)
     if known is None:
-        raise _LeftOut(f"{path.rpartition('/')[2]} is no tensor of a type that cases have")
+        raise _LeftOut(f"{name} is no tensor of a type that cases have")
     if tensor.external_data or tensor.data_location:
-        raise _LeftOut(f"the content of {path.rpartition('/')[2]} is in another file")
+        raise _LeftOut(f"the content of {name} is in another file")
     if any(d < 0 for d in tensor.dims) or math.prod(tensor.dims) * known.bits // 8 > LARGEST_MODEL:
-        raise _LeftOut(f"{path.rpartition('/')[2]} has a shape that is none, or too large")
+        raise _LeftOut(f"{name} has a shape that is none, or too large")
     try:
-        read: Array = np.asarray(numpy_helper.to_array(tensor))
-    except Exception as error:  # onnx raises what it likes
-        raise _LeftOut(f"{path.rpartition('/')[2]} cannot be read: {error}") from None
-    if known.name == "bfloat16" and read.dtype != known.dtype:  # onnx before 1.18 widens it
-        return read.astype(np.float32).astype(known.dtype)
-    return np.ascontiguousarray(read.astype(known.dtype, copy=False)).reshape(read.shape)
+        return from_tensor_proto(tensor)
+    except ValueError as error:
+        raise _LeftOut(f"{name} cannot be read: {error}") from None
 
 
-def _program(content: bytes, model: Any, inputs: Sequence[Array], outputs: Sequence[Array]) -> ModelProgram:
-    graph = model.graph
+def _type_of(told: Any) -> str | None:
+    """Return a type of ONNX as an expression, None for a tensor; ValueError for what cases have no values of."""
+    match told.WhichOneof("value"):
+        case "sequence_type":
+            return f"seq({_element_of(told.sequence_type.elem_type)})"
+        case "optional_type":
+            return f"optional({_element_of(told.optional_type.elem_type)})"
+        case "map_type":
+            key = numbered(told.map_type.key_type)
+            return str(parse_type(f"map({key and key.name},{_element_of(told.map_type.value_type)})"))
+        case "tensor_type" | None:
+            return None
+        case other:
+            raise ValueError(f"is of a type that cases have no values of: {other}")
+
+
+def _element_of(told: Any) -> str:
+    if inner := _type_of(told):
+        return inner
+    known = numbered(told.tensor_type.elem_type)
+    if known is None:
+        raise ValueError("is of a type that cases have no values of")
+    return known.name
+
+
+def _fed(graph: Any, count: int) -> list[Any]:
+    """Return the graph inputs that are given: before IR version 4 an initializer is an input with a default."""
     initialized = {tensor.name for tensor in graph.initializer}
-    names = [value.name for value in graph.input if value.name not in initialized]
-    if len(names) != len(inputs):  # before IR version 4 an initializer is an input with a default
-        names = [value.name for value in graph.input][: len(inputs)]
-    if len(names) != len(inputs) or len(graph.output) != len(outputs):
-        raise _LeftOut("has not as many inputs and outputs as its model")
-    fed = tuple(Input(n, type_of(a), a.shape) for n, a in zip(names, inputs, strict=True))
-    made = tuple(Output(v.name, type_of(a), a.ndim) for v, a in zip(graph.output, outputs, strict=True))
+    found = [value for value in graph.input if value.name not in initialized]
+    return found if len(found) == count else list(graph.input)[:count]
+
+
+def _program(content: bytes, model: Any, given: Sequence[_Value], wanted: Sequence[_Value]) -> ModelProgram:
+    fed = tuple(
+        Input(v.name, v.type, v.arrays[0].shape)
+        if v.structure.kind == "tensor"
+        else Input(v.name, v.type, (), structure=v.structure)
+        for v in given
+    )
+    made = tuple(Output(v.name, v.type, v.arrays[0].ndim if v.structure.kind == "tensor" else None) for v in wanted)
     operator, opset = _operator(model)
     return ModelProgram(operator, (), fed, made, opset, model=content)
 

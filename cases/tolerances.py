@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from .elements import Array, element_type, type_of
+from .elements import Array, comparable, element_type, type_of
 from .expectation import Bounds, Flag
 
 RELATIVE, ABSOLUTE = 1e-3, 1e-7
@@ -28,14 +28,19 @@ class Tolerances:
                 raise ValueError(f"expected 0 <= rtol < 1 and 0 <= atol; read {self.relative!r} and {self.absolute!r}")
 
     def bounds(self, array: Array) -> Bounds:
-        """Return what is admitted: |expected - answer| <= atol + rtol * |answer|, NaN and infinities in place."""
+        """Return what is admitted: |expected - answer| <= atol + rtol * |answer|, NaN and infinities in place.
+
+        Text and truth values must be equal. ValueError for complex numbers, which bounds do not join.
+        """
         name = type_of(array)
         kind = element_type(name)
-        if kind.kind == "bool":
+        if kind.kind == "complex":
+            raise ValueError(f"tolerances of {name} are no bounds")
+        if kind.kind in ("bool", "string"):
             return Bounds(name, array, array, array)
         if kind.is_integer:
             return Bounds(name, array, self._integers(array, -1), self._integers(array, 1))
-        value = array.astype(np.float64)
+        value = comparable(array)
         finite = np.isfinite(value)
         number = np.where(finite, value, 0.0)
         lower, upper = -self._farthest(-number), self._farthest(number)

@@ -26,7 +26,9 @@ WORDS = (
     Words(r"is not a registered function/op", "operator-version", plain=True),
     Words(r"MLDataType for: \S+ is not currently registered|Invalid tensor data type", "type", plain=True),
     Words(r"data type is not supported with|Unsupported value attribute datatype", "type", plain=True),
+    Words(r"are not supported. If you need support create a github issue", "attribute", plain=True),
     # Refusals of a valid or an invalid program.
+    Words(r"node in the model has the following type", "type"),
     Words(r"Failed to allocate memory|bad_alloc", "memory"),
     Words(r"Type Error:|Unexpected input data type", "type"),
     Words(r"Unrecognized attribute|Mismatched attribute type|Required attribute", "attribute"),

@@ -234,7 +234,8 @@ def test_models_whose_weights_lie_elsewhere_and_types_without_cases_are_left_out
     add = helper.make_node("Add", ["x", "w"], ["y"])
     write(tmp_path / "d" / "node", model_of(inner, add), [ONES], [ONES])
     write(tmp_path / "d" / "weights", model_of(add, initializers=(away,)), [ONES], [ONES])
-    write(tmp_path / "d" / "text", model_of(RELU), [np.array(["a"])], [ONES])
+    odd = write(tmp_path / "d" / "odd", model_of(RELU), [ONES], [ONES])
+    (odd / "input_0.pb").write_bytes(TensorProto(data_type=99, dims=[0]).SerializeToString())
     write(tmp_path / "d" / "whole", model_of(RELU), [ONES], [ONES])
     write(tmp_path / "d" / "named", model_of(RELU), [ONES], [ONES])
     named = tmp_path / "d" / "named" / "model.onnx"
@@ -244,7 +245,7 @@ def test_models_whose_weights_lie_elsewhere_and_types_without_cases_are_left_out
     assert source.left_out["named/test_data_set_0"] == "a name in its model is no text"
     assert source.left_out["node/test_data_set_0"] == "its weights are in another file"
     assert source.left_out["weights/test_data_set_0"] == "its weights are in another file"
-    assert "no tensor of a type that cases have" in source.left_out["text/test_data_set_0"]
+    assert "no tensor of a type that cases have" in source.left_out["odd/test_data_set_0"]
 
 
 def test_a_folder_without_cases_and_a_link_out_of_it_are_refused(tmp_path: Path) -> None:

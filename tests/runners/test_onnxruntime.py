@@ -246,6 +246,10 @@ STORED = {
     "INVALID_ARGUMENT : Failed to load model with error: Invalid tensor data type 27.": "type",
     "CPU execution provider: MLFloat16 data type is not supported with ScatterElements opset 16 when reduction is "
     "'add'.": "type",
+    "layout_ == 0 was false. Batchwise recurrent operations (layout == 1) are not supported. If you need support "
+    "create a github issue with justification.": "attribute",
+    "NOT_IMPLEMENTED : Op with name () and type Cast has types tensor(int2),tensor(float8e8m0),), but the node in the "
+    "model has the following type (tensor(float4e2m1))": "type",
     "constant_of_shape_base.h:233 Unsupported value attribute datatype: 17": "type",
     "something that nobody has seen": "other",
 }
