@@ -15,7 +15,7 @@ from rich.text import Text
 
 from ..cases.errors import OpconformError
 from ..cases.ids import print_shapes
-from ..generators.comparing.answers import Answer, Said
+from ..generators.comparing.answers import Answer, Element, OutputAnswer, Said
 from ..generators.comparing.differences import Cause, Difference, differences
 from ..generators.comparing.situations import FILL, SHAPES, TYPE, Side, Situation, side
 from ..generators.source import GeneratedCases
@@ -157,14 +157,22 @@ def _answer_text(answer: Answer) -> str:
     if answer.kind in ("rejected", "anything"):
         text = {"rejected": "a refusal", "anything": "any answer"}[answer.kind]
     else:
-        shape = "x".join(map(str, answer.shape or ())) or "scalar"
-        values = ", ".join(_number(v) for v in answer.values[:_SHOWN])
-        more = ", …" if len(answer.values) > _SHOWN else ""
-        text = f"shape {shape}: {'any value' if answer.kind == 'any value' else f'[{values}{more}]'}"
+        several = len(answer.outputs) > 1
+        text = "; ".join(f"{o.name}: {_output_text(o)}" if several else _output_text(o) for o in answer.outputs)
     return f"{text} ({options})" if options else text
 
 
-def _number(value: float) -> str:
+def _output_text(output: OutputAnswer) -> str:
+    shape = "x".join(map(str, output.shape)) or "scalar"
+    if output.values is None:
+        return f"shape {shape}: any value"
+    values = ", ".join(_element(v) for v in output.values[:_SHOWN])
+    return f"shape {shape}: [{values}{', …' if len(output.values) > _SHOWN else ''}]"
+
+
+def _element(value: Element) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
     return str(int(value)) if isinstance(value, float) and value.is_integer() and str(value) != "-0.0" else str(value)
 
 
@@ -194,9 +202,17 @@ def _told(one: Side, other: Side, difference: Difference) -> Mapping[str, Any]:
 
 
 def _answer_json(answer: Answer) -> dict[str, Any]:
-    shape = None if answer.shape is None else list(answer.shape)
-    values = [v if isinstance(v, int) else repr(v) for v in answer.values]  # NaN and infinity are no JSON
-    return {"kind": answer.kind, "shape": shape, "values": values, "options": dict(answer.labels)}
+    """Return an answer; `shape` and `values` are those of the first output, `outputs` has all where there are more."""
+    outputs = [_output_json(output) for output in answer.outputs]
+    first = outputs[0] if outputs else {"shape": None, "values": []}
+    told = {"kind": answer.kind, "shape": first["shape"], "values": first["values"], "options": dict(answer.labels)}
+    return {**told, "outputs": outputs} if outputs[1:] else told
+
+
+def _output_json(output: OutputAnswer) -> dict[str, Any]:
+    values = output.values
+    told = None if values is None else [v if isinstance(v, int | str) else repr(v) for v in values]  # NaN is no JSON
+    return {"name": output.name, "shape": list(output.shape), "values": told}
 
 
 R = TypeVar("R", Clause, Silence)

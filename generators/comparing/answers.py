@@ -2,51 +2,63 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from ...cases.elements import Array, ElementType, element_type
+from ...cases.elements import content
 from ...cases.errors import CaseIdError
-from ...cases.expectation import Flag, Labels, Option
-from ..expect import Reading, Rules, expectations
-from ..source import clauses_of, filled_tensors, is_invalid
-from ..strategy.families import Build
-from ..strategy.registry import family_of
-from ..strategy.rows import Row
-from .situations import Side, Situation
+from ...cases.expectation import Bounds, Flag, Labels, Option
+from ...specs.model import VersionSpec
+from .situations import Inexpressible, Side, Situation
 
-Numbers: TypeAlias = tuple[float | int, ...]
+Element: TypeAlias = float | int | bool | complex | str
 
 _MINUS = np.uint8(Flag.NEGATIVE_ZERO)
 
 
 @dataclass(frozen=True, slots=True)
+class OutputAnswer:
+    """What one output may be: `values` in C order, exact ones rounded to float64; None where any will do."""
+
+    name: str
+    shape: tuple[int, ...]
+    values: tuple[Element, ...] | None
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """What makes two the same, whatever an output is called; NaN is one with NaN, 0 and -0 are two."""
+        return self.shape, None if self.values is None else tuple(map(repr, self.values))
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """One admissible answer. `values` are exact, rounded to float64, in C order; empty where any will do."""
+    """One admissible answer: `values` of all outputs, `rejected` or `anything`; and of which silences' options."""
 
     kind: str
-    shape: tuple[int, ...] | None = None
-    values: Numbers = ()
+    outputs: tuple[OutputAnswer, ...] = ()
     labels: Labels = ()
 
     @property
     def content(self) -> tuple[object, ...]:
-        """What makes two answers the same, whatever a standard calls them; NaN is one with NaN, 0 and -0 are two."""
-        return self.kind, self.shape, tuple(map(repr, self.values))
+        """What makes two answers the same, whatever a standard calls them."""
+        return self.kind, *(output.content for output in self.outputs)
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What an operator version says to an input; no answers: it is invalid, and `why` says in what words it can."""
+    """What an operator version says to an input; no answers: it is invalid, and `why` says in what words it can.
+
+    `data` are the bytes of the first input.
+    """
 
     case: str
     answers: tuple[Answer, ...]
     clauses: tuple[str, ...]
     why: str = ""
+    data: bytes = b""
 
     @property
     def content(self) -> frozenset[tuple[object, ...]]:
@@ -54,77 +66,50 @@ class Said:
         return frozenset(answer.content for answer in self.answers)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """One version's case: its row and build where it is valid, else why not."""
-
-    side: Side
-    case: str
-    row: Row | None = None
-    build: Build | None = None
-    why: str = ""
-
-
 def said(sides: Sequence[Side], situation: Situation) -> tuple[Said, ...]:
-    """Return what each version says to the same tensors. Raises Inexpressible where one cannot be asked."""
-    asked = [_asked(side, situation) for side in sides]
-    built = next((one for one in asked if one.build is not None), None)
-    tensors = filled_tensors(situation.fill, built.build, [built.case]) if built and built.build else []
-    return tuple(_said(one, tensors) for one in asked)
+    """Return what each version says to the same tensors. Raises Inexpressible where one cannot be asked so."""
+    found = tuple(_told(side, situation) for side in sides)
+    if len({one.data for one in found if one.answers}) > 1:  # drawn by the case's id
+        raise Inexpressible(f"{situation.fill} is not the same data for {' and '.join(side.name for side in sides)}")
+    return found
 
 
-def _asked(side: Side, situation: Situation) -> _Asked:
-    case = side.case(situation)
+def _told(side: Side, situation: Situation) -> Said:
+    known = side.told.get(situation)
+    if known is None:
+        known = side.told[situation] = _said(side, situation)
+    return known
+
+
+def _said(side: Side, situation: Situation) -> Said:
+    asked = side.case(situation)
     try:
-        row = side.row(case)
-        if is_invalid(row):
-            return _Asked(side, str(row.id), row)
-        return _Asked(side, str(case), row, family_of(side.spec).build(row))
+        case = side.source.case(str(side.named(asked)))
     except CaseIdError as error:
-        return _Asked(side, str(case), why=str(error).partition(": ")[2] or str(error))
-
-
-def _said(asked: _Asked, tensors: Sequence[Array]) -> Said:
-    if asked.row is None or asked.build is None:
-        clauses = _named(asked.side, asked.row) if asked.row else ()
-        return Said(asked.case, (), clauses, asked.why)
-    element = element_type(asked.build.program.outputs[0].type)
-    version = asked.row.version
-    silences = tuple((silence.id, silence.options) for silence in version.silences.values())
-    contents = tuple((tensor.dtype, tensor.shape, tensor.tobytes()) for tensor in tensors)
+        return Said(str(asked), (), (), str(error).partition(": ")[2] or str(error))
+    clauses = tuple(c for c in case.clauses if c.partition("#")[2] in side.version.clauses)
+    names = [output.name if output else "" for output in case.program.outputs]
     answers: dict[tuple[object, ...], Answer] = {}
-    for option in _admitted(asked.build.readings, contents, element, silences):
+    for option in case.expectation.options:
         if not option.exceptional:
-            answer = _answer(option, version.silences)
+            answer = _answer(option, side.version, names)
             answers.setdefault(answer.content, answer)
-    return Said(asked.case, tuple(answers.values()), _named(asked.side, asked.row))
+    data = content(case.inputs[0]) if case.inputs and situation.shapes else b""
+    return Said(case.id, tuple(answers.values()), clauses, data=data)
 
 
-@functools.lru_cache(maxsize=2048)
-def _admitted(
-    readings: tuple[Reading, ...],
-    contents: tuple[tuple[np.dtype[Any], tuple[int, ...], bytes], ...],
-    element: ElementType,
-    silences: tuple[tuple[str, tuple[str, ...]], ...],
-) -> tuple[Option, ...]:
-    """Return what readings admit of tensors; versions of an operator mostly read alike."""
-    tensors = [np.frombuffer(content, dtype).reshape(shape) for dtype, shape, content in contents]
-    (expectation,) = expectations(readings, tensors, Rules(element, dict(silences)))
-    return expectation.options
+def _answer(option: Option, version: VersionSpec, names: Sequence[str]) -> Answer:
+    labels = tuple(label for label in option.labels if label[0] in version.silences)
+    named = [name for name in names if name] or [""] * len(option.outputs)
+    outputs = zip(named, option.outputs, strict=False)  # a sequence has more tensors than outputs
+    return Answer(option.kind, tuple(_output(name, bounds) for name, bounds in outputs), labels)
 
 
-def _named(side: Side, row: Row) -> tuple[str, ...]:
-    return tuple(c for c in clauses_of(row) if c.partition("#")[2] in side.version.clauses)
-
-
-def _answer(option: Option, silences: Mapping[str, object]) -> Answer:
-    labels = tuple(label for label in option.labels if label[0] in silences)
-    if not option.outputs:
-        return Answer(option.kind, labels=labels)
-    (bounds,) = option.outputs
-    if bounds.flags is not None and bool((bounds.flags & Flag.FREE).any()):
-        return Answer("any value", bounds.shape, labels=labels)
-    values = bounds.value
-    if bounds.flags is not None and values.dtype.kind == "f":
-        values = np.where((bounds.flags & _MINUS) > 0, -0.0, values)
-    return Answer(option.kind, bounds.shape, tuple(values.reshape(-1).tolist()), labels)
+def _output(name: str, bounds: Bounds) -> OutputAnswer:
+    values, flags = bounds.value.reshape(-1), None if bounds.flags is None else bounds.flags.reshape(-1)
+    if flags is not None and bool((flags & Flag.FREE).any()):
+        return OutputAnswer(name, bounds.shape, None)
+    if flags is not None and values.dtype.kind == "f":
+        values = np.where((flags & _MINUS) > 0, -0.0, values)
+    whole = values if values.dtype.kind in "biufcO" else values.astype(np.float64)  # the low-bit types
+    return OutputAnswer(name, bounds.shape, tuple(whole.tolist()))

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ...cases.elements import element_type
 from ...cases.ids import Shape
-from ...cases.model import count
 from ...specs.model import Clause, Silence, Value, Word
 from ..fills import FIRST, suits
 from .answers import Said, said
-from .situations import FILL, LARGEST, PLAIN, SHAPES, TYPE, Inexpressible, Side, Situation, check_comparable
+from .situations import (
+    FILL,
+    LARGEST,
+    PLAIN,
+    SHAPES,
+    TYPE,
+    Inexpressible,
+    Side,
+    Situation,
+    check_comparable,
+    elements_of,
+)
 
 Cause: TypeAlias = tuple[tuple[str, str], ...]
 """Roles and the classes of their values that make the difference: (("axes", "empty"),)."""
@@ -25,6 +36,7 @@ _PLAIN_SHAPES = "one shape"
 _SHAPES_KEPT = 6
 _VALUES_A_CLASS = 2
 _ALTERNATIVES = 8
+_CROSSED = 2_000  # combinations of settings that are all tried
 _NUMERIC = ("ramp", "halves", "maximum", "negative-zero", "nan")
 
 
@@ -94,7 +106,7 @@ class _Comparison:
     def asked(self, situation: Situation) -> tuple[Said, Said] | None:
         """Return what both say; None where one cannot be asked."""
         if situation not in self._known:
-            if not suits(situation.fill, element_type(situation.type)):
+            if situation.type and not suits(situation.fill, element_type(situation.type)):
                 return None
             try:
                 self._known[situation] = said(self.sides, situation)  # type: ignore[assignment]  # two of two
@@ -122,7 +134,7 @@ class _Comparison:
 
     def _typed(self, levels: Mapping[str, Sequence[Value]]) -> Iterator[Situation]:
         """Yield plain situations of every type and kind of data."""
-        plain = next((s for s in _crossed(levels) if any(map(count, s.shapes)) and self.agree(s)), None)
+        plain = next((s for s in _crossed(levels) if any(map(elements_of, s.shapes)) and self.agree(s)), None)
         if plain is None:
             return
         for name in dict.fromkeys(t for side in self.sides for t in side.types):
@@ -161,7 +173,10 @@ def class_of(role: str, situation: Situation) -> str:
         return str(value.value)
     if not isinstance(value, tuple):
         return str(value)
-    return _class_of_axes([v for v in value if isinstance(v, int)], len(situation.shapes[0]) if situation.shapes else 0)
+    if role not in ("axes", "axis"):
+        return str(value)
+    rank = len(situation.shapes[0]) if situation.shapes and isinstance(situation.shapes[0], tuple) else 0
+    return _class_of_axes([v for v in value if isinstance(v, int)], rank)
 
 
 def _class_of_axes(numbers: Sequence[int], rank: int) -> str:
@@ -181,7 +196,7 @@ def _class_of_shapes(shapes: Sequence[Shape]) -> str:
         return "different shapes"
     if not shapes[0]:
         return "scalar"
-    return "no elements" if 0 in shapes[0] else _PLAIN_SHAPES
+    return "no elements" if not elements_of(shapes[0]) else _PLAIN_SHAPES
 
 
 def rules_of(side: Side, other: Side, cause: Cause, told: Said) -> tuple[Clause | Silence, ...]:
@@ -222,15 +237,24 @@ def _levels(seen: Mapping[Situation, None]) -> dict[str, list[Value]]:
 def _crossed(levels: Mapping[str, Sequence[Value]]) -> Iterator[Situation]:
     """Yield combinations of settings on a few small shapes."""
     names = [name for name in levels if name not in (SHAPES, TYPE)]
-    element = PLAIN if PLAIN in levels[TYPE] else str(levels[TYPE][0])
+    element = PLAIN if PLAIN in levels[TYPE] or not levels[TYPE] else str(levels[TYPE][0])
     for shapes in _few_shapes(levels[SHAPES]):
         bare = Situation(element, shapes, (), FIRST)
         few = [_few(bare, name, levels[name]) for name in names]
-        for chosen in itertools.product(*few):
+        many = math.prod(map(len, few)) > _CROSSED
+        for chosen in _in_turn(few) if many else itertools.product(*few):
             situation = bare
             for name, value in zip(names, chosen, strict=True):
                 situation = situation.having(name, value)
             yield situation
+
+
+def _in_turn(levels: Sequence[Sequence[Value]]) -> Iterator[tuple[Value, ...]]:
+    """Yield combinations in which two roles at most have another value than their first."""
+    first = [values[0] for values in levels]
+    for here, there in itertools.combinations_with_replacement(range(len(levels)), 2):
+        for one, other in itertools.product(levels[here], levels[there]):
+            yield tuple(other if i == there else one if i == here else value for i, value in enumerate(first))
 
 
 def _few(bare: Situation, role: str, values: Sequence[Value]) -> list[Value]:
@@ -245,6 +269,6 @@ def _few_shapes(values: Sequence[Value]) -> list[tuple[Shape, ...]]:
     found: dict[tuple[str, int], tuple[Shape, ...]] = {}
     for value in values:
         shapes: tuple[Shape, ...] = value  # type: ignore[assignment]  # as the situations have them
-        if sum(map(count, shapes)) != 1 or not any(shapes):  # one element alone tells little
-            found.setdefault((_class_of_shapes(shapes), min(len(shapes[0]), 2) if shapes else 0), shapes)
+        if sum(map(elements_of, shapes)) != 1 or not any(shapes):  # one element alone tells little
+            found.setdefault((_class_of_shapes(shapes), min(len(shapes[0] or ()), 2) if shapes else 0), shapes)
     return list(found.values())[:_SHAPES_KEPT]

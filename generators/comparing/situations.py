@@ -5,19 +5,24 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 from ...cases.errors import CaseIdError, OpconformError
 from ...cases.ids import CaseId, Shape, parse_id
 from ...cases.model import count
 from ...specs.model import Spec, Value, VersionSpec, Word
-from ..fills import FIRST
+from ..fills import FIRST, UNDRAWN
 from ..plan import edges, grid
 from ..source import GeneratedCases
-from ..strategy.registry import family_of, settle
-from ..strategy.rows import Row, data_port, free_letters, text_of
+from ..strategy.registry import settle
+from ..strategy.rows import Row, free_letters, text_of
 
 SHAPES, TYPE, FILL = "shapes", "type", "fill"
 PLAIN = "float32"
+_SYNONYMS: Mapping[str, str] = MappingProxyType({"keep_dims": "keepdims"})
+"""What standards call otherwise than ONNX."""
+_OWN_FIELDS = frozenset({"shapes", "fill", "dims", "unknown"})
 _IGNORED = frozenset({"opset", "dims", "draw", "seed"})  # how a program is wrapped, and not what it means
 _USUAL_TYPE = "int64"  # of what is no data, where a version leaves it open
 LARGEST = 100  # elements
@@ -25,9 +30,11 @@ LARGEST = 100  # elements
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """An input by roles rather than names: data of one type, shapes, settings and fill.
+    """An input by roles rather than names: element type, shapes, settings and fill.
 
-    `settings` are sorted by role; absent ones do not appear, truth values are 0 and 1.
+    `type` is that of the first type letter, empty where there is none. `settings` are sorted by role; absent ones do
+    not appear, truth values are 0 and 1; of further type letters those that are not usual stand there, each by the
+    first input that has it.
     """
 
     type: str
@@ -53,9 +60,15 @@ class Situation:
     @property
     def size(self) -> tuple[int, int, str]:
         """A measure by which one situation is smaller than another; one of a single element or none shows least."""
-        elements = sum(map(count, self.shapes)) if all(map(count, self.shapes)) else 0
+        counts = [elements_of(shape) for shape in self.shapes]
+        elements = sum(counts) if all(counts) else 0
         plain = (self.type == PLAIN, self.fill == FIRST)
         return (elements if elements > 1 else LARGEST, len(self.settings), f"{plain.count(False)} {self!r}")
+
+
+def elements_of(shape: Shape | None) -> int:
+    """Return how many elements an input of an id has; one that is left out has none."""
+    return count(shape) if isinstance(shape, tuple) else 0
 
 
 class Inexpressible(Exception):  # noqa: N818 - no error: one standard has no word for what another says
@@ -70,6 +83,11 @@ class Side:
     spec: Spec
     version: VersionSpec
 
+    @functools.cached_property
+    def told(self) -> dict[Situation, Any]:
+        """What the version said to the situations that it was asked about so far."""
+        return {}
+
     @property
     def name(self) -> str:
         """The operator version, `onnx/ReduceMean-13`."""
@@ -78,23 +96,34 @@ class Side:
     @functools.cached_property
     def roles(self) -> Mapping[str, str]:
         """What this version calls each role."""
-        signature, family = self.version.signature, family_of(self.spec)
-        names = [a.name for a in signature.attributes] + [p.name for p in signature.inputs[1:]] + list(family.own)
-        return {family.synonyms.get(name, name): name for name in names}
+        signature = self.version.signature
+        names = [a.name for a in signature.attributes] + [p.name for p in signature.inputs[1:]]
+        names += [f"{port.name}{about}" for port in signature.inputs for about in ("-rank", "-from")]
+        names += [name for name in self.version.parameters if name not in _OWN_FIELDS and name not in signature.types]
+        roles = {_SYNONYMS.get(name, name): name for name in names}
+        return roles | {f"type({port})": f"type({port})" for port in self._letters}
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The element types of the data."""
-        letter = self.version.signature.letter(data_port(self.version).name)
-        return self.version.signature.types.get(letter or "", ())
+        """The element types of the first type letter."""
+        letters = free_letters(self.version)
+        return self.version.signature.types[letters[0]] if letters else ()
+
+    @functools.cached_property
+    def _letters(self) -> Mapping[str, str]:
+        """The further type letters, each by the first input or output that has it."""
+        signature, first = self.version.signature, dict[str, str]()
+        for port in [*signature.inputs, *signature.outputs]:
+            first.setdefault(signature.letter(port.name) or "", port.name)
+        return {first[letter]: letter for letter in free_letters(self.version)[1:] if letter in first}
 
     def situations(self) -> Iterator[Situation]:
         """Yield the situations that the version's spec speaks of, small ones only; edges with their type and data."""
         for case in [*edges(self.spec, self.version), *grid(self.spec, self.version, 2)]:
-            if sum(map(count, case.shapes)) <= LARGEST:
+            if sum(map(elements_of, case.shapes)) <= LARGEST:
                 row = self.source.row(case)
-                if row.get("unknown") is Word.ABSENT:
-                    yield self._situation(row) if case.edge else replace(self._situation(row), type=PLAIN, fill=FIRST)
+                if row.get("unknown") is Word.ABSENT and (not case.edge or row.id.fill in UNDRAWN):
+                    yield self._situation(row) if case.edge else self._plain(self._situation(row))
 
     def edge_situations(self) -> Iterator[tuple[str, Situation]]:
         """Yield the situations of the invalid edges, each with the edge's name."""
@@ -110,19 +139,35 @@ class Side:
             for name, value in row.settings.items()
             if name not in _IGNORED
         }
-        return Situation(row.id.types[0], row.id.shapes, tuple(sorted(settings.items())), row.id.fill)
+        bound = dict(zip(free_letters(self.version), row.id.types, strict=False))
+        for port, letter in self._letters.items():
+            if bound.get(letter, self._usual(letter)) != self._usual(letter):
+                settings[f"type({port})"] = bound[letter]
+        first = row.id.types[0] if row.id.types else ""
+        return Situation(first, row.id.shapes, tuple(sorted(settings.items())), row.id.fill)
+
+    def _plain(self, situation: Situation) -> Situation:
+        """Return a situation with the type and data that others have too."""
+        usual = PLAIN if PLAIN in self.types or not self.types else self.types[0]
+        return replace(situation, type=usual if self.types else "", fill=FIRST)
+
+    def _usual(self, letter: str) -> str:
+        allowed = self.version.signature.types[letter]
+        return _USUAL_TYPE if _USUAL_TYPE in allowed else allowed[0]
 
     def case(self, situation: Situation) -> CaseId:
         """Return the case of this version that a situation is. Raises Inexpressible."""
         settings = {}
         for role, value in situation.settings:
+            if role.startswith("type("):
+                continue
             name = self.roles.get(role)
             if name is None or (value is Word.OMITTED and self.version.signature.input(name) is None):
                 raise Inexpressible(f"{self.name} has no {role}")
             text = text_of(self._own(name, value))
             if text is not None:
                 settings[name] = text
-        types = tuple(self._type(letter, situation) for letter in free_letters(self.version))
+        types = tuple(self._types_of(situation))
         case = CaseId(self.name, types, situation.shapes, tuple(sorted(settings.items())), situation.fill)
         try:
             settled = settle(self.spec, self.version, case)
@@ -140,24 +185,31 @@ class Side:
             raise Inexpressible(f"{self.name}: {name} is true or false")
         return bool(value)
 
-    def _type(self, letter: str, situation: Situation) -> str:
-        if letter == self.version.signature.letter(data_port(self.version).name):
-            return situation.type
-        allowed = self.version.signature.types[letter]
-        return _USUAL_TYPE if _USUAL_TYPE in allowed else allowed[0]
+    def _types_of(self, situation: Situation) -> Iterator[str]:
+        """Yield the type of each letter. Raises Inexpressible for a type of what this version has no letter for."""
+        given = dict(situation.settings)
+        for role in given:
+            if role.startswith("type(") and role[5:-1] not in self._letters:
+                raise Inexpressible(f"{self.name} has no {role}")
+        ports = {letter: port for port, letter in self._letters.items()}
+        for place, letter in enumerate(free_letters(self.version)):
+            told = situation.type if not place else given.get(f"type({ports.get(letter)})", self._usual(letter))
+            if place and told not in self.version.signature.types[letter]:
+                raise Inexpressible(f"{told} is no {letter} of {self.name}")
+            yield str(told)
 
-    def row(self, case: CaseId) -> Row:
-        """Return a case's row, as that of the rejected edge whose content it has where there is one.
+    def named(self, case: CaseId) -> CaseId:
+        """Return a case's id, which is that of the rejected edge whose content it has where there is one.
 
         Raises CaseIdError where the version finds the case invalid, Inexpressible where it cannot be written.
         """
         edge = self._rejected.get(str(case))
         if edge is not None:
-            return self.source.row(parse_id(edge))
-        if case.types[0] not in self.types:
+            return parse_id(edge)
+        if case.types and case.types[0] not in self.types:
             raise CaseIdError(f"{case.types[0]} is no type of {self.name}")
         try:
-            return self.source.row(case)
+            return self.source.row(case).id
         except CaseIdError as error:
             raise Inexpressible(str(error)) from error
 
