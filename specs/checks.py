@@ -550,7 +550,8 @@ def _raw(problems: Problems, level: Level) -> Any:
     value = problems.document.value
     for key in level.path:
         value = value[key]
-    return {"value": value} if isinstance(value, str) and not isinstance(level.value, Word) else value
+    is_text = isinstance(value, str) and value in _WHEN_WORDS and not isinstance(level.value, Word)
+    return {"value": value} if is_text else value
 
 
 def _check_levels_reached(context: Context, parameter: Parameter) -> None:

@@ -115,8 +115,7 @@ class Names:
     def _parameter_role(self, name: str) -> set[Role]:
         if name in COMMON_PARAMETERS:
             return {"common"}
-        ranked = name.removesuffix("-rank") if name.endswith("-rank") else ""
-        if (self.own is not None and name in self.own) or any(s.input(ranked) for s in self.signatures.values()):
+        if self.own is not None and name in self.own:
             return {"own"}
         port = delivered(name)
         if port and any(s.input(port) for s in self.signatures.values()):
