@@ -775,7 +775,7 @@ def _check_unknown(context: Context, value: object, path: Keys) -> None:
 
 def _one_of(what: str, known: tuple[str | int, ...]) -> Callable[[Context, Any, Keys], None]:
     def check(context: Context, value: object, path: Keys) -> None:
-        if value not in known or isinstance(value, bool):
+        if str(value) not in map(str, known) or isinstance(value, bool):
             context.problems.add(path, f"{what}: {' or '.join(map(str, known))}; read {value!r}")
 
     return check
