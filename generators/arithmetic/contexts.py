@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from ...cases.declared import DeclaredType
-from .errors import Arithmetic
+from .errors import Arithmetic, Charge
 from .formats import format_of
 
 
@@ -32,6 +32,10 @@ class Context:
     def using(self, variant: str, **changes: Any) -> Context:
         """Return this context with something changed in the arithmetic of every type."""
         return replace(self, types={t: replace(a, **changes) for t, a in self.types.items()}, variant=variant)
+
+    def charging(self, charges: list[Charge]) -> Context:
+        """Return this context, writing down what every primitive charges."""
+        return self.using("charging", charges=charges)
 
 
 @functools.cache

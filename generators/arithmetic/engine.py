@@ -41,7 +41,16 @@ def exact(graph: Graph, live: Sequence[int], arrays: Sequence[Array], *, wide: b
         for at in live:
             node = graph.nodes[at]
             known[at] = Known(_exact(node, known, arrays, wide=wide))
+            if wide and known[at].v.dtype == object and node.kind == "real":
+                known[at] = _overflown(known[at])
     return known
+
+
+def _overflown(known: Known) -> Known:
+    """Return values that float64 does not reach as infinities: gmpy2's exponents do not run out."""
+    if known.all_finite:
+        return known
+    return Known(np.where(np.isinf(known.f), widened(known.f), known.v))
 
 
 def _exact(node: Node, known: Values, arrays: Sequence[Array], *, wide: bool) -> Array:

@@ -235,7 +235,7 @@ class Value:
         return self._pair("div", other, flip=True)
 
     def __pow__(self, other: object) -> Value:
-        return self._pair("pow", other)
+        return ROOMS["pow"].record(self, other)
 
     def __matmul__(self, other: Value) -> Value:
         return self.matmul(other)

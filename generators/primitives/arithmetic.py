@@ -10,6 +10,7 @@ import numpy as np
 from ...cases.elements import Array
 from ..arithmetic.errors import (
     EXCEPTIONAL,
+    FREE,
     INFINITE,
     NAN,
     SIGNED_ZERO,
@@ -142,8 +143,8 @@ class Div(Primitive):
         e = np.where(infinite, 0.0, np.nan_to_num(e, nan=np.inf, posinf=np.inf))
         flags = _divided(c, xs, es)
         singular = (below <= 0) & np.greater(reach, 0) & ~infinite
-        if singular.any():
-            flags = np.where(singular, flags | EXCEPTIONAL, flags).astype(np.uint8)
+        if singular.any():  # an infinity that comes of a divisor's error may be any number as well
+            flags = flags | np.where(singular, np.where(y.finite, EXCEPTIONAL, FREE), np.uint8(0))
             e = np.where(singular, np.inf, e)
         if not isinstance(eb.flags, int):  # by what may be an infinity, and no NaN: zero
             zero = np.bitwise_and(eb.flags, INFINITE) > 0

@@ -43,7 +43,7 @@ def _open(c: Arithmetic, xs: Sequence[Known], es: Sequence[Error]) -> Error:
     vague = (np.abs(xs[0].f - xs[1].f) <= reach) & np.greater(reach, 0)
     for error in es:
         if not isinstance(error.flags, int):
-            vague = vague | (error.flags & (INFINITE | NAN) > 0)
+            vague = vague | (error.flags & (INFINITE | NAN | FREE) > 0)
     return Error(vague.astype(float), flags)
 
 

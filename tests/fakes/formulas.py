@@ -10,11 +10,11 @@ import numpy as np
 
 
 class Formula(NamedTuple):
-    """A reference, the shapes of its ports (None: left out), and how many outputs it has."""
+    """A reference, the shapes of its ports (None: left out), and its outputs' types, T for the one that is tried."""
 
     reference: Callable[..., Any]
     shapes: tuple[tuple[int, ...] | None, ...]
-    outputs: int = 1
+    outputs: tuple[str, ...] = ("T",)
 
 
 def softmax(c: Any, x: Any) -> Any:
@@ -96,20 +96,20 @@ def chosen(c: Any, x: Any, y: Any) -> Any:
 
 FORMULAS = {
     "softmax": Formula(softmax, ((3, 7),)),
-    "layer-normalization": Formula(layer_normalization, ((3, 8), (8,), (8,)), 3),
-    "layer-normalization without bias": Formula(layer_normalization, ((3, 7), (7,), None), 3),
+    "layer-normalization": Formula(layer_normalization, ((3, 8), (8,), (8,)), ("T",) * 3),
+    "layer-normalization without bias": Formula(layer_normalization, ((3, 7), (7,), None), ("T",) * 3),
     "conv": Formula(conv, ((1, 2, 5, 5), (3, 2, 3, 3), (3,))),
     "attention": Formula(attention, ((2, 3, 4), (2, 5, 4), (2, 5, 4))),
     "log-sum-exp": Formula(log_sum_exp, ((4, 9),)),
-    "recurrent": Formula(recurrent, ((3, 2, 3), (3, 4), (4, 4)), 2),
-    "batch-normalization": Formula(batch_normalization, ((3, 2, 4), (2,), (2,)), 2),
+    "recurrent": Formula(recurrent, ((3, 2, 3), (3, 4), (4, 4)), ("T",) * 2),
+    "batch-normalization": Formula(batch_normalization, ((3, 2, 4), (2,), (2,)), ("T",) * 2),
     "hard-swish": Formula(hard_swish, ((17,),)),
     "gelu": Formula(gelu, ((17,),)),
     "mish": Formula(mish, ((17,),)),
-    "polynomial": Formula(polynomial, ((3, 5), (5,)), 3),
+    "polynomial": Formula(polynomial, ((3, 5), (5,)), ("T", "bool", "T")),
     "quantize": Formula(quantize, ((4, 5), (5,))),
-    "norms": Formula(norms, ((3, 11),), 4),
-    "chosen": Formula(chosen, ((4, 5), (4, 5)), 5),
+    "norms": Formula(norms, ((3, 11),), ("T",) * 4),
+    "chosen": Formula(chosen, ((4, 5), (4, 5)), ("T",) * 5),
 }
 FUNCTIONS = (
     *("exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "erf", "sin", "cos", "tan", "asin", "acos", "atan"),
