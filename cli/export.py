@@ -63,6 +63,7 @@ def export(options: ExportOptions) -> Written:
 
 def _ids(source: GeneratedCases, options: ExportOptions) -> list[str]:
     ids = list(selected(source, options.selection))
+    source.library.refuse_broken()
     globs = ", ".join(options.selection.globs) or "the suite"
     if not ids:
         raise OpconformError(f"{globs} selects no case")

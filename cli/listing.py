@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..cases.errors import OpconformError
-from ..cases.ids import parse_id
+from ..cases.ids import parse_id, print_shape
+from ..cases.structures import Structure
 from ..generators.plan import Selection
 from ..generators.select import selected
 from ..generators.source import GeneratedCases
@@ -16,11 +17,15 @@ from ..runners.registry import known_backends
 
 
 def listed(what: str, specs: Path | None, selection: Selection, *, as_json: bool) -> Iterator[str]:
-    """Yield the lines of a list. Raises OpconformError if a glob selects nothing."""
+    """Yield the lines of a list. Raises OpconformError if a glob selects nothing; at last, if spec files are wrong."""
     if what == "backends":
         return _backends(as_json)
-    source = GeneratedCases(specs)
-    return _cases(source, selection, as_json) if what == "cases" else _operators(source, selection, as_json)
+    return _generated(what, GeneratedCases(specs), selection, as_json)
+
+
+def _generated(what: str, source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:
+    yield from (_cases if what == "cases" else _operators)(source, selection, as_json)
+    source.library.refuse_broken()
 
 
 def _cases(source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:
@@ -34,7 +39,7 @@ def _cases(source: GeneratedCases, selection: Selection, as_json: bool) -> Itera
 
 def _parts(text: str) -> dict[str, object]:
     case = parse_id(text)
-    shapes = [list(shape) for shape in case.shapes]
+    shapes = [print_shape(shape) if isinstance(shape, Structure) else shape and list(shape) for shape in case.shapes]
     settings = dict(case.settings)
     return {
         "case": text,

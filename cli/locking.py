@@ -67,7 +67,9 @@ def suite_locks(source: GeneratedCases, suite: str) -> dict[str, Lock]:
 
 
 def _digests(source: GeneratedCases) -> Iterator[CaseDigests]:
-    for group in source.groups(list(selected(source, Selection()))):
+    ids = list(selected(source, Selection()))
+    source.library.refuse_broken()
+    for group in source.groups(ids):
         for one in zip(group.ids, group.digests, group.expectation.digests, strict=True):
             yield CaseDigests(*one)
 

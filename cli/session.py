@@ -20,7 +20,7 @@ from ..cases.selection import Selection, Shard
 from ..cases.source import CaseSource
 from ..reports.arithmetic import ATTACHMENT
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
-from ..reports.junit import TestCases, check_target, gather, gathering, write_cases, write_junit
+from ..reports.junit import check_target, write_junit
 from ..reports.reading import FinishedCases
 from ..reports.runs import UNKNOWN, RunRecord, Terms, terms_to_dict
 from ..reports.tables import Tables, take_kept
@@ -148,14 +148,6 @@ class _Progress:
         return {name: about.version for name, about in self.abouts.items()}
 
 
-@dataclass(frozen=True)
-class _Written:
-    """Where results go as they arrive: the folder, and what becomes its `junit.xml`."""
-
-    folder: ResultsFolder
-    cases: TestCases
-
-
 def run_session(options: RunOptions, command: Sequence[str], console: Console | None = None) -> int:
     """Run, report and return the exit code. Raises OpconformError before anything is touched if an option is wrong."""
     console = console or Console()
@@ -244,40 +236,32 @@ def _lost(progress: _Progress) -> list[str]:
 def _run_all(progress: _Progress, folder: ResultsFolder, console: Console) -> bool:
     """Run every backend and write JUnit XML; returns whether the user interrupted, which keeps what was judged."""
     terms, more = progress.session.terms, progress.session.options.junit
+    interrupted = _run_backends(progress, folder, console)
+    folder.flush()
     targets = [folder.path / "junit.xml", *([more] if more else [])]
-    with gathering(folder.path, terms.demands, terms.suspensions) as cases:
-        gather(folder.path, cases)  # those of a run that goes on
-        interrupted = _run_backends(progress, _Written(folder, cases), console)
-        folder.flush()
-        if not interrupted:
-            write_cases(cases, targets, progress.versions)
-    if interrupted:  # maybe between two of its files
-        write_junit(
-            folder.path, *targets, demands=terms.demands, suspensions=terms.suspensions, versions=progress.versions
-        )
+    write_junit(folder.path, *targets, demands=terms.demands, suspensions=terms.suspensions, versions=progress.versions)
     return interrupted
 
 
-def _run_backends(progress: _Progress, written: _Written, console: Console) -> bool:
+def _run_backends(progress: _Progress, folder: ResultsFolder, console: Console) -> bool:
     session, tables = progress.session, progress.tables
     quiet = Console(quiet=True) if session.options.quiet else console
     total = sum(plan.total for plan in session.plans.values())
     try:
         with RunProgress(quiet, total, known=tables.tally.figures().outcomes) as shown:
             for backend in session.backends:
-                for found in _results(progress, backend, written.folder):
-                    shown.count(_taken(progress, found, written))
+                for found in _results(progress, backend, folder):
+                    shown.count(_taken(progress, found, folder))
     except KeyboardInterrupt:
         return True
     return False
 
 
-def _taken(progress: _Progress, judged: Judged, written: _Written) -> Outcome:
+def _taken(progress: _Progress, judged: Judged, folder: ResultsFolder) -> Outcome:
     """Count a result, write it down, and return its outcome as it is reported."""
     result = progress.tables.take(judged.result, judged.attachments)
     line = result.to_json()
-    written.folder.add_line(line, companions(judged, line, progress.certified))
-    written.cases.add(result)
+    folder.add_line(line, companions(judged, line, progress.certified))
     return result.outcome
 
 

@@ -87,7 +87,13 @@ def attribute_text(attribute: AttributeSignature) -> str:
     """Return an attribute as a spec file writes it: `keepdims: int = 1`."""
     if attribute.default is None:
         return f"{attribute.name}: {'' if attribute.required else 'optional '}{attribute.kind}"
-    return f"{attribute.name}: {attribute.kind} = {text_of(attribute.default)}"
+    return f"{attribute.name}: {attribute.kind} = {_default_text(attribute.default)}"
+
+
+def _default_text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(_default_text, value)) or "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _ports(what: str, here: tuple[Port, ...], there: tuple[Port, ...]) -> Iterator[SignatureRow]:

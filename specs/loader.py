@@ -112,6 +112,11 @@ class Library:
         if wrong and not has_any:
             raise wrong[0]
 
+    def refuse_broken(self) -> None:
+        """Raise OpconformError with the mistakes of operators that were asked for among others and left out."""
+        if self.broken:
+            raise OpconformError("\n".join(f"{name} is left out: {error}" for name, error in self.broken.items()))
+
     def digest(self, operator: str) -> str:
         """Return the digest of an operator's file with all that it uses, whether it is right or not."""
         found = self._found(operator)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ...cases.elements import element_type
-from ...cases.ids import Shape
+from ...cases.ids import Part
 from ...specs.model import Clause, Silence, Value, Word
 from ..fills import FIRST, suits
 from .answers import Said, said
@@ -189,7 +189,7 @@ def _class_of_axes(numbers: Sequence[int], rank: int) -> str:
     return "negative" if min(numbers) < 0 else "given"
 
 
-def _class_of_shapes(shapes: Sequence[Shape]) -> str:
+def _class_of_shapes(shapes: Sequence[Part]) -> str:
     if not shapes:
         return "no input"
     if len(set(shapes)) > 1:
@@ -265,10 +265,11 @@ def _few(bare: Situation, role: str, values: Sequence[Value]) -> list[Value]:
     return [value for alike in by_class.values() for value in alike[:_VALUES_A_CLASS]]
 
 
-def _few_shapes(values: Sequence[Value]) -> list[tuple[Shape, ...]]:
-    found: dict[tuple[str, int], tuple[Shape, ...]] = {}
+def _few_shapes(values: Sequence[Value]) -> list[tuple[Part, ...]]:
+    found: dict[tuple[str, int], tuple[Part, ...]] = {}
     for value in values:
-        shapes: tuple[Shape, ...] = value  # type: ignore[assignment]  # as the situations have them
+        shapes: tuple[Part, ...] = value  # type: ignore[assignment]  # as the situations have them
         if sum(map(elements_of, shapes)) != 1 or not any(shapes):  # one element alone tells little
-            found.setdefault((_class_of_shapes(shapes), min(len(shapes[0] or ()), 2) if shapes else 0), shapes)
+            rank = len(shapes[0]) if shapes and isinstance(shapes[0], tuple) else 0
+            found.setdefault((_class_of_shapes(shapes), min(rank, 2)), shapes)
     return list(found.values())[:_SHAPES_KEPT]

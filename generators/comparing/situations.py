@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...cases.errors import CaseIdError, OpconformError
-from ...cases.ids import CaseId, Shape, parse_id
+from ...cases.ids import CaseId, Part, parse_id
 from ...cases.model import count
 from ...specs.model import Spec, Value, VersionSpec, Word
 from ..fills import FIRST, UNDRAWN
@@ -38,13 +38,13 @@ class Situation:
     """
 
     type: str
-    shapes: tuple[Shape, ...]
+    shapes: tuple[Part, ...]
     settings: tuple[tuple[str, Value], ...]
     fill: str = FIRST
 
     def get(self, role: str) -> Value:
         """Return what the situation has by a role: a setting, its absence, or its shapes, type or fill."""
-        own: Mapping[str, Value] = {SHAPES: self.shapes, TYPE: self.type, FILL: self.fill}
+        own: dict[str, Any] = {SHAPES: self.shapes, TYPE: self.type, FILL: self.fill}
         return own[role] if role in own else dict(self.settings).get(role, Word.ABSENT)
 
     def having(self, role: str, value: Value) -> Situation:
@@ -66,7 +66,7 @@ class Situation:
         return (elements if elements > 1 else LARGEST, len(self.settings), f"{plain.count(False)} {self!r}")
 
 
-def elements_of(shape: Shape | None) -> int:
+def elements_of(shape: Part) -> int:
     """Return how many elements an input of an id has; one that is left out has none."""
     return count(shape) if isinstance(shape, tuple) else 0
 

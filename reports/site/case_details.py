@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import multiprocessing
-import os
 import zlib
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -146,7 +142,7 @@ def _make(source: GeneratedCases, asked: Asked, case: Case | None, why: str | No
 
 @dataclass(frozen=True)
 class Details:
-    """Makes the details of cases, on several cores where there are many."""
+    """Makes the details of cases."""
 
     gathered: Gathered
     source: GeneratedCases
@@ -154,32 +150,10 @@ class Details:
 
     def of(self, numbers: Sequence[int]) -> Iterator[tuple[int, dict[str, Any], str | None]]:
         """Yield each case's number, its details, and the script that reproduces it, None where there is none."""
-        parts = [sorted(numbers[start : start + _TOGETHER]) for start in range(0, len(numbers), _TOGETHER)]
-        workers = min(os.cpu_count() or 1, len(parts) // 2)
-        if workers < 2:  # starting a process costs half a second
-            yield from self._in_turn(parts)
-            return
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-            yield from self._shared_out(parts, pool, 2 * workers)
-
-    def _in_turn(self, parts: Sequence[Sequence[int]]) -> Iterator[tuple[int, dict[str, Any], str | None]]:
-        for part in parts:
+        for start in range(0, len(numbers), _TOGETHER):
+            part = sorted(numbers[start : start + _TOGETHER])
             results = self._results(part)
             yield from self._details(part, results, make(self.source, self._asked(part, results)))
-
-    def _shared_out(
-        self, parts: Sequence[Sequence[int]], pool: ProcessPoolExecutor, ahead: int
-    ) -> Iterator[tuple[int, dict[str, Any], str | None]]:
-        """Keep a few parts ahead under way, so that memory does not grow with their number."""
-        waiting: deque[tuple[Sequence[int], dict[int, dict[int, Result]], Future[list[Made]]]] = deque()
-        for part in parts:
-            results = self._results(part)
-            waiting.append((part, results, pool.submit(make, self.source, self._asked(part, results))))
-            if len(waiting) > ahead:
-                first, known, made = waiting.popleft()
-                yield from self._details(first, known, made.result())
-        for first, known, made in waiting:
-            yield from self._details(first, known, made.result())
 
     def _results(self, numbers: Sequence[int]) -> dict[int, dict[int, Result]]:
         found: dict[int, dict[int, Result]] = {number: {} for number in numbers}

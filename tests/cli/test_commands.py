@@ -176,17 +176,28 @@ def test_what_an_id_says_reaches_no_terminal_raw() -> None:
     assert "\x1b" not in message
 
 
-@pytest.mark.parametrize("command", [["list"], ["show", BEYOND], ["run", "onnxruntime"], ["audit"]])
+@pytest.mark.parametrize("command", [["show", BEYOND], ["list", "--select", "onnx/ReduceMean-*"], ["audit"]])
 def test_malformed_yaml_names_file_line_and_column(command: list[str], tmp_path: Path) -> None:
     root = specs_with(tmp_path, "operator: onnx/ReduceMean\n", "operator: onnx/ReduceMean\nfamily: [reduction\n")
     message = fails(*command, "--specs", root)
     assert re.search(rf"{root}/onnx/ReduceMean\.yaml:\d+:\d+: ", message)
 
 
-def test_a_mistake_in_a_spec_names_file_and_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [["list"], ["run", "onnx-reference", "--select", "onnx/*/float32/*/ramp"]])
+def test_a_mistake_in_a_spec_is_told_and_stops_its_own_operator_alone(command: list[str], tmp_path: Path) -> None:
     root = specs_with(tmp_path, "clauses:\n", "clausses:\n")
-    message = fails("list", "--specs", root)
-    assert re.search(r"ReduceMean\.yaml:\d+:1: .*'clausses'; did you mean 'clauses'", message)
+    out = ["--out", tmp_path / "out", "--quiet"] if command[0] == "run" else []
+    done = call(*command, "--specs", root, *out)
+    assert done.exit_code == 2
+    assert "onnx/Mean-13" in done.stdout
+    told = " ".join(done.output.split())
+    assert re.search(r"ReduceMean is left out: \S*ReduceMean\.yaml:\d+:1: .*'clausses'; did you mean 'clauses'", told)
+
+
+def test_no_corpus_is_written_where_a_spec_file_is_wrong(tmp_path: Path) -> None:
+    root = specs_with(tmp_path, "clauses:\n", "clausses:\n")
+    fails("export", "--format", "npz", "--out", tmp_path / "corpus", "--specs", root)
+    assert not list((tmp_path / "corpus").glob("**/*.json"))
 
 
 def test_a_folder_without_specs_is_told(tmp_path: Path) -> None:
