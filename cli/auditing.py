@@ -11,9 +11,9 @@ from ..generators.exercised import exercised
 from ..generators.source import GeneratedCases
 from ..runners.library_reading import LibraryLost, read_library
 from ..specs.audit import Audit, audit, check_standard
-from ..specs.coverage import Coverages
+from ..specs.audit.coverage import Coverages
+from ..specs.audit.library import LibraryReading
 from ..specs.loader import Library
-from ..specs.told import Reading
 
 _FAILED = 3
 
@@ -35,7 +35,7 @@ def audited(standard: str, specs: Path | None, *, as_json: bool) -> tuple[Iterat
     return lines, _FAILED if found.findings.failures else 1 if found.differences else 0
 
 
-def _reading(standard: str, library: Library) -> Reading:
+def _reading(standard: str, library: Library) -> LibraryReading:
     names = [name for name in library.operators() if name.startswith(f"{standard}/")]
     return read_library(standard, [library.spec(name) for name in names])
 

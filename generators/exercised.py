@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..cases.ids import parse_id
-from ..specs.exercise import Exercise
+from ..specs.audit.coverage import Exercise
 from ..specs.model import Word
 from .plan import Selection, planned
 from .source import GeneratedCases, clauses_of, is_invalid

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from ..cases.errors import OpconformError
 from ..cases.runner import NotInstalled
+from ..specs.audit.library import LibraryAttribute, LibraryReading, LibrarySchema, Listing, Question
 from ..specs.model import Signature, Spec, Version
-from ..specs.told import Listing, Question, Reading, Told, ToldAttribute
 from .loading import make
 from .pool import Begin, Found, Limits, Loss, Pool, Stray, Task, WorkerStartError
 
@@ -33,7 +33,7 @@ class Operations(Protocol):
     def listing(self) -> Listing:
         """Return its operators."""
 
-    def told(self, question: Question, /) -> Told:
+    def told(self, question: Question, /) -> LibrarySchema:
         """Return what it tells of one of them."""
 
 
@@ -41,7 +41,7 @@ class LibraryLost(Exception):  # noqa: N818 - what happened to it
     """A library's process ended before the library said which operators it has."""
 
 
-def read_library(standard: str, specs: Iterable[Spec], target: str | None = None) -> Reading:
+def read_library(standard: str, specs: Iterable[Spec], target: str | None = None) -> LibraryReading:
     """Return what a standard's library tells of all its operator versions, asked with the signatures of specs.
 
     `target` names another class than that of the standard. NotInstalled without the library, OpconformError if it
@@ -52,7 +52,7 @@ def read_library(standard: str, specs: Iterable[Spec], target: str | None = None
     answers.read()
     if answers.listing is None:
         raise LibraryLost("it did not say which operators it has")
-    return Reading(standard, answers.listing, answers.told, answers.exact, answers.untold)
+    return LibraryReading(standard, answers.listing, answers.told, answers.exact, answers.untold)
 
 
 class _Answers:
@@ -64,7 +64,7 @@ class _Answers:
         self.listing: Listing | None = None
         self.exact = False
         self.untold: tuple[str, ...] = ()
-        self.told: dict[tuple[str, Version], Told | str] = {}
+        self.told: dict[tuple[str, Version], LibrarySchema | str] = {}
 
     def read(self) -> None:
         """Ask everything. Raises LibraryLost, NotInstalled, OpconformError."""
@@ -136,7 +136,7 @@ class _Asking:
         }
 
 
-def _told_json(told: Told) -> dict[str, Any]:
+def _told_json(told: LibrarySchema) -> dict[str, Any]:
     attributes = {
         name: [sorted(attribute.kinds), attribute.default, attribute.required]
         for name, attribute in (told.attributes or {}).items()
@@ -150,11 +150,11 @@ def _told_json(told: Told) -> dict[str, Any]:
     }
 
 
-def _told_from(read: Mapping[str, Any]) -> Told:
+def _told_from(read: Mapping[str, Any]) -> LibrarySchema:
     attributes = None
     if read["attributes"] is not None:
         attributes = {name: _attribute(*parts) for name, parts in read["attributes"].items()}
-    return Told(
+    return LibrarySchema(
         attributes,
         frozenset(read["inputs"]),
         frozenset(read["outputs"]),
@@ -163,8 +163,8 @@ def _told_from(read: Mapping[str, Any]) -> Told:
     )
 
 
-def _attribute(kinds: list[str], default: Any, required: bool | None) -> ToldAttribute:
-    return ToldAttribute(frozenset(kinds), tuple(default) if isinstance(default, list) else default, required)
+def _attribute(kinds: list[str], default: Any, required: bool | None) -> LibraryAttribute:
+    return LibraryAttribute(frozenset(kinds), tuple(default) if isinstance(default, list) else default, required)
 
 
 def _words(loss: Loss) -> str:

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from ..cases.program import NO_VERSION, AttributeValue
+from ..specs.audit.library import LibraryAttribute, LibrarySchema, Listing, Question
 from ..specs.model import Signature
-from ..specs.told import Listing, Question, Told, ToldAttribute
 from .onednn_enumerations import ATTRIBUTES, OPERATIONS, TYPES
 from .onednn_library import CPU, LogicalTensor, OneDnn, OneDnnError
 from .probing import Layout, Operation, TypeOrAny, layout_of, taken
@@ -68,7 +68,7 @@ class OneDnnOperations:
         later = frozenset(OPERATIONS) - frozenset(known)
         return Listing("oneDNN", self._library.version, "graph", dict.fromkeys(known, (NO_VERSION,)), later)
 
-    def told(self, question: Question) -> Told:
+    def told(self, question: Question) -> LibrarySchema:
         """Return what can be found out about an operation."""
         kind = OPERATIONS[question.name]
         types = tuple(self._types)
@@ -80,17 +80,17 @@ class OneDnnOperations:
             found = taken(layout, partial(self._make, kind, values))
             if found:
                 attributes = dict(self._attributes(kind, values, found.least))
-                return Told(attributes, found.inputs, found.outputs, len(layout.inputs), found.types)
-        return Told()
+                return LibrarySchema(attributes, found.inputs, found.outputs, len(layout.inputs), found.types)
+        return LibrarySchema()
 
-    def _attributes(self, kind: int, values: _Set, least: Operation) -> Iterator[tuple[str, ToldAttribute]]:
+    def _attributes(self, kind: int, values: _Set, least: Operation) -> Iterator[tuple[str, LibraryAttribute]]:
         """Yield the attributes that an operation takes beside, or among, those it has already."""
         for name in ATTRIBUTES:
             rest = {other: value for other, value in values.items() if other != name}
             tried = ({**rest, name: value} for value in _VALUES[_kind(name)])
             if any(self._make(kind, one, least.inputs, least.outputs) is not None for one in tried):
                 required = self._make(kind, rest, least.inputs, least.outputs) is None
-                yield name, ToldAttribute(frozenset([_kind(name)]), required=required)
+                yield name, LibraryAttribute(frozenset([_kind(name)]), required=required)
 
     def _make(
         self, kind: int, values: _Set, inputs: Sequence[TypeOrAny], outputs: Sequence[TypeOrAny], /

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..cases.errors import OpconformError
 from ..cases.program import AttributeValue
+from ..specs.audit.library import LibraryAttribute, LibrarySchema, Listing, Question
 from ..specs.model import Signature, Version
-from ..specs.told import Listing, Question, Told, ToldAttribute
 from .openvino import ELEMENT_TYPES, OpenVino
 from .probing import COUNTED, Layout, TypeOrAny, layout_of, taken
 
@@ -64,7 +64,7 @@ class OpenVinoOperations:
         newest = len(sets)
         return Listing("OpenVINO", self._runner.version(), f"opset1 to opset{newest}", versions, newest=newest)
 
-    def told(self, question: Question) -> Told:
+    def told(self, question: Question) -> LibrarySchema:
         """Return what can be found out about an operation."""
         factory = self._native.NodeFactory(f"opset{question.version}")
         attributes = {name: _attribute(value) for name, value in factory.create(question.name).get_attributes().items()}
@@ -74,8 +74,8 @@ class OpenVinoOperations:
             make = partial(self._make, factory, question.name, values)
             found = taken(layout, make, optional=signature is not None)
             if found:
-                return Told(attributes, found.inputs, found.outputs, len(layout.inputs), found.types)
-        return Told(attributes)
+                return LibrarySchema(attributes, found.inputs, found.outputs, len(layout.inputs), found.types)
+        return LibrarySchema(attributes)
 
     def _make(
         self,
@@ -122,11 +122,11 @@ def _required(signature: Signature | None) -> Iterator[Mapping[str, object]]:
     yield {}
 
 
-def _attribute(value: Any) -> ToldAttribute:
+def _attribute(value: Any) -> LibraryAttribute:
     """Return what the value of an attribute that nobody has set tells."""
     if isinstance(value, (list, tuple)):
         kinds = {f"{_KINDS[type(one)]}s" for one in value if type(one) in _KINDS}
-        return ToldAttribute(frozenset(kinds or {f"{kind}s" for kind in _KINDS.values()}), tuple(value))
+        return LibraryAttribute(frozenset(kinds or {f"{kind}s" for kind in _KINDS.values()}), tuple(value))
     kind = _KINDS.get(type(value))
     default: AttributeValue | bool | None = value if kind else None
-    return ToldAttribute(frozenset([kind] if kind else ()), default)
+    return LibraryAttribute(frozenset([kind] if kind else ()), default)

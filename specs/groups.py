@@ -47,7 +47,7 @@ ELEMENT_TYPES: frozenset[str] = frozenset(
 
 WRAPPERS = ("seq", "optional", "sparse")
 _WRAPPED = re.compile(rf"({'|'.join(WRAPPERS)})\((.+)\)")
-_MAP = re.compile(r"map\((\w+), (\w+)\)")
+_MAP = re.compile(r"map\((\w+), ?(\w+)\)")
 
 
 def unwrap(word: str) -> tuple[str, str] | None:
@@ -57,7 +57,7 @@ def unwrap(word: str) -> tuple[str, str] | None:
 
 
 def expand(word: str) -> tuple[str, ...]:
-    """Return the types that a type or a group means: `ieee`, `seq(ieee)`, `float32`, `map(string, float32)`.
+    """Return the types that a type or a group means: `ieee`, `seq(ieee)`, `float32`, `map(string,float32)`.
 
     Raises OpconformError if it is none.
     """
@@ -65,7 +65,7 @@ def expand(word: str) -> tuple[str, ...]:
     if found:
         return found
     if "map(" in word:
-        raise OpconformError(f'{word!r} is no map: write "map(string, float32)", quoted since it holds a comma')
+        raise OpconformError(f'{word!r} is no map: write "map(string,float32)", quoted since it holds a comma')
     inner = word
     while wrapped := unwrap(inner):
         inner = wrapped[1]
@@ -80,7 +80,9 @@ def _types(word: str) -> tuple[str, ...]:
     if word in GROUPS:
         return GROUPS[word]
     entries = _MAP.fullmatch(word)
-    return (word,) if word in ELEMENT_TYPES or (entries and {entries[1], entries[2]} <= ELEMENT_TYPES) else ()
+    if entries and {entries[1], entries[2]} <= ELEMENT_TYPES:
+        return (f"map({entries[1]},{entries[2]})",)
+    return (word,) if word in ELEMENT_TYPES else ()
 
 
 def known_words() -> tuple[str, ...]:

@@ -93,7 +93,7 @@ def port_from(name: str, text: str) -> Port:
     parts = _PORT.fullmatch(text)
     if not parts:
         raise OpconformError(f"{text!r} is no input or output type; write {PORT_EXAMPLES}")
-    prefix, kind, suffix = (parts[1] or "").strip(), parts[2], parts[3]
+    prefix, kind, suffix = (parts[1] or "").strip(), parts[2].replace(", ", ","), parts[3]
     if (prefix == "optional" and suffix) or (prefix == "each" and not suffix):
         raise OpconformError(f"{text!r} is no input or output type; write {PORT_EXAMPLES}")
     if suffix:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from ..cases.errors import OpconformError, did_you_mean
+from .audit.onnx import DOMAINS, onnx_signatures
 from .groups import compress, expand
 from .model import AttributeSignature, Port, Signature
-from .onnx_schema import DOMAINS, onnx_signatures
 from .reading import ELLIPSIS
 from .resolve import REMOVED
 

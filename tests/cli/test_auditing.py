@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 from opconform.cli import auditing, main
 from opconform.runners.library_reading import OPERATIONS, read_library
 from opconform.runners.onednn_library import is_installed
+from opconform.specs.audit.library import LibraryReading
 from opconform.specs.loader import default_root
 from opconform.specs.model import Spec
-from opconform.specs.told import Reading
 
 FAKES = "fakes.library_operations"
 needs_openvino = pytest.mark.skipif(not importlib.util.find_spec("openvino"), reason="openvino is not installed")
@@ -34,9 +34,9 @@ def library(monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture
 def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask a library once for all that a test prints of it."""
-    known: dict[str, Reading] = {}
+    known: dict[str, LibraryReading] = {}
 
-    def read(standard: str, specs: list[Spec]) -> Reading:
+    def read(standard: str, specs: list[Spec]) -> LibraryReading:
         if standard not in known:
             known[standard] = read_library(standard, specs)
         return known[standard]

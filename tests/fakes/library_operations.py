@@ -10,7 +10,7 @@ from opconform.cases.errors import OpconformError
 from opconform.cases.runner import NotInstalled
 from opconform.runners.onednn_operations import OneDnnOperations
 from opconform.runners.openvino_operations import OpenVinoOperations
-from opconform.specs.told import Listing, Question, Told
+from opconform.specs.audit.library import LibrarySchema, Listing, Question
 
 FEW = ("Add", "Convert", "ReduceMean", "Split", "StaticTranspose", "SoftMax")
 
@@ -50,13 +50,13 @@ class Faulty:
     def listing(self) -> Listing:
         return Listing("Faulty", "1.0", "all", dict.fromkeys(("Fine", "ReduceMean", "Raises"), (1,)))
 
-    def told(self, question: Question) -> Told:
+    def told(self, question: Question) -> LibrarySchema:
         if question.name == "ReduceMean":
             print("about to fall", flush=True)
             os.kill(os.getpid(), signal.SIGSEGV)
         if question.name == "Raises":
             raise ValueError("no such thing")
-        return Told({})
+        return LibrarySchema({})
 
 
 class DiesOfListing(Faulty):

@@ -15,8 +15,8 @@ from opconform.runners import library_reading
 from opconform.runners.library_reading import LibraryLost, read_library
 from opconform.runners.onednn_library import is_installed
 from opconform.specs.audit import Audit, audit
+from opconform.specs.audit.library import LibraryAttribute, LibraryReading, LibrarySchema
 from opconform.specs.loader import Library, default_root
-from opconform.specs.told import Reading, Told, ToldAttribute
 
 FAKES = "fakes.library_operations"
 SOME = {"openvino": f"{FAKES}:SomeOfOpenVino", "onednn": f"{FAKES}:SomeOfOneDnn"}
@@ -36,7 +36,7 @@ def library_of(folder: Path, standard: str, texts: Mapping[str, str]) -> Library
     return Library(folder)
 
 
-def read(standard: str, library: Library, target: str | None = None) -> Reading:
+def read(standard: str, library: Library, target: str | None = None) -> LibraryReading:
     specs: Iterable = [library.spec(name) for name in library.operators() if name.startswith(f"{standard}/")]
     return read_library(standard, specs, target or SOME[standard])
 
@@ -129,12 +129,12 @@ def test_openvino_tells_versions_by_its_operation_sets(tmp_path: Path) -> None:
     assert max(version for of_name in versions.values() for version in of_name) <= newest
     assert sum(map(len, versions.values())) >= 241 if newest >= 16 else newest >= 13
     died = {key for key, told in reading.told.items() if isinstance(told, str)}
-    made = {key for key, told in reading.told.items() if isinstance(told, Told) and told.inputs}
+    made = {key for key, told in reading.told.items() if isinstance(told, LibrarySchema) and told.inputs}
     assert len(made) > 0.75 * len(reading.told)
     assert len(died) < 0.05 * len(reading.told)  # a node without inputs may end the process that looks at it
     assert not died & {("ReduceMean", 1), ("Add", 1)}
     assert reading.told["Convert", 1].attributes == {
-        "destination_type": ToldAttribute(frozenset(["string"]), "dynamic")
+        "destination_type": LibraryAttribute(frozenset(["string"]), "dynamic")
     }
 
 
@@ -168,8 +168,8 @@ clauses: {rule: words}
     library = library_of(tmp_path, "onednn", {"StaticTranspose": transpose})
     reading = read("onednn", library)
     assert reading.told["Add", "any"].inputs == {2}
-    assert reading.told["SoftMax", "any"].attributes == {"axis": ToldAttribute(frozenset(["s64"]), required=False)}
-    order = ToldAttribute(frozenset(["s64s"]), required=True)
+    assert reading.told["SoftMax", "any"].attributes == {"axis": LibraryAttribute(frozenset(["s64"]), required=False)}
+    order = LibraryAttribute(frozenset(["s64s"]), required=True)
     assert reading.told["StaticTranspose", "any"].attributes == {"order": order}
     assert audit(library, "onednn", reading=reading).differences == ()
 
@@ -179,7 +179,7 @@ clauses: {rule: words}
 
 def test_an_operator_that_a_library_dies_of_costs_only_itself(tmp_path: Path) -> None:
     reading = read_library("openvino", [], f"{FAKES}:Faulty")
-    assert reading.told["Fine", 1] == Told({})
+    assert reading.told["Fine", 1] == LibrarySchema({})
     assert reading.told["ReduceMean", 1] == "its process ended (signal SIGSEGV); last it wrote:\nabout to fall"
     assert reading.told["Raises", 1] == "it failed: ValueError: no such thing"
 

@@ -22,7 +22,7 @@ def test_a_word_expands_to_types() -> None:
     assert expand("float32") == ("float32",)
     assert expand("seq(ieee)") == ("seq(float16)", "seq(float32)", "seq(float64)")
     assert expand("optional(seq(bool))") == ("optional(seq(bool))",)
-    assert expand("seq(map(string, float32))") == ("seq(map(string, float32))",)
+    assert expand("seq(map(string,float32))") == ("seq(map(string,float32))",)
     assert len(expand("tensors-5")) == 15
 
 
@@ -31,7 +31,7 @@ def test_a_word_expands_to_types() -> None:
     [
         ("flaot32", "did you mean 'float32'?"),
         ("seq(iee)", "did you mean 'ieee'?"),
-        ("map(string, flat)", 'write "map(string, float32)"'),
+        ("map(string, flat)", 'write "map(string,float32)"'),
         ("list(float32)", "no element type"),
         ("", "no element type"),
     ],

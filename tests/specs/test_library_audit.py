@@ -7,8 +7,9 @@ import pytest
 
 from opconform.cases.errors import OpconformError
 from opconform.specs.audit import Audit, Coverage, Exercise, audit
+from opconform.specs.audit.library import LibraryAttribute, LibraryReading, Listing
+from opconform.specs.audit.library import LibrarySchema as Schema
 from opconform.specs.loader import Library
-from opconform.specs.told import Listing, Reading, Told, ToldAttribute
 
 POOL = """\
 operator: openvino/Pool
@@ -26,27 +27,29 @@ clauses:
   rule: words
 """
 ATTRIBUTES = {
-    "kernel": ToldAttribute(frozenset(["ints", "floats"]), ()),
-    "mode": ToldAttribute(frozenset(["string"]), "max"),
-    "epsilon": ToldAttribute(frozenset(["float"]), 0.0),
-    "sorted": ToldAttribute(frozenset(["boolean"]), False),
+    "kernel": LibraryAttribute(frozenset(["ints", "floats"]), ()),
+    "mode": LibraryAttribute(frozenset(["string"]), "max"),
+    "epsilon": LibraryAttribute(frozenset(["float"]), 0.0),
+    "sorted": LibraryAttribute(frozenset(["boolean"]), False),
 }
 HALF_SINGLE = frozenset(["float16", "float32"])
-POOL_1 = Told(ATTRIBUTES, frozenset([1, 2]), frozenset([1]), 8, {"T": HALF_SINGLE, "I": frozenset(["int32"])})
-POOL_8 = Told(
+POOL_1 = Schema(ATTRIBUTES, frozenset([1, 2]), frozenset([1]), 8, {"T": HALF_SINGLE, "I": frozenset(["int32"])})
+POOL_8 = Schema(
     ATTRIBUTES,
     frozenset([1, 2]),
     frozenset([1]),
     8,
     {"T": HALF_SINGLE | {"float64"}, "I": frozenset(["int32"])},
 )
-OTHER = Told({"a": ToldAttribute(frozenset(["int"]))}, frozenset([1]), frozenset([1]), 8, {"1": frozenset(["int8"])})
+OTHER = Schema(
+    {"a": LibraryAttribute(frozenset(["int"]))}, frozenset([1]), frozenset([1]), 8, {"1": frozenset(["int8"])}
+)
 
 
 def audited(
     folder: Path,
     text: str = POOL,
-    told: dict[int, Told | str] | None = None,
+    told: dict[int, Schema | str] | None = None,
     *,
     exact: bool = False,
     later: tuple[str, ...] = (),
@@ -59,7 +62,7 @@ def audited(
     listing = Listing("Lib", "1.2", "all sets", {"Other": (3,), "Pool": (1, 8)}, frozenset(later), 16)
     of_pool = {1: POOL_1, 8: POOL_8, **(told or {})}
     answers = {("Other", 3): OTHER, **{("Pool", version): one for version, one in of_pool.items()}}
-    reading = Reading("openvino", listing, answers, exact, ("names",))
+    reading = LibraryReading("openvino", listing, answers, exact, ("names",))
     return audit(Library(folder), "openvino", exercised, reading)
 
 
@@ -130,22 +133,22 @@ def test_what_versions_inherit_is_told_once(tmp_path) -> None:
 
 
 def test_a_default_or_a_requirement_that_the_library_does_not_tell_is_no_difference(tmp_path) -> None:
-    untold = {name: ToldAttribute(attribute.kinds) for name, attribute in ATTRIBUTES.items()}
-    told = Told(untold, POOL_1.inputs, POOL_1.outputs, 8, POOL_1.types)
+    untold = {name: LibraryAttribute(attribute.kinds) for name, attribute in ATTRIBUTES.items()}
+    told = Schema(untold, POOL_1.inputs, POOL_1.outputs, 8, POOL_1.types)
     text = (
         POOL.replace("= false", "= true").partition("  8:")[0]
         + "  8:\n    types: {..., T: [..., float64]}\nclauses: {a: b}\n"
     )
     assert (
-        messages(audited(tmp_path, text, {1: told, 8: Told(untold, POOL_8.inputs, POOL_8.outputs, 8, POOL_8.types)}))
+        messages(audited(tmp_path, text, {1: told, 8: Schema(untold, POOL_8.inputs, POOL_8.outputs, 8, POOL_8.types)}))
         == []
     )
 
 
 @pytest.mark.parametrize(("required", "expected"), [(True, "Lib 1.2 has ints, required"), (False, "has optional ints")])
 def test_a_requirement_that_the_library_tells_is_compared(required: bool, expected: str, tmp_path) -> None:
-    kernel = ToldAttribute(frozenset(["ints"]), required=required)
-    told = Told({**ATTRIBUTES, "kernel": kernel}, POOL_1.inputs, POOL_1.outputs, 8, POOL_1.types)
+    kernel = LibraryAttribute(frozenset(["ints"]), required=required)
+    told = Schema({**ATTRIBUTES, "kernel": kernel}, POOL_1.inputs, POOL_1.outputs, 8, POOL_1.types)
     text = POOL.replace("kernel: ints", "kernel: optional ints") if required else POOL
     assert any(expected in message for message in messages(audited(tmp_path, text, {1: told})))
     right = POOL if required else POOL.replace("kernel: ints", "kernel: optional ints")
@@ -153,14 +156,16 @@ def test_a_requirement_that_the_library_tells_is_compared(required: bool, expect
 
 
 def test_what_a_lax_library_takes_beyond_a_spec_is_said_and_no_difference(tmp_path) -> None:
-    told = Told(ATTRIBUTES, frozenset(range(1, 9)), frozenset([1]), 8, {**POOL_1.types, "T": HALF_SINGLE | {"string"}})
+    told = Schema(
+        ATTRIBUTES, frozenset(range(1, 9)), frozenset([1]), 8, {**POOL_1.types, "T": HALF_SINGLE | {"string"}}
+    )
     found = audited(tmp_path, told={1: told})
     assert messages(found) == []
     assert found.findings.beyond == ("openvino/Pool-1: Lib 1.2 takes T = string too",)
 
 
 def test_what_an_exact_library_takes_beyond_a_spec_is_a_difference(tmp_path) -> None:
-    told = Told(ATTRIBUTES, frozenset([1, 2, 3]), frozenset([1]), 8, {**POOL_1.types, "T": HALF_SINGLE | {"string"}})
+    told = Schema(ATTRIBUTES, frozenset([1, 2, 3]), frozenset([1]), 8, {**POOL_1.types, "T": HALF_SINGLE | {"string"}})
     found = audited(tmp_path, told={1: told}, exact=True)
     assert messages(found) == [
         "input 3: here none, Lib 1.2 takes 1 to 3 inputs (version 1)",
@@ -199,7 +204,7 @@ def test_a_dispute_covers_no_other_part(tmp_path) -> None:
 
 
 def test_what_cannot_be_checked_is_said(tmp_path) -> None:
-    found = audited(tmp_path, told={1: Told(ATTRIBUTES), 8: Told(None, frozenset([1, 2]), frozenset([1]), 8, {})})
+    found = audited(tmp_path, told={1: Schema(ATTRIBUTES), 8: Schema(None, frozenset([1, 2]), frozenset([1]), 8, {})})
     assert messages(found) == []
     assert found.unchecked == (
         "openvino/Pool-1: inputs, outputs and types cannot be checked: Lib 1.2 refuses every operation that was tried",

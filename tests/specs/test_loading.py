@@ -74,7 +74,7 @@ versions:
       k: floats
     inputs: {x: T, y: optional seq(T), z: each V*}
     outputs: {o: int64, p: S+}
-    types: {T: [ieee], S: seq(T), V: [bool, "map(string, float32)", seq(floats)]}
+    types: {T: [ieee], S: seq(T), V: [bool, "map(string,float32)", seq(floats)]}
 clauses: {c: words}
 """
     signature = spec_from(text).versions[1].signature
@@ -95,7 +95,7 @@ clauses: {c: words}
     assert signature.outputs == (Port("o", "int64"), Port("p", "S", "variadic", 1))
     assert signature.types["S"] == ("seq(float16)", "seq(float32)", "seq(float64)")
     assert signature.ties == {"S": "seq(T)"}
-    assert signature.types["V"][:3] == ("bool", "map(string, float32)", "seq(bfloat16)")
+    assert signature.types["V"][:3] == ("bool", "map(string,float32)", "seq(bfloat16)")
     assert [signature.letter(port) for port in ("x", "y", "z", "o", "p", "q")] == ["T", "T", "V", None, "S", None]
     assert signature.input_counts == (2, None)
     assert signature.output_counts == (2, None)

@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..cases.errors import OpconformError, did_you_mean
-from .coverage import Coverage, Coverages, coverages, gaps
-from .exercise import Exercise, declared_exercise
+from ...cases.errors import OpconformError, did_you_mean
+from ..loader import Library
+from ..reading import SpecError
+from .coverage import Coverage, Coverages, Exercise, coverages, declared_exercise, gaps
 from .findings import Authority, Findings
-from .library_audit import library_authority
-from .loader import Library
-from .onnx_audit import onnx_authority
-from .reading import SpecError
-from .told import Reading
+from .library import LibraryReading, library_authority
+from .onnx import onnx_authority
 
 __all__ = ["AUDITED", "Audit", "Coverage", "Coverages", "Exercise", "audit", "check_standard"]
 
@@ -85,7 +83,7 @@ def audit(
     library: Library,
     standard: str = "onnx",
     exercised: Mapping[str, Exercise] | None = None,
-    reading: Reading | None = None,
+    reading: LibraryReading | None = None,
 ) -> Audit:
     """Hold all specs of a standard against its schemas or library, and count what they cover.
 

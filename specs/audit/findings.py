@@ -1,12 +1,50 @@
-"""Differences between a spec and what it is held against: told once, where the file says what differs."""
+"""What specs are held against, what is found out of one spec, and differences told once, where they are written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
 
-from ..cases.model import AttributeValue
-from .model import AttributeSignature, Clause, Port, Spec, Version
-from .reading import Keys, SpecError
+from ...cases.model import AttributeValue
+from ..model import AttributeSignature, Clause, Port, Spec, Version
+from ..reading import Keys, SpecError
+from .coverage import Extent
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What holding a spec against its standard brought.
+
+    `disputed`: differences that a disputed clause is about. `beyond`: what a library takes beyond the spec, which
+    proves nothing. `failures`: operator versions that could not be asked about.
+    """
+
+    differences: tuple[SpecError, ...] = ()
+    disputed: tuple[SpecError, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    beyond: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+    def __add__(self, other: Findings) -> Findings:
+        return Findings(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """What the specs of a standard are held against, `source` and `version` by name.
+
+    `extents` says what there is to cover, by group and operator version, and `group_of` to which group a spec belongs.
+    `untold`: what cannot be found out; `uncounted`: operator versions whose types and attributes cannot be counted.
+    """
+
+    standard: str
+    source: str
+    version: str
+    extents: Mapping[str, Mapping[str, Extent]]
+    compare: Callable[[Spec], Findings]
+    group_of: Callable[[Spec], str]
+    untold: tuple[str, ...] = ()
+    uncounted: tuple[str, ...] = ()
 
 
 class Differences:

@@ -3,19 +3,97 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ..cases.errors import did_you_mean
-from ..cases.model import AttributeValue, OperatorVersion
+from ...cases.errors import did_you_mean
+from ...cases.model import AttributeValue, OperatorVersion
+from ..model import AttributeSignature, Port, Signature, Spec, Version, VersionSpec
 from .coverage import Extent
-from .differences import Differences, attribute_text, port_text, value_text
-from .findings import Authority, Findings
-from .model import AttributeSignature, Port, Signature, Spec, Version, VersionSpec
-from .onnx_schema import as_float32
-from .told import Reading, Told, ToldAttribute
+from .findings import Authority, Differences, Findings, attribute_text, port_text, value_text
+from .onnx import as_float32
 
 
-def library_authority(reading: Reading) -> Authority:
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An operator version to ask a library about; `signature` is that of its spec, None where it has none."""
+
+    name: str
+    version: Version
+    signature: Signature | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryAttribute:
+    """An attribute: the kinds of value that the library takes, and, where it tells them, default and whether required.
+
+    None stands for what the library does not tell.
+    """
+
+    kinds: frozenset[str]
+    default: AttributeValue | bool | None = None
+    required: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySchema:
+    """What a library tells of one operator version, found out by making operations of it.
+
+    `attributes` is None where they could not be found out. `inputs` and `outputs` are the numbers of tensors that it
+    takes and gives, of those up to `counted`; empty if no operation could be made. `types` holds what it takes for each
+    letter of the question's signature, and without one for letters of the reading's own. A letter that is not there was
+    not found out.
+    """
+
+    attributes: Mapping[str, LibraryAttribute] | None = None
+    inputs: frozenset[int] = frozenset()
+    outputs: frozenset[int] = frozenset()
+    counted: int = 0
+    types: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The operators of a library, by name, with their versions.
+
+    `group` says what operators these are. `later` names operators of newer libraries alone, and a version above
+    `newest` is of a newer library too.
+    """
+
+    library: str
+    version: str
+    group: str
+    versions: Mapping[str, tuple[Version, ...]]
+    later: frozenset[str] = frozenset()
+    newest: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The library and its version, `openvino 2026.4.1`."""
+        return f"{self.library} {self.version}"
+
+    def is_newer(self, operator: str, version: Version) -> bool:
+        """Whether an operator version is of a newer library."""
+        return operator in self.later or (
+            self.newest is not None and isinstance(version, int) and version > self.newest
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryReading:
+    """A library's listing, and what it told: a text in place of an answer says how asking failed.
+
+    `exact`: the library takes nothing but what it specifies. Where it is not, that it takes something proves nothing.
+    `untold` says what cannot be found out from it.
+    """
+
+    standard: str
+    listing: Listing
+    told: Mapping[tuple[str, Version], LibrarySchema | str]
+    exact: bool
+    untold: tuple[str, ...] = ()
+
+
+def library_authority(reading: LibraryReading) -> Authority:
     """Return what specs are held against: a library, as far as it tells."""
     listing = reading.listing
     told = {
@@ -32,18 +110,18 @@ def library_authority(reading: Reading) -> Authority:
         lambda spec: _findings(spec, reading),
         lambda _: listing.group,
         reading.untold,
-        tuple(names[key] for key, one in told.items() if not isinstance(one, Told) or not one.inputs),
+        tuple(names[key] for key, one in told.items() if not isinstance(one, LibrarySchema) or not one.inputs),
     )
 
 
-def _extent(told: Told | str | None) -> Extent:
-    if not isinstance(told, Told):
+def _extent(told: LibrarySchema | str | None) -> Extent:
+    if not isinstance(told, LibrarySchema):
         return Extent()
     pairs = ((letter, t) for letter, taken in told.types.items() for t in taken)
     return Extent(frozenset(pairs), frozenset(told.attributes or ()))
 
 
-def _findings(spec: Spec, reading: Reading) -> Findings:
+def _findings(spec: Spec, reading: LibraryReading) -> Findings:
     listing = reading.listing
     has = listing.versions.get(spec.name, ())
     newer = [v for v in spec.versions if listing.is_newer(spec.name, v)]
@@ -71,7 +149,7 @@ def _findings(spec: Spec, reading: Reading) -> Findings:
 class _Comparison:
     """Holds the signatures of a spec against what a library tells."""
 
-    def __init__(self, spec: Spec, reading: Reading) -> None:
+    def __init__(self, spec: Spec, reading: LibraryReading) -> None:
         self.reading, self.name = reading, reading.listing.name
         self.differences = Differences(spec)
         self.unchecked: list[str] = []
@@ -104,18 +182,18 @@ class _Comparison:
         self.outputs(version, one.signature, told)
         self.types(one, version, told)
 
-    def attributes(self, version: Version, here: Signature, told: Mapping[str, ToldAttribute]) -> None:
+    def attributes(self, version: Version, here: Signature, told: Mapping[str, LibraryAttribute]) -> None:
         for name in dict.fromkeys([*(a.name for a in here.attributes), *told]):
             a, b = here.attribute(name), told.get(name)
             if a is None or b is None or not _agrees(a, b):
                 words = f"attribute {name}: here {attribute_text(a)}, {self.name} has {_told_text(b)}"
                 self.differences.add_unless_disputed(version, words, "attributes", name)
 
-    def inputs(self, version: Version, here: Signature, told: Told) -> None:
+    def inputs(self, version: Version, here: Signature, told: LibrarySchema) -> None:
         counts = _Counts("input", here.inputs, here.input_counts, told.inputs, told.counted)
         self.ports(version, counts, "takes")
 
-    def outputs(self, version: Version, here: Signature, told: Told) -> None:
+    def outputs(self, version: Version, here: Signature, told: LibrarySchema) -> None:
         counts = _Counts("output", here.outputs, here.output_counts, told.outputs, told.counted)
         self.ports(version, counts, "gives")
 
@@ -127,7 +205,7 @@ class _Comparison:
             place = (port.name,) if port else ()
             self.differences.add_unless_disputed(version, words, f"{counts.what}s", *place)
 
-    def types(self, one: VersionSpec, version: Version, told: Told) -> None:
+    def types(self, one: VersionSpec, version: Version, told: LibrarySchema) -> None:
         for letter, allowed in one.signature.types.items():
             taken = told.types.get(letter)
             if taken is None:
@@ -183,7 +261,7 @@ class _Counts:
         return f"{told} {self.what}{'' if told == '1' else 's'}"
 
 
-def _agrees(here: AttributeSignature, told: ToldAttribute) -> bool:
+def _agrees(here: AttributeSignature, told: LibraryAttribute) -> bool:
     """Whether a spec's attribute is what the library tells, as far as it does."""
     if here.kind not in told.kinds or (told.required is not None and here.required != told.required):
         return False
@@ -198,7 +276,7 @@ def _rounded(value: AttributeValue | bool) -> object:
     return as_float32(value) if isinstance(value, float) else value
 
 
-def _told_text(told: ToldAttribute | None) -> str:
+def _told_text(told: LibraryAttribute | None) -> str:
     if told is None:
         return "none"
     kinds = " or ".join(sorted(told.kinds))
