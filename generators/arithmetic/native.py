@@ -40,23 +40,27 @@ class Machine:
 
     def summed(self, x: Array, axes: Sequence[int]) -> Array:
         """Add up along axes of the array, which stay with extent 1, in this machine's order."""
+        return self.combined(np.add, x, axes)
+
+    def combined(self, operation: np.ufunc, x: Array, axes: Sequence[int]) -> Array:
+        """Add up or multiply along axes of the array, which stay with extent 1, in this machine's order."""
         if x.dtype.kind in "iub":
-            return np.asarray(x.sum(tuple(axes), keepdims=True, dtype=x.dtype))
+            return np.asarray(operation.reduce(x, axis=tuple(axes), keepdims=True, dtype=x.dtype))
         axes = tuple(a % x.ndim for a in axes)
         kept = [1 if i in axes else d for i, d in enumerate(x.shape)]
         moved = np.moveaxis(x, axes, range(-len(axes), 0))
         size = int(np.prod([x.shape[a] for a in axes]))
         flat = moved.reshape(*(d for i, d in enumerate(x.shape) if i not in axes), size).astype(self.acc)
         if not size:
-            return np.zeros(kept, self.acc)
+            return np.full(kept, operation.identity, self.acc)
         flat = flat[..., ::-1] if self.order == "reverse" else flat
         with np.errstate(all="ignore"):
             if self.order == "pairwise":
                 while (n := flat.shape[-1]) > 1:
-                    added = (flat[..., : n // 2] + flat[..., n // 2 : n // 2 * 2]).astype(self.acc)
+                    added = operation(flat[..., : n // 2], flat[..., n // 2 : n // 2 * 2]).astype(self.acc)
                     flat = np.concatenate([added, flat[..., n // 2 * 2 :]], -1)
                 return flat.reshape(kept)
-            return np.asarray(np.add.accumulate(flat, -1, dtype=self.acc)[..., -1].reshape(kept))
+            return np.asarray(operation.accumulate(flat, -1, dtype=self.acc)[..., -1].reshape(kept))
 
 
 def interpreted(

@@ -1,4 +1,4 @@
-"""Sums, means, products of matrices, products, running sums: added up in any order, in the accumulator's format."""
+"""Sums, means, running sums: added up in any order, in the accumulator's format."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from ..arithmetic.errors import (
     unsigned,
 )
 from ..arithmetic.formats import NO_BIT, holds
-from ..arithmetic.multiprecision import each, summed, widened
+from ..arithmetic.multiprecision import each, summed
 from ..arithmetic.ordered import ordered_sum
 from .integers import largest, whole_error
 from .primitive import Primitive, lane_axes
@@ -39,7 +39,8 @@ SHORTEST: Final = 3
 """How many addends a running mean takes to differ: that of two exact addends is exact."""
 
 
-def _count(shape: Sequence[int], axes: Sequence[int]) -> int:
+def count_along(shape: Sequence[int], axes: Sequence[int]) -> int:
+    """Return how many elements there are along axes."""
     return math.prod(shape[a] for a in axes)
 
 
@@ -74,7 +75,7 @@ class Addends:
 
     @classmethod
     def _of(cls, x: Known, lanes: tuple[int, ...]) -> Addends:
-        floats, terms = x.f, max(1, _count(x.v.shape, lanes))
+        floats, terms = x.f, max(1, count_along(x.v.shape, lanes))
         return cls(
             ordered_sum(np.where(floats > 0, floats, 0.0), lanes, keepdims=True),
             ordered_sum(np.where(floats < 0, -floats, 0.0), lanes, keepdims=True),
@@ -91,7 +92,7 @@ def real_sum(values: Array, lanes: tuple[int, ...], *, wide: bool = False) -> Ar
     return np.asarray(values.sum(axis=lanes, keepdims=True))
 
 
-def _gathered(flags: Flags, shape: tuple[int, ...], lanes: tuple[int, ...]) -> Flags:
+def gathered(flags: Flags, shape: tuple[int, ...], lanes: tuple[int, ...]) -> Flags:
     """Return the flags of all addends together; a zero's sign if all have it."""
     if isinstance(flags, int):
         return flags
@@ -104,7 +105,7 @@ def _gathered(flags: Flags, shape: tuple[int, ...], lanes: tuple[int, ...]) -> F
 def _accumulated(c: Arithmetic, x: Known, error: Error, axes: tuple[int, ...]) -> tuple[Addends, Error]:
     """Return the error of a sum in the accumulator's format, not yet rounded to storage; two addends at least."""
     lanes = lane_axes(axes)
-    n, parts, form = _count(x.v.shape, lanes), Addends.of(x, lanes), c.accumulator
+    n, parts, form = count_along(x.v.shape, lanes), Addends.of(x, lanes), c.accumulator
     carried = 0.0 if error.quiet else ordered_sum(np.broadcast_to(error.e, x.v.shape), lanes, keepdims=True)
     if c.norm == 2:
         return parts, Error(carried + _variance(form, x, lanes, n))
@@ -115,7 +116,7 @@ def _accumulated(c: Arithmetic, x: Known, error: Error, axes: tuple[int, ...]) -
     exact = np.equal(carried, 0) & every_order_is_exact(form, whole, parts.lowest, flush=c.flush)
     charge = np.where(exact | ~parts.finite, 0.0, charge)
     e = bounded(np.where(parts.finite, (carried + charge) * SLACK, 0.0))
-    flags = _flags_of_sum(form, parts, e, carried, _gathered(error.flags, x.v.shape, lanes))
+    flags = _flags_of_sum(form, parts, e, carried, gathered(error.flags, x.v.shape, lanes))
     c.note("sum in any order: (n-1)·u·Σ|x|", form.roundoff, charge, n, parts.mean)
     return parts, Error(e, flags)
 
@@ -142,7 +143,7 @@ def _flags_of_sum(form: FloatFormat, parts: Addends, error: Array, carried: Size
     return np.where(both | meets, flags | NAN, flags).astype(np.uint8)
 
 
-def _stored(c: Arithmetic, total: Known, error: Error) -> Error:
+def stored(c: Arithmetic, total: Known, error: Error) -> Error:
     """Round what the accumulator holds to storage."""
     if c.accumulator == c.storage:
         return error
@@ -179,11 +180,11 @@ class Sum(Primitive):
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **parameters: Any) -> Error:
         x, axes = xs[0], parameters["axes"]
         if x.whole:
-            return _gathered_whole(x, es[0], lane_axes(axes))
-        if _count(x.v.shape, lane_axes(axes)) == 1:
+            return gathered_whole(x, es[0], lane_axes(axes))
+        if count_along(x.v.shape, lane_axes(axes)) == 1:
             return Error(es[0].e, es[0].flags)
         _, error = _accumulated(c, x, es[0], axes)
-        return _stored(c, y, error)
+        return stored(c, y, error)
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **parameters: Any) -> Array:
@@ -191,12 +192,12 @@ class Sum(Primitive):
 
     @classmethod
     def terms(cls, shapes: Sequence[tuple[int, ...]], **parameters: Any) -> int:
-        return _count(shapes[0], parameters["axes"])
+        return count_along(shapes[0], parameters["axes"])
 
 
 def whole_sum(x: Array, lanes: tuple[int, ...]) -> Array:
     """Add up whole numbers, in 64 bits where they surely fit."""
-    if x.dtype != object and largest(x) * max(_count(x.shape, lanes), 1) >= _ROOM:
+    if x.dtype != object and largest(x) * max(count_along(x.shape, lanes), 1) >= _ROOM:
         x = x.astype(object)
     return np.asarray(x.sum(axis=lanes, keepdims=True))
 
@@ -214,9 +215,10 @@ def without(value: Any, axes: tuple[int, ...]) -> Any:
     return value.reshape(*(d for i, d in enumerate(value.shape) if i not in axes))
 
 
-def _gathered_whole(x: Known, error: Error, lanes: tuple[int, ...]) -> Error:
+def gathered_whole(x: Known, error: Error, lanes: tuple[int, ...]) -> Error:
+    """Return the error of whole numbers taken together: free where any of them is."""
     found = whole_error(x, (x,), (error,))
-    return Error(0.0, unsigned(_gathered(found.flags, x.v.shape, lanes)))
+    return Error(0.0, unsigned(gathered(found.flags, x.v.shape, lanes)))
 
 
 class Mean(Sum):
@@ -232,13 +234,13 @@ class Mean(Sum):
         axes = value.axes(others[0] if others else parameters.get("axes"))
         total = value.sum(axes, keep=parameters.get("keep", True))
         rounding = value.graph.answer("integer-rounding", "truncate")
-        operands = total.aligned(_count(value.shape, axes))
+        operands = total.aligned(count_along(value.shape, axes))
         return value.graph.node("quotient", operands, {"rounding": rounding})  # it fits where the sum does
 
     @staticmethod
     def exact(*xs: Array, **parameters: Any) -> Array:
         x, axes = xs[0], parameters["axes"]
-        n = _count(x.shape, lane_axes(axes))
+        n = count_along(x.shape, lane_axes(axes))
         if n == 1 or not x.size:
             return x if n == 1 else np.zeros([1 if i - 1 in axes else d for i, d in enumerate(x.shape)]) + np.nan
         total = real_sum(x, lane_axes(axes), wide=parameters.get("wide", False))
@@ -246,13 +248,13 @@ class Mean(Sum):
 
     @classmethod
     def fractions(cls, *xs: Array, **parameters: Any) -> Array:
-        n = _count(xs[0].shape, lane_axes(parameters["axes"]))
+        n = count_along(xs[0].shape, lane_axes(parameters["axes"]))
         return np.asarray(fraction_sum(xs[0], lane_axes(parameters["axes"])) / Fraction(max(n, 1)))
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **parameters: Any) -> Error:
         x, axes = xs[0], parameters["axes"]
-        n = _count(x.v.shape, lane_axes(axes))
+        n = count_along(x.v.shape, lane_axes(axes))
         if n <= 1:
             return Error(es[0].e, es[0].flags)
         parts, error = _accumulated(c, x, es[0], axes)
@@ -261,7 +263,7 @@ class Mean(Sum):
         power, lanes, wide = n & (n - 1) == 0, lane_axes(axes), y.v.dtype == object
         if c.accumulator != c.storage or c.summation == "as-written":
             known = x.fact(("sum", lanes), lambda: Known(real_sum(x.v, lanes, wide=wide)))
-            error = _stored(c, known, error)
+            error = stored(c, known, error)
             if c.summation == "as-written":
                 return _divided(c, y, known, error, n, power=power)
         total = error
@@ -273,7 +275,7 @@ class Mean(Sum):
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **parameters: Any) -> Array:
-        n = _count(xs[0].shape, lane_axes(parameters["axes"]))
+        n = count_along(xs[0].shape, lane_axes(parameters["axes"]))
         if n <= 1:
             return np.asarray(m.rounded(xs[0] if n else cls.exact(*xs, **parameters)))
         return np.asarray(m.rounded(m.rounded(m.summed(xs[0], lane_axes(parameters["axes"]))) / m.type.type(n)))
@@ -360,119 +362,57 @@ def _running_charge(terms: int, mean: Array, span: Array, unit: float, underflow
     return np.where(span == 0, 0.0, first_order / (1 - grown))
 
 
-class Matmul(Primitive):
-    """The product of matrices, of the last two axes; those before broadcast."""
+class Cumsum(Primitive):
+    """Running sums along an axis: of all up to each, it included unless `exclusive`; `reverse`: from the end."""
 
-    name, rational, overflows = "matmul", True, True
-    text = "{0} @ {1}: n·u·Σ|xy|, nothing where every order is exact"
-    _CHUNK: ClassVar[int] = 1 << 20
+    name, rational, overflows = "cumsum", True, True
+    text = "running sums of {0} along {axis}: (k-1)·u·Σ|x|, nothing where every order is exact"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        axis = int(others[0] if others else p["axis"]) % value.rank
+        line = value.flip(axis) if p.get("reverse") else value
+        if p.get("exclusive") and value.shape[axis]:
+            key = tuple(slice(0, -1) if i == axis else slice(None) for i in range(value.rank))
+            frame = [(int(i == axis), 0) for i in range(value.rank)]
+            found = line.node("cumsum", axis=axis)[key].pad(frame)
+        else:
+            found = line.node("cumsum", axis=axis)
+        return found.flip(axis) if p.get("reverse") else found
 
     @staticmethod
-    def exact(*xs: Array, **_: Any) -> Array:
-        a, b = xs
-        if a.dtype.kind in "iu" and b.dtype.kind in "iu":
-            return _whole_product(a, b)
-        if object in (a.dtype, b.dtype):
-            a, b = (widened(x) if x.dtype == np.float64 else x for x in xs)
-            return np.asarray(np.matmul(a, b))
-        return product(a, b)
+    def exact(*xs: Array, **p: Any) -> Array:
+        x, axis = xs[0], p["axis"] + 1
+        if x.dtype.kind in "iu" and largest(x) * max(x.shape[axis], 1) >= _ROOM:
+            x = x.astype(object)
+        return np.add.accumulate(x, axis)
 
     @staticmethod
-    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
-        (a, b), (ea, eb), n, form = xs, es, xs[0].v.shape[-1], c.accumulator
-        if a.whole:
-            return Error(
-                0.0, _flags_of_product(a, b, *(whole_error(x, (x,), (e,)) for x, e in zip(xs, es, strict=True)))
-            )
-        magnitude = y.fact("Σ|xy|", lambda: product(a.size, b.size))
-        carried = 0.0 if ea.quiet and eb.quiet else _carried(c, a, b, ea, eb)
-        if c.norm == 2:
-            square, mean = (product(p, q) / max(n, 1) for p, q in ((a.clean**2, b.clean**2), (a.clean, b.clean)))
-            moments = n * square + n**2 / 2 * np.maximum(square - mean**2, 0) + n**3 / 3 * mean**2
-            return _stored(c, y, Error(carried + form.roundoff**2 * moments))
-        low = y.fact("low", lambda: _lowest_of_products(a, b))
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
+        x, error, axis, form = xs[0], es[0], p["axis"] + 1, c.accumulator
+        flags: Flags = 0
+        if not isinstance(error.flags, int):
+            spread = unsigned(np.broadcast_to(error.flags, x.v.shape))
+            flags = opposed(np.bitwise_or.accumulate(spread, axis))
+        if x.whole:
+            return Error(0.0, flags)
+        places = np.arange(x.v.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.v.ndim)])
+        magnitude = x.fact(("Σ|x| up to", axis), lambda: np.add.accumulate(x.size, axis))
+        carried = 0.0 if error.quiet else np.add.accumulate(np.broadcast_to(error.e, x.v.shape), axis)
+        charge = c.of_bound(places * (form.roundoff * (magnitude + (carried if c.norm == 1 else 0.0))))
+        charge = charge + c.of_bound(places * form.tiny) if c.flush else charge
+        low = x.fact(("low up to", axis), lambda: np.minimum.accumulate(x.bit, axis))
         exact = np.equal(carried, 0) & every_order_is_exact(form, magnitude, low, flush=c.flush)
-        charge = n * (form.roundoff * (magnitude + carried) + c.underflow(form))
         charge = np.where(exact, 0.0, charge)
-        e = (carried + charge) * SLACK
-        flags = _flags_of_product(a, b, ea, eb)
-        if exceeds(form, np.max(magnitude + e, initial=0.0)):
-            over = exceeds(form, magnitude + e)
-            signs = _signs_of_products(a, b, ea, eb)
-            flags = flags | np.where(over, signs, np.uint8(0)).astype(np.uint8)
-        flags = opposed(flags)
-        if not y.all_finite:
-            e = np.where(y.finite, e, 0.0)
-        e = bounded(e)
-        c.note("sum of products in any order: n·u·Σ|xy|", form.roundoff, charge, n, magnitude / max(n, 1))
-        return _stored(c, y, Error(e, flags))
+        e = bounded(np.where(y.finite, (carried + charge) * SLACK, 0.0))
+        over = exceeds(form, magnitude + c.bound(e))
+        if over.any():
+            flags = flags | np.where(over, np.where(y.finite, 7, INFINITE), 0).astype(np.uint8)
+        c.note("running sums in any order: (k-1)·u·Σ|x|", form.roundoff, charge)
+        return stored(c, y, Error(e, flags))
 
     @classmethod
-    def native(cls, m: Any, *xs: Array, **_: Any) -> Array:
-        x, y = xs
-        if x.dtype.kind in "iub":
-            return np.asarray(np.matmul(x, y))
-        products = m.product(x[..., :, :, None], y[..., None, :, :])
-        return np.asarray(m.rounded(m.summed(products, (products.ndim - 2,))[..., 0, :]))
-
-    @classmethod
-    def terms(cls, shapes: Sequence[tuple[int, ...]], **_: Any) -> int:
-        return shapes[0][-1]
-
-
-def product(a: Array, b: Array) -> Array:
-    """Return the product of float64 matrices in an order of our own: a library's differs between processors."""
-    k = a.shape[-1]
-    shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    m, n = a.shape[-2], b.shape[-1]
-    whole = np.zeros((*shape, m, n))
-    per = max(1, whole.size)
-    chunk = max(1, min(k, Matmul._CHUNK // per))
-    for start in range(0, k, chunk):
-        parts = a[..., :, start : start + chunk, None] * b[..., None, start : start + chunk, :]
-        while (left := parts.shape[-2]) > 1:
-            half = left // 2
-            added = parts[..., :half, :] + parts[..., half : 2 * half, :]
-            parts = np.concatenate([added, parts[..., -1:, :]], axis=-2) if left % 2 else added
-        whole = whole + parts[..., 0, :]
-    return whole
-
-
-def _whole_product(a: Array, b: Array) -> Array:
-    if largest(a) * largest(b) * max(a.shape[-1], 1) >= _ROOM:
-        a, b = a.astype(object), b.astype(object)
-    if not a.shape[-1]:
-        shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        return np.zeros((*shape, a.shape[-2], b.shape[-1]), np.int64)
-    return np.asarray(np.matmul(a, b))
-
-
-def _carried(c: Arithmetic, a: Known, b: Known, ea: Error, eb: Error) -> Array:
-    x, y = (np.broadcast_to(e.e, k.v.shape) for e, k in ((ea, a), (eb, b)))
-    p, q = (s if c.norm == 1 else s * s for s in (a.size, b.size))
-    parts = [product(p, y) if not eb.quiet else 0.0, product(x, q) if not ea.quiet else 0.0]
-    both = product(x, y) if not (ea.quiet or eb.quiet) else 0.0
-    return np.asarray(np.nan_to_num(parts[0] + parts[1] + both, nan=np.inf, posinf=np.inf))
-
-
-def _lowest_of_products(a: Known, b: Known) -> Array:
-    rows = a.bit.min(-1, initial=NO_BIT)[..., :, None]
-    return np.asarray(rows + b.bit.min(-2, initial=NO_BIT)[..., None, :])
-
-
-def _flags_of_product(a: Known, b: Known, ea: Error, eb: Error) -> Flags:
-    if isinstance(ea.flags, int) and isinstance(eb.flags, int):
-        return 0
-    rows = np.bitwise_or.reduce(np.broadcast_to(ea.flags, a.v.shape).astype(np.uint8), axis=-1)[..., :, None]
-    columns = np.bitwise_or.reduce(np.broadcast_to(eb.flags, b.v.shape).astype(np.uint8), axis=-2)[..., None, :]
-    union = unsigned(rows | columns)
-    return np.where(union & 7, union | 7, union).astype(np.uint8)  # an infinity times whatever sign
-
-
-def _signs_of_products(a: Known, b: Known, ea: Error, eb: Error) -> Array:
-    """Return the infinities that partial sums may overflow to: of one sign where all products have it."""
-    vague = not (ea.quiet and eb.quiet)
-    positive, negative = (np.maximum(s * a.clean, 0.0) for s in (1, -1))
-    up = product(positive, np.maximum(b.clean, 0.0)) + product(negative, np.maximum(-b.clean, 0.0))
-    down = product(positive, np.maximum(-b.clean, 0.0)) + product(negative, np.maximum(b.clean, 0.0))
-    return np.where(vague | (up > 0), 1, 0).astype(np.uint8) | np.where(vague | (down > 0), 2, 0).astype(np.uint8)
+    def native(cls, m: Any, *xs: Array, **p: Any) -> Array:
+        if xs[0].dtype.kind in "iub":
+            return np.asarray(np.add.accumulate(xs[0], p["axis"] + 1, dtype=xs[0].dtype))
+        return np.asarray(m.rounded(np.add.accumulate(xs[0].astype(m.acc), p["axis"] + 1, dtype=m.acc)))

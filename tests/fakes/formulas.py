@@ -94,7 +94,17 @@ def chosen(c: Any, x: Any, y: Any) -> Any:
     return x.where(x < y, y), x.max(-1), x.min(0), (x * y).max(-1), (x + y).minimum(0.5)
 
 
+def running(c: Any, x: Any) -> Any:
+    return x.cumsum(1), x.cumsum(0, exclusive=True, reverse=True), (x * x).cumsum(1) - 1.0
+
+
+def products(c: Any, x: Any) -> Any:
+    return x.prod(1), (x * 0.7).prod((0, 1)), (x + 0.5).prod(0) * 3.0
+
+
 FORMULAS = {
+    "running": Formula(running, ((3, 9),), ("T",) * 3),
+    "products": Formula(products, ((4, 5),), ("T",) * 3),
     "softmax": Formula(softmax, ((3, 7),)),
     "layer-normalization": Formula(layer_normalization, ((3, 8), (8,), (8,)), ("T",) * 3),
     "layer-normalization without bias": Formula(layer_normalization, ((3, 7), (7,), None), ("T",) * 3),

@@ -67,6 +67,9 @@ def test_whole_arithmetic_is_that_of_pythons_integers(case: tuple[str, list[int]
         found = bounds(reference, x, y, type_=type_, silences=WRAPS)
         assert found.value.tolist() == [fits(type_, of(p, q)) for p, q in zip(a, b, strict=True)]
     assert bounds(lambda p, q: p.sum(0), x, y, type_=type_, silences=WRAPS).value == fits(type_, sum(a))
+    assert bounds(lambda p, q: p.prod(0), x, y, type_=type_, silences=WRAPS).value == fits(type_, math.prod(a))
+    sums = bounds(lambda p, q: p.cumsum(0, reverse=True), x, y, type_=type_, silences=WRAPS).value.tolist()
+    assert sums == [fits(type_, sum(a[place:])) for place in range(len(a))]
     dot = bounds(lambda p, q: p.reshape(1, -1).matmul(q.reshape(-1, 1)), x, y, type_=type_, silences=WRAPS)
     assert dot.value == fits(type_, sum(p * q for p, q in zip(a, b, strict=True)))
 
@@ -260,6 +263,9 @@ def test_movement_is_that_of_numpy() -> None:
         (lambda v, i: v.windows((2,), (2,)), np.lib.stride_tricks.sliding_window_view(x, 2, 2)[:, :, ::2]),
         (lambda v, i: v.max((0, 2), keep=False), x.max((0, 2))),
         (lambda v, i: v.min(1), x.min(1, keepdims=True)),
+        (lambda v, i: v.cumsum(1), x.cumsum(1)),
+        (lambda v, i: v.cumsum(2, exclusive=True), x.cumsum(2) - x),
+        (lambda v, i: v[..., 1:].prod(2, keep=False), x[..., 1:].prod(2)),
     ]
     for reference, wanted in moves:
         found = bounds(reference, x, index, type_="float32")
