@@ -6,16 +6,20 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from ...cases.elements import Array
 from ..primitives import ROOMS
 from ..primitives.primitive import Primitive
 from .formats import kind_of
 
 NO_LANE = MappingProxyType({"real": np.float64, "int": np.int64, "bool": np.bool_, "text": object, "complex": complex})
 """What carries the exact values of a kind of elements, as far as nothing wider is needed."""
+
+
+Room: TypeAlias = type[Primitive]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class Node:
         return kind_of(self.type)
 
     @property
-    def room(self) -> type[Primitive]:
+    def room(self) -> Room:
         """The primitive; KeyError for ports and literals."""
         return ROOMS[self.name]
 
@@ -74,9 +78,9 @@ class Graph:
         """Return the node of an input array, by its place among the case's."""
         return self._leaf("port", ("port", place), shape, type_)
 
-    def literal(self, number: object, type_: str) -> Value:
+    def literal(self, number: Any, type_: str) -> Value:
         """Return the node of a number or array of numbers, exact as it is written."""
-        return self._leaf("literal", ("number", number), np.shape(number), type_)  # type: ignore[arg-type]
+        return self._leaf("literal", ("number", number), np.shape(number), type_)
 
     def node(self, name: str, operands: Sequence[Value], parameters: Mapping[str, Any]) -> Value:
         """Return the node of a primitive; its shape comes from its exact value over zero lanes."""
@@ -84,7 +88,7 @@ class Graph:
         key = (name, args, *((k, _frozen(v)) for k, v in parameters.items()))
         at = self._places.get(key)
         if at is None:
-            empty = [np.zeros((0, *o.shape), NO_LANE[o.kind]) for o in operands]
+            empty: list[Array] = [np.zeros((0, *o.shape), NO_LANE[o.kind]) for o in operands]
             with np.errstate(all="ignore"):
                 shape = np.shape(room.exact(*empty, **parameters))[1:]
             type_ = room.type([o.type for o in operands], **parameters)

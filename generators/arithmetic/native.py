@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from ...cases.elements import Array
-from .formats import limits
+from ...cases.elements import Array, element_type
+from .formats import format_of, limits
 from .graph import Graph
 
+_WIDE: Final = 24
 Order: TypeAlias = Literal["forward", "reverse", "pairwise"]
 Deviation: TypeAlias = Callable[["Machine", Any, list[Array], Mapping[str, Any]], Array]
 """What a mutant does at a node: the machine, the room (None for ports and literals), operands and parameters."""
@@ -26,6 +27,13 @@ class Machine:
     acc: np.dtype[Any]
     order: Order = "forward"
     deviate: Mapping[int, Deviation] = field(default_factory=lambda: MappingProxyType({}))
+
+    def at(self, type_: str) -> Machine:
+        """Return the machine that computes with numbers of a type: 16-bit formats are no concern of wider ones."""
+        if not type_ or format_of(type_).precision < _WIDE or self.type == element_type(type_).dtype:
+            return self
+        own = element_type(type_).dtype
+        return Machine(own, own, self.order)
 
     def rounded(self, array: Array) -> Array:
         """Return real numbers in the type of results; others as they are."""
@@ -71,25 +79,26 @@ def interpreted(
     base: Mapping[int, Array] | None = None,
 ) -> dict[int, Array]:
     """Return what a machine gives at every live node; of `base`, another run, what no deviation reaches is kept."""
-    got, touched = dict(base or {}), set()
+    got, touched = dict(base or {}), set[int]()
     with np.errstate(all="ignore"):
         for at in live:
             node, deviation = graph.nodes[at], machine.deviate.get(at)
+            here = machine.at(node.computes)
             if base is not None and deviation is None and touched.isdisjoint(node.args):
                 continue
             touched.add(at)
             if node.name in ("port", "literal"):
-                own = arrays[node.parameters["port"]] if node.name == "port" else _literal(node, machine)
-                own = own.astype(machine.type) if node.kind == "real" else own
-                got[at] = own if deviation is None else deviation(machine, None, [own], {}).astype(own.dtype)
+                own = arrays[node.parameters["port"]] if node.name == "port" else _literal(node, here)
+                own = own.astype(here.type) if node.kind == "real" else own
+                got[at] = own if deviation is None else deviation(here, None, [own], {}).astype(own.dtype)
                 continue
             xs = [got[a] for a in node.args]
             if node.kind == "int" and all(x.dtype.kind in "iu" for x in xs):
                 xs = _alike(xs, node.type)
             found = (
-                deviation(machine, node.room, xs, node.parameters)
+                deviation(here, node.room, xs, node.parameters)
                 if deviation
-                else node.room.native(machine, *xs, **node.parameters)
+                else node.room.native(here, *xs, **node.parameters)
             )
             got[at] = np.asarray(found)
     return got

@@ -76,7 +76,7 @@ def work_of(graph: Graph, fork: Fork) -> Work:
     level = next(w for w in ("rounds", "selects", "moves") if w in work)
     inner = rounding - _last(graph, fork.outputs) if rounding else rounding
     copies = tuple(keeps.get(at, True) for at in fork.outputs)
-    return Work(level, copies, most, frozenset(means), tuple(sorted(inner)))  # type: ignore[arg-type]  # of the three
+    return Work(level, copies, most, frozenset(means), tuple(sorted(inner)))
 
 
 def _last(graph: Graph, outputs: Sequence[int]) -> set[int]:
@@ -282,7 +282,7 @@ def _place(labels: Labels, depth: int) -> Labels:
 def _unlike(a: Array, b: Array) -> Array:
     if a.dtype.kind not in "fc":
         return np.asarray(a != b, bool)
-    return (a != b) & ~((a != a) & (b != b))  # noqa: PLR0124 - NaN
+    return np.asarray((a != b) & ~((a != a) & (b != b)))  # noqa: PLR0124 - NaN
 
 
 def _subnormal(array: Array, tiny: float) -> Array:

@@ -16,6 +16,7 @@ from ...cases.expectation import Labels
 from ...cases.lanes import LanedExpectation
 from . import engine, native, options
 from .contexts import Context, strict
+from .errors import Known
 from .graph import Graph
 from .native import Machine
 
@@ -126,7 +127,7 @@ class Recording:
         count = lanes if lanes is not None else len(arrays[0]) if arrays else 1
         return options.Maker(self, list(arrays), rules or Rules(), count).expectation()
 
-    def exact(self, arrays: Sequence[Array]) -> dict[int, engine.Known]:
+    def exact(self, arrays: Sequence[Array]) -> dict[int, Known]:
         """Return what is known of every live node."""
         return engine.exact(self.graph, self.live, arrays, wide=self.wide)
 

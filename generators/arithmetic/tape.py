@@ -16,7 +16,9 @@ import numpy as np
 from ...cases.elements import Array
 from ...cases.expectation import Labels
 from .graph import Graph, Value
-from .recording import Fork, Recording
+from .recording import Fork, Recording, Rules
+
+__all__ = ["Asks", "Call", "Facts", "Fork", "Port", "Recording", "Reference", "Rules", "Value", "record"]
 
 ENDS = ("rejected", "anything")
 """The options that end a reading: a refusal, or whatever comes out."""
@@ -115,10 +117,11 @@ class Call:
     @property
     def types(self) -> Mapping[str, str]:
         """The element type of each port that is there."""
-        listed = {
-            n: p[0] if isinstance(p, tuple) and not isinstance(p, Port) else p for n, p in self.facts.ports.items() if p
-        }
-        return {name: port.type for name, port in listed.items()}  # type: ignore[union-attr]  # narrowed above
+        found = {}
+        for name, port in self.facts.ports.items():
+            if port:
+                found[name] = port.type if isinstance(port, Port) else port[0].type
+        return found
 
     @property
     def output_types(self) -> Mapping[str, str | None]:
@@ -202,22 +205,19 @@ class Call:
 
     def values(self) -> list[Any]:
         """Return the ports as values, in the signature's order."""
-        place, found = 0, []
+        found: list[Any] = []
+        place = 0
         for name, port in self.facts.ports.items():
             if port is None:
                 found.append(None)
                 continue
-            several = not isinstance(port, Port)
             values = []
-            for one in port if several else (port,):
-                value = self.graph.port(place, one.shape, one.type)  # type: ignore[union-attr]  # a Port
+            for one in (port,) if isinstance(port, Port) else port:
+                value = self.graph.port(place, one.shape, one.type)
                 self._names[value.at] = name
                 values.append(value)
                 place += 1
-            found.append(values if several else values[0])
-        for name, port in self.facts.captured.items():
-            self.captured[name] = self.graph.port(place, port.shape, port.type)
-            place += 1
+            found.append(values[0] if isinstance(port, Port) else values)
         return found
 
 

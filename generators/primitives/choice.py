@@ -208,7 +208,7 @@ class Where(Primitive):
         e: Size = 0.0 if ea.quiet and eb.quiet else np.where(m.v, ea.e, eb.e)
         flags: Flags = 0
         if not (isinstance(ea.flags, int) and isinstance(eb.flags, int)):
-            flags = np.where(m.v, ea.flags, eb.flags).astype(np.uint8)
+            flags = np.where(m.v, np.asarray(ea.flags), np.asarray(eb.flags)).astype(np.uint8)
         if em.none:
             return Error(e, flags)
         vague = np.greater(em.e, 0)
@@ -291,10 +291,11 @@ class Larger(Primitive):
         e = np.maximum(es[0].e, es[1].e)
         flags = unsigned(np.bitwise_or(es[0].flags, es[1].flags))
         gone = NEGATIVE if cls.sign > 0 else POSITIVE  # one that may be infinite on the other side leaves the other
-        for (x, error), (_, beside) in (((xs[1], es[1]), (xs[0], es[0])), ((xs[0], es[0]), (xs[1], es[1]))):
-            maybe = np.bitwise_and(beside.flags, gone) > 0
+        for one, other in ((0, 1), (1, 0)):
+            maybe = np.bitwise_and(es[one].flags, gone) > 0
             if np.any(maybe):
-                e = np.where(maybe, np.maximum(e, c.of_bound(_apart(y, x) + c.bound(error.e))), e)
+                left = _apart(y, xs[other]) + c.bound(es[other].e)
+                e = np.where(maybe, np.maximum(e, c.of_bound(left)), e)
         both = np.bitwise_and(np.bitwise_and(es[0].flags, es[1].flags), gone)
         return Error(e, ((flags & ~gone) | both).astype(np.uint8))
 

@@ -127,7 +127,7 @@ def _nearest_floats(form: FloatFormat, numbers: Array) -> Array:
     exponent = np.frexp(numbers)[1]
     lowest = lowest_of(form) if form.subnormals else form.emin
     grid = np.maximum(exponent - form.precision, lowest)
-    return np.copysign(np.ldexp(np.rint(np.ldexp(numbers, -grid)), grid), numbers)
+    return np.asarray(np.copysign(np.ldexp(np.rint(np.ldexp(numbers, -grid)), grid), numbers))
 
 
 def _nearest(form: FloatFormat, value: Any) -> float:
@@ -203,7 +203,7 @@ class Cast(Primitive):
             form = format_of(to)
             small = form.precision < 11 and to != "bfloat16"
             found = rounded_to(form, x.astype(np.float64), saturate=p["saturate"]) if small else x
-            return m.rounded(np.asarray(found.astype(element_type(to).dtype) if to == "float64" else found))
+            return np.asarray(m.rounded(found.astype(element_type(to).dtype) if to == "float64" else found))
         if kind_of(p["of"]) in ("int", "bool") and kind_of(to) == "real":
             return np.asarray(x.astype(np.float64).astype(m.type))
         exact = x.astype(np.float64) if kind_of(p["of"]) == "real" else x

@@ -74,7 +74,8 @@ class Function(Primitive):
 
     @classmethod
     def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
-        x, error, e, flags = xs[0], es[0], 0.0, unsigned(es[0].flags)
+        x, error, flags = xs[0], es[0], unsigned(es[0].flags)
+        e: Size = 0.0
         if not error.quiet:
             e, flags = cls._carried(c, y, x, error)
         if not isinstance(flags, int):
@@ -98,7 +99,7 @@ class Function(Primitive):
     @classmethod
     def is_exact(cls, x: Known, y: Known) -> Array:
         """Return where the value is exact, and any implementation has it."""
-        return np.isin(x.f, cls.exact_at) | np.isinf(x.f)
+        return np.asarray(np.isin(x.f, cls.exact_at) | np.isinf(x.f))
 
     @classmethod
     def _carried(cls, c: Arithmetic, y: Known, x: Known, error: Error) -> tuple[Size, Flags]:
@@ -120,7 +121,7 @@ class Function(Primitive):
     @classmethod
     def surely_infinite(cls, low: Array) -> Array:
         """Return where the result overflows float64 whatever the operand, which is at least this."""
-        return np.zeros(low.shape, bool)
+        return np.asarray(np.zeros(low.shape, bool))
 
     @classmethod
     def _of_infinities(cls, c: Arithmetic, y: Known, e: Size, flags: Flags) -> tuple[Size, Flags]:
@@ -155,13 +156,12 @@ class Exp(Function):
 
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
-        return np.where(
-            e < 700, np.where(y == 0, 0.0, y) * elementary.expm1(np.minimum(e, 700.0)), elementary.exp(x + e)
-        )
+        grown = np.where(y == 0, 0.0, y) * elementary.expm1(np.minimum(e, 700.0))
+        return np.where(e < 700, grown, elementary.exp(x + e))
 
     @classmethod
     def surely_infinite(cls, low: Array) -> Array:
-        return low > 709.79
+        return np.asarray(low > 709.79)
 
 
 class Expm1(Exp):
@@ -172,7 +172,7 @@ class Expm1(Exp):
 
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
-        return np.where(e < 700, (y + 1) * elementary.expm1(np.minimum(e, 700.0)), elementary.exp(x + e))
+        return np.asarray(np.where(e < 700, (y + 1) * elementary.expm1(np.minimum(e, 700.0)), elementary.exp(x + e)))
 
 
 class Log(Function):
@@ -183,7 +183,7 @@ class Log(Function):
 
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
-        return np.where(e >= x, np.inf, -elementary.log1p(-np.minimum(e / x, 1.0)))
+        return np.asarray(np.where(e >= x, np.inf, -elementary.log1p(-np.minimum(e / x, 1.0))))
 
 
 class Log1p(Log):
@@ -194,7 +194,7 @@ class Log1p(Log):
 
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
-        return np.where(e >= 1 + x, np.inf, -elementary.log1p(-np.minimum(e / (1 + x), 1.0)))
+        return np.asarray(np.where(e >= 1 + x, np.inf, -elementary.log1p(-np.minimum(e / (1 + x), 1.0))))
 
 
 class Sqrt(Function):
@@ -206,13 +206,13 @@ class Sqrt(Function):
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
         below = e / (y + np.sqrt(np.maximum(x - e, 0.0)))
-        return np.where(y == 0, np.sqrt(e), below)
+        return np.asarray(np.where(y == 0, np.sqrt(e), below))
 
     @classmethod
     def is_exact(cls, x: Known, y: Known) -> Array:
         root = y.clean
         narrow = (y.bit >= np.frexp(root)[1] - 26) | (root == 0)  # its square is a float64 number
-        return np.isinf(x.f) | (narrow & is_float(x.v) & (root * root == x.clean) & x.finite)
+        return np.asarray(np.isinf(x.f) | (narrow & is_float(x.v) & (root * root == x.clean) & x.finite))
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **p: Any) -> Array:
@@ -238,7 +238,7 @@ class Erf(Function):
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
         near = np.maximum(np.abs(x) - e, 0.0)
-        return 1.1283791670955128 * e * elementary.exp(-near * near)
+        return np.asarray(1.1283791670955128 * e * elementary.exp(-near * near))
 
 
 class Tanh(Function):
@@ -249,7 +249,7 @@ class Tanh(Function):
 
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
-        return e / elementary.cosh(np.clip(np.abs(x) - e, 0.0, 350.0)) ** 2
+        return np.asarray(e / elementary.cosh(np.clip(np.abs(x) - e, 0.0, 350.0)) ** 2)
 
 
 class Sin(Function):
@@ -259,7 +259,7 @@ class Sin(Function):
 
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
-        return e * np.minimum(np.sqrt(np.maximum((1 - y) * (1 + y), 0.0)) + e, 1.0)
+        return np.asarray(e * np.minimum(np.sqrt(np.maximum((1 - y) * (1 + y), 0.0)) + e, 1.0))
 
 
 class Cos(Sin):
@@ -277,7 +277,7 @@ class Tan(Function):
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
         t = np.where(e < 1.5, elementary.tan(np.minimum(e, 1.5)), np.inf)
         left = 1 - np.abs(y) * t
-        return np.where(left > 0, (1 + y * y) * t / left, np.inf)
+        return np.asarray(np.where(left > 0, (1 + y * y) * t / left, np.inf))
 
 
 class Asin(Function):
@@ -289,7 +289,7 @@ class Asin(Function):
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
         far = np.abs(x) + e
-        return np.where(far < 1, e / np.sqrt((1 - np.minimum(far, 1.0)) * (1 + far)), _PI)
+        return np.asarray(np.where(far < 1, e / np.sqrt((1 - np.minimum(far, 1.0)) * (1 + far)), _PI))
 
 
 class Acos(Asin):
@@ -307,7 +307,7 @@ class Atan(Function):
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
         near = np.maximum(np.abs(x) - e, 0.0)
-        return e / (1 + near * near)
+        return np.asarray(e / (1 + near * near))
 
     @classmethod
     def is_exact(cls, x: Known, y: Known) -> Array:
@@ -321,7 +321,7 @@ class Sinh(Function):
 
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
-        return e * elementary.cosh(np.abs(x) + e)
+        return np.asarray(e * elementary.cosh(np.abs(x) + e))
 
 
 class Cosh(Function):
@@ -331,7 +331,7 @@ class Cosh(Function):
 
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
-        return e * elementary.sinh(np.abs(x) + e)
+        return np.asarray(e * elementary.sinh(np.abs(x) + e))
 
 
 class Asinh(Function):
@@ -342,7 +342,7 @@ class Asinh(Function):
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
         near = np.minimum(np.maximum(np.abs(x) - e, 0.0), 1e150)
-        return e / np.sqrt(1 + near * near)
+        return np.asarray(e / np.sqrt(1 + near * near))
 
 
 class Acosh(Function):
@@ -355,7 +355,7 @@ class Acosh(Function):
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
         low = np.clip(x - e, 1.0, 1e150)
         steep = e / np.sqrt((low - 1) * (low + 1))
-        return np.where(x - e > 1, steep, elementary.acosh(np.maximum(x + e, 1.0)))
+        return np.asarray(np.where(x - e > 1, steep, elementary.acosh(np.maximum(x + e, 1.0))))
 
 
 class Atanh(Function):
@@ -367,11 +367,11 @@ class Atanh(Function):
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
         far = np.abs(x) + e
-        return np.where(far < 1, e / ((1 - np.minimum(far, 1.0)) * (1 + far)), np.inf)
+        return np.asarray(np.where(far < 1, e / ((1 - np.minimum(far, 1.0)) * (1 + far)), np.inf))
 
     @classmethod
     def is_exact(cls, x: Known, y: Known) -> Array:
-        return np.isin(x.f, (0.0, 1.0, -1.0))
+        return np.asarray(np.isin(x.f, (0.0, 1.0, -1.0)))
 
 
 class Within(Primitive):

@@ -255,5 +255,5 @@ class Power(Whole):
 
 def _power(base: int, power: int) -> int:
     if power >= 0:
-        return int(base) ** int(power)
+        return int(int(base) ** int(power))
     return (int(base) if power % 2 else 1) if abs(base) == 1 else 0

@@ -216,9 +216,9 @@ class Windows(Movement):
     def exact(*xs: Array, **p: Any) -> Array:
         a, k = xs[0], len(p["kernel"])
         whole = [(n - 1) * d + 1 for n, d in zip(p["kernel"], p["dilations"], strict=True)]
-        seen = np.lib.stride_tricks.sliding_window_view(a, whole, axis=tuple(range(a.ndim - k, a.ndim)))  # type: ignore[call-overload]
-        starts = (slice(None, None, s) for s in p["strides"])
-        return np.asarray(seen[(..., *starts, *(slice(None, None, d) for d in p["dilations"]))])
+        seen = np.lib.stride_tricks.sliding_window_view(a, whole, axis=tuple(range(a.ndim - k, a.ndim)))
+        steps = [slice(None, None, step) for step in (*p["strides"], *p["dilations"])]
+        return np.asarray(seen[(..., *steps)])  # type: ignore[arg-type]  # slices, which NumPy's types leave out
 
 
 class Concat(Movement):
@@ -249,7 +249,7 @@ class Take(Movement):
 
     @staticmethod
     def exact(*xs: Array, **p: Any) -> Array:
-        return np.take(xs[0], p["index"], p["axis"] + 1)
+        return np.asarray(np.take(xs[0], p["index"], p["axis"] + 1))
 
 
 class Gather(Movement):

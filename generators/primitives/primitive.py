@@ -11,8 +11,8 @@ from ...cases.elements import Array
 from ..arithmetic.errors import Arithmetic, Error, Known
 
 if TYPE_CHECKING:
+    from ..arithmetic.graph import Value
     from ..arithmetic.native import Machine
-    from ..arithmetic.tape import Value
 
 Work: TypeAlias = Literal["moves", "selects", "rounds"]
 

@@ -327,9 +327,11 @@ def _running(
 ) -> Error:
     """Widen a mean's error to that of a running mean, where the arithmetic says so, and note where it matters."""
     exact = np.equal(total.e, 0)
-    span = x.fact(("span", lanes), lambda: _span(x.f, lanes)) if exact.any() or c.summation != "sums" else None
-    mean.exact_mean = np.asarray(exact & (span > 0) if exact.any() else exact)
-    if c.summation == "sums" or span is None:
+    if c.summation == "sums" and not exact.any():
+        return mean
+    span = x.fact(("span", lanes), lambda: _span(x.f, lanes))
+    mean.exact_mean = np.asarray(exact & (span > 0))
+    if c.summation == "sums":
         return mean
     whole = _running_charge(n, parts.mean, span, c.accumulator.roundoff, c.underflow(c.storage))
     rule = f"running mean of n={n}: (n-1)·u·M and 3·u·Σ|x-m|/n, M = Σ|x|/n; what is beyond the above"
