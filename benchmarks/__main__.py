@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from opconform.cases.lanes import LanedExpectation
+from opconform.cases.expectation import Expectation
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.runners.execute import Assignment
@@ -58,8 +58,8 @@ def ids_of(source: GeneratedCases, cases: int, globs: tuple[str, ...] = ()) -> t
 class Unbounded(GeneratedCases):
     """The same inputs, and nothing expected."""
 
-    def _expected(self, *_arguments: object) -> LanedExpectation:
-        return LanedExpectation((), (), 0)
+    def _expected(self, *_arguments: object) -> Expectation:
+        return Expectation((), (), 0)
 
 
 def generation(cases: int) -> None:
@@ -71,12 +71,12 @@ def generation(cases: int) -> None:
     for _ in range(ROUNDS):
         started = time.process_time()
         for batch in batches:
-            for _group in source.groups(batch):
+            for _group in source.batches(batch):
                 pass
         spent.append((time.process_time() - started) / len(ids))
         started = time.process_time()
         for batch in batches:
-            for _group in unbounded.groups(batch):
+            for _group in unbounded.batches(batch):
                 pass
         drawing.append((time.process_time() - started) / len(ids))
     whole, inputs = statistics.median(spent), statistics.median(drawing)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from opconform.cases.lanes import LanedExpectation
+from opconform.cases.expectation import Expectation
 from opconform.generators.plan import Selection, counted, planned
 from opconform.generators.source import GeneratedCases
 from opconform.runners.accuracy import attach_accuracy
@@ -153,8 +153,8 @@ def in_process(assignment: Assignment, batches: Sequence[list[str]]) -> float:
 class Unbounded(GeneratedCases):
     """The same inputs, and nothing expected."""
 
-    def _expected(self, *_arguments: object) -> LanedExpectation:
-        return LanedExpectation((), (), 0)
+    def _expected(self, *_arguments: object) -> Expectation:
+        return Expectation((), (), 0)
 
 
 def generation(sizes: Sizes) -> Iterator[Row]:
@@ -173,7 +173,7 @@ def made(source: GeneratedCases, batches: Sequence[list[str]]) -> float:
     """Return the processor seconds of making cases."""
     started = time.process_time()
     for batch in batches:
-        for _ in source.groups(batch):
+        for _ in source.batches(batch):
             pass
     return time.process_time() - started
 

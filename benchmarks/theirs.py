@@ -9,10 +9,12 @@ import time
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from opconform.cases.model import Case
+from opconform.cases.batch import Batch
 from opconform.cases.onnx_model import onnx_bytes
+from opconform.cases.source import cases_of
 from opconform.generators.source import GeneratedCases
-from opconform.runners.judge import judge_answer
+from opconform.runners.answers import Answers
+from opconform.runners.judge import judge
 
 _OWN_TESTS = """
 import onnx.backend.test
@@ -26,14 +28,14 @@ globals().update(tests.test_cases)
 
 def bare_loop(source: GeneratedCases, ids: list[str]) -> float:
     """Return the seconds of session, run and compare for each case; the cases are made outside the clock."""
-    made = [(case, onnx_bytes(case.program)) for case in source.cases(ids)]
+    made = [(case, onnx_bytes(case.program)) for case in cases_of(source, ids)]
     started = time.perf_counter()
     for case, model in made:
         _bare(case, model)
     return time.perf_counter() - started
 
 
-def _bare(case: Case, model: bytes) -> None:
+def _bare(case: Batch, model: bytes) -> None:
     import onnxruntime as ort  # noqa: PLC0415 - only this part needs it
 
     ort.set_default_logger_severity(4)
@@ -42,11 +44,11 @@ def _bare(case: Case, model: bytes) -> None:
     options.log_severity_level = 4
     try:
         session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        feeds = dict(zip([i.name for i in case.program.feeds], case.inputs, strict=True))
+        feeds = dict(zip([i.name for i in case.program.feeds], case.tensors(), strict=True))
         outputs = session.run(None, feeds)
     except Exception:  # a refusal is an answer too
         return
-    judge_answer(case.expectation, outputs)
+    judge(case, Answers.of_case(*outputs))
 
 
 def own_tests() -> tuple[int, float]:

@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from .batch import Batch
 from .corpus.files import LARGEST_JSON, CorpusError, Files, open_files, read_json
 from .corpus.tensors import read_value_file
 from .elements import Array, from_tensor_proto, numbered, type_of
 from .errors import CaseIdError, did_you_mean
 from .expectation import Expectation, Option
 from .ids import CaseId, parse_id
-from .model import Case
 from .program import Input, ModelProgram, OperatorVersion, Output
 from .structures import Structure, parse_type
 from .tolerances import ABSOLUTE, RELATIVE, Tolerances
@@ -96,7 +98,7 @@ class ForeignCases:
         """Return the ids of all cases, in the order of their paths."""
         return tuple(self._found.cases)
 
-    def case(self, text: str, /) -> Case:
+    def case(self, text: str, /) -> Batch:
         """Return one case by its id. Raises CaseIdError."""
         known = self._known(text)
         if known is None:
@@ -106,8 +108,8 @@ class ForeignCases:
             raise CaseIdError(f"{self.path}: {known.path} is {case.id} now, not {text}")
         return case
 
-    def cases(self, texts: Sequence[str], /) -> Iterator[Case]:
-        """Yield the cases with these ids, in this order."""
+    def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
+        """Yield the cases with these ids, in this order, one by one."""
         return map(self.case, texts)
 
     @functools.cached_property
@@ -175,7 +177,7 @@ class ForeignCases:
             self._recent_model[path] = content, model
         return self._recent_model[path]
 
-    def _case(self, one: _DataSet) -> Case:
+    def _case(self, one: _DataSet) -> Batch:
         content, model = self._model(one.model)
         if not one.outputs:
             raise _LeftOut("has no output_0.pb")
@@ -196,11 +198,11 @@ class ForeignCases:
         case_id = CaseId(str(program.operator), _types(inputs), shapes, settings, one.name)
         tolerances = self._tolerances(one.tolerances)
         try:
-            bounds = tuple(tolerances.bounds(array) for array in outputs)
+            bounds = tuple(tolerances.bounds(array[np.newaxis]) for array in outputs)
         except ValueError as error:
             raise _LeftOut(str(error)) from None
         expectation = Expectation((Option((), bounds),), tuple(map(type_of, outputs)))
-        return Case(str(case_id), program, inputs, expectation, ())
+        return Batch.of_case(str(case_id), program, inputs, expectation)
 
     def _tolerances(self, path: str) -> Tolerances:
         """Return what a model's `data.json` says, as ONNX's loader reads it."""

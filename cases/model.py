@@ -1,12 +1,7 @@
-"""Cases; and programs by their older address."""
+"""Programs by their older address."""
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from .elements import Array, content
 from .program import (
     NO_VERSION,
     Attribute,
@@ -21,15 +16,11 @@ from .program import (
 )
 from .structures import Dims
 
-if TYPE_CHECKING:
-    from .expectation import Expectation
-
 __all__ = [
     "NO_VERSION",
     "Attribute",
     "AttributeKind",
     "AttributeValue",
-    "Case",
     "Dims",
     "Input",
     "ModelProgram",
@@ -38,31 +29,3 @@ __all__ = [
     "Program",
     "count",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A program with input tensors, what is expected of it, and the clauses that it tests.
-
-    `inputs` are those of `program.leaves`. `mended` is the id of the valid case that an invalid one is a damaged copy
-    of. `clauses` are ids as `onnx/ReduceMean#mean`.
-    """
-
-    id: str
-    program: Program
-    inputs: tuple[Array, ...]
-    expectation: Expectation
-    clauses: tuple[str, ...]
-    mended: str | None = None
-
-    @property
-    def digest(self) -> str:
-        """sha256 over the program and the bytes of the inputs."""
-        shapes = repr([array.shape for array in self.inputs])  # the types are the program's
-        parts = [self.program.key.encode(), shapes.encode(), *(content(array) for array in self.inputs)]
-        return hashlib.sha256(b"".join(parts)).hexdigest()
-
-    @property
-    def expectation_digest(self) -> str:
-        """The digest of what is expected."""
-        return self.expectation.digest

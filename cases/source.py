@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
-from .lanes import CaseGroup
-from .model import Case
+from .batch import Batch
 
 
 class CaseSource(Protocol):
     """Cases by id; picklable, since a worker process has its own."""
 
-    def case(self, text: str, /) -> Case:
-        """Return one case. Raises CaseIdError."""
+    def case(self, text: str, /) -> Batch:
+        """Return one case, a batch of one. Raises CaseIdError."""
 
-    def cases(self, texts: Sequence[str], /) -> Iterator[Case]:
-        """Yield the cases with these ids, in this order."""
+    def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
+        """Yield the cases with these ids, in this order, neighbours that differ in their data alone side by side."""
 
 
-@runtime_checkable
-class GroupSource(Protocol):
-    """A source that also hands out cases side by side."""
-
-    def groups(self, texts: Sequence[str], /) -> Iterator[CaseGroup]:
-        """Yield the cases with these ids, in this order, those that differ in their data alone side by side."""
+def cases_of(source: CaseSource, texts: Sequence[str]) -> Iterator[Batch]:
+    """Yield the cases with these ids, in this order, one by one. Raises CaseIdError."""
+    return (case for batch in source.batches(texts) for case in batch.cases())

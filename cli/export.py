@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from ..cases.batch import Batch
 from ..cases.corpus.cases import CLAUSES, DESCRIPTOR
 from ..cases.corpus.descriptor import CorpusCase, described, other_tensors, tensors, value_files
 from ..cases.corpus.files import ArchiveSink, CorpusError, FolderSink, Sink, compact_json, lined_json
@@ -16,7 +17,8 @@ from ..cases.corpus.index import INDEX, index_entry, index_head, program_folder
 from ..cases.corpus.manifest import MANIFEST, SIBLINGS, SUMS, CaseEntry, Manifest, Sums, counted, sha256
 from ..cases.corpus.tensors import tensors_file, write_npz
 from ..cases.errors import OpconformError
-from ..cases.model import Case, Program
+from ..cases.model import Program
+from ..cases.source import cases_of
 from ..generators.plain_answers import RELATIVE, PlainAnswer, plain_answer
 from ..generators.plan import Selection
 from ..generators.select import selected
@@ -80,13 +82,13 @@ def write_corpus(source: GeneratedCases, ids: Sequence[str], options: ExportOpti
     """
     writing, clauses = _Writing(options.format, sinks), dict[str, Clause]()
     mended: dict[str, None] = {}
-    for case in source.cases(ids):
+    for case in cases_of(source, ids):
         writing.add(_corpus_case(source, case))
         clauses |= clauses_of(source, case)
         if case.mended is not None:
             mended[case.mended] = None
     siblings = [text for text in mended if text not in writing.cases]
-    for case in source.cases(siblings):
+    for case in cases_of(source, siblings):
         writing.add(_corpus_case(source, case))
         clauses |= clauses_of(source, case)
     writing.finish(clauses)
@@ -138,7 +140,7 @@ class _Told:
         return "open" if self.plain.tolerance is None else "values"
 
 
-def _corpus_case(source: GeneratedCases, case: Case) -> _Told:
+def _corpus_case(source: GeneratedCases, case: Batch) -> _Told:
     plain = plain_answer(case.expectation)
     certificate = None if case.expectation.invalid else derivations_json(source, case)
     return _Told(CorpusCase(case, None if plain is None else plain.outputs, certificate), plain)

@@ -6,13 +6,15 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..cases.batch import Batch
 from ..cases.elements import type_of
-from ..cases.model import Case
 from ..cases.results import Outcome
+from ..cases.source import cases_of
 from ..generators.mutants.call import Call, Refused, call_of
 from ..generators.mutants.implementation import Implementation, Known, Memory, answer
 from ..generators.source import GeneratedCases
-from ..runners.judge import Refusal, Verdict, judge_answer, judge_refusal
+from ..runners.answers import Answers, Refusal
+from ..runners.judge import Verdict, judge
 
 KILLS = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
 """What tells a mutant from a right implementation; an answer to an invalid input does not."""
@@ -36,11 +38,11 @@ class _Memories:
 
 def judged(
     source: GeneratedCases, ids: Sequence[str], implementations: Sequence[Implementation]
-) -> Iterator[tuple[Case, list[Verdict]]]:
+) -> Iterator[tuple[Batch, list[Verdict]]]:
     """Yield each case with a verdict for each implementation; what state leaks is kept from case to case."""
     memories = [_Memories() for _ in implementations]
-    for case in source.cases(ids):
-        bench = _Bench(case, call_of(source.library, case.program, case.inputs))
+    for case in cases_of(source, ids):
+        bench = _Bench(case, call_of(source.library, case.program, case.tensors()))
         verdicts = []
         for implementation, kept in zip(implementations, memories, strict=True):
             memory = kept.of(case.program.key) if implementation.kind == "state" else {}
@@ -51,7 +53,7 @@ def judged(
 class _Bench:
     """One case, and what is known of answers to it: mutants mostly answer alike."""
 
-    def __init__(self, case: Case, call: Call) -> None:
+    def __init__(self, case: Batch, call: Call) -> None:
         self._case, self._call = case, call
         self._answers: Known = {}
         self._verdicts: dict[tuple[object, ...], Verdict] = {}
@@ -63,10 +65,10 @@ class _Bench:
         except Exception as error:  # a refusal, or a defect that raises
             words = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
             refusal = Refusal(words, unsupported=False, reason="other")
-            return judge_refusal(self._case.expectation, refusal, mended_ran=True, required=required)
+            return judge(self._case, Answers.of([refusal]), required)[0]
         key = (type_of(out), out.shape, out.tobytes(), tuple(required.items()))
         if key not in self._verdicts:
-            self._verdicts[key] = judge_answer(self._case.expectation, [out], required)
+            self._verdicts[key] = judge(self._case, Answers.of_case(out), required)[0]
         return self._verdicts[key]
 
 

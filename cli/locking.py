@@ -69,8 +69,8 @@ def suite_locks(source: GeneratedCases, suite: str) -> dict[str, Lock]:
 def _digests(source: GeneratedCases) -> Iterator[CaseDigests]:
     ids = list(selected(source, Selection()))
     source.library.refuse_broken()
-    for group in source.groups(ids):
-        for one in zip(group.ids, group.digests, group.expectation.digests, strict=True):
+    for batch in source.batches(ids):
+        for one in zip(batch.ids, batch.digests, batch.expectation_digests, strict=True):
             yield CaseDigests(*one)
 
 

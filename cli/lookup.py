@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
+from ..cases.batch import Batch
 from ..cases.declared import Declaration
 from ..cases.errors import CaseIdError
-from ..cases.model import Case
 from ..generators.plan import Selection, planned
 from ..generators.source import GeneratedCases
 from ..runners.declaration import load_declaration
@@ -16,7 +16,7 @@ from ..specs.loader import UnknownOperator
 _LONGEST = 500  # characters of an id that are compared with those there are
 
 
-def case_of(text: str, specs: Path | None = None, arithmetic: Path | None = None) -> tuple[GeneratedCases, Case]:
+def case_of(text: str, specs: Path | None = None, arithmetic: Path | None = None) -> tuple[GeneratedCases, Batch]:
     """Return a case and its source. Raises CaseIdError that names the nearest case of the suite."""
     declaration = load_declaration(arithmetic) if arithmetic else Declaration()
     source = GeneratedCases(specs, declaration)

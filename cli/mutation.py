@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from rich.console import Console
 
+from ..cases.batch import Batch
 from ..cases.errors import OpconformError
 from ..cases.ids import parse_id
-from ..cases.model import Case
 from ..cases.results import Outcome, Result
 from ..generators.mutants.catalogue import all_mutants, equivalent, mutants_of, versions
 from ..generators.mutants.implementation import Implementation
@@ -191,8 +191,8 @@ def value_implementations(source: GeneratedCases, operator_version: str) -> Iter
     yield from _variants(source, version)
 
 
-def _elements(case: Case) -> int:
-    return sum(array.size for array in case.inputs)
+def _elements(case: Batch) -> int:
+    return sum(array.size for array in case.tensors())
 
 
 def _records(

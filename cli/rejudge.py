@@ -16,11 +16,12 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from ..cases.batch import Batch
 from ..cases.declared import Declaration
 from ..cases.elements import Array
 from ..cases.errors import CaseIdError, OpconformError
-from ..cases.model import Case
 from ..cases.results import Result
+from ..cases.source import cases_of
 from ..generators.source import GeneratedCases
 from ..reports.arithmetic import ATTACHMENT
 from ..reports.certificates import certificate_json
@@ -31,10 +32,10 @@ from ..reports.runs import RunRecord, Terms, terms_from, terms_to_dict
 from ..reports.tables import Tables, clause_text_of
 from ..reports.terminal import print_summary
 from ..reports.text import counted, printable
-from ..runners.accuracy import attach_accuracy
+from ..runners.accuracy import accuracies
 from ..runners.again import CannotJudge, judged_again
+from ..runners.answers import Answers
 from ..runners.demands import Demands
-from ..runners.judge import Verdict
 from ..runners.kept import tensor_from_json
 from ..runners.profile import load_profile
 from ..runners.requirements import requirements
@@ -180,7 +181,7 @@ class Rejudged:
             for one, case in zip(together, cases, strict=True):
                 yield one, *self._judged(one, case)
 
-    def _judged(self, kept: StoredResult, case: Case | None) -> tuple[Judged, str | None]:
+    def _judged(self, kept: StoredResult, case: Batch | None) -> tuple[Judged, str | None]:
         outputs = self._outputs(kept)
         required, before = self.new.demands.required, self.old.demands.required
         try:
@@ -193,14 +194,13 @@ class Rejudged:
             return Judged(old, _as_kept(kept)), str(why)
         if case is None or outputs is None or new is old:
             return Judged(new, _as_kept(kept)), None
-        return Judged(new, {**_as_kept(kept), **self._of_today(case, new, outputs)}), None
+        return Judged(new, {**_as_kept(kept), **self._of_today(case, outputs)}), None
 
-    def _of_today(self, case: Case, result: Result, outputs: Sequence[Array]) -> dict[str, Any]:
+    def _of_today(self, case: Batch, outputs: Sequence[Array]) -> dict[str, Any]:
         """Return what is attached to a result whose answer is there."""
-        verdict = Verdict(result.outcome, result.behaviour, result.detail, result.bound_ratio, result.level)
-        graded = attach_accuracy(case, verdict, outputs)
+        (graded,) = accuracies(case.expectation, Answers.of_case(*outputs))
         told = {"certificate": certificate_json(self.source, case)}
-        return told if graded is None else {**told, ATTACHMENT: graded}
+        return told if graded is None else {**told, ATTACHMENT: graded.to_dict()}
 
     def _outputs(self, kept: StoredResult) -> list[Array] | None:
         """Return the answer, None if it was not kept. Raises OpconformError if it is damaged."""
@@ -347,12 +347,12 @@ def _digest(file: Path) -> str | None:
         raise OpconformError(f"{file}: cannot be read: {error.strerror}") from None
 
 
-def _of_today(source: GeneratedCases, texts: Sequence[str]) -> Iterator[Case | None]:
+def _of_today(source: GeneratedCases, texts: Sequence[str]) -> Iterator[Batch | None]:
     """Yield the cases of these ids, None for an id that names none any more."""
     start = 0
     while start < len(texts):
         try:
-            for case in source.cases(texts[start:]):
+            for case in cases_of(source, texts[start:]):
                 start += 1
                 yield case
         except (CaseIdError, UnknownOperator):

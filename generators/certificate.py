@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..cases.batch import Batch
 from ..cases.elements import Array
 from ..cases.expectation import Labels
-from ..cases.model import Case
 from .arithmetic.bounded import Arithmetic, Bounded, Charge
 from .arithmetic.exact import Exact
 from .arithmetic.formula import Primitive, Tape
@@ -69,23 +69,23 @@ class Certificate:
     `of_option` has, for each option of the expectation, the place of its derivation; None where nothing is computed.
     """
 
-    case: Case
+    case: Batch
     derivations: tuple[Derivation, ...]
     of_option: tuple[int | None, ...]
 
 
-def certificate(source: GeneratedCases, case: Case) -> Certificate:
+def certificate(source: GeneratedCases, case: Batch) -> Certificate:
     """Return a case's certificate."""
     return certificates(source, [case])[0]
 
 
-def certificates(source: GeneratedCases, cases: Sequence[Case]) -> list[Certificate]:
+def certificates(source: GeneratedCases, cases: Sequence[Batch]) -> list[Certificate]:
     """Return the certificates of cases that differ in their draw alone: together they cost less."""
     found = [Certificate(case, (), ()) for case in cases]
     if cases[0].expectation.invalid:
         return found
     reasoning = source.reasoning(cases[0])
-    tensors = [np.stack([case.inputs[place] for case in cases]) for place in reasoning.places]
+    tensors = [np.stack([case.tensors()[place] for case in cases]) for place in reasoning.places]
     for lanes, options in explained(reasoning.readings, tensors, reasoning.rules):
         deriving = _Deriving([tensor[lanes] for tensor in tensors], reasoning.places, reasoning.rules)
         derivations, of_option = _derived(deriving, options)

@@ -13,7 +13,6 @@ import numpy as np
 from ..cases.declared import DeclaredType
 from ..cases.elements import Array, ElementType
 from ..cases.expectation import EXCEPTIONAL, Bounds, Expectation, Flag, Labels, Option, Residue, Spread
-from ..cases.lanes import LanedExpectation, LanedOption
 from ..cases.results import Level
 from .arithmetic import spread
 from .arithmetic.bounded import Arithmetic, Bounded
@@ -63,12 +62,12 @@ class Rules:
 
 
 def expectations(readings: Sequence[Reading], arrays: Sequence[Array], rules: Rules) -> list[Expectation]:
-    """Return the expectation of each lane; see `laned_expectation`."""
-    found = laned_expectation(readings, arrays, rules)
-    return [found.of(lane) for lane in range(found.lanes)]
+    """Return the expectation of each lane; see `expectation`."""
+    found = expectation(readings, arrays, rules)
+    return [found.case(lane) for lane in range(found.lanes)]
 
 
-def laned_expectation(readings: Sequence[Reading], arrays: Sequence[Array], rules: Rules) -> LanedExpectation:
+def expectation(readings: Sequence[Reading], arrays: Sequence[Array], rules: Rules) -> Expectation:
     """Return the expectations of all lanes, side by side.
 
     `arrays` are the data inputs with a leading lane axis. Raises KeyError if an integer reference needs a silence that
@@ -76,7 +75,7 @@ def laned_expectation(readings: Sequence[Reading], arrays: Sequence[Array], rule
     """
     lanes = arrays[0].shape[0] if arrays else 1
     options = tuple(option for reading in readings for option in _options(reading, arrays, rules, lanes))
-    return LanedExpectation(options, (rules.type.name,), lanes)
+    return Expectation(options, (rules.type.name,), lanes)
 
 
 @dataclass(frozen=True)
@@ -96,16 +95,16 @@ def explained(
     `arrays` are the data inputs with a leading lane axis. Raises KeyError as `expectations` does.
     """
     lanes = arrays[0].shape[0] if arrays else 1
-    told = [(laned, reading) for reading in readings for laned in _options(reading, arrays, rules, lanes)]
+    told = [(option, reading) for reading in readings for option in _options(reading, arrays, rules, lanes)]
     alike: dict[bytes, list[int]] = {}
     for lane in range(lanes):
-        alike.setdefault(bytes(bool(laned.applies[lane]) for laned, _ in told), []).append(lane)
+        alike.setdefault(bytes(bool(option.applies[lane]) for option, _ in told), []).append(lane)
     return [
         (
             found,
             [
-                Explained(reading, laned.option.labels, laned.option.level)
-                for applies, (laned, reading) in zip(pattern, told, strict=True)
+                Explained(reading, option.labels, option.level)
+                for applies, (option, reading) in zip(pattern, told, strict=True)
                 if applies
             ],
         )
@@ -113,14 +112,14 @@ def explained(
     ]
 
 
-def _options(reading: Reading, arrays: Sequence[Array], rules: Rules, lanes: int) -> Iterator[LanedOption]:
+def _options(reading: Reading, arrays: Sequence[Array], rules: Rules, lanes: int) -> Iterator[Option]:
     everywhere = np.ones(lanes, bool)
     if reading.kind in ("rejected", "anything"):
-        yield LanedOption(Option(reading.labels, kind=reading.kind), everywhere)
+        yield Option(reading.labels, kind=reading.kind, applies=everywhere)
     elif reading.kind == "any":
         free = np.full((lanes, *reading.shape), _FREE, np.uint8)
         zeros = np.zeros(free.shape, np.float64 if rules.type.format else rules.type.dtype)
-        yield LanedOption(Option(reading.labels, (Bounds(rules.type.name, zeros, zeros, zeros, free),)), everywhere)
+        yield Option(reading.labels, (Bounds(rules.type.name, zeros, zeros, zeros, free),), applies=everywhere)
     elif rules.type.is_integer:
         yield from _integer_options(reading, arrays, rules)
     elif rules.type.kind == "bool":
@@ -129,7 +128,7 @@ def _options(reading: Reading, arrays: Sequence[Array], rules: Rules, lanes: int
         yield from _float_options(reading, arrays, rules)
 
 
-def _integer_options(reading: Reading, arrays: Sequence[Array], rules: Rules) -> Iterator[LanedOption]:
+def _integer_options(reading: Reading, arrays: Sequence[Array], rules: Rules) -> Iterator[Option]:
     """Cross the roundings with the overflows; each silence applies in the lanes where its options differ."""
     formula = _formula(reading)
     roundings = rules.silences.get("integer-rounding", ("truncate",))
@@ -145,7 +144,7 @@ def _integer_options(reading: Reading, arrays: Sequence[Array], rules: Rules) ->
     for (overflow, rounding), value in found.items():
         applies = (rounds | (rounding == roundings[0])) & (leaves | (overflow == overflows[0]))
         labels = (*reading.labels, ("integer-overflow", overflow), ("integer-rounding", rounding))
-        yield LanedOption(Option(labels, (Bounds(rules.type.name, value, value, value),)), applies)
+        yield Option(labels, (Bounds(rules.type.name, value, value, value),), applies=applies)
 
 
 def _differ(groups: Sequence[Sequence[Array]]) -> Array:
@@ -158,7 +157,7 @@ def _differ(groups: Sequence[Sequence[Array]]) -> Array:
     return differ
 
 
-def _float_options(reading: Reading, arrays: Sequence[Array], rules: Rules) -> Iterator[LanedOption]:
+def _float_options(reading: Reading, arrays: Sequence[Array], rules: Rules) -> Iterator[Option]:
     form = rules.type.float_format
     small = _any_lane([_subnormal(a, form.tiny) for a in arrays])
     everywhere = np.ones(arrays[0].shape[0], bool)
@@ -214,7 +213,7 @@ class _Branch:
         *,
         flush_input: bool,
         first: bool = False,
-    ) -> Iterator[LanedOption]:
+    ) -> Iterator[Option]:
         exact_means: list[Array] = []
         noting = replace(self.arithmetic, exact_means=exact_means)
         result, bounds = self._evaluated([x.under(noting) for x in inputs])
@@ -242,7 +241,7 @@ class _Branch:
 
     def _by_flush(
         self, summation: str, result: Bounded, bounds: Bounds, applies: Array, flush_input: bool
-    ) -> Iterator[LanedOption]:
+    ) -> Iterator[Option]:
         flags = self._flags(result, flush_input)
         tiny = self.rules.type.float_format.tiny
         least = np.abs(bounds.value) - result.error  # where it is below zero, zero is within the bounds anyway
@@ -278,7 +277,7 @@ class _Branch:
         plus = (result.floats() == 0) & ((result.flags & _NEGATIVE_ZERO) == 0)
         return np.asarray(result.flags | plus.astype(np.uint8) * _POSITIVE_ZERO)
 
-    def _by_overflow(self, bounds: Bounds, flags: Array, applies: Array, labels: Labels) -> Iterator[LanedOption]:
+    def _by_overflow(self, bounds: Bounds, flags: Array, applies: Array, labels: Labels) -> Iterator[Option]:
         """Tell a sum that stays finite from one that overflows on the way, where that is possible."""
         unknown = np.isnan(bounds.value)
         possible = _any_lane([((flags & _EXCEPTIONAL) > 0) & ~unknown]) & applies
@@ -290,7 +289,7 @@ class _Branch:
 
     def _by_zero(
         self, bounds: Bounds, flags: Array, applies: Array, labels: Labels, *, exceptional: bool
-    ) -> Iterator[LanedOption]:
+    ) -> Iterator[Option]:
         """Tell a mean of minus zeros that keeps the sign from one that starts from plus zero."""
         negative = (flags & _NEGATIVE_ZERO) > 0
         signs = [("kept", flags, applies)]
@@ -300,8 +299,8 @@ class _Branch:
         for sign, admitted, where in signs:
             if where.any():
                 whole = (*self.reading.labels, *labels, ("zero-sign", sign))
-                option = Option(whole, (replace(bounds, flags=admitted),), exceptional=exceptional, level=self.level)
-                yield LanedOption(option, where)
+                outputs = (replace(bounds, flags=admitted),)
+                yield Option(whole, outputs, exceptional=exceptional, level=self.level, applies=where)
 
     def _spread(self, arrays: Sequence[Array], bounds: Bounds) -> Spread | None:
         """Return the bound on the second moment where that on each element is vacuous (tier T2)."""
@@ -318,7 +317,7 @@ class _Branch:
 
 def _declared_options(
     reading: Reading, arrays: Sequence[Array], rules: Rules, declared: DeclaredType
-) -> Iterator[LanedOption]:
+) -> Iterator[Option]:
     arithmetic = declared_arithmetic(rules.type, declared)
     everywhere = np.ones(arrays[0].shape[0], bool)
     branch = _Branch(reading, arithmetic, rules, "declared")

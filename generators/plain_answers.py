@@ -33,15 +33,17 @@ RELATIVE = 1e-3
 
 
 def plain_answer(expectation: Expectation) -> PlainAnswer | None:
-    """Return the answer of the first option that has values; None if there is none such."""
+    """Return the answer to a single case by the first option that has values; None if there is none such."""
     strict = [option for option in expectation.options if option.level == "strict"]
     chosen = next((option for option in strict if option.kind == "values"), None)
     if chosen is None:
         return None
-    outputs = tuple(_value(bounds) for bounds in chosen.outputs)
-    errors = [_tolerance(strict, place, output) for place, output in enumerate(outputs)]
+    laned = [_value(bounds) for bounds in chosen.outputs]
+    errors = [_tolerance(strict, place, output) for place, output in enumerate(laned)]
     known = [error for error in errors if error is not None]
-    return PlainAnswer(outputs, max(known, default=0.0) if len(known) == len(errors) else None)
+    return PlainAnswer(
+        tuple(output[0, ...] for output in laned), max(known, default=0.0) if len(known) == len(errors) else None
+    )
 
 
 def _value(bounds: Bounds) -> Array:
@@ -84,7 +86,7 @@ def _tolerance(options: Sequence[Option], place: int, value: Array) -> float | N
     if any(option.kind != "values" or option.exceptional for option in options):
         return None
     every = [option.outputs[place] for option in options]
-    if any(bounds.shape != value.shape for bounds in every):
+    if any(bounds.value.shape != value.shape for bounds in every):
         return None
     if element_type(every[0].type).kind != "float":
         same = all(np.array_equal(b.lower, value) and np.array_equal(b.upper, value) for b in every)

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import numpy as np
 
+from ..cases.batch import Batch
 from ..cases.declared import Declaration
 from ..cases.elements import Array, element_type
 from ..cases.errors import CaseIdError, OpconformError
+from ..cases.expectation import Expectation
 from ..cases.ids import CaseId, parse_id
-from ..cases.lanes import CaseGroup, LanedExpectation
-from ..cases.model import Case, count
+from ..cases.model import count
 from ..specs.loader import Library
 from ..specs.model import Clause, Condition, Edge, Value, Word
-from .expect import Reading, Rules, laned_expectation
+from .expect import Reading, Rules, expectation
 from .fills import UNDRAWN, Blank, fill
 from .plan import edge_cases
 from .strategy.families import Build
@@ -77,31 +78,26 @@ class GeneratedCases:
         kept = {"root": self.root, "declaration": self.declaration}
         return {**kept, "library": self.library}
 
-    def case(self, text: str) -> Case:
+    def case(self, text: str) -> Batch:
         """Return one case by its id. Raises CaseIdError."""
-        return next(self.cases([text]))
+        return next(self.batches([text])).case(0)
 
-    def cases(self, texts: Sequence[str]) -> Iterator[Case]:
-        """Yield the cases with these ids, in this order; neighbours that differ in their draw alone cost little."""
-        for group in self.groups(texts):
-            yield from (group.case(lane) for lane in range(len(group)))
-
-    def groups(self, texts: Sequence[str]) -> Iterator[CaseGroup]:
+    def batches(self, texts: Sequence[str]) -> Iterator[Batch]:
         """Yield the cases with these ids, in this order, those that differ in their draw alone side by side."""
         for text, alike in itertools.groupby(texts, key=_Undrawn()):
             members = list(alike)
             prepared = self._recent(text)
             together = max(1, _LANE_ELEMENTS // max(1, sum(count(t.shape) for t in prepared.build.tensors)))
             for lanes in _chunks(_drawn(prepared, text, members), together):
-                yield self._group(prepared, lanes)
+                yield self._batch(prepared, lanes)
 
-    def readings(self, case: Case) -> tuple[tuple[Reading, ...], tuple[Array, ...]]:
+    def readings(self, case: Batch) -> tuple[tuple[Reading, ...], tuple[Array, ...]]:
         """Return a case's admissible readings, and the data tensors that their formulas take."""
         prepared = self._recent(_without_draw(case.id))
         tensors = filled_tensors(prepared.row.id.fill, prepared.build, [case.id])
         return prepared.build.readings, tuple(t[0, ...] for t in tensors)
 
-    def reasoning(self, case: Case) -> Reasoning:
+    def reasoning(self, case: Batch) -> Reasoning:
         """Return what a case's expectation is made of."""
         build = self._recent(_without_draw(case.id)).build
         row = self._recent(_without_draw(case.id)).row
@@ -148,18 +144,18 @@ class GeneratedCases:
             )
         return _Prepared(row, build, clauses_of(row), None if mended is None else str(mended.id))
 
-    def _group(self, prepared: _Prepared, texts: Sequence[str]) -> CaseGroup:
+    def _batch(self, prepared: _Prepared, texts: Sequence[str]) -> Batch:
         build, lanes = prepared.build, len(texts)
         tensors = filled_tensors(prepared.row.id.fill, build, texts)
         expected = self._expected(prepared.row, build, tensors, texts)
         inputs = (tensors[f] if isinstance(f, int) else np.broadcast_to(f, (lanes, *f.shape)) for f in build.feeds)
-        return CaseGroup(texts, build.program, tuple(inputs), expected, prepared.clauses, prepared.mended)
+        return Batch(texts, build.program, tuple(inputs), expected, prepared.clauses, prepared.mended)
 
-    def _expected(self, row: Row, build: Build, tensors: Sequence[Array], texts: Sequence[str]) -> LanedExpectation:
+    def _expected(self, row: Row, build: Build, tensors: Sequence[Array], texts: Sequence[str]) -> Expectation:
         if is_invalid(row):
-            return LanedExpectation((), tuple(output.type for output in build.program.outputs), len(texts))
-        found = laned_expectation(build.readings, tensors, self._rules(row, build))
-        return found if found.lanes == len(texts) else LanedExpectation(found.options, found.types, len(texts))
+            return Expectation((), tuple(output.type for output in build.program.outputs), len(texts))
+        found = expectation(build.readings, tensors, self._rules(row, build))
+        return found if found.lanes == len(texts) else Expectation(found.options, found.types, len(texts))
 
     def _rules(self, row: Row, build: Build) -> Rules:
         element = build.program.outputs[0].type

@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from ..cases.batch import Batch
 from ..cases.elements import Array, FloatFormat
 from ..cases.expectation import Bounds, Flag, Option
-from ..cases.lanes import CaseGroup
-from ..cases.model import Case
 from ..generators.arithmetic.bounded import Arithmetic
 from ..generators.arithmetic.formula import Primitive
 from ..generators.arithmetic.integral import IntegerArithmetic
 from ..generators.arithmetic.rounding import formats
 from ..generators.certificate import Certificate, Derivation, Number, Step, certificate, certificates
 from ..generators.source import GeneratedCases
+from ..runners.answers import Answers
 from ..runners.judge import Verdict
 from ..runners.kept import KeepOutputs, tensor_to_json
-from ..runners.lanes import LaneVerdicts
 from .show import clauses_of
 
 LISTED = 1 << 12
@@ -34,32 +33,27 @@ class AttachCertificate:
     source: GeneratedCases
     kept: KeepOutputs
 
-    def __call__(self, case: Case, verdict: Verdict, outputs: Sequence[Array]) -> dict[str, Any] | None:  # noqa: ARG002
-        """Return the certificate as JSON, or None."""
-        return certificate_json(self.source, case) if self.kept.keeps(verdict) else None
-
-    def lanes(self, group: CaseGroup, verdicts: LaneVerdicts) -> list[str | None]:
-        """Return the certificates of cases side by side as JSON texts, None for one without."""
-        kept = [lane for lane, keeps in enumerate(self.kept.keeps_lanes(verdicts)) if keeps]
-        found: list[str | None] = [None] * len(group)
+    def __call__(
+        self,
+        batch: Batch,
+        answers: Answers,  # noqa: ARG002 - the protocol of Attach
+        verdicts: Sequence[Verdict],
+    ) -> list[dict[str, Any] | None]:
+        """Return the certificate of each case as JSON, or None."""
+        kept = [lane for lane, verdict in enumerate(verdicts) if self.kept.keeps(verdict)]
+        found: list[dict[str, Any] | None] = [None] * len(batch)
         if kept:
-            told = _told(self.source, [group.case(lane) for lane in kept])
-            for lane, one in zip(kept, told, strict=True):
-                found[lane] = _text(one)
+            for lane, told in zip(kept, _told(self.source, [batch.case(lane) for lane in kept]), strict=True):
+                found[lane] = told
         return found
 
-    @property
-    def of_passes(self) -> bool:
-        """Whether a case that passes has one."""
-        return self.kept.keep == "all"
 
-
-def certificate_text(source: GeneratedCases, case: Case) -> str:
+def certificate_text(source: GeneratedCases, case: Batch) -> str:
     """Return a case's certificate as a line of strict JSON."""
     return _text(certificate_json(source, case))
 
 
-def certificate_json(source: GeneratedCases, case: Case) -> dict[str, Any]:
+def certificate_json(source: GeneratedCases, case: Batch) -> dict[str, Any]:
     """Return all that it takes to judge an answer to a case, and to check why it is judged so."""
     return _told(source, [case])[0]
 
@@ -68,7 +62,7 @@ def _text(told: dict[str, Any]) -> str:
     return json.dumps(told, allow_nan=False, separators=(",", ":"))
 
 
-def _told(source: GeneratedCases, cases: Sequence[Case]) -> list[dict[str, Any]]:
+def _told(source: GeneratedCases, cases: Sequence[Batch]) -> list[dict[str, Any]]:
     """Return the certificates of cases that differ in their draw alone."""
     program, clauses = cases[0].program, clauses_of(source, cases[0])
     constants = [i for i in program.inputs if i is not None and i.constant is not None]
@@ -91,7 +85,8 @@ def _one(found: Certificate, shared: Mapping[str, Any]) -> dict[str, Any]:
         "expectation_digest": case.expectation.digest,
         **{key: shared[key] for key in ("operator", "opset", "attributes", "program_key")},
         "inputs": [
-            {"name": one.name, **tensor_to_json(array)} for one, array in zip(program.feeds, case.inputs, strict=True)
+            {"name": one.name, **tensor_to_json(array)}
+            for one, array in zip(program.feeds, case.tensors(), strict=True)
         ],
         "constants": shared["constants"],
         "outputs": list(case.expectation.types),
@@ -104,7 +99,7 @@ def _one(found: Certificate, shared: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def derivations_json(source: GeneratedCases, case: Case) -> dict[str, Any]:
+def derivations_json(source: GeneratedCases, case: Batch) -> dict[str, Any]:
     """Return where a case's bounds come from: its derivations, and of each option which one, or None.
 
     What follows from formula, arithmetic and inputs is left out: steps and errors; formats are told by their names.
@@ -134,10 +129,12 @@ def _option(option: Option, derivation: int | None) -> dict[str, Any]:
     }
 
 
-def _bounds(bounds: Bounds) -> dict[str, Any]:
+def _bounds(laned: Bounds) -> dict[str, Any]:
+    """Return the bounds of a single case."""
+    bounds = laned.mapped(lambda array: array[0, ...])
     told = {
         "type": bounds.type,
-        "shape": list(bounds.shape),
+        "shape": list(laned.shape),
         "value": numbers_json(bounds.value),
         "lower": numbers_json(bounds.lower),
         "upper": numbers_json(bounds.upper),

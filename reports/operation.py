@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from xml.sax.saxutils import quoteattr
 
-from ..cases.model import Attribute, Case, Dims, Input, Output, Program
+from ..cases.batch import Batch
+from ..cases.model import Attribute, Dims, Input, Output, Program
 from ..runners.onednn_enumerations import TYPES
 
 _MARGIN = 13  # characters before a line's text
@@ -22,7 +23,7 @@ def node_text(program: Program) -> str:
     return f"{outputs} = {program.operator.name}({inputs}{'; ' if attributes else ''}{attributes}){opset}"
 
 
-def operation_lines(case: Case) -> list[str]:
+def operation_lines(case: Batch) -> list[str]:
     """Return the operation as the standard's documents write it, laid out for `opconform show`."""
     return list(_WRITERS.get(case.program.operator.standard, _onnx_lines)(case))
 
@@ -51,7 +52,7 @@ def _hanging(label: str, lines: Iterable[str]) -> Iterator[str]:
         yield f"{'' if number else label:<{_MARGIN}}{line}"
 
 
-def _output_dims(case: Case, number: int) -> Dims | None:
+def _output_dims(case: Batch, number: int) -> Dims | None:
     """Return an output's shape where inputs of known shapes fix it, else its rank in unknown dimensions if known."""
     program, options = case.program, case.expectation.options
     shapes = {option.outputs[number].shape for option in options if option.kind == "values"}
@@ -65,7 +66,7 @@ def _output_dims(case: Case, number: int) -> Dims | None:
 # ONNX
 
 
-def _onnx_lines(case: Case) -> Iterator[str]:
+def _onnx_lines(case: Batch) -> Iterator[str]:
     yield f"operation    {node_text(case.program)}"
     for one in case.program.inputs:
         if one is not None:
@@ -76,11 +77,11 @@ def _onnx_lines(case: Case) -> Iterator[str]:
 # OpenVINO
 
 
-def _openvino_lines(case: Case) -> Iterator[str]:
+def _openvino_lines(case: Batch) -> Iterator[str]:
     yield from _hanging("operation", _layer(case))
 
 
-def _layer(case: Case) -> Iterator[str]:
+def _layer(case: Batch) -> Iterator[str]:
     program = case.program
     name = program.operator.name
     yield f'<layer id="1" name="{name}" type="{name}" version="{ir_opset(program)}">'
@@ -136,11 +137,11 @@ def _ir_output(output: Output, dims: Dims | None) -> tuple[Dims, str]:
 # oneDNN
 
 
-def _onednn_lines(case: Case) -> Iterator[str]:
+def _onednn_lines(case: Batch) -> Iterator[str]:
     yield from _hanging("operation", _op(case))
 
 
-def _op(case: Case) -> Iterator[str]:
+def _op(case: Batch) -> Iterator[str]:
     program = case.program
     yield program.operator.name
     attributes = [f"{a.name}: {_onednn_kind(a)} = {_value(a)}" for a in program.attributes]
@@ -168,7 +169,7 @@ def _logical_tensor(type_: str, dims: Dims | None) -> str:
     return f"{TYPES.get(type_, type_)} {shape}"
 
 
-_WRITERS: dict[str, Callable[[Case], Iterator[str]]] = {
+_WRITERS: dict[str, Callable[[Batch], Iterator[str]]] = {
     "onnx": _onnx_lines,
     "openvino": _openvino_lines,
     "onednn": _onednn_lines,

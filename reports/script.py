@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from ..cases.batch import Batch
 from ..cases.elements import Array, element_type, type_of
 from ..cases.errors import OpconformError
 from ..cases.expectation import Bounds, Option
-from ..cases.model import Case, Input
+from ..cases.model import Input
 from .literals import literal
 from .operation import ir_opset, node_text
 
 _READABLE = 64  # elements; more are packed
 
 
-def reproduction(case: Case) -> str:
+def reproduction(case: Batch) -> str:
     """Return the script. Raises OpconformError for a case of a standard that no library here belongs to."""
     standard = case.program.operator.standard
     if standard not in _PARTS:
@@ -47,10 +48,10 @@ def _docstring(text: str) -> str:
 # The standards' parts
 
 
-def _onnx(case: Case) -> Mapping[str, str]:
+def _onnx(case: Batch) -> Mapping[str, str]:
     from ..cases.onnx_model import onnx_bytes  # noqa: PLC0415 - importing onnx costs a fifth of a second
 
-    fed = [_given(i, a) for i, a in zip(case.program.feeds, case.inputs, strict=True)]
+    fed = [_given(i, a) for i, a in zip(case.program.feeds, case.tensors(), strict=True)]
     return {
         "model": _packed(onnx_bytes(case.program)),
         "case": _case(case, fed),
@@ -58,7 +59,7 @@ def _onnx(case: Case) -> Mapping[str, str]:
     }
 
 
-def _openvino(case: Case) -> Mapping[str, str]:
+def _openvino(case: Batch) -> Mapping[str, str]:
     program = case.program
     given = [_given(i, a) | _known_before(i) for i, a in _contents(case)]
     attributes = {a.name: bool(a.value) if a.kind == "boolean" else _plain(a.value) for a in program.attributes}
@@ -77,7 +78,7 @@ def _known_before(given: Input) -> dict[str, Any]:
     return {"partial_shape": [-1 if isinstance(d, str) else d for d in given.dims]}
 
 
-def _onednn(case: Case) -> Mapping[str, str]:
+def _onednn(case: Batch) -> Mapping[str, str]:
     from ..runners.onednn_enumerations import ATTRIBUTES, OPERATIONS, TYPE_NUMBERS, TYPES  # noqa: PLC0415
 
     program = case.program
@@ -96,16 +97,16 @@ def _onednn(case: Case) -> Mapping[str, str]:
     }
 
 
-_PARTS: Mapping[str, Callable[[Case], Mapping[str, str]]] = {
+_PARTS: Mapping[str, Callable[[Batch], Mapping[str, str]]] = {
     "onnx": _onnx,
     "openvino": _openvino,
     "onednn": _onednn,
 }
 
 
-def _contents(case: Case) -> list[tuple[Input, Array]]:
+def _contents(case: Batch) -> list[tuple[Input, Array]]:
     """Return all inputs with their content, be they fed or constant."""
-    fed = iter(case.inputs)
+    fed = iter(case.tensors())
     return [(i, next(fed) if i.constant is None else i.array()) for i in case.program.inputs if i is not None]
 
 
@@ -116,7 +117,7 @@ def _plain(value: object) -> object:
 # What every script holds
 
 
-def _case(case: Case, inputs: list[dict[str, Any]]) -> str:
+def _case(case: Batch, inputs: list[dict[str, Any]]) -> str:
     admitted = [_option(option) for option in case.expectation.options]
     return "\n".join(
         [

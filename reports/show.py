@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from ..cases.batch import Batch
 from ..cases.elements import Array, type_of
 from ..cases.expectation import EXCEPTIONAL, Bounds, Flag, Option
-from ..cases.model import Case
 from ..generators.certificate import certificate
 from ..generators.source import GeneratedCases
 from ..specs.model import Clause
@@ -18,13 +18,13 @@ from .operation import operation_lines
 _SHOWN = 12  # elements
 
 
-def case_text(source: GeneratedCases, case: Case) -> str:
+def case_text(source: GeneratedCases, case: Batch) -> str:
     """Return the whole text of `opconform show`."""
     clauses = clauses_of(source, case)
     parts = [
         [f"case         {case.id}"],
         operation_lines(case),
-        [_tensor_line(i.name, array) for i, array in zip(case.program.feeds, case.inputs, strict=True)],
+        [_tensor_line(i.name, array) for i, array in zip(case.program.feeds, case.tensors(), strict=True)],
         list(_expectation_lines(case)),
         list(certificate_lines(certificate(source, case))),
         [line for clause in clauses.values() for line in _clause_lines(clause)],
@@ -33,7 +33,7 @@ def case_text(source: GeneratedCases, case: Case) -> str:
     return "\n".join(line for part in parts for line in part)
 
 
-def clauses_of(source: GeneratedCases, case: Case) -> Mapping[str, Clause]:
+def clauses_of(source: GeneratedCases, case: Batch) -> Mapping[str, Clause]:
     """Return the clauses that a case tests, by their full id."""
     spec, number = source.library.operator_version(str(case.program.operator))
     known = spec.version(number).clauses
@@ -48,7 +48,7 @@ def _tensor_line(name: str, array: Array) -> str:
     return f"tensor       {name}: {type_of(array)} {shape}: [{values}{more}]"
 
 
-def _expectation_lines(case: Case) -> Iterator[str]:
+def _expectation_lines(case: Batch) -> Iterator[str]:
     if case.expectation.invalid:
         yield "expectation  invalid input: no answer is right, a refusal is welcome"
         yield f"mended       {case.mended}"
@@ -71,7 +71,7 @@ def _bounds_lines(bounds: Bounds) -> Iterator[str]:
     yield f"    {bounds.type} {'x'.join(map(str, bounds.shape)) or 'scalar'}"
     indices = list(np.ndindex(bounds.shape))
     for index in indices[:_SHOWN]:
-        yield f"    [{', '.join(map(str, index))}] {_element(bounds, index)}"
+        yield f"    [{', '.join(map(str, index))}] {_element(bounds, (0, *index))}"
     if len(indices) > _SHOWN:
         yield f"    … {len(indices) - _SHOWN} more"
     if bounds.spread is not None:

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..cases.batch import Batch
 from ..cases.elements import Array, FloatFormat, element_type, type_of
 from ..cases.expectation import EXCEPTIONAL, Bounds, Expectation, Flag, Labels, Option
-from ..cases.lanes import CaseGroup, LanedExpectation, laned, one_lane
-from ..cases.model import Case
-from .judge import Verdict, spread_holds
-from .lanes import Answers, LaneVerdicts, every, fits
+from .answers import Answers
+from .comparison import Comparison, all_of_lane, spread_holds, ulp_exponent
+from .judge import Verdict
 
 _FREE, _ZERO, _EXCEPTIONAL = np.uint8(Flag.FREE), np.uint8(Flag.ZERO), np.uint8(EXCEPTIONAL)
 _ARITHMETICAL = frozenset({"accumulator", "flush", "overflow", "summation", "zero-sign"})
@@ -85,15 +85,6 @@ class Accuracy(NamedTuple):
             "tightest": _short(self.tightest),
         }
 
-    def to_json(self) -> str:
-        """Return the JSON text of `to_dict`, which its own writer takes longer for."""
-        share, at = _text(self.share), _indices_text(self.at)
-        tightest = share if self.tightest == self.share else _text(self.tightest)
-        return (
-            f'{{"grade":"{self.grade._value_}","type":"{self.type}","graded":{self.graded},"apart":{self.apart},'
-            f'"ulp":{_text(self.ulp)},"at":[{at}],"share":{share},"tightest":{tightest}}}'
-        )
-
 
 def accuracy_from(read: Mapping[str, Any]) -> Accuracy:
     """Read what `Accuracy.to_dict` returned; ValueError, KeyError or TypeError if it is none."""
@@ -113,43 +104,41 @@ def accuracy_from(read: Mapping[str, Any]) -> Accuracy:
 class AttachAccuracy:
     """Attaches an answer's accuracy to its result."""
 
-    def __call__(self, case: Case, _verdict: Verdict, outputs: Sequence[Array]) -> dict[str, Any] | None:
-        """Return the accuracy of one answer."""
-        found = accuracy_of(case.expectation, outputs)
-        return None if found is None else found.to_dict()
-
-    def lanes(self, group: CaseGroup, verdicts: LaneVerdicts) -> list[Accuracy | None]:
-        """Return the accuracy of each lane's answer."""
-        return accuracies(group.expectation, verdicts.answers)
+    def __call__(
+        self,
+        batch: Batch,
+        answers: Answers,
+        verdicts: Sequence[Verdict],  # noqa: ARG002 - the protocol of Attach
+    ) -> list[dict[str, Any] | None]:
+        """Return the accuracy of each case's answer."""
+        return [found and found.to_dict() for found in accuracies(batch.expectation, answers)]
 
 
 attach_accuracy = AttachAccuracy()
 
 
-def accuracy_of(expectation: Expectation, outputs: Sequence[Array]) -> Accuracy | None:
-    """Return how accurate an answer to a valid case is; None if nothing in it is graded.
+def accuracies(expectation: Expectation, answers: Answers) -> list[Accuracy | None]:
+    """Return how accurate the answers to valid cases are, lane by lane; None if nothing in one is graded.
 
     Outputs of another number, shape or type than expected are not graded. Of several readings of a case, and that the
     standard admits, the one counts that the answer is closest to; of several outputs the worst.
     """
-    if [type_of(output) for output in outputs] != list(expectation.types):
-        return None
-    return _accuracies(laned(expectation.options), Answers([output[np.newaxis] for output in outputs]))[0]
-
-
-def accuracies(expectation: LanedExpectation, answers: Answers) -> list[Accuracy | None]:
-    """Return what `accuracy_of` does, for all lanes at once; the answers are as many as expected, and of the types."""
     found: list[Accuracy | None] = [None] * expectation.lanes
-    for lanes, options in expectation.by_pattern():
-        whole = len(lanes) == expectation.lanes
-        these = answers if whole else Answers([output[lanes] for output in answers.outputs])
-        for lane, accuracy in zip(lanes.tolist(), _accuracies(options, these), strict=True):
-            found[lane] = accuracy
+    for stack in answers.stacks:
+        if stack.types != expectation.types or stack.structure:
+            continue
+        whole = len(stack.lanes) == expectation.lanes
+        here = expectation if whole else expectation.of_lanes(np.array(stack.lanes), len(stack.lanes))
+        for rows, alike in here.by_pattern():
+            all_alike = len(rows) == len(stack.lanes)
+            compared = stack.comparison if all_alike else Comparison([output[rows] for output in stack.outputs])
+            for row, accuracy in zip(rows.tolist(), _accuracies(alike.options, compared), strict=True):
+                found[stack.lanes[row]] = accuracy
     return found
 
 
-def _accuracies(options: Sequence[Option], answers: Answers) -> list[Accuracy | None]:
-    """Return the accuracy of each lane by options that apply in all of them, their bounds lanes first."""
+def _accuracies(options: Sequence[Option], answers: Comparison) -> list[Accuracy | None]:
+    """Return the accuracy of each lane by options that apply in all of them."""
     with np.errstate(all="ignore"):  # NaN and infinities are set apart
         found = [_worst(reading, answers) for reading in _readings(options, answers.outputs)]
     if len(found) == 1:
@@ -170,7 +159,7 @@ def _readings(options: Sequence[Option], outputs: Sequence[Array]) -> Iterator[l
     """Yield the options that compute the same, differently; those of declared arithmetic with each."""
     found: dict[Labels, list[Option]] = {}
     for option in options:
-        if fits(option, outputs):
+        if option.kind == "values" and [b.shape for b in option.outputs] == [o.shape[1:] for o in outputs]:
             key = tuple(label for label in option.labels if label[0] not in _ARITHMETICAL)
             found.setdefault(key, []).append(option)
     for same in found.values():
@@ -178,12 +167,12 @@ def _readings(options: Sequence[Option], outputs: Sequence[Array]) -> Iterator[l
             yield same
 
 
-def _worst(options: Sequence[Option], answers: Answers) -> list[Accuracy | None]:
+def _worst(options: Sequence[Option], answers: Comparison) -> list[Accuracy | None]:
     found = []
     for index, output in enumerate(answers.outputs):
         element = element_type(type_of(output))
-        if element.format is not None and output.size:
-            found.append(_graded(_Admissible.of(options, index, answers), element.format, element.name))
+        if element.kind == "float" and output.size:
+            found.append(_graded(_Admissible.of(options, index, answers), element.float_format, element.name))
     if len(found) == 1:
         return found[0]
     lanes = len(answers.outputs[0])
@@ -194,7 +183,7 @@ def _worst(options: Sequence[Option], answers: Answers) -> list[Accuracy | None]
 class _Admissible:
     """One output's bounds: by the grade that they stand for, tightest first; then what is admitted beside them."""
 
-    answers: Answers
+    answers: Comparison
     index: int
     strict: Mapping[Grade, Sequence[Bounds]]
     declared: Sequence[Bounds]
@@ -202,7 +191,7 @@ class _Admissible:
     overflowing: Sequence[Bounds]
 
     @classmethod
-    def of(cls, options: Sequence[Option], index: int, answers: Answers) -> _Admissible:
+    def of(cls, options: Sequence[Option], index: int, answers: Comparison) -> _Admissible:
         strict: dict[Grade, list[Bounds]] = {}
         declared, flushed, overflowing = [], [], []
         for option in options:
@@ -268,8 +257,7 @@ class _Admissible:
         for bounds in group:
             elements = self.within([bounds])
             if bounds.spread is not None:
-                lanes = range(len(elements))
-                holds = [spread_holds(one_lane(bounds, lane), self.output[lane, ...]) for lane in lanes]
+                holds = spread_holds(bounds, self.output, range(len(elements)))
                 elements = elements & np.reshape(holds, (-1, *[1] * (elements.ndim - 1)))
             found |= elements
         return found
@@ -279,7 +267,7 @@ def _graded(admissible: _Admissible, form: FloatFormat, type_name: str) -> list[
     output, graded = admissible.output, admissible.graded()
     error = _error(admissible.first, output, form)
     lanes, ranks = len(output), np.zeros(len(output), np.intp)
-    rounded = every(error.rounded | ~graded)  # correct rounding is always admitted
+    rounded = all_of_lane(error.rounded | ~graded)  # correct rounding is always admitted
     if not rounded.all():
         admitted = admissible.admits()
         if admissible.flushed and not admitted.all():
@@ -343,33 +331,16 @@ def _of_double(exact: Array, answer: Array, rest: Array | None, grid: Array, for
     return _Error(np.abs((answer - exact) - rest), rounded, rounded | ((rest != 0) & (answer == other)))
 
 
-def ulp_exponent(values: Array, form: FloatFormat) -> Array:
-    """Return the exponent of the unit in the last place of real numbers, as Goldberg's definition extends to them.
-
-    ulp(x) = 2^(max(e, emin)-p+1) where 2^e <= |x| < 2^(e+1); the smallest subnormal number for zero (Muller, On the
-    definition of ulp(x), INRIA RR-5504, 2005). `values` are float64; those that are not finite give no meaning.
-    """
-    lowest = form.emin - form.precision + 1
-    grid = np.maximum(np.frexp(values)[1] - form.precision, lowest)
-    return np.where(values == 0, lowest, grid)
-
-
-def _indices(places: Array, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return places in a tensor as its indices."""
-    along = [axis.tolist() for axis in np.unravel_index(places, shape)] if shape else []
-    return list(zip(*along, strict=True)) if along else [()] * len(places)
-
-
 def _ranks(admissible: _Admissible, error: _Error, apart: Array, admitted: Array) -> Array:
     """Return the rank of the worst element's grade in each lane, of those elements that are not apart."""
     ranks = np.full(len(apart), Grade.OUTSIDE.rank)
-    left = every(admitted | apart)
+    left = all_of_lane(admitted | apart)
     if admissible.declared and not left.all():
-        ranks[~left & every(admitted | admissible.within(admissible.declared) | apart)] = Grade.DECLARED.rank
+        ranks[~left & all_of_lane(admitted | admissible.within(admissible.declared) | apart)] = Grade.DECLARED.rank
     for grade, elements in _closer(admissible, error):
         if not left.any():
             break
-        found = left & every(elements | apart)
+        found = left & all_of_lane(elements | apart)
         ranks[found] = grade.rank
         left &= ~found
     return ranks  # what is left: each element is admitted, but not all by one arithmetic, or not all of them together
@@ -403,15 +374,3 @@ def _share(errors: Array, group: Sequence[Bounds], choose: Callable[[Array, Arra
 def _short(number: float | None) -> float | None:
     """Return a number with the digits that matter; what is not zero stays so."""
     return None if number is None else Accuracy.short(number)
-
-
-def _text(number: float | None) -> str:
-    if not number:
-        return "null" if number is None else "0.0"
-    text = f"{number:.{_DIGITS}g}"
-    return text if "." in text and "e+" not in text else repr(float(text))  # as Python itself would write it
-
-
-@functools.lru_cache(maxsize=4096)
-def _indices_text(indices: tuple[int, ...]) -> str:
-    return ",".join(map(str, indices))

@@ -8,12 +8,13 @@ from typing import cast, get_args
 
 import msgspec
 
+from ..cases.batch import Batch
 from ..cases.elements import Array
 from ..cases.expectation import Expectation
-from ..cases.model import Case
 from ..cases.results import Outcome, Result
 from ..cases.runner import Reason
-from .judge import Refusal, Requirements, Verdict, judge_answer, judge_refusal
+from .answers import Answer, Answers, Refusal
+from .judge import Requirements, Verdict, judge
 
 _ENDED = frozenset({Outcome.CRASH, Outcome.TIMEOUT})
 _REFUSED_ALTHOUGH = re.compile(r"refused \((.*)\), required: ", re.DOTALL)
@@ -26,7 +27,7 @@ class CannotJudge(Exception):  # noqa: N818 - it is an answer, and says why
 
 def judged_again(
     result: Result,
-    case: Case | None,
+    case: Batch | None,
     outputs: Sequence[Array] | None,
     *,
     required: Requirements,
@@ -43,7 +44,7 @@ def judged_again(
         raise CannotJudge("there is no such case any more")
     if case.digest != result.case_digest:
         raise CannotJudge("its program or its inputs are others now")
-    verdict = _verdict(result, case.expectation, outputs, required, before)
+    verdict = _verdict(result, case, outputs, required, before)
     if verdict is None:
         return result
     told = msgspec.structs.replace(
@@ -66,33 +67,35 @@ def _deciding(result: Result) -> tuple[object, ...]:
 
 def _verdict(
     result: Result,
-    expectation: Expectation,
+    case: Batch,
     outputs: Sequence[Array] | None,
     required: Requirements,
     before: Requirements,
 ) -> Verdict | None:
     """Return today's verdict, None where nothing that it depends on has changed. Raises CannotJudge."""
+    expectation = case.expectation
     if outputs is not None:
-        return judge_answer(expectation, outputs, required)
+        return judge(case, Answers.of([Answer(tuple(outputs))]), required)[0]
     same = expectation.digest == result.expectation_digest
     if result.outcome in _ENDED:
         behaviour: Mapping[str, list[str]] = {"invalid": []} if expectation.invalid else {}
         return None if same else Verdict(result.outcome, behaviour, result.detail, reason=result.reason)
     if result.reason in _REASONS or result.outcome is Outcome.UNSUPPORTED:
-        return _of_refusal(result, expectation, required, same=same)
+        return _of_refusal(result, case, required, same=same)
     if same and not _asked_anew(expectation, required, before):
         return None
     why = "other options are required" if same else "the expectation has changed"
     raise CannotJudge(f"{why}, and the answer was not kept")
 
 
-def _of_refusal(result: Result, expectation: Expectation, required: Requirements, *, same: bool) -> Verdict | None:
+def _of_refusal(result: Result, case: Batch, required: Requirements, *, same: bool) -> Verdict | None:
+    expectation = case.expectation
     was_invalid = "invalid" in result.behaviour
     if was_invalid and expectation.invalid and result.outcome is Outcome.UNSUPPORTED:
         return None if same else Verdict(result.outcome, result.behaviour, result.detail, reason=result.reason)
     if was_invalid != expectation.invalid:
         raise CannotJudge("the input has become valid" if was_invalid else "the input has become invalid")
-    return judge_refusal(expectation, _refusal(result), mended_ran=True, required=required)
+    return judge(case, Answers.of([_refusal(result)]), required)[0]
 
 
 def _refusal(result: Result) -> Refusal:

@@ -1,37 +1,28 @@
-"""The judge: what a backend answered, held against what the standard admits."""
+"""The judge: what a backend answered to the cases of a batch, held against what the standard admits."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
 
-from ..cases.elements import Array, type_of
-from ..cases.expectation import Bounds, Expectation, Flag, Labels, Option
-from ..cases.lanes import of_lanes
+from ..cases.batch import Batch
+from ..cases.elements import Array, lane_contents, type_of
+from ..cases.expectation import Bounds, Expectation, Labels, Option, any_of_lane
+from ..cases.program import Program
 from ..cases.results import Level, Outcome
-from ..cases.runner import Reason
+from .answers import Answers, Refusal, Stack, same_answer
+from .checks import arranged, holds
+from .comparison import Comparison, admitted, all_of_lane, finite, shares, spread_holds
+from .mismatch import Compared, mismatch_texts
 
 Requirements = Mapping[str, str]
 """Silences that the user has answered: only that option passes."""
 
-# Plain numbers: arithmetic with an enumeration's members costs more than that with arrays.
-_FREE, _ZERO, _NAN = np.uint8(Flag.FREE), np.uint8(Flag.ZERO), np.uint8(Flag.NAN)
-_POSITIVE_INFINITY, _NEGATIVE_INFINITY = np.uint8(Flag.POSITIVE_INFINITY), np.uint8(Flag.NEGATIVE_INFINITY)
-_POSITIVE_ZERO, _NEGATIVE_ZERO = np.uint8(Flag.POSITIVE_ZERO), np.uint8(Flag.NEGATIVE_ZERO)
-
-_ADMITS: tuple[tuple[np.uint8, Callable[[Array], Array]], ...] = (
-    (_FREE, lambda output: np.ones(output.shape, bool)),
-    (_POSITIVE_INFINITY, lambda output: output == np.inf),
-    (_NEGATIVE_INFINITY, lambda output: output == -np.inf),
-    (_NAN, np.isnan),
-    (_ZERO, lambda output: output == 0),
-)
-
-_NONE_REQUIRED: Requirements = MappingProxyType({})
+NONE_REQUIRED: Requirements = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,64 +37,82 @@ class Verdict:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A backend that gave no answer: in its own words, whether these say "not implemented", and why."""
+def judge(
+    batch: Batch,
+    answers: Answers,
+    required: Requirements = NONE_REQUIRED,
+    *,
+    mended_ran: bool = True,
+    again: Answers | None = None,
+) -> list[Verdict]:
+    """Return the verdict on each case of a batch, all of which have an answer or a refusal.
 
-    words: str
-    unsupported: bool
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True)
-class _Match:
-    """An option held against the answer: which elements lie within its bounds, and which it does not admit."""
-
-    option: Option
-    shape_fits: bool
-    wrong: tuple[Array, ...] = ()
-    within: tuple[Array, ...] = ()
-    admits: bool = False
-
-    @property
-    def wrong_count(self) -> float:
-        return sum(int(w.sum()) for w in self.wrong) if self.shape_fits else math.inf
-
-
-def judge_answer(
-    expectation: Expectation, outputs: Sequence[Array], required: Requirements = _NONE_REQUIRED
-) -> Verdict:
-    """Return the verdict on an answer; `outputs` in the program's order."""
-    if expectation.invalid:
-        detail = f"answered an invalid input with {', '.join(_describe(o) for o in outputs)}"
-        return Verdict(Outcome.ACCEPTED_INVALID, {"invalid": ["answered"]}, detail)
-    if len(outputs) != len(expectation.types):
-        return Verdict(Outcome.WRONG_SHAPE, detail=f"{len(outputs)} outputs, want {len(expectation.types)}")
-    for got, want in zip(outputs, expectation.types, strict=True):
-        if type_of(got) != want:
-            return Verdict(Outcome.WRONG_DTYPE, detail=f"got {type_of(got)}, want {want}")
-    with np.errstate(all="ignore"):  # NaN and infinities are compared on purpose, signalling ones are cast
-        numbers = [comparable(output) for output in outputs]
-        matches = [_match(option, numbers) for option in expectation.options]
-        return _verdict(matches, numbers, required)
+    `mended_ran` says whether the valid sibling of invalid cases was answered. `again` are the answers of a fresh
+    program, where an option asks for them. ValueError for a case without an answer.
+    """
+    found: dict[int, Verdict] = {}
+    refusals = _Refusals(batch.expectation, required, mended_ran)
+    for lane, refusal in answers.refusals.items():
+        found[lane] = refusals.verdict(lane, refusal)
+    for stack in answers.stacks:
+        whole = len(stack.lanes) == len(batch)
+        expectation = (
+            batch.expectation if whole else batch.expectation.of_lanes(np.array(stack.lanes), len(stack.lanes))
+        )
+        same = None
+        if again is not None:
+            same = np.array([_is_same(answers, again, lane) for lane in stack.lanes])
+        found.update(zip(stack.lanes, _judged(batch.program, expectation, stack, required, same), strict=True))
+    if len(found) != len(batch):
+        raise ValueError(f"{len(batch) - len(found)} cases have no answer")
+    return [found[lane] for lane in range(len(batch))]
 
 
-def judge_refusal(
-    expectation: Expectation, refusal: Refusal, *, mended_ran: bool, required: Requirements = _NONE_REQUIRED
-) -> Verdict:
-    """Return the verdict on a refusal; `mended_ran` says whether the valid sibling of an invalid case was answered."""
-    if expectation.invalid:
-        return _refusal_of_invalid(refusal, mended_ran, required)
-    if refusal.unsupported:
-        return Verdict(Outcome.UNSUPPORTED, detail=refusal.words, reason=refusal.reason)
-    admitting = [o.labels for o in expectation.options if o.kind in ("rejected", "anything")]
-    if not admitting:
-        return Verdict(Outcome.ERROR, detail=refusal.words, reason=refusal.reason)
-    behaviour = behaviour_of(admitting)
-    if not [labels for labels in admitting if meets(labels, required)]:
-        detail = f"refused ({refusal.words}), {_required_text(required, behaviour)}"
-        return Verdict(Outcome.WRONG_VALUE, behaviour, detail, reason=refusal.reason)
-    return Verdict(Outcome.PASS, behaviour, refusal.words, level="strict", reason=refusal.reason)
+def _is_same(answers: Answers, again: Answers, lane: int) -> bool:
+    one, other = answers.answer(lane), again.answer(lane)
+    return one is not None and other is not None and same_answer(one, other)
+
+
+def asks_again(expectation: Expectation) -> bool:
+    """Return whether an option wants to know what a fresh program answers."""
+    return any(check.name == "same-seed" for option in expectation.options for check in option.checks)
+
+
+# Refusals
+
+
+@dataclass
+class _Refusals:
+    """Judges refusals; where the same options apply, the same refusal has one verdict."""
+
+    expectation: Expectation
+    required: Requirements
+    mended_ran: bool
+    _known: dict[tuple[bytes, int], tuple[Refusal, Verdict]] = field(default_factory=dict)
+
+    def verdict(self, lane: int, refusal: Refusal) -> Verdict:
+        pattern = self.expectation.patterns[lane]
+        key = pattern, id(refusal)
+        if key not in self._known:  # the refusal is kept, so that its id stays its
+            self._known[key] = refusal, self._judged(pattern, refusal)
+        return self._known[key][1]
+
+    def _judged(self, pattern: bytes, refusal: Refusal) -> Verdict:
+        expectation, required = self.expectation, self.required
+        if not any(pattern):
+            return _refusal_of_invalid(refusal, self.mended_ran, required)
+        if refusal.unsupported:
+            return Verdict(Outcome.UNSUPPORTED, detail=refusal.words, reason=refusal.reason)
+        kinds = [option.kind for option, applies in zip(expectation.options, pattern, strict=True) if applies]
+        labels = zip(kinds, expectation.labels(pattern), strict=True)
+        admitting = [told for kind, told in labels if kind in ("rejected", "anything")]
+        if not admitting:
+            return Verdict(Outcome.ERROR, detail=refusal.words, reason=refusal.reason)
+        behaviour = behaviour_of(admitting)
+        if not any(meets(told, required) for told in admitting):
+            detail = f"refused ({refusal.words}), {_required_text(required, behaviour)}"
+            return Verdict(Outcome.WRONG_VALUE, behaviour, detail, reason=refusal.reason)
+        return Verdict(Outcome.PASS, behaviour, refusal.words, level="strict", reason=refusal.reason)
 
 
 def _refusal_of_invalid(refusal: Refusal, mended_ran: bool, required: Requirements) -> Verdict:
@@ -117,26 +126,240 @@ def _refusal_of_invalid(refusal: Refusal, mended_ran: bool, required: Requiremen
     return Verdict(Outcome.PASS, behaviour, refusal.words, level="strict", reason=refusal.reason)
 
 
-def _verdict(matches: Sequence[_Match], outputs: Sequence[Array], required: Requirements) -> Verdict:
-    admitting = [m for m in matches if m.admits]
-    strict = [m for m in admitting if m.option.level == "strict"]
-    behaviour = behaviour_of([m.option.labels for m in strict])
-    # Strict options first: what they admit needs no declaration.
-    for match in (*strict, *(m for m in admitting if m.option.level == "declared")):
-        if meets(match.option.labels, required):
-            return Verdict(Outcome.PASS, behaviour, bound_ratio=_ratio(match, outputs), level=match.option.level)
-    if admitting:
-        taken = behaviour or behaviour_of([m.option.labels for m in admitting])
-        return Verdict(Outcome.WRONG_VALUE, behaviour, _required_text(required, taken), _ratio(admitting[0], outputs))
-    nearest = min(matches, key=lambda m: m.wrong_count)
-    if not nearest.shape_fits:
-        return Verdict(Outcome.WRONG_SHAPE, detail=_shape_text(matches, outputs))
-    return _wrong_value(nearest, outputs)
+# Answers of one form
 
 
-def _wrong_value(nearest: _Match, outputs: Sequence[Array]) -> Verdict:
-    with np.errstate(all="ignore"):
-        return Verdict(Outcome.WRONG_VALUE, detail=_value_text(nearest, outputs), bound_ratio=_ratio(nearest, outputs))
+def _judged(
+    program: Program, expectation: Expectation, stack: Stack, required: Requirements, same: Array | None
+) -> list[Verdict]:
+    """Return the verdicts on answers of one form, by the expectation of their lanes; `same`: whether again alike."""
+    names = _names(program, stack)
+    if not expectation.options:
+        found = [_accepted_invalid(stack)] * len(stack.lanes)
+    elif (misfit := _misfit(expectation, stack, names)) is not None:
+        found = [misfit] * len(stack.lanes)
+    else:
+        with np.errstate(all="ignore"):  # NaN and infinities are compared on purpose
+            found = list(_Judging(expectation, stack, required, names, same).verdicts())
+    return [
+        one if any(pattern) else _accepted_invalid(stack)
+        for one, pattern in zip(found, expectation.patterns, strict=True)
+    ]
+
+
+def _accepted_invalid(stack: Stack) -> Verdict:
+    detail = f"answered an invalid input with {', '.join(map(_described, _rows(stack)))}"
+    return Verdict(Outcome.ACCEPTED_INVALID, {"invalid": ["answered"]}, detail)
+
+
+def _misfit(expectation: Expectation, stack: Stack, names: Sequence[str]) -> Verdict | None:
+    """Return the verdict on answers of another structure, number or types than any option has."""
+    values = [option for option in expectation.options if option.kind == "values"]
+    if stack.structure or any(option.structure for option in values):
+        fitting = [option for option in values if option.structure == stack.structure]
+        if values and not fitting and not any(option.kind == "anything" for option in expectation.options):
+            wanted = " or ".join(dict.fromkeys(_structure_text(option.structure) for option in values))
+            return Verdict(Outcome.WRONG_SHAPE, detail=f"got {_structure_text(stack.structure)}, want {wanted}")
+        types = tuple(bounds.type for bounds in fitting[0].outputs) if fitting else stack.types
+    else:
+        types = expectation.types
+        if len(stack.outputs) != len(types):
+            return Verdict(Outcome.WRONG_SHAPE, detail=f"{len(stack.outputs)} outputs, want {len(types)}")
+    for name, got, want in zip(names, stack.types, types, strict=True):
+        if got != want:
+            of = f"output {name}: " if len(types) > 1 else ""
+            return Verdict(Outcome.WRONG_DTYPE, detail=f"{of}got {got}, want {want}")
+    return None
+
+
+@dataclass(frozen=True)
+class _Held:
+    """An option held against the answers: the lanes that it admits, and of each output which elements.
+
+    `bounds`, `numbers`, `inside` and `taken` are of each output: what was compared, what lies within the bounds, and
+    what is admitted; empty where it has no values, or none in the answers' shapes. `failing` are the checks that do not
+    hold, by lane.
+    """
+
+    option: Option
+    admits: Array
+    bounds: Sequence[Bounds] = ()
+    numbers: Sequence[Array] = ()
+    inside: Sequence[Array] = ()
+    taken: Sequence[Array] = ()
+    failing: Mapping[str, Array] = field(default_factory=dict)
+    fits: bool = False
+
+    @functools.cached_property
+    def wrong(self) -> list[int]:
+        """How many elements of each lane it does not admit."""
+        counts = np.zeros(len(self.admits), np.intp)
+        for elements in self.taken:
+            counts += np.count_nonzero(~elements.reshape(len(counts), -1), axis=1)
+        found: list[int] = counts.tolist()
+        return found
+
+    @functools.cached_property
+    def ratios(self) -> list[float | None]:
+        """The largest error of each lane as a share of its bound, over the elements that are judged by theirs.
+
+        None where there is no such element, and where an error meets a bound of zero.
+        """
+        return self.ratios_of(slice(None), len(self.admits), self.inside)
+
+    def ratios_of(self, lanes: slice | Array, count: int, judged: Sequence[Array]) -> list[float | None]:
+        """Return the ratios of some lanes, of which there are `count`, over the elements `judged` of each output."""
+        largest: list[float | None] = [None] * count
+        for bounds, output, elements in zip(self.bounds, self.numbers, judged, strict=True):
+            if output.dtype.kind == "f" and output.size:
+                cut = bounds.mapped(lambda array: array[lanes])
+                error = np.abs(output[lanes] - cut.value)
+                for lane, ratio in enumerate(shares(cut, error, elements[lanes])):
+                    if ratio is not None:
+                        largest[lane] = max(ratio, largest[lane] or 0.0)
+        return [finite(ratio) for ratio in largest]
+
+
+@dataclass(frozen=True, slots=True)
+class _Passing:
+    """What lanes that pass alike have in common: the verdict, and the first option that admits the answer."""
+
+    verdict: Verdict
+    option: int
+
+
+@dataclass
+class _Judging:
+    """Answers of one form, and the expectation of their lanes."""
+
+    expectation: Expectation
+    stack: Stack
+    required: Requirements
+    names: Sequence[str]
+    same: Array | None
+
+    def verdicts(self) -> Iterator[Verdict]:
+        """Yield the verdict on each lane."""
+        held = [self._held(option, self.stack.comparison) for option in self.expectation.options]
+        passing = self._passing(np.stack([one.admits for one in held], axis=1))
+        failing = self._failing(held, [row for row, passes in enumerate(passing) if passes is None])
+        for row, passes in enumerate(passing):
+            if passes is None:
+                yield failing[row]
+            else:
+                yield replace(passes.verdict, bound_ratio=held[passes.option].ratios[row])
+
+    def _held(self, option: Option, comparison: Comparison) -> _Held:
+        nowhere = np.zeros(len(option.applies), bool)
+        if option.kind != "values":
+            return _Held(option, option.applies if option.kind == "anything" else nowhere)
+        if option.structure != self.stack.structure or not _fits(option, self.stack):
+            return _Held(option, nowhere)
+        bounds, numbers = list(option.outputs), list(comparison.numbers)
+        if any(check.name == "order" for check in option.checks):
+            bounds, numbers = arranged(option.checks, bounds, numbers)
+            comparison = Comparison(numbers)
+        inside = [comparison.within(one, index) for index, one in enumerate(bounds)]
+        taken = [admitted(*three) for three in zip(bounds, numbers, inside, strict=True)]
+        admits = functools.reduce(np.logical_and, map(all_of_lane, taken), option.applies)
+        if option.exceptional:
+            shows = [any_of_lane(a & ~w) for a, w in zip(taken, inside, strict=True)]
+            admits = admits & functools.reduce(np.logical_or, shows)
+        for one, output in zip(bounds, numbers, strict=True):
+            if one.spread is not None:
+                lanes = admits.nonzero()[0]
+                admits = admits.copy()
+                admits[lanes] = spread_holds(one, output, lanes.tolist())
+        failing: dict[str, Array] = {}
+        for check in option.checks:
+            found = holds(check, bounds, numbers) if check.name != "same-seed" or self.same is None else self.same
+            failing[check.name] = ~found
+            admits = admits & found
+        return _Held(option, admits, bounds, numbers, inside, taken, failing, fits=True)
+
+    def _passing(self, admits: Array) -> list[_Passing | None]:
+        """Return how each lane passes; lanes in which the same options apply and admit the answer pass alike."""
+        known: dict[tuple[bytes, bytes], _Passing | None] = {}
+        keys = list(zip(self.expectation.patterns, lane_contents(admits), strict=True))
+        for key in keys:
+            if key not in known:
+                known[key] = self._passes(*key)
+        return [known[key] for key in keys]
+
+    def _passes(self, pattern: bytes, admits: bytes) -> _Passing | None:
+        admitting = self._admitting(pattern, admits)
+        behaviour = self._behaviour(admitting)
+        for wanted in ("strict", "declared"):  # what strict options admit needs no declaration
+            for index, labels in admitting:
+                level = self.expectation.options[index].level
+                if level == wanted and meets(labels, self.required):
+                    return _Passing(Verdict(Outcome.PASS, behaviour, level=level), index)
+        return None
+
+    def _admitting(self, pattern: bytes, admits: bytes) -> list[tuple[int, Labels]]:
+        """Return the options that apply and admit the answer, with their labels."""
+        applying = [index for index, applies in enumerate(pattern) if applies]
+        labels = zip(applying, self.expectation.labels(pattern), strict=True)
+        return [(index, told) for index, told in labels if admits[index]]
+
+    def _behaviour(self, admitting: Sequence[tuple[int, Labels]]) -> dict[str, list[str]]:
+        options = self.expectation.options
+        return behaviour_of([labels for index, labels in admitting if options[index].level == "strict"])
+
+    def _failing(self, held: Sequence[_Held], rows: Sequence[int]) -> dict[int, Verdict]:
+        """Return the verdicts on lanes that fail, those together to which the same option comes nearest."""
+        found: dict[int, Verdict] = {}
+        nearest: dict[int, list[int]] = {}
+        for row in rows:
+            pattern = self.expectation.patterns[row]
+            admitting = self._admitting(pattern, bytes(bool(one.admits[row]) for one in held))
+            if admitting:
+                found[row] = self._not_as_required(admitting, held, row)
+                continue
+            applying = [index for index, applies in enumerate(pattern) if applies]
+            fitting = [index for index in applying if held[index].fits]
+            if fitting:
+                nearest.setdefault(min(fitting, key=lambda index: held[index].wrong[row]), []).append(row)
+            else:
+                options = [held[index].option for index in applying]
+                found[row] = Verdict(Outcome.WRONG_SHAPE, detail=_shape_text(options, self.stack))
+        for index, alike in nearest.items():
+            found.update(zip(alike, self._wrong_values(held[index], np.array(alike)), strict=True))
+        return found
+
+    def _not_as_required(self, admitting: Sequence[tuple[int, Labels]], held: Sequence[_Held], row: int) -> Verdict:
+        behaviour = self._behaviour(admitting)
+        taken = behaviour or behaviour_of([labels for _, labels in admitting])
+        first = held[admitting[0][0]]
+        ratio = first.ratios[row] if first.fits else None
+        return Verdict(Outcome.WRONG_VALUE, behaviour, _required_text(self.required, taken), ratio)
+
+    def _wrong_values(self, held: _Held, rows: Array) -> list[Verdict]:
+        judged = [inside | ~taken for inside, taken in zip(held.inside, held.taken, strict=True)]
+        ratios = held.ratios_of(rows, len(rows), judged)
+        compared = [
+            Compared(name, bounds.mapped(lambda array: array[rows]), output[rows], ~taken[rows])
+            for name, bounds, output, taken in zip(self.names, held.bounds, held.numbers, held.taken, strict=True)
+        ]
+        texts = mismatch_texts(compared) if compared else [""] * len(rows)
+        details = (text or _as_a_whole(held, row) for text, row in zip(texts, rows.tolist(), strict=True))
+        return [Verdict(Outcome.WRONG_VALUE, {}, told, ratio) for told, ratio in zip(details, ratios, strict=True)]
+
+
+def _as_a_whole(held: _Held, row: int) -> str:
+    """Return why an option does not admit an answer each element of which it admits."""
+    failing = [name for name, lanes in held.failing.items() if lanes[row]]
+    if failing:
+        return f"each element is admitted, but not all together: {', '.join(failing)}"
+    spreads = [bounds.spread for bounds in held.bounds if bounds.spread is not None]
+    return (
+        f"errors too large as a whole: mean (error/sigma)² > {spreads[0].limit}" if spreads else "no option admits it"
+    )
+
+
+def _fits(option: Option, stack: Stack) -> bool:
+    """Return whether an option has as many outputs, in these shapes."""
+    return [bounds.shape for bounds in option.outputs] == [output.shape[1:] for output in stack.outputs]
 
 
 def meets(labels: Labels, required: Requirements) -> bool:
@@ -155,77 +378,15 @@ def behaviour_of(admitting: Sequence[Labels]) -> dict[str, list[str]]:
     return taken
 
 
-def comparable(output: Array) -> Array:
-    """Return floats of any width as float64, which holds them exactly, and integers as they are."""
-    known = output.dtype.kind in "iub"
-    return output if known else output.astype(np.float64)
+# Words
 
 
-def _match(option: Option, outputs: Sequence[Array]) -> _Match:
-    if option.kind != "values":
-        return _Match(option, option.kind == "anything", admits=option.kind == "anything")
-    pairs = list(zip(option.outputs, outputs, strict=True))
-    if any(output.shape != bounds.shape for bounds, output in pairs):
-        return _Match(option, shape_fits=False)
-    inside = [within(*pair) for pair in pairs]
-    taken = [admitted(*pair, elements) for pair, elements in zip(pairs, inside, strict=True)]
-    admits = all(bool(a.all()) for a in taken)
-    if admits and option.exceptional:
-        admits = any(bool((a & ~w).any()) for a, w in zip(taken, inside, strict=True))
-    if admits:
-        admits = all(spread_holds(*pair) for pair in pairs)
-    return _Match(option, True, tuple(~a for a in taken), tuple(inside), admits)
-
-
-def within(bounds: Bounds, output: Array) -> Array:
-    """Return which elements lie between the bounds."""
-    return np.asarray((output >= bounds.lower) & (output <= bounds.upper))
-
-
-def admitted(bounds: Bounds, output: Array, inside: Array) -> Array:
-    """Add to the elements within bounds those that the flags admit, and take off zeros of the wrong sign."""
-    flags = bounds.flags
-    present = 0 if flags is None else int(np.bitwise_or.reduce(flags, axis=None))
-    if flags is None or not present:
-        return inside
-    taken = inside.copy()
-    for bit, shows in _ADMITS:
-        if present & bit:
-            taken |= ((flags & bit) > 0) & shows(output)
-    for bit, minus in ((_NEGATIVE_ZERO, True), (_POSITIVE_ZERO, False)):
-        if present & bit:
-            taken &= ((flags & bit) == 0) | (np.signbit(output) == minus)
-    return taken
-
-
-def spread_holds(bounds: Bounds, output: Array) -> bool:
-    """Return whether the errors of one tensor, as a whole, are no larger than its spread says."""
-    if bounds.spread is None:
-        return True
-    scaled = (output - bounds.value) / bounds.spread.sigma
-    return float(np.mean(scaled**2)) <= bounds.spread.limit
-
-
-def _ratio(match: _Match, outputs: Sequence[Array]) -> float | None:
-    """Return the largest error as a share of its bound, over the finite elements that are judged by their bounds.
-
-    None where there is no such element, and where an error meets a bound of zero.
-    """
-    largest = None
-    for bounds, output, inside, wrong in zip(match.option.outputs, outputs, match.within, match.wrong, strict=False):
-        if output.dtype.kind != "f" or not output.size:
-            continue
-        error = np.abs(output - bounds.value)
-        if error.any():
-            judged = (inside | wrong) & np.isfinite(error)
-            if not judged.any():
-                continue
-            bound = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower)
-            ratios = np.where(judged & (error > 0), error / bound, 0.0)
-            largest = max(float(np.max(ratios)), largest or 0.0)
-        else:
-            largest = largest or 0.0
-    return largest if largest is not None and math.isfinite(largest) else None
+def _names(program: Program, stack: Stack) -> list[str]:
+    """Return what to call each tensor of an answer: its output's name, numbered within one that has several."""
+    outputs = [output.name for output in program.answers]
+    if not stack.structure and len(outputs) == len(stack.outputs):
+        return outputs
+    return [str(number) for number in range(1, len(stack.outputs) + 1)]
 
 
 def _required_text(required: Requirements, behaviour: Mapping[str, Sequence[str]]) -> str:
@@ -237,24 +398,20 @@ def _required_text(required: Requirements, behaviour: Mapping[str, Sequence[str]
     return f"required: {', '.join(wanted)}; the answer is admitted as {', '.join(taken)}"
 
 
-def _describe(output: Array) -> str:
+def _rows(stack: Stack) -> list[Array]:
+    """Return the outputs of the first lane, for what all have in common."""
+    return [output[0, ...] for output in stack.outputs]
+
+
+def _described(output: Array) -> str:
     return f"{type_of(output)} {'x'.join(map(str, output.shape)) or 'scalar'}"
 
 
-def _shape_text(matches: Sequence[_Match], outputs: Sequence[Array]) -> str:
-    shapes = {tuple(b.shape for b in m.option.outputs): None for m in matches if m.option.kind == "values"}
+def _structure_text(structure: Sequence[object]) -> str:
+    return ", ".join(map(str, structure)) or "tensors"
+
+
+def _shape_text(options: Sequence[Option], stack: Stack) -> str:
+    shapes = {tuple(b.shape for b in option.outputs): None for option in options if option.kind == "values"}
     wanted = " or ".join(", ".join(str(list(s)) for s in shape) for shape in shapes) or "a refusal"
-    return f"got shape {', '.join(str(list(o.shape)) for o in outputs)}, want {wanted}"
-
-
-def _value_text(match: _Match, outputs: Sequence[Array]) -> str:
-    if match.wrong_count:
-        from .mismatch import Compared, mismatch_texts  # noqa: PLC0415 - only what fails pays for it
-
-        triples = zip(match.option.outputs, outputs, match.wrong, strict=True)
-        one = np.newaxis
-        return mismatch_texts([Compared(of_lanes(b, one), output[one], wrong[one]) for b, output, wrong in triples])[0]
-    spreads = [b.spread for b in match.option.outputs if b.spread is not None]
-    return (
-        f"errors too large as a whole: mean (error/sigma)² > {spreads[0].limit}" if spreads else "no option admits it"
-    )
+    return f"got shape {', '.join(str(list(o.shape)) for o in _rows(stack))}, want {wanted}"

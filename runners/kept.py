@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import json
 import math
 import sys
 import zlib
@@ -15,12 +14,11 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from ..cases.batch import Batch
 from ..cases.elements import Array, element_types, type_of
-from ..cases.lanes import CaseGroup
-from ..cases.model import Case
 from ..cases.results import Outcome
+from .answers import Answers
 from .judge import Verdict
-from .lanes import LaneVerdicts
 
 Keep: TypeAlias = Literal["none", "digest", "failures", "all"]
 KEEP: Final[tuple[Keep, ...]] = get_args(Keep)
@@ -29,8 +27,6 @@ LARGEST: Final = 64 << 20
 """The bytes that the outputs of one case may have together and still be kept."""
 
 _COMPRESSED_FROM: Final = 1 << 10
-_FAILS: Final = Verdict(Outcome.WRONG_VALUE)
-"""Stands for the verdict on a lane that fails: what is kept is that of any wrong answer."""
 _ALWAYS_WRONG = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE})
 
 
@@ -47,26 +43,16 @@ class KeepOutputs:
 
     def __call__(
         self,
-        case: Case,  # noqa: ARG002 - the protocol of Attach
-        verdict: Verdict,
-        outputs: Sequence[Array],
-    ) -> list[dict[str, Any]] | None:
-        """Return the outputs as JSON, or None where nothing is kept."""
-        return self._told(verdict, outputs)
-
-    def lanes(self, group: CaseGroup, verdicts: LaneVerdicts) -> list[str | None]:  # noqa: ARG002 - of AttachLanes
-        """Return the outputs of cases side by side as JSON texts, None where nothing is kept."""
-        found: list[str | None] = []
-        for lane, passes in enumerate(verdicts.passing):
-            told = None
-            if passes is None or self.of_passes:
-                told = self._told(passes or _FAILS, [output[lane, ...] for output in verdicts.answers.outputs])
-            found.append(None if told is None else json.dumps(told, allow_nan=False, separators=(",", ":")))
+        batch: Batch,  # noqa: ARG002 - the protocol of Attach
+        answers: Answers,
+        verdicts: Sequence[Verdict],
+    ) -> list[list[dict[str, Any]] | None]:
+        """Return the outputs of each case as JSON, or None where nothing is kept."""
+        found: list[list[dict[str, Any]] | None] = [None] * len(verdicts)
+        for stack in answers.stacks:
+            for row, lane in enumerate(stack.lanes):
+                found[lane] = self._told(verdicts[lane], [output[row, ...] for output in stack.outputs])
         return found
-
-    def keeps_lanes(self, verdicts: LaneVerdicts) -> list[bool]:
-        """Whether the bytes of answers to valid cases are kept, lane by lane."""
-        return [self.keeps(passes or _FAILS) for passes in verdicts.passing]
 
     def _told(self, verdict: Verdict, outputs: Sequence[Array]) -> list[dict[str, Any]] | None:
         if self.keep == "digest":
@@ -78,11 +64,6 @@ class KeepOutputs:
             reason = f"the outputs have {size} bytes, more than the {self.largest} that are kept of a case"
             return [{**_described(output), "left_out": reason} for output in outputs]
         return [tensor_to_json(output) for output in outputs]
-
-    @property
-    def of_passes(self) -> bool:
-        """Whether something is attached where a case passes."""
-        return self.keep in ("digest", "all")
 
     def keeps(self, verdict: Verdict) -> bool:
         """Whether the bytes of an answer with this verdict are kept."""

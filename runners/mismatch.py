@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..cases.elements import Array, element_type
+from ..cases.elements import Array, comparable, element_type
 from ..cases.expectation import EXCEPTIONAL, Bounds, Flag
-from .accuracy import ulp_exponent
+from .comparison import ulp_exponent
 
 SHOWN = 5
 """How many elements are told; with them a text has a length that does not grow with the tensor."""
+
+_LONGEST_TEXT = 100  # characters
 
 # Plain numbers: arithmetic with an enumeration's members costs more than that with arrays.
 _EXCEPTIONAL, _NEGATIVE_ZERO, _POSITIVE_ZERO = (
@@ -25,6 +28,7 @@ _EXCEPTIONAL, _NEGATIVE_ZERO, _POSITIVE_ZERO = (
 class Compared:
     """One output, lanes first: its bounds, the answers in the bounds' number type, and which elements are wrong."""
 
+    name: str
     bounds: Bounds
     output: Array
     wrong: Array
@@ -42,21 +46,22 @@ class Compared:
 def mismatch_texts(compared: Sequence[Compared]) -> list[str]:
     """Return for each lane a line for each of the first wrong elements, and one that tells the largest errors.
 
-    Some element of each lane must be wrong.
+    Empty where no element is wrong.
     """
     lines: list[list[str]] = [[] for _ in compared[0].wrong]
     several = len(compared) > 1
-    for number, one in enumerate(compared, start=1):
-        of = f" of output {number}" if several else ""
+    for one in compared:
+        of = f" of output {one.name}" if several else ""
         for lane, shown, told in _elements(one):
             if len(lines[lane]) < SHOWN:
                 lines[lane].append(f"element {shown}{of}: {told}")
     wrong = sum(np.count_nonzero(one.flat(one.wrong), axis=1) for one in compared)
     size = sum(math.prod(one.shape) for one in compared)
     for told_of, count in zip(lines, np.asarray(wrong).tolist(), strict=True):
-        told_of[0] += f" ({count} of {size} wrong)"
-    for number, one in enumerate(compared, start=1):
-        of = f" of output {number}" if several else ""
+        if count:
+            told_of[0] += f" ({count} of {size} wrong)"
+    for one in compared:
+        of = f" of output {one.name}" if several else ""
         for lane, told in _largest_errors(one):
             lines[lane].append(f"largest error{of}: {told}")
     return ["\n".join(told_of) for told_of in lines]
@@ -68,16 +73,23 @@ def _elements(one: Compared) -> Iterator[tuple[int, str, str]]:
     first = np.searchsorted(lanes, np.arange(len(one.wrong)))
     told = np.arange(len(lanes)) - first[lanes] < SHOWN
     lanes, places, bounds = lanes[told], places[told], one.bounds
-    columns = [bounds.value, bounds.lower, bounds.upper, one.output]
+    columns = [*map(comparable, (bounds.value, bounds.lower, bounds.upper)), one.output]
     values, lowers, uppers, got = (one.flat(column)[lanes, places].tolist() for column in columns)
     flags = [0] * len(lanes) if bounds.flags is None else one.flat(bounds.flags)[lanes, places].tolist()
     shown = {place: _shown(place, one.shape) for place in set(places.tolist())}
     rows = zip(lanes.tolist(), places.tolist(), values, lowers, uppers, flags, got, strict=True)
     for lane, place, value, lower, upper, flag, number in rows:
-        yield lane, shown[place], f"got {number}, want {_wanted(value, lower, upper, flag)}"
+        yield lane, shown[place], f"got {_text(number)}, want {_wanted(value, lower, upper, flag)}"
 
 
-def _wanted(value: float, lower: float, upper: float, flags: int) -> str:
+def _text(element: object) -> str:
+    """Return an element; text, which may be long or hold anything, cut and quoted."""
+    return str(element) if not isinstance(element, str) else repr(element[:_LONGEST_TEXT])
+
+
+def _wanted(value: Any, lower: Any, upper: Any, flags: int) -> str:
+    if isinstance(value, str | complex):
+        return f"{_text(value)} exactly"
     if value != value:  # noqa: PLR0124 - NaN
         return "NaN"
     text = f"{value} exactly" if lower == upper else f"{value} within [{lower}, {upper}]"
@@ -88,7 +100,7 @@ def _wanted(value: float, lower: float, upper: float, flags: int) -> str:
 
 def _largest_errors(one: Compared) -> Iterator[tuple[int, str]]:
     """Yield lanes and what tells the largest error of their wrong elements; none where no such error is a number."""
-    if one.bounds.type == "bool" or not one.wrong.any():
+    if one.output.dtype.kind not in "fiu" or not one.wrong.any():
         return
     told = _of_floats(one) if one.output.dtype.kind == "f" else _of_integers(one)
     some: list[bool] = np.asarray(one.flat(one.wrong).any(axis=1)).tolist()
@@ -98,7 +110,7 @@ def _largest_errors(one: Compared) -> Iterator[tuple[int, str]]:
 
 
 def _of_integers(one: Compared) -> Iterator[str | None]:
-    got, value = one.output, one.bounds.value
+    got, value = one.output, comparable(one.bounds.value)
     error = np.maximum(got, value).astype(np.uint64) - np.minimum(got, value).astype(np.uint64)  # modulo 2^64: exact
     error = one.flat(np.where(one.wrong, error, 0))
     places = error.argmax(axis=1)

@@ -10,9 +10,8 @@ from ..cases.elements import Array
 from ..cases.errors import ProgramError
 from ..cases.program import Program
 from ..cases.runner import Classifies, Executable, NotInstalled, Runner, Unsupported
+from .answers import Answered, Refusal, answer_of
 from .attaching import WORDS_KEPT
-from .judge import Refusal
-from .side_by_side import Answer, arrays_of
 
 _KEPT = 16
 
@@ -21,6 +20,7 @@ _KEPT = 16
 class Prepared:
     """A program that the backend has prepared or refused, and how often it ran."""
 
+    program: Program
     executable: Executable | None
     refusal: Refusal | None = None
     runs: int = 0
@@ -56,13 +56,13 @@ class Programs:
     def _prepare(self, program: Program) -> Prepared:
         if program.operator.standard not in self.runner.standards:
             words = f"{self.name} implements {', '.join(self.runner.standards)}, not {program.operator.standard}"
-            return Prepared(None, Refusal(words, unsupported=True, reason="other"))
+            return Prepared(program, None, Refusal(words, unsupported=True, reason="other"))
         try:
-            return Prepared(self.runner.prepare(program))
+            return Prepared(program, self.runner.prepare(program))
         except Exception as error:
-            return Prepared(None, self.refused(error))
+            return Prepared(program, None, self.refused(error))
 
-    def answer(self, prepared: Prepared, inputs: Sequence[Array]) -> Answer:
+    def answer(self, prepared: Prepared, inputs: Sequence[Array]) -> Answered:
         """Run a program; what it raises is a refusal. Raises NotInstalled."""
         if prepared.executable is None:
             if prepared.refusal is None:
@@ -70,7 +70,7 @@ class Programs:
             return prepared.refusal
         prepared.runs += 1
         try:
-            return arrays_of(prepared.executable.run(inputs))
+            return answer_of(prepared.program, prepared.executable.run(inputs))
         except Exception as error:
             return self.refused(error)
 

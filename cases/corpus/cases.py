@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..batch import Batch
 from ..elements import Array
 from ..errors import CaseIdError, did_you_mean
-from ..model import Case
 from .descriptor import SCHEMA, case_from, read_values
 from .files import CorpusError, Files, open_files, read_json
 from .manifest import MANIFEST, CaseEntry, Manifest, Sums, checked_read, read_manifest, read_sums
@@ -53,7 +53,7 @@ class CorpusCases:
         """Return the ids of all cases, in the order of the suite."""
         return tuple(self.manifest.cases)
 
-    def case(self, text: str, /) -> Case:
+    def case(self, text: str, /) -> Batch:
         """Return one case by its id. Raises CaseIdError if the corpus has none such, CorpusError if it is damaged."""
         entry = self._entry(text)
         content = {path: self.read(path) for path in self._files_of(entry)}
@@ -61,8 +61,8 @@ class CorpusCases:
         told = self._descriptor(text, entry)
         return case_from(told, self._tensors(content, told, file), (entry.case_digest, entry.expectation_digest), file)
 
-    def cases(self, texts: Sequence[str], /) -> Iterator[Case]:
-        """Yield the cases with these ids, in this order."""
+    def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
+        """Yield the cases with these ids, in this order, one by one."""
         return map(self.case, texts)
 
     def descriptor(self, text: str, /) -> dict[str, Any]:

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from ..batch import Batch
 from ..elements import Array, content, element_type
 from ..expectation import Bounds, Expectation, Option, Residue, Spread
-from ..model import Case
 from ..program import Program
 from ..structures import Leaf, Structure
 from .files import CorpusError
@@ -32,7 +34,7 @@ class CorpusCase:
     where only a refusal is right. `certificate` says where the bounds come from, as JSON.
     """
 
-    case: Case
+    case: Batch
     answer: tuple[Array, ...] | None = None
     certificate: Mapping[str, Any] | None = None
 
@@ -48,7 +50,7 @@ def described(one: CorpusCase) -> dict[str, Any]:
         "program": program_json(case.program),
         "inputs": [
             {"name": name, "type": leaf.type, "shape": list(array.shape)}
-            for (name, leaf), array in zip(_leaves(case.program), case.inputs, strict=True)
+            for (name, leaf), array in zip(_leaves(case.program), case.tensors(), strict=True)
         ],
         "types": list(case.expectation.types),
         "rejected": case.expectation.invalid,
@@ -61,14 +63,14 @@ def described(one: CorpusCase) -> dict[str, Any]:
 
 def tensors(one: CorpusCase) -> dict[str, Array]:
     """Return all tensors of a case by name: inputs, an admissible answer, and those of `other_tensors`."""
-    found = {f"input_{place}": array for place, array in enumerate(one.case.inputs)}
+    found = {f"input_{place}": array for place, array in enumerate(one.case.tensors())}
     found |= {f"output_{place}": array for place, array in enumerate(one.answer or ())}
     return found | other_tensors(one.case)
 
 
 def value_files(one: CorpusCase) -> Iterator[tuple[str, bytes]]:
     """Yield the inputs and the admissible answer as messages of ONNX, one for each feed and each answer, by names."""
-    program, inputs, outputs = one.case.program, iter(one.case.inputs), iter(one.answer or ())
+    program, inputs, outputs = one.case.program, iter(one.case.tensors()), iter(one.answer or ())
     for place, feed in enumerate(program.feeds):
         yield f"input_{place}.pb", value_file(feed.name, feed.type, feed.layout, inputs)
     if one.answer is not None:
@@ -106,7 +108,7 @@ def _leaves(program: Program) -> Iterator[tuple[str, Leaf]]:
             yield feed.name if feed.structure is None else f"{feed.name}/{place}", leaf
 
 
-def other_tensors(case: Case) -> dict[str, Array]:
+def other_tensors(case: Batch) -> dict[str, Array]:
     """Return the tensors by name that a reader of ONNX's layout does not know: the program's constants, the bounds."""
     return constants(case.program) | bounds_tensors(case.expectation)
 
@@ -139,7 +141,7 @@ def _is_told(part: str, bounds: Bounds, same: bool) -> bool:
     return same
 
 
-def case_from(told: Mapping[str, Any], found: Mapping[str, Array], digests: tuple[str, str], file: str) -> Case:
+def case_from(told: Mapping[str, Any], found: Mapping[str, Array], digests: tuple[str, str], file: str) -> Batch:
     """Return the case of a descriptor and its tensors; `digests` are those of the case and of its expectation.
 
     Raises CorpusError that begins with `file` if the descriptor is none of ours, or if they do not belong together.
@@ -208,15 +210,18 @@ class _Tensors:
             raise CorpusError(f"{self._file}: tensor {name} is not what the descriptor tells: {told}") from None
 
 
-def _case(told: Mapping[str, Any], found: _Tensors) -> Case:
+def _case(told: Mapping[str, Any], found: _Tensors) -> Batch:
     program = program_from(told["program"], found.take)
     inputs = tuple(found.take(f"input_{place}", one["type"], one["shape"]) for place, one in enumerate(told["inputs"]))
     if [leaf.type for leaf in program.leaves] != [one["type"] for one in told["inputs"]]:
         raise ValueError("the inputs are not those of the program")
     options = tuple(_option_from(one, f"option_{place}", found) for place, one in enumerate(told["options"]))
     mended = None if told["mended"] is None else _text(told["mended"])
-    return Case(
-        _text(told["id"]), program, inputs, Expectation(options, _texts(told["types"])), _texts(told["clauses"]), mended
+    expectation = Expectation(options, _texts(told["types"]))
+    if any([option.labels for option in options] != expectation.labels(pattern) for pattern in expectation.patterns):
+        raise ValueError("a label tells of what is settled")
+    return Batch.of_case(
+        _text(told["id"]), program, inputs, expectation, clauses=_texts(told["clauses"]), mended=mended
     )
 
 
@@ -248,7 +253,9 @@ def _option(option: Option) -> dict[str, Any]:
     }
 
 
-def _parts(bounds: Bounds) -> Iterator[tuple[str, Array]]:
+def _parts(laned: Bounds) -> Iterator[tuple[str, Array]]:
+    """Yield the tensors of a single case's bounds, without lanes."""
+    bounds = laned.mapped(lambda array: array[0, ...])
     yield from (("value", bounds.value), ("lower", bounds.lower), ("upper", bounds.upper))
     if bounds.flags is not None:
         yield "flags", bounds.flags
@@ -270,4 +277,5 @@ def _bounds_from(told: Mapping[str, Any], name: str, place: int, found: _Tensors
     parts = found.parts(name, place, told)
     spread = Spread(parts["sigma"], float(told["limit"])) if "sigma" in parts else None
     residue = Residue(parts["rest"], parts["doubt"]) if "rest" in parts else None
-    return Bounds(told["type"], parts["value"], parts["lower"], parts["upper"], parts.get("flags"), spread, residue)
+    bounds = Bounds(told["type"], parts["value"], parts["lower"], parts["upper"], parts.get("flags"), spread, residue)
+    return bounds.mapped(lambda array: array[np.newaxis])

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
+from ..batch import Batch
 from ..errors import OpconformError
 from ..expectation import Option
-from ..model import Case
 from ..program import Attribute, Body, Input, Program, SparseTensor, Tensor
 from ..structures import Structure
 from .descriptor import SCHEMA
@@ -29,7 +29,7 @@ def index_head(form: str) -> str:
     return _line("opconform-corpus", str(SCHEMA), form)
 
 
-def index_entry(case: Case, folder: str) -> str:
+def index_entry(case: Batch, folder: str) -> str:
     """Return the lines of one case, whose files are in `folder`; an empty one ends them.
 
     Raises OpconformError if a name is no word.

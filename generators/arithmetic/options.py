@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import numpy as np
 
 from ...cases.elements import Array, element_type
-from ...cases.expectation import Bounds, Labels, Option, Residue, Spread
-from ...cases.lanes import LanedExpectation, LanedOption
+from ...cases.expectation import Bounds, Expectation, Labels, Option, Residue, Spread
 from . import engine
 from .contexts import Context, declared
 from .errors import (
@@ -132,11 +131,11 @@ class Maker:
             self._errors[key] = engine.bounded(recording.graph, recording.live, values, context, outputs)
         return self._errors[key]
 
-    def expectation(self) -> LanedExpectation:
+    def expectation(self) -> Expectation:
         """Return the options of all forks, each where its silences are open."""
         forks = self.recording.forks
         if self.recording.invalid_clause:
-            return LanedExpectation((), self.recording.types, self.lanes)
+            return Expectation((), self.recording.types, self.lanes)
         with np.errstate(all="ignore"), precise():
             made = [list(self._options(fork, work)) for fork, work in zip(forks, self.recording.works, strict=True)]
         applies = self._applies(made)
@@ -147,9 +146,8 @@ class Maker:
             for one in mine:
                 both = one.applies & here
                 if both.any():
-                    labels = (*fork.labels, *one.option.labels)
-                    found.append(LanedOption(replace(one.option, labels=labels), both))
-        return LanedExpectation(tuple(found), self.recording.types, self.lanes)
+                    found.append(replace(one, labels=(*fork.labels, *one.labels), applies=both))
+        return Expectation(tuple(found), self.recording.types, self.lanes)
 
     def _valid(self) -> Array:
         valid = np.ones(self.lanes, bool)
@@ -171,7 +169,7 @@ class Maker:
         found = mask.reshape(len(mask), -1).any(axis=1)
         return np.broadcast_to(found, (self.lanes,)) if len(mask) != self.lanes else np.asarray(found)
 
-    def _applies(self, made: Sequence[Sequence[LanedOption]]) -> list[Array]:
+    def _applies(self, made: Sequence[Sequence[Option]]) -> list[Array]:
         """Return where each fork's options apply: where the silences that it answers otherwise make a difference."""
         forks = self.recording.forks
         differs: dict[Labels, Array] = {}
@@ -195,7 +193,7 @@ class Maker:
         return found
 
     def _compare(
-        self, group: list[int], depth: int, made: Sequence[Sequence[LanedOption]], differs: dict[Labels, Array]
+        self, group: list[int], depth: int, made: Sequence[Sequence[Option]], differs: dict[Labels, Array]
     ) -> None:
         """Note where the options of the silence at this depth differ: forks of a group answered all before alike."""
         forks = self.recording.forks
@@ -215,34 +213,34 @@ class Maker:
         for branch in branches.values():
             self._compare(branch, depth + 1, made, differs)
 
-    def _differ(self, one: Sequence[LanedOption], other: Sequence[LanedOption]) -> Array:
+    def _differ(self, one: Sequence[Option], other: Sequence[Option]) -> Array:
         """Return in which lanes two forks admit different things, by their first options."""
         everywhere = np.ones(self.lanes, bool)
-        if not one or not other or one[0].option.kind != other[0].option.kind or len(one) != len(other):
+        if not one or not other or one[0].kind != other[0].kind or len(one) != len(other):
             return everywhere
         found = np.zeros(self.lanes, bool)
-        a, b = one[0].option.outputs, other[0].option.outputs
+        a, b = one[0].outputs, other[0].outputs
         if len(a) != len(b) or any(x.shape != y.shape for x, y in zip(a, b, strict=True)):
             return everywhere
         for x, y in zip(a, b, strict=True):
             found |= self.any_lane(_unlike(x.lower, y.lower)) | self.any_lane(_unlike(x.upper, y.upper))
             if x.flags is not None or y.flags is not None:
-                flags = (np.zeros(x.shape, np.uint8) if b.flags is None else b.flags for b in (x, y))
+                flags = (np.zeros(x.value.shape, np.uint8) if b.flags is None else b.flags for b in (x, y))
                 found |= self.any_lane(np.not_equal(*flags))
         return found
 
-    def _options(self, fork: Fork, work: Work) -> Iterator[LanedOption]:
+    def _options(self, fork: Fork, work: Work) -> Iterator[Option]:
         everywhere = np.ones(self.lanes, bool)
         if fork.kind in ("rejected", "anything"):
-            yield LanedOption(Option((), kind=fork.kind), everywhere)  # type: ignore[arg-type]  # one of these two
+            yield Option((), kind=fork.kind, applies=everywhere)  # type: ignore[arg-type]  # one of these two
         elif fork.kind == "invalid":  # by this reading a refusal is what is welcome
-            yield LanedOption(Option((), kind="rejected"), everywhere)
+            yield Option((), kind="rejected", applies=everywhere)
         elif fork.kind == "any":
             outputs = tuple(
                 self._free(self.recording.graph.nodes[at].shape, self.recording.graph.nodes[at].type)
                 for at in fork.outputs
             )
-            yield LanedOption(Option((), outputs), everywhere)
+            yield Option((), outputs, applies=everywhere)
         else:
             yield from self._of_values(fork, work)
 
@@ -251,7 +249,7 @@ class Maker:
         zeros = np.zeros((self.lanes, *shape), np.float64 if element.format else element.dtype)
         return Bounds(type_, zeros, zeros, zeros, np.full(zeros.shape, FREE, np.uint8))
 
-    def _of_values(self, fork: Fork, work: Work) -> Iterator[LanedOption]:
+    def _of_values(self, fork: Fork, work: Work) -> Iterator[Option]:
         everywhere = np.ones(self.lanes, bool)
         contexts = self.recording.contexts
         if work.level == "moves":
@@ -259,7 +257,7 @@ class Maker:
             outputs, _ = branch.evaluated(contexts[0])
             flags = branch.flags_of(outputs)
             bounds = tuple(replace(b, flags=f) for b, f in zip(outputs, flags, strict=True))
-            yield LanedOption(Option((), bounds), everywhere)
+            yield Option((), bounds, applies=everywhere)
             return
         small = self.small
         for index, context in enumerate(contexts if work.level == "rounds" else contexts[:1]):
@@ -316,7 +314,7 @@ class _Branch:
         """The exact values of all nodes."""
         return self.maker.flushed[1] if self.flush_input else self.maker.values
 
-    def options(self, applies: Array, *, first: bool = False) -> Iterator[LanedOption]:
+    def options(self, applies: Array, *, first: bool = False) -> Iterator[Option]:
         """Yield the options of this branch, and those of running means where a mean may be one."""
         outputs, errors = self.evaluated(self.context)
         spreads = self._spreads(outputs)
@@ -385,17 +383,19 @@ class _Branch:
             if self.graph.nodes[at].kind != "real":
                 found.append(None)
             elif self.maker.recording.wide:
-                found.append(Residue(np.broadcast_to(_rest(self.values[at]), bounds.shape), np.zeros(bounds.shape)))
+                found.append(
+                    Residue(np.broadcast_to(_rest(self.values[at]), bounds.value.shape), np.zeros(bounds.value.shape))
+                )
             else:
-                doubt = np.broadcast_to(np.asarray(errors[at].e * _CARRIER), bounds.shape)
-                found.append(Residue(np.zeros(bounds.shape), doubt))
+                doubt = np.broadcast_to(np.asarray(errors[at].e * _CARRIER), bounds.value.shape)
+                found.append(Residue(np.zeros(bounds.value.shape), doubt))
         return found
 
     def flags_of(self, outputs: Outputs) -> list[Array]:
         """Return each output's flags, with what copying and flushing say of zeros."""
         found = []
         for bounds, copies in zip(outputs, self.work.copies, strict=True):
-            flags = np.zeros(bounds.shape, np.uint8) if bounds.flags is None else bounds.flags
+            flags = np.zeros(bounds.value.shape, np.uint8) if bounds.flags is None else bounds.flags
             if self.flush_input:  # a flushed zero has either sign
                 flags = flags & ~NEGATIVE_ZERO
             elif copies and kind_of(bounds.type) == "real":
@@ -406,11 +406,11 @@ class _Branch:
 
     def _by_flush(
         self, summation: str, outputs: Outputs, errors: Mapping[int, Error], applies: Array
-    ) -> Iterator[LanedOption]:
+    ) -> Iterator[Option]:
         flags, flushing = self.flags_of(outputs), []
         flushes = np.zeros(self.maker.lanes, bool)
         for at, bounds in zip(self.fork.outputs, outputs, strict=True):
-            small = np.zeros(bounds.shape, bool)
+            small = np.zeros(bounds.value.shape, bool)
             if kind_of(bounds.type) == "real":
                 # where the least magnitude is below zero, zero is within the bounds anyway
                 tiny = format_of(bounds.type).tiny
@@ -428,7 +428,7 @@ class _Branch:
 
     def _by_overflow(
         self, outputs: Outputs, flags: Sequence[Array], applies: Array, labels: Labels
-    ) -> Iterator[LanedOption]:
+    ) -> Iterator[Option]:
         """Tell a sum that stays finite from one that overflows on the way, where that is possible."""
         possible, quiet = np.zeros(self.maker.lanes, bool), []
         for bounds, flag in zip(outputs, flags, strict=True):
@@ -443,7 +443,7 @@ class _Branch:
 
     def _by_zero(
         self, outputs: Outputs, flags: Sequence[Array], applies: Array, labels: Labels, *, exceptional: bool
-    ) -> Iterator[LanedOption]:
+    ) -> Iterator[Option]:
         """Tell a mean of minus zeros that keeps the sign from one that starts from plus zero."""
         signs = [("kept", list(flags), applies)]
         lost, losing = [], np.zeros(self.maker.lanes, bool)
@@ -462,11 +462,11 @@ class _Branch:
             if where.any():
                 bounds = tuple(replace(b, flags=f) for b, f in zip(outputs, admitted, strict=True))
                 told = (*accumulator, *labels, ("zero-sign", sign))
-                yield LanedOption(Option(told, bounds, exceptional=exceptional, level=level), where)
+                yield Option(told, bounds, exceptional=exceptional, level=level, applies=where)
 
 
 def _unknown(bounds: Bounds) -> Array:
-    return np.isnan(bounds.value) if bounds.value.dtype.kind == "f" else np.zeros(bounds.shape, bool)
+    return np.isnan(bounds.value) if bounds.value.dtype.kind == "f" else np.zeros(bounds.value.shape, bool)
 
 
 def _rest(known: Known) -> Array:

@@ -12,8 +12,7 @@ import numpy as np
 
 from ...cases.declared import DeclaredType
 from ...cases.elements import Array, element_type
-from ...cases.expectation import Labels
-from ...cases.lanes import LanedExpectation
+from ...cases.expectation import Expectation, Labels
 from . import engine, native, options
 from .contexts import Context, strict
 from .errors import Known
@@ -117,9 +116,7 @@ class Recording:
         """The clause by which every reading of the program is invalid, whatever the data; empty if one is valid."""
         return self.forks[0].invalid if all(f.kind == "invalid" for f in self.forks) else ""
 
-    def expectation(
-        self, arrays: Sequence[Array], rules: Rules | None = None, lanes: int | None = None
-    ) -> LanedExpectation:
+    def expectation(self, arrays: Sequence[Array], rules: Rules | None = None, lanes: int | None = None) -> Expectation:
         """Return what is admitted in each lane: arrays are the ports' that are there, in order, lanes first.
 
         `lanes` is needed where there is no port.

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...cases.batch import Batch
 from ...cases.elements import Array
 from ...cases.errors import OpconformError
 from ...cases.expectation import Option
-from ...cases.model import Case, Input, count
+from ...cases.model import Input, count
 from ...cases.results import Result
+from ...cases.source import cases_of
 from ...generators.certificate import certificate
 from ...generators.source import GeneratedCases
 from ...runners.kept import tensor_from_json
@@ -131,7 +133,7 @@ def make(source: GeneratedCases, asked: Sequence[Asked]) -> list[Made]:
     return [_make(source, one, case, why) for one, (case, why) in zip(asked, made, strict=True)]
 
 
-def _make(source: GeneratedCases, asked: Asked, case: Case | None, why: str | None) -> Made:
+def _make(source: GeneratedCases, asked: Asked, case: Batch | None, why: str | None) -> Made:
     why = why or (None if case is None else _changed(case, asked.digests))
     same = None if why else case
     answers = {place: _answer(outputs, same) for place, outputs in asked.answers.items()}
@@ -197,7 +199,7 @@ class Details:
         return told | {"answer": None, "not_kept": shown(why, 300) if isinstance(why, str) else None}
 
 
-def _answer(outputs: Sequence[Any], case: Case | None) -> dict[str, Any]:
+def _answer(outputs: Sequence[Any], case: Batch | None) -> dict[str, Any]:
     """Return a kept answer and, if the case is known, how it differs from what is admitted."""
     try:
         arrays = [tensor_from_json(output) for output in outputs]
@@ -217,22 +219,22 @@ def _answer_told(output: Mapping[str, Any], array: Array | None) -> dict[str, An
     return {"type": shown(output["type"], 100), "shape": output["shape"], "bits": None, "left_out": why}
 
 
-def made_again(source: GeneratedCases, names: Sequence[str]) -> list[tuple[Case | None, str | None]]:
+def made_again(source: GeneratedCases, names: Sequence[str]) -> list[tuple[Batch | None, str | None]]:
     """Return the cases of these ids as the suite makes them today, or None and why there is none."""
     try:
-        return [(case, None) for case in source.cases(names)]
+        return [(case, None) for case in cases_of(source, names)]
     except (OpconformError, ValueError):
         return [_made_alone(source, name) for name in names]
 
 
-def _made_alone(source: GeneratedCases, name: str) -> tuple[Case | None, str | None]:
+def _made_alone(source: GeneratedCases, name: str) -> tuple[Batch | None, str | None]:
     try:
         return source.case(name), None
     except (OpconformError, ValueError) as error:
         return None, f"the suite has no such case today: {error}"
 
 
-def _changed(case: Case, told: Iterable[tuple[str | None, str | None]]) -> str | None:
+def _changed(case: Batch, told: Iterable[tuple[str | None, str | None]]) -> str | None:
     """Return why a case is another one than that which was run, by both digests; None if it is the same."""
     told = list(told)
     if any(digest not in (None, case.digest) for digest, _ in told):
@@ -242,10 +244,10 @@ def _changed(case: Case, told: Iterable[tuple[str | None, str | None]]) -> str |
     return None
 
 
-def case_told(source: GeneratedCases, case: Case) -> dict[str, Any]:
+def case_told(source: GeneratedCases, case: Batch) -> dict[str, Any]:
     """Return what is known of a case whatever a backend makes of it."""
     program = case.program
-    fed = zip(program.feeds, case.inputs, strict=True)
+    fed = zip(program.feeds, case.tensors(), strict=True)
     constants = [(i, i.array()) for i in program.inputs if i is not None and i.constant is not None]
     return {
         "operation": operation_lines(case),
@@ -281,9 +283,9 @@ def _option(option: Option) -> dict[str, Any]:
     }
 
 
-def _derivation(source: GeneratedCases, case: Case) -> list[str] | None:
+def _derivation(source: GeneratedCases, case: Batch) -> list[str] | None:
     """Return the lines of the derivation, None where it would take too long."""
-    if sum(count(array.shape) for array in case.inputs) > _LARGEST:
+    if sum(count(array.shape) for array in case.tensors()) > _LARGEST:
         return None
     return [_short(line) for line in certificate_lines(certificate(source, case))]
 
@@ -292,9 +294,9 @@ def _short(line: str) -> str:
     return line if len(line) <= 1000 else f"{line[:1000]}…"
 
 
-def script_of(case: Case) -> str | None:
+def script_of(case: Batch) -> str | None:
     """Return the script that reproduces a case, None for one that is too long, or of a standard that has none."""
-    if any(_is_long(array) for array in case.inputs):
+    if any(_is_long(array) for array in case.tensors()):
         return None
     try:
         script = reproduction(case)

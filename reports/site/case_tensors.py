@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ...cases.elements import Array, element_type, element_types, type_of
+from ...cases.elements import Array, comparable, element_type, element_types, type_of
 from ...cases.expectation import Bounds, Expectation, Option
-from ...runners.accuracy import ulp_exponent
-from ...runners.judge import admitted, comparable, within
+from ...runners.comparison import admitted, ulp_exponent, within
 from ..certificates import flag_names
 
 SHOWN = 128
@@ -75,7 +74,10 @@ class _Held:
 
 
 def difference_told(expectation: Expectation, outputs: Sequence[Array]) -> dict[str, Any] | None:
-    """Return how an answer differs from the option that it comes nearest to; None where no option has its shape."""
+    """Return how an answer to a single case differs from the option that it comes nearest to.
+
+    `outputs` are without lanes. None where no option has their shapes.
+    """
     with np.errstate(all="ignore"):
         fitting = [_held(place, option, outputs) for place, option in enumerate(expectation.options)]
         held = min((one for one in fitting if one is not None), key=lambda one: one.count, default=None)
@@ -93,13 +95,13 @@ def _held(place: int, option: Option, outputs: Sequence[Array]) -> _Held | None:
     )
     if not fits:
         return None
-    numbers = [comparable(output) for output in outputs]
+    numbers = [comparable(output[np.newaxis]) for output in outputs]
     pairs = list(zip(option.outputs, numbers, strict=True))
     return _Held(place, option, tuple(~admitted(b, n, within(b, n)) for b, n in pairs))
 
 
 def _difference(bounds: Bounds, output: Array, wrong: Array) -> dict[str, Any]:
-    numbers = comparable(output)
+    numbers = comparable(output[np.newaxis])
     flat_wrong = wrong.reshape(-1)
     form = element_type(bounds.type).format
     errors = (numbers - bounds.value if form else _whole_errors(numbers, bounds.value)).reshape(-1)

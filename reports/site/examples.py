@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...cases.batch import Batch
 from ...cases.elements import Array
 from ...cases.errors import OpconformError
 from ...cases.expectation import Bounds, Flag, Option
-from ...cases.model import Case
 from ..operation import node_text
 from .knowledge import Knowledge
 
@@ -80,8 +80,8 @@ def _is_plain(option: Option) -> bool:
     return option.kind != "values" or (bool(option.outputs) and not free)
 
 
-def _example(case: Case) -> Example:
-    inputs = [(i.name, array) for i, array in zip(case.program.feeds, case.inputs, strict=True)]
+def _example(case: Batch) -> Example:
+    inputs = [(i.name, array) for i, array in zip(case.program.feeds, case.tensors(), strict=True)]
     constants = [(i.name, i.array()) for i in case.program.inputs if i is not None and i.constant is not None]
     return Example(
         case.id,
@@ -91,7 +91,7 @@ def _example(case: Case) -> Example:
     )
 
 
-def _outputs(case: Case) -> list[tuple[str, str]]:
+def _outputs(case: Batch) -> list[tuple[str, str]]:
     """Return what is admitted, with the options of silences where they differ in it."""
     labels: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for option in case.expectation.options:
@@ -104,13 +104,13 @@ def _outputs(case: Case) -> list[tuple[str, str]]:
     ]
 
 
-def _option(case: Case, option: Option) -> Iterator[tuple[str, str]]:
+def _option(case: Batch, option: Option) -> Iterator[tuple[str, str]]:
     if option.kind != "values":
         yield "a refusal" if option.kind == "rejected" else "any answer", ""
         return
     for output, bounds in zip(case.program.outputs, option.outputs, strict=True):
         shape = "x".join(map(str, bounds.shape)) or "scalar"
-        yield f"{output.name}: {bounds.type} {shape}{_width(bounds)}", _values(bounds.value)
+        yield f"{output.name}: {bounds.type} {shape}{_width(bounds)}", _values(bounds.value[0, ...])
 
 
 def _width(bounds: Bounds) -> str:

@@ -16,12 +16,12 @@ import pytest
 from fakes.adversary import reached
 from fakes.expected import of_vectors
 from fakes.formats import DTYPES, FORMATS, PATTERNS, Number, numbers, tensor, value
+from fakes.judging import judge_answer
 from fakes.machines import ADVERSE, DIVISIONS, MACHINES, RUNNING, WIDER, Machine, Tree, drawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opconform.cases.results import Outcome
-from opconform.runners.judge import judge_answer
 
 each_machine = pytest.mark.parametrize("machine", MACHINES, ids=lambda m: f"{m.type}-{m.label}")
 REACHED = {  # at least this share of the bound, whatever the place of the division; docs/judging.md

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from fakes.exact_means import means_over
 from fakes.formats import FORMATS, tensor
+from fakes.judging import judge_answer
 from fakes.shapes import kept, reduced, reduction_groups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opconform.cases.results import Outcome
 from opconform.generators.source import GeneratedCases
-from opconform.runners.judge import judge_answer
 
 SOURCE = GeneratedCases()
 FLOATS, WHOLE = ("float16", "float32", "float64"), ("int32", "int64", "uint32", "uint64")
@@ -64,7 +64,7 @@ def cases(draw: Any) -> Wanted:
 @given(wanted=cases())
 def test_a_case_wants_the_shape_and_the_mean_of_its_axes(wanted):
     case = SOURCE.case(wanted.id)
-    (x,) = case.inputs
+    (x,) = case.tensors()
     if wanted.type in FORMATS:
         answer = tensor([m.rounded(wanted.type) for m in means_over(x, wanted.axes)], wanted.type, wanted.shape)
     else:

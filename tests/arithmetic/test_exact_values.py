@@ -15,13 +15,13 @@ import pytest
 from fakes.exact_means import Mean, means_of, means_over
 from fakes.expected import over_axes, together
 from fakes.formats import DOUBLE, DTYPES, FORMATS, PATTERNS, Number, in_units, tensor, value
+from fakes.judging import judge_answer
 from fakes.shapes import Shape, broadcast, kept, reduced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opconform.cases.expectation import Bounds, Expectation
 from opconform.cases.results import Outcome
-from opconform.runners.judge import judge_answer
 
 LIMIT = 240  # elements of an input
 each_type = pytest.mark.parametrize("name", FORMATS)

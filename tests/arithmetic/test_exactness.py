@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from fakes.expected import over_axes
 from fakes.formats import DTYPES, FORMATS
+from fakes.judging import judge_answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opconform.cases.results import Outcome
 from opconform.generators.source import GeneratedCases
-from opconform.runners.judge import judge_answer
 
 
 def in_order(rows, name):

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from fakes.expected import over_axes
+from fakes.judging import judge_answer
 from fakes.shapes import kept, reduced, reduction_groups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opconform.cases.results import Outcome
-from opconform.runners.judge import judge_answer
 
 TYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 ROUNDINGS = {

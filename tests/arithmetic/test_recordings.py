@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from fakes.recorded import recorded
 
-from opconform.cases.expectation import Flag, Labels
-from opconform.cases.lanes import LanedExpectation
+from opconform.cases.expectation import Expectation, Flag, Labels
 from opconform.generators.arithmetic.native import Machine
 from opconform.generators.arithmetic.tape import Asks, Call, Facts, Port, Value, record
 
 
-def labels(expectation: LanedExpectation, lane: int = 0) -> list[Labels]:
-    return [option.labels for option in expectation.of(lane).options]
+def labels(expectation: Expectation, lane: int = 0) -> list[Labels]:
+    return [option.labels for option in expectation.case(lane).options]
 
 
 def test_options_of_a_silence_apply_in_lanes_where_they_differ() -> None:
@@ -45,7 +44,7 @@ def test_rejected_and_anything_end_a_reading_and_any_keeps_its_shape() -> None:
 
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     options = ("as-is", "rejected", "anything", "any")
-    found = recorded(reference, [x], ["float32"], {"odd": options}).expectation([x]).of(0).options
+    found = recorded(reference, [x], ["float32"], {"odd": options}).expectation([x]).case(0).options
     assert [option.kind for option in found] == ["values", "rejected", "anything", "values"]
     free = found[3].outputs[0]
     assert free.shape == (2,)
@@ -61,9 +60,9 @@ def test_elements_are_freed_where_a_condition_holds_and_only_there_a_refusal_is_
     found = recorded(reference, [x, y], ["int32"], {"by-zero": ("any", "rejected")}).expectation([x, y])
     assert labels(found, 0) == [()]
     assert labels(found, 1) == [(("by-zero", "any"),), (("by-zero", "rejected"),)]
-    flags = found.of(1).options[0].outputs[0].flags
+    flags = found.case(1).options[0].outputs[0].flags
     assert flags is not None
-    assert flags.tolist() == [Flag.FREE, 0]
+    assert flags.tolist() == [[Flag.FREE, 0]]
 
 
 def test_clauses_make_programs_or_lanes_invalid() -> None:
@@ -78,10 +77,10 @@ def test_clauses_make_programs_or_lanes_invalid() -> None:
         "range": [False, True, True]
     }
     found = recording.expectation([x, i])
-    assert [found.of(lane).invalid for lane in range(3)] == [False, True, True]
+    assert [found.case(lane).invalid for lane in range(3)] == [False, True, True]
     flat = recorded(reference, [x[:, :, None], i], ["float32"])
     assert flat.invalid_clause == "rank"
-    assert flat.expectation([x[:, :, None], i]).of(0).invalid
+    assert flat.expectation([x[:, :, None], i]).case(0).invalid
 
 
 def test_values_that_decide_shapes_are_asked_for() -> None:
@@ -122,9 +121,9 @@ def test_a_silence_that_the_version_does_not_have_is_a_mistake_of_the_reference(
 def test_two_forms_of_a_formula_are_admitted_element_by_element() -> None:
     x = np.array([[1.0, 2.0]], np.float32)
     recording = recorded(lambda c, v: (v + 1.0).either(v * 3.0), [x], ["float32"])
-    bounds = recording.expectation([x]).of(0).options[0].outputs[0]
-    assert bounds.lower.tolist() == [1.0, 0.0]
-    assert bounds.upper.tolist() == [3.0, 6.0]
+    bounds = recording.expectation([x]).case(0).options[0].outputs[0]
+    assert bounds.lower.tolist() == [[1.0, 0.0]]
+    assert bounds.upper.tolist() == [[3.0, 6.0]]
 
 
 def test_what_is_written_twice_is_one_node() -> None:
@@ -155,15 +154,17 @@ def test_mutants_deviate_at_one_node_and_keep_what_it_does_not_reach() -> None:
 
 def test_copied_zeros_keep_their_signs() -> None:
     x = np.array([[0.0, -0.0, 1.0]], np.float32)
-    flags = recorded(lambda c, v: v[::-1], [x], ["float32"]).expectation([x]).of(0).options[0].outputs[0].flags
+    flags = recorded(lambda c, v: v[::-1], [x], ["float32"]).expectation([x]).case(0).options[0].outputs[0].flags
     assert flags is not None
-    assert flags.tolist() == [0, Flag.NEGATIVE_ZERO, Flag.POSITIVE_ZERO]
+    assert flags.tolist() == [[0, Flag.NEGATIVE_ZERO, Flag.POSITIVE_ZERO]]
 
 
 def test_contexts_are_those_of_the_types_that_are_computed_in() -> None:
     x = np.array([[1.1, 2.7]], np.float16)
     accumulators = {
-        name: [dict(o.labels).get("accumulator") for o in recorded(f, [x], ["float16"]).expectation([x]).of(0).options]
+        name: [
+            dict(o.labels).get("accumulator") for o in recorded(f, [x], ["float16"]).expectation([x]).case(0).options
+        ]
         for name, f in {
             "computes": lambda c, v: v * v,
             "moves": lambda c, v: v[::-1],
@@ -178,4 +179,4 @@ def test_contexts_are_those_of_the_types_that_are_computed_in() -> None:
 
 def test_an_operator_without_ports_has_as_many_lanes_as_are_asked_for() -> None:
     recording = recorded(lambda c: c.constant(np.arange(3), "int64"), [], ["int64"])
-    assert recording.expectation([], lanes=2).of(1).options[0].outputs[0].value.tolist() == [0, 1, 2]
+    assert recording.expectation([], lanes=2).case(1).options[0].outputs[0].value.tolist() == [[0, 1, 2]]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from fakes.expected import over_axes
 from fakes.formats import DTYPES
+from fakes.judging import judge_answer
 
 from opconform.cases.results import Outcome
-from opconform.runners.judge import judge_answer
 
 OUTPUTS = 32  # the fewest that are judged so: the most scattered
 LANES = 12
@@ -109,7 +109,7 @@ def test_a_bias_of_three_deviations_is_refused_and_one_of_one_is_not(name):
     for bias, outcome in ((3, Outcome.WRONG_VALUE), (1, Outcome.PASS)):
         found = []
         for expectation, x in zip(expected(name), drawn(name), strict=True):
-            sigma = next(b.spread.sigma for o in expectation.options for b in o.outputs if b.spread)
+            sigma = next(b.spread.sigma[0] for o in expectation.options for b in o.outputs if b.spread)
             answer = (x.astype(np.float64).mean(axis=0) + bias * sigma).astype(DTYPES[name])
             found.append(judge_answer(expectation, [answer], NARROW).outcome)
         assert set(found) == {outcome}

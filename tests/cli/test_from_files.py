@@ -195,9 +195,9 @@ def test_the_tolerance_is_met_as_onnx_meets_it(tmp_path: Path) -> None:
         write(tmp_path / "d" / "one", model_of(RELU), [np.full((1, 2), 1, np.float32)], [np.full((1, 2), value)], 0)
         (case,) = (ForeignCases(tmp_path / "d").case(i) for i in ForeignCases(tmp_path / "d").ids())
         (bounds,) = case.expectation.options[0].outputs
-        for end in (bounds.lower[0, 0], bounds.upper[0, 0]):
+        for end in (bounds.lower[0, 0, 0], bounds.upper[0, 0, 0]):
             for answer in (end * (1 - 1e-9), end * (1 + 1e-9)):
-                within = bounds.lower[0, 0] <= answer <= bounds.upper[0, 0]
+                within = bounds.lower[0, 0, 0] <= answer <= bounds.upper[0, 0, 0]
                 close = abs(value - answer) <= 1e-7 + 1e-3 * abs(answer)
                 assert not np.isfinite(value) or within == close or end == 0
         shutil.rmtree(tmp_path / "d")
@@ -214,7 +214,7 @@ def test_a_folder_s_own_tolerances_are_read_as_onnx_s_loader_reads_them(tmp_path
         write(tmp_path / "d" / name, model_of(RELU), [ONES], [ONES])
         (tmp_path / "d" / name / "data.json").write_text(json.dumps(told))
     source = ForeignCases(tmp_path / "d")
-    admitted = {text.split("from=")[1].split("/")[0]: source.case(text).expectation.options[0].outputs[0].upper[0, 0]
+    admitted = {text.split("from=")[1].split("/")[0]: source.case(text).expectation.options[0].outputs[0].upper[0, 0, 0]
                 for text in source.ids()}  # fmt: skip
     assert admitted == {"exact": 1, "wide": 1.5 / (1 - 1e-3), "usual": (1 + 1e-7) / (1 - 1e-3)}
     assert "odd/test_data_set_0" in source.left_out

@@ -14,15 +14,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from fakes.judging import judge_answer, judge_refusal
 
+from opconform.cases.batch import Batch
 from opconform.cases.corpus.cases import CorpusCases
 from opconform.cases.corpus.tensors import write_npz
 from opconform.cases.elements import Array, element_type, element_types
 from opconform.cases.expectation import Expectation, Option
-from opconform.cases.model import Case
 from opconform.cases.results import Outcome
+from opconform.cases.source import cases_of
 from opconform.cli import main
-from opconform.runners.judge import Refusal, judge_answer, judge_refusal
+from opconform.runners.answers import Refusal
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parents[1] / "examples" / "corpus"
@@ -130,7 +132,7 @@ def test_a_wrong_backend_in_cpp_is_found(wrong: int, outcome: str, built: Path, 
 
 def test_its_verdicts_are_ours_on_answers_of_every_kind(built: Path, corpus: Path, tmp_path: Path) -> None:
     read, seen = CorpusCases(corpus), Counter[str]()
-    cases = list(read.cases(read.ids()))
+    cases = list(cases_of(read, read.ids()))
     for number in (0, 1, 2, 3, 4, 5, 6, 7, 10, 11):
         chance, ours = random.Random(number), []
         folder = tmp_path / str(number)
@@ -161,7 +163,7 @@ def _name(array: Array) -> str:
     return next(name for name, known in element_types().items() if known.dtype == array.dtype)
 
 
-def _answer(case: Case, number: int, chance: random.Random) -> tuple[Array, ...] | None:
+def _answer(case: Batch, number: int, chance: random.Random) -> tuple[Array, ...] | None:
     """Return an answer of the kind with this number, most of them close to where the verdict turns."""
     options = [option for option in case.expectation.options if option.kind == "values"]
     if number == 0:
@@ -208,7 +210,7 @@ def _odd(value: Array, number: int, chance: random.Random) -> Array | float:
 def small(corpus: Path, tmp_path: Path) -> tuple[Path, Path]:
     """A corpus of the first case with several options, and an answer to it."""
     read = CorpusCases(corpus)
-    case = next(c for c in read.cases(read.ids()) if len(c.expectation.options) > 2 and len(c.program.inputs) > 1)
+    case = next(c for c in cases_of(read, read.ids()) if len(c.expectation.options) > 2 and len(c.program.inputs) > 1)
     folder = read.manifest.cases[case.id].folder
     shutil.copytree(corpus / folder, tmp_path / "small" / folder)
     head, *blocks = (corpus / "cases.txt").read_text().replace("\n", "\n\n", 1).split("\n\n")
@@ -220,7 +222,7 @@ def small(corpus: Path, tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "small", tmp_path / "answers"
 
 
-def _bounds(case: Case) -> Sequence[object]:
+def _bounds(case: Batch) -> Sequence[object]:
     return next(option.outputs for option in case.expectation.options if option.kind == "values")
 
 

@@ -15,6 +15,7 @@ from fakes.corpora import some, verified
 from opconform.cases.corpus.cases import CorpusCases
 from opconform.cases.corpus.files import ArchiveFiles, ArchiveSink, CorpusError, read_json
 from opconform.cases.corpus.tensors import read_npy, read_npz, read_tensor_file, read_value_file, write_npy
+from opconform.cases.source import cases_of
 from opconform.cli import main
 
 
@@ -103,7 +104,7 @@ def test_a_link_in_a_folder_is_refused(corpus: Path, tmp_path: Path) -> None:
     assert "a link" in done.output
     read = CorpusCases(corpus)
     with pytest.raises(CorpusError, match="a link"):
-        list(read.cases(read.ids()))
+        list(cases_of(read, read.ids()))
 
 
 def test_a_file_that_unpacks_to_more_than_is_told_is_refused(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from fakes.corpora import some, verified
 from opconform.cases.corpus.cases import CorpusCases
 from opconform.cases.corpus.files import CorpusError
 from opconform.cases.corpus.manifest import Sums
+from opconform.cases.source import cases_of
 from opconform.cli import main
 
 DIGESTS = ("case_digest", "expectation_digest")
@@ -171,7 +172,7 @@ def damaged_tensor(name: str, content: bytes) -> Callable[[Path], object]:
         (damaged_descriptor(lambda told: told.pop("options")), "no descriptor of schema 2"),
         (damaged_descriptor(lambda told: told["inputs"][0].update(shape=[1, 2, 3, 4])), "is not what the descriptor"),
         (damaged_descriptor(lambda told: told["options"][0].update(kind="perhaps")), "perhaps"),
-        (damaged_descriptor(lambda told: told["options"][0]["labels"].update(more="one")), "not those of its expect"),
+        (damaged_descriptor(lambda told: told["options"][0]["labels"].update(more="one")), "tells of what is settled"),
         (damaged_descriptor(lambda told: told["program"].update(opset=99)), "not those of its case_digest"),
         (damaged_descriptor(lambda told: told.update(id="another")), "manifest.json has"),
         (damaged_tensor("input_0.pb", b"\xff\xff"), "no message of ONNX"),
@@ -231,7 +232,7 @@ def test_a_file_that_is_not_that_of_the_sums_is_refused_when_it_is_read(corpus: 
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     read = CorpusCases(corpus)
     with pytest.raises(CorpusError, match=r"input_0\.pb: not the file that SHA256SUMS tells"):
-        list(read.cases(read.ids()))
+        list(cases_of(read, read.ids()))
 
 
 def test_sums_that_are_none_are_refused_by_their_line(corpus: Path) -> None:

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opconform.cases.elements import Array
-from opconform.cases.model import Case
+from opconform.cases.batch import Batch
+from opconform.runners.answers import Answer, Answers
 from opconform.runners.judge import Verdict
 
 
-def told(case: Case, verdict: Verdict, outputs: Sequence[Array]) -> object:
+def told(batch: Batch, answers: Answers, verdicts: Sequence[Verdict]) -> Sequence[object]:
     """All that an attachment may be made of."""
-    return {"case": case.id, "outcome": str(verdict.outcome), "outputs": [output.tolist() for output in outputs]}
+    found: list[object] = []
+    for lane, (text, verdict) in enumerate(zip(batch.ids, verdicts, strict=True)):
+        answer = answers.answer(lane)
+        outputs = [output.tolist() for output in answer.outputs] if isinstance(answer, Answer) else []
+        found.append({"case": text, "outcome": str(verdict.outcome), "outputs": outputs})
+    return found
 
 
-def of_failures(case: Case, verdict: Verdict, outputs: Sequence[Array]) -> object:
+def of_failures(batch: Batch, answers: Answers, verdicts: Sequence[Verdict]) -> Sequence[object]:
     """Nothing for a pass."""
-    return None if verdict.outcome == "pass" else "a text with a \t and a \n"
+    return [None if verdict.outcome == "pass" else "a text with a \t and a \n" for verdict in verdicts]
 
 
-def no_json(case: Case, verdict: Verdict, outputs: Sequence[Array]) -> object:
+def no_json(batch: Batch, answers: Answers, verdicts: Sequence[Verdict]) -> Sequence[object]:
     """What strict JSON has no word for."""
-    return float("nan")
+    return [float("nan")] * len(verdicts)
 
 
-def raises(case: Case, verdict: Verdict, outputs: Sequence[Array]) -> object:
+def raises(batch: Batch, answers: Answers, verdicts: Sequence[Verdict]) -> Sequence[object]:
     raise ValueError("nothing comes of it")

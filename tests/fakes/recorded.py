@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from opconform.cases.elements import Array, element_type, type_of
-from opconform.cases.expectation import Bounds, Flag
-from opconform.cases.lanes import LanedExpectation
+from opconform.cases.expectation import Bounds, Expectation, Flag
 from opconform.generators.arithmetic.native import Machine
 from opconform.generators.arithmetic.recording import Recording
 from opconform.generators.arithmetic.tape import Facts, Port, record
@@ -31,9 +30,14 @@ def recorded(
     return record(reference, Facts("onnx/Tried", 1, ports, named, silences=silences or {}, **more), known)
 
 
+def bare(bounds: Bounds) -> Bounds:
+    """Return the bounds of a single case without lanes."""
+    return bounds.mapped(lambda array: array[0, ...])
+
+
 def admits(bounds: Bounds, answer: Array) -> Array:
     """Return which elements of an answer are admitted, lanes first."""
-    flags = np.zeros(bounds.shape, np.uint8) if bounds.flags is None else bounds.flags
+    flags = np.zeros(bounds.value.shape, np.uint8) if bounds.flags is None else bounds.flags
     free = flags & Flag.FREE > 0
     if element_type(bounds.type).kind != "float":
         return np.asarray(answer == bounds.value) | free
@@ -47,15 +51,13 @@ def admits(bounds: Bounds, answer: Array) -> Array:
     return inside | free
 
 
-def admitted(expectation: LanedExpectation, answers: Sequence[Array], accumulator: str = "") -> Array:
+def admitted(expectation: Expectation, answers: Sequence[Array], accumulator: str = "") -> Array:
     """Return in which lanes any option admits the answers, of those of an accumulator where they name one."""
     found = np.zeros(expectation.lanes, bool)
     for one in expectation.options:
-        named = dict(one.option.labels).get("accumulator", accumulator)
-        if one.option.kind == "values" and named in (accumulator, "own") and len(one.option.outputs) == len(answers):
-            inside = [
-                admits(b, a).reshape(len(found), -1).all(1) for b, a in zip(one.option.outputs, answers, strict=True)
-            ]
+        named = dict(one.labels).get("accumulator", accumulator)
+        if one.kind == "values" and named in (accumulator, "own") and len(one.outputs) == len(answers):
+            inside = [admits(b, a).reshape(len(found), -1).all(1) for b, a in zip(one.outputs, answers, strict=True)]
             found |= np.all(inside, axis=0) & one.applies
     return found
 

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import numpy as np
 from fakes.folders import write_folder
+from fakes.judging import judge_answer
 
+from opconform.cases.batch import Batch
 from opconform.cases.elements import Array
-from opconform.cases.model import Case
 from opconform.cases.results import Outcome, Result
+from opconform.cases.source import cases_of
 from opconform.generators.source import GeneratedCases
 from opconform.reports.certificates import certificate_text
-from opconform.runners.judge import Verdict, judge_answer
+from opconform.runners.judge import Verdict
 from opconform.runners.kept import tensor_to_json
 
 SUM = "onnx/ReduceMean-18/float32/3x2x2/axes=1/uniform"
@@ -30,7 +32,7 @@ RIGHT = "onnxruntime"
 def write_site_results(folder: Path) -> Path:
     """Write the folder: all right on one backend, wrong, refused or left out on the other."""
     source = GeneratedCases()
-    cases = list(source.cases(IDS))
+    cases = list(cases_of(source, IDS))
     results = [_judged(RIGHT, case, right_answer(case))[0] for case in cases]
     wrong = [_judged(HOSTILE, case, wrong_answer(case)) for case in cases[:2]]
     results += [result for result, _ in wrong]
@@ -51,20 +53,20 @@ def write_site_results(folder: Path) -> Path:
     return folder
 
 
-def right_answer(case: Case) -> Array:
+def right_answer(case: Batch) -> Array:
     """The value that the first option expects, in the output's type."""
     bounds = case.expectation.options[0].outputs[0]
-    return bounds.value.astype(case.inputs[0].dtype)
+    return bounds.value[0].astype(case.tensors()[0].dtype)
 
 
-def wrong_answer(case: Case) -> Array:
+def wrong_answer(case: Batch) -> Array:
     """The same with the first element one too large."""
     answer = right_answer(case).copy()
     answer.reshape(-1)[0] += np.ones((), answer.dtype)
     return answer
 
 
-def _judged(backend: str, case: Case, answer: Array) -> tuple[Result, Array]:
+def _judged(backend: str, case: Batch, answer: Array) -> tuple[Result, Array]:
     verdict: Verdict = judge_answer(case.expectation, [answer])
     result = Result(
         case.id,

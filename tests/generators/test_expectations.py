@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 from fakes.implementations import BFLOAT16, means, running_means
+from fakes.judging import judge_answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -16,7 +17,6 @@ from opconform.cases.results import Outcome
 from opconform.generators.arithmetic.exact import Exact
 from opconform.generators.expect import Reading, Rules, expectations
 from opconform.generators.reference import reduction
-from opconform.runners.judge import judge_answer
 
 WIDTHS = {"float16": np.uint16, "bfloat16": np.uint16, "float32": np.uint32, "float64": np.uint64}
 ROUNDINGS = ("truncate", "floor", "nearest-even", "nearest-away")
@@ -164,13 +164,13 @@ def test_integers_round_as_exact_fractions_do(name, choice):
         assert [o.labels for o in expectation.options] == [()]
     for option in expectation.options:
         rounding = dict(option.labels).get("integer-rounding", "floor")
-        assert int(option.outputs[0].value) == want[rounding]
+        assert int(option.outputs[0].value[0]) == want[rounding]
 
 
 def test_a_sum_that_does_not_fit_has_three_answers():
     x = np.full(4, 2**31 - 1, np.int32)
     rules = {"integer-overflow": ("exact", "wraps", "saturates"), "integer-rounding": ("truncate",)}
-    options = {o.labels[0][1]: int(o.outputs[0].value) for o in expected(x, "int32", silences=rules).options}
+    options = {o.labels[0][1]: int(o.outputs[0].value[0]) for o in expected(x, "int32", silences=rules).options}
     assert options == {"exact": 2147483647, "wraps": -1, "saturates": 536870911}
 
 
@@ -285,5 +285,5 @@ def test_lanes_do_not_mix_and_axes_are_those_of_a_lane(x, choice):
         bounds = expectation.options[0].outputs[0]
         assert bounds.shape == np.shape(exact[lane])
         np.testing.assert_allclose(
-            bounds.value, np.asarray(exact[lane], object).astype(np.float64), rtol=1e-12, atol=1e-9
+            bounds.value[0], np.asarray(exact[lane], object).astype(np.float64), rtol=1e-12, atol=1e-9
         )

@@ -13,16 +13,17 @@ from functools import cache
 
 import numpy as np
 import pytest
+from fakes.judging import judge_answer
 
 from opconform.cases.elements import element_type
 from opconform.cases.errors import CaseIdError, OpconformError
 from opconform.cases.expectation import Expectation
 from opconform.cases.ids import parse_id
 from opconform.cases.results import Outcome
+from opconform.cases.source import cases_of
 from opconform.generators.expect import Rules, expectations
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.runners.judge import judge_answer
 from opconform.runners.requirements import silences
 from opconform.specs.loader import UnknownOperator
 
@@ -63,7 +64,7 @@ def suite() -> tuple[Fact, ...]:
             case.expectation.invalid,
             case.mended,
         )
-        for case in SOURCE.cases(ids)
+        for case in cases_of(SOURCE, ids)
     )
 
 
@@ -144,7 +145,7 @@ def test_draws_are_the_same_alone_and_together() -> None:
     ids = list(
         planned(SOURCE.library, Selection(("onnx/ReduceMean-18/float*/4x4/*", "onnx/Mean-13/float16/*"), draws=4))
     )
-    together = [(case.id, case.digest, case.expectation.digest) for case in SOURCE.cases(ids)]
+    together = [(case.id, case.digest, case.expectation.digest) for case in cases_of(SOURCE, ids)]
     assert [t[0] for t in together] == ids
     assert len({t[1] for t in together}) > 200
     for text, digest, expectation_digest in together[::-1]:
@@ -162,9 +163,10 @@ def test_another_process_with_another_hash_seed_gives_the_same_digests() -> None
     sample = {fact.id: list(fact.digests) for fact in suite()[::10]}
     script = (
         "import json, sys\n"
+        "from opconform.cases.source import cases_of\n"
         "from opconform.generators.source import GeneratedCases\n"
         "ids = json.load(sys.stdin)\n"
-        "print(json.dumps({c.id: [c.digest, c.expectation.digest] for c in GeneratedCases().cases(ids)}))"
+        "print(json.dumps({c.id: [c.digest, c.expectation.digest] for c in cases_of(GeneratedCases(), ids)}))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -339,7 +341,7 @@ def test_what_is_no_case_is_refused_with_the_reason(text: str) -> None:
 
 
 def test_a_wrong_id_among_others_costs_itself_alone() -> None:
-    cases = SOURCE.cases([R18 + "-/ramp", R18 + "-/nonesuch", R18 + "axes=0/ramp"])
+    cases = cases_of(SOURCE, [R18 + "-/ramp", R18 + "-/nonesuch", R18 + "axes=0/ramp"])
     assert next(cases).id == R18 + "-/ramp"
     with pytest.raises(CaseIdError):
         next(cases)
@@ -348,5 +350,5 @@ def test_a_wrong_id_among_others_costs_itself_alone() -> None:
 def test_cases_beyond_the_plan_are_rebuilt_too() -> None:
     case = SOURCE.case("onnx/ReduceMean-18/float16/5x1x4/axes=-3,2;axes-from=graph-input;keepdims=0;opset=20/uniform")
     assert case.program.opset == 20
-    assert [i.shape for i in case.inputs] == [(5, 1, 4), (2,)]
+    assert [i.shape for i in case.tensors()] == [(5, 1, 4), (2,)]
     assert case.expectation.options[0].outputs[0].shape == (1,)

@@ -95,6 +95,6 @@ def test_bounds_are_no_wider_than_they_need_be() -> None:
         formula = FORMULAS[name]
         arrays = [a for a in given(formula, "uniform", "float32") if a is not None]
         expectation = recorded(formula.reference, arrays, outputs(formula, "float32")).expectation(arrays)
-        bounds = expectation.options[0].option.outputs[0]
+        bounds = expectation.options[0].outputs[0]
         half = (bounds.upper - bounds.lower) / 2 / np.abs(bounds.value)
         assert np.median(half) * 2**24 < limit, name

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from fakes.recorded import admits, recorded
+from fakes.recorded import admits, bare, recorded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +24,7 @@ def bounds(reference: Any, *arrays: Array, type_: str = "float32", option: int =
     """The bounds of one output by one option; a lane axis of 1 is added to the arrays and removed from the bounds."""
     laned = [a[np.newaxis] for a in arrays]
     found = recorded(lambda c, *xs: reference(*xs), laned, [type_], **more).expectation(laned)
-    return found.of(0).options[option].outputs[0]
+    return bare(found.case(0).options[option].outputs[0])
 
 
 def width(b: Bounds) -> Array:
@@ -38,7 +38,7 @@ def floats(*numbers: float) -> Array:
 def every(reference: Any, *arrays: Array, type_: str = "float32") -> list[Bounds]:
     laned = [a[np.newaxis] for a in arrays]
     found = recorded(lambda c, *xs: reference(*xs), laned, [type_]).expectation(laned)
-    return [option.outputs[0] for option in found.of(0).options]
+    return [bare(option.outputs[0]) for option in found.case(0).options]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_operands_of_other_ranks_meet_lane_by_lane() -> None:
     x, y = np.arange(1, 13, dtype=np.float32).reshape(2, 2, 3), np.array([[1, 2, 4], [2, 4, 8]], np.float32)
     for operation in ("__truediv__", "__mul__", "__add__", "__sub__"):
         recording = recorded(lambda c, a, b: getattr(a, operation)(b), [x, y], ["float32"])  # noqa: B023
-        value = recording.expectation([x, y]).options[0].option.outputs[0].value
+        value = recording.expectation([x, y]).options[0].outputs[0].value
         expected = [getattr(a.astype(np.float64), operation)(b.astype(np.float64)) for a, b in zip(x, y, strict=True)]
         np.testing.assert_allclose(value, expected, rtol=1e-15)
 
@@ -98,7 +98,7 @@ def test_inputs_that_the_declared_format_does_not_hold_are_charged_when_they_are
     x = floats(1 + 2.0**-20, 1.5)[np.newaxis]
     recording = recorded(lambda c, a: a * 1.0, [x], ["float32"])
     declared = recording.expectation([x], Rules(declared={"float32": DeclaredType(compute="tf32")}))
-    found = next(o.option.outputs[0] for o in declared.options if o.option.level == "declared")
+    found = next(o.outputs[0] for o in declared.options if o.level == "declared")
     assert width(found)[0, 0] > 2.0**-12
     assert width(found)[0, 1] == 0
 
@@ -166,10 +166,10 @@ def test_sums_that_overflow_on_the_way_may_be_infinite_and_stay_so_when_divided(
 def test_whole_sums_that_do_not_fit_are_free_unless_a_silence_says_more() -> None:
     x = np.array([[2**31 - 1, 5]], np.int32)
     recording = recorded(lambda c, a: a.sum(0), [x], ["int32"])
-    found = recording.expectation([x]).of(0)
+    found = recording.expectation([x]).case(0)
     assert found.options[0].outputs[0].flags is not None
     recording = recorded(lambda c, a: a.sum(0), [x], ["int32"], {"integer-overflow": ("exact", "wraps", "saturates")})
-    values = [option.outputs[0].value.tolist() for option in recording.expectation([x]).of(0).options]
+    values = [bare(option.outputs[0]).value.tolist() for option in recording.expectation([x]).case(0).options]
     assert values[1:] == [[-(2**31) + 4], [2**31 - 1]]
 
 

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from fakes.formulas import FUNCTIONS
-from fakes.recorded import recorded
+from fakes.recorded import bare, recorded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +27,7 @@ singles = st.floats(width=32, allow_nan=False, allow_infinity=False)
 def bounds(reference: Any, *arrays: Array, type_: str, **more: Any) -> Bounds:
     laned = [a[np.newaxis] for a in arrays]
     found = recorded(lambda c, *xs: reference(*xs), laned, [type_], **more).expectation(laned)
-    return found.of(0).options[0].outputs[0]
+    return bare(found.case(0).options[0].outputs[0])
 
 
 def fits(type_: str, number: int) -> int:
@@ -125,7 +125,7 @@ def test_bounds_of_single_precision_hold_the_rounded_exact_result(pairs: list[tu
         ):
             laned = [x[np.newaxis], y[np.newaxis]]
             found = recorded(lambda c, p, q: reference(p, q), laned, ["float32"]).expectation(laned)  # noqa: B023
-            options = [o.outputs[0] for o in found.of(0).options]
+            options = [bare(o.outputs[0]) for o in found.case(0).options]
             for place, (p, q) in enumerate(pairs):
                 fraction = exact(Fraction(p), Fraction(q))
                 if fraction is None or not math.isfinite(right[place]):

@@ -15,15 +15,16 @@ from fakes.arithmetics import (
     Flushing,
     TensorFloat,
 )
+from fakes.judging import accuracy_of, judge_answer
 from fakes.results import case, result
 
 from opconform.cases.declared import Declaration, DeclaredType
 from opconform.cases.results import Result
+from opconform.cases.source import cases_of
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.reports.fingerprint import DIFFERS, Fingerprints, Place, Widths, evidence_on, format_told, rolled_up
-from opconform.runners.accuracy import Accuracy, Grade, accuracy_of
-from opconform.runners.judge import judge_answer
+from opconform.runners.accuracy import Accuracy, Grade
 
 PROBES = ("/beside-2^", "/upon-2^", "/inexact/", "/underflow/", "/subnormal")
 ONCE, STEPWISE = "once, at the end", "after each step"
@@ -40,8 +41,8 @@ def answered(runner: Computes, operator: str, type_: str) -> list[tuple[Result, 
     """What the real suite makes of a backend."""
     ids, source = suite(operator, type_)
     found = []
-    for one in source.cases(ids):
-        outputs = runner.prepare(one.program).run(one.inputs)
+    for one in cases_of(source, ids):
+        outputs = runner.prepare(one.program).run(one.tensors())
         verdict = judge_answer(one.expectation, outputs)
         judged = Result(one.id, "alpha", verdict.outcome, verdict.behaviour)
         found.append((judged, accuracy_of(one.expectation, outputs)))

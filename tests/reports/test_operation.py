@@ -9,10 +9,12 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from fakes.judging import single
 from fakes.programs import constant, feed, onnx_program
 
-from opconform.cases.expectation import Bounds, Expectation, Option
-from opconform.cases.model import Attribute, Case, Input, OperatorVersion, Output, Program
+from opconform.cases.batch import Batch
+from opconform.cases.expectation import Bounds, Option
+from opconform.cases.model import Attribute, Input, OperatorVersion, Output, Program
 from opconform.generators.source import GeneratedCases
 from opconform.reports.operation import node_text, operation_lines
 
@@ -22,9 +24,9 @@ def values(*shape: int) -> Option:
     return Option((), (Bounds("float32", zeros, zeros, zeros),))
 
 
-def case(program: Program, *options: Option) -> Case:
+def case(program: Program, *options: Option) -> Batch:
     """A case without tensors."""
-    return Case("a case", program, (), Expectation(options, ("float32",)), ())
+    return Batch.of_case("a case", program, (), single(*options, types=("float32",)))
 
 
 def native(standard: str, *inputs: Input, rank: int | None = 1, **attributes: tuple[Any, Any]) -> Program:
@@ -34,7 +36,7 @@ def native(standard: str, *inputs: Input, rank: int | None = 1, **attributes: tu
     return Program(version, written, inputs, (Output("out", "float32", rank),))
 
 
-def layer(of: Case) -> ET.Element:
+def layer(of: Batch) -> ET.Element:
     """The layer that is printed, read as XML."""
     text = "\n".join(line[13:] for line in operation_lines(of))
     return ET.fromstring(text)

@@ -17,20 +17,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fakes.judging import judge_answer, single
 from fakes.results import result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opconform.cases.elements import Array, element_type
 from opconform.cases.errors import OpconformError
-from opconform.cases.expectation import Bounds, Expectation, Flag, Option
+from opconform.cases.expectation import Bounds, Flag, Option
 from opconform.cases.model import OperatorVersion
 from opconform.cases.results import Result, result_from_json
 from opconform.generators.source import GeneratedCases
 from opconform.reports.literals import literal
 from opconform.reports.script import _option, reproduction
 from opconform.reports.text import reproduce_line
-from opconform.runners.judge import judge_answer
 from opconform.runners.registry import known_backends
 
 BEYOND = "onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53"
@@ -224,10 +224,11 @@ def test_a_script_tells_what_is_wrong_in_the_words_of_a_run(drawn: st.DataObject
     with np.errstate(all="ignore"):
         bounds = Bounds(name, value, value - margin if margin else value, value + margin if margin else value, marks)
         answer = array(*limits).astype(element_type(name).dtype)
-    verdict = judge_answer(Expectation((Option((), (bounds,)),), (name,)), [answer])
+    expectation = single(Option((), (bounds,)), types=(name,))
+    verdict = judge_answer(expectation, [answer])
     script: dict[str, Any] = {"np": np, "base64": base64, "zlib": zlib}
     exec(JUDGE.partition("\ndef main(")[0], script)
-    option = _option(Option((), (bounds,)))
+    option = _option(expectation.options[0])
     read = eval(literal([option]), {"nan": np.nan, "inf": np.inf})[0]
     outputs = [(name, answer.astype(np.float32) if name == "bfloat16" else answer)]
     with np.errstate(all="ignore"):

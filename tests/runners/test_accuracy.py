@@ -9,13 +9,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from fakes.judging import accuracy_of, single
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opconform.cases.elements import FloatFormat, element_type
 from opconform.cases.expectation import Bounds, Expectation, Flag, Option, Residue, Spread
 from opconform.generators.source import GeneratedCases
-from opconform.runners.accuracy import Accuracy, Grade, accuracy_from, accuracy_of, attach_accuracy, ulp_exponent
+from opconform.runners.accuracy import Accuracy, Grade, accuracy_from, attach_accuracy, ulp_exponent
+from opconform.runners.answers import Answers
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 
@@ -32,7 +34,7 @@ def exact_bounds(type_: str, exact: Fraction, margin: float = math.inf) -> Bound
 
 
 def expect(*options: Option, type_: str = "float32") -> Expectation:
-    return Expectation(options, (type_,))
+    return single(*options, types=(type_,))
 
 
 def graded(type_: str, exact: Fraction, answer: object) -> Accuracy:
@@ -273,7 +275,8 @@ def test_what_only_declared_arithmetic_admits_is_graded_so() -> None:
 
 def test_errors_too_large_as_a_whole_are_not_within_a_bound() -> None:
     spread = Spread(np.full(2, 2.0**-8))
-    options = [option([1.0, 1.0], 1.0, spread=spread, labels={"accumulator": "narrow"})]
+    wide = option([1.0, 1.0], 0.0, labels={"accumulator": "wide"})
+    options = [wide, option([1.0, 1.0], 1.0, spread=spread, labels={"accumulator": "narrow"})]
     for answer, grade in (([1.0078125, 1.0], Grade.NARROW), ([1.5, 1.5], Grade.OUTSIDE)):
         found = of(options, answer)
         assert found is not None
@@ -342,7 +345,7 @@ def test_other_shapes_types_and_numbers_of_outputs_are_not_graded() -> None:
 def test_integers_are_not_graded() -> None:
     exact = np.array([1])
     bounds = Bounds("int64", exact, exact, exact)
-    assert accuracy_of(Expectation((Option((), (bounds,)),), ("int64",)), [exact]) is None
+    assert accuracy_of(single(Option((), (bounds,)), types=("int64",)), [exact]) is None
 
 
 def test_a_scalar_is_graded() -> None:
@@ -363,7 +366,7 @@ def test_an_accuracy_survives_json() -> None:
 
 def test_a_tie_among_means_of_six_is_known_to_be_one() -> None:
     case = GeneratedCases().case("onnx/ReduceMean-13/float16/3x2x2/axes=0,2/overflow")
-    (data,) = case.inputs
+    (data,) = case.tensors()
     exact = [sum(map(Fraction, data[:, i].astype(np.float64).reshape(-1).tolist()), Fraction(0)) / 6 for i in (0, 1)]
     form = element_type("float16").float_format
     assert exact[1] * 2 == sum(neighbours(form, exact[1]))
@@ -380,11 +383,11 @@ def test_the_nearest_number_to_a_generated_mean_is_correctly_rounded(type_: str)
     for shape in ("7", "3x2x2", "2x300"):
         for fill in ("uniform", "lattice"):
             case = source.case(f"onnx/ReduceMean-13/{type_}/{shape}/-/{fill}")
-            (data,) = case.inputs
+            (data,) = case.tensors()
             exact = sum(map(Fraction, data.astype(np.float64).reshape(-1).tolist()), Fraction(0)) / data.size
             right = nearest(element_type(type_).float_format, exact)
             output = np.full([1] * data.ndim, float(right)).astype(data.dtype)
-            attached = attach_accuracy(case, None, [output])  # type: ignore[arg-type]
+            (attached,) = attach_accuracy(case, Answers.of_case(output), [])
             assert attached is not None
             assert attached["grade"] == "correctly-rounded", case.id
             assert attached["ulp"] <= 0.5

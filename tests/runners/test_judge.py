@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from fakes.judging import judge_answer, judge_refusal, single
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from opconform.cases.elements import Array, element_type
 from opconform.cases.expectation import Bounds, Expectation, Flag, Option, Spread
 from opconform.cases.results import Outcome
 from opconform.generators.source import GeneratedCases
-from opconform.runners.judge import Refusal, judge_answer, judge_refusal
+from opconform.runners.answers import Refusal
 
 FLOAT = np.float32
 PLAIN = Refusal("NOT_IMPLEMENTED: no kernel", unsupported=True, reason="type")
@@ -35,7 +36,7 @@ def option(*outputs: Bounds, **more: object) -> Option:
 
 
 def expect(*options: Option, types: Sequence[str] = ("float32",)) -> Expectation:
-    return Expectation(options, tuple(types))
+    return single(*options, types=types)
 
 
 def outcome(expectation: Expectation, *outputs: object, **required: str) -> Outcome:

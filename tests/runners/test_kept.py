@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -12,6 +13,7 @@ import pytest
 from opconform.cases.elements import Array
 from opconform.cases.results import Outcome
 from opconform.generators.source import GeneratedCases
+from opconform.runners.answers import Answers
 from opconform.runners.judge import Verdict
 from opconform.runners.kept import KEEP, KeepOutputs, tensor_from_json, tensor_to_json
 
@@ -66,13 +68,18 @@ def test_a_damaged_tensor_is_refused(damage: dict[str, Any]) -> None:
         tensor_from_json({key: value for key, value in told.items() if value is not None})
 
 
+def kept_of(keep: KeepOutputs, verdict: Verdict, outputs: Sequence[Array]) -> list[dict[str, Any]] | None:
+    """What is kept of the answer to one case."""
+    return keep(CASE, Answers.of_case(*outputs), [verdict])[0]
+
+
 OUTCOMES = (Outcome.PASS, Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ACCEPTED_INVALID)
 
 
 @pytest.mark.parametrize("keep", KEEP)
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_what_is_kept_goes_by_the_outcome(keep: Any, outcome: Outcome) -> None:
-    kept = KeepOutputs(keep)(CASE, Verdict(outcome), [np.ones(1)])
+    kept = kept_of(KeepOutputs(keep), Verdict(outcome), [np.ones(1)])
     wrong = outcome in OUTCOMES[1:4]
     assert (kept is not None) == (keep in ("digest", "all") or (keep == "failures" and wrong))
     assert ("base64" in (kept or [{}])[0]) == (kept is not None and keep != "digest")
@@ -80,18 +87,18 @@ def test_what_is_kept_goes_by_the_outcome(keep: Any, outcome: Outcome) -> None:
 
 def test_answers_to_invalid_inputs_are_kept_where_a_refusal_is_required() -> None:
     answered = Verdict(Outcome.ACCEPTED_INVALID)
-    assert KeepOutputs("failures", {"invalid": "rejected"})(CASE, answered, [np.ones(1)]) is not None
-    assert KeepOutputs("failures", {"invalid": "answered"})(CASE, answered, [np.ones(1)]) is None
+    assert kept_of(KeepOutputs("failures", {"invalid": "rejected"}), answered, [np.ones(1)]) is not None
+    assert kept_of(KeepOutputs("failures", {"invalid": "answered"}), answered, [np.ones(1)]) is None
 
 
 def test_what_is_too_large_is_left_out_and_said_with_its_digest() -> None:
     outputs = [np.ones(10), np.zeros(10)]
-    kept = KeepOutputs("all", largest=159)(CASE, Verdict(Outcome.PASS), outputs)
+    kept = kept_of(KeepOutputs("all", largest=159), Verdict(Outcome.PASS), outputs)
     assert kept is not None
     for told, output in zip(kept, outputs, strict=True):
         assert "160 bytes, more than the 159" in told["left_out"]
         assert told["sha256"] == hashlib.sha256(output.tobytes()).hexdigest()
         assert "base64" not in told
-    whole = KeepOutputs("all", largest=160)(CASE, Verdict(Outcome.PASS), outputs)
+    whole = kept_of(KeepOutputs("all", largest=160), Verdict(Outcome.PASS), outputs)
     assert whole is not None
     assert "left_out" not in whole[0]

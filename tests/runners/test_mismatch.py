@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from fakes.judging import judge_answer, single
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opconform.cases.expectation import Bounds, Expectation, Flag, Option
-from opconform.runners.judge import judge_answer
+from opconform.cases.expectation import Bounds, Flag, Option
 
 
 def bounds(value: object, margin: object = 0.0, type_: str = "float32", flags: object = None) -> Bounds:
@@ -22,7 +22,7 @@ def bounds(value: object, margin: object = 0.0, type_: str = "float32", flags: o
 
 def told(outputs: Sequence[object], *wanted: Bounds) -> list[str]:
     """The lines that tell what is wrong with an answer."""
-    expectation = Expectation((Option((), wanted),), tuple(one.type for one in wanted))
+    expectation = single(Option((), wanted), types=[one.type for one in wanted])
     arrays = [np.asarray(got, one.type) for got, one in zip(outputs, wanted, strict=True)]
     detail = judge_answer(expectation, arrays).detail
     assert detail is not None

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from fakes.judging import judge_answer
 from fakes.programs import feed, mean, reduce_mean
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +28,6 @@ from opconform.generators.mutants.orders import ORDERS
 from opconform.generators.mutants.variants import variants
 from opconform.generators.reference import reduction
 from opconform.generators.source import GeneratedCases
-from opconform.runners.judge import judge_answer
 
 LIBRARY = GeneratedCases().library
 CUBE = np.arange(12, dtype=np.float32).reshape(3, 2, 2)

@@ -6,6 +6,7 @@ import base64
 
 import numpy as np
 import pytest
+from fakes.judging import judge_answer, single
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -15,14 +16,13 @@ from opconform.cases.expectation import Bounds, Expectation, Flag, Option
 from opconform.cases.results import Outcome
 from opconform.reports.site.case_lists import strict_json
 from opconform.reports.site.case_tensors import CELLS, MISMATCHES, SHOWN, difference_told, tensor_told
-from opconform.runners.judge import judge_answer
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
 ANSWERS = SHAPES.flatmap(lambda shape: hnp.arrays(np.float32, shape, elements=st.floats(width=32)))
 
 
 def expecting(*bounds: Bounds) -> Expectation:
-    return Expectation(tuple(Option((), (one,)) for one in bounds), (bounds[0].type,))
+    return single(*(Option((), (one,)) for one in bounds), types=(bounds[0].type,))
 
 
 def around(value: np.ndarray, bound: float, flags: np.ndarray | None = None) -> Bounds:

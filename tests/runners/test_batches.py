@@ -17,20 +17,20 @@ from fakes.backends import Right
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opconform.cases.batch import Batch
 from opconform.cases.declared import Declaration, DeclaredType
 from opconform.cases.elements import Array, element_type
-from opconform.cases.lanes import CaseGroup
-from opconform.cases.model import Case, Program
+from opconform.cases.model import Program
 from opconform.cases.results import Outcome, Result, result_from_json
 from opconform.cases.source import CaseSource
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.reports.certificates import AttachCertificate
-from opconform.runners.accuracy import accuracies, accuracy_of, attach_accuracy
+from opconform.runners.accuracy import accuracies, attach_accuracy
+from opconform.runners.answers import Answer, Answers, Refusal, Stack
 from opconform.runners.execute import Worker
-from opconform.runners.judge import judge_answer
+from opconform.runners.judge import judge
 from opconform.runners.kept import KeepOutputs
-from opconform.runners.lanes import judge_lanes
 
 SOURCE = GeneratedCases()
 FLUSHING = DeclaredType(accumulator="float16", flush=frozenset({"input", "output"}))
@@ -49,7 +49,7 @@ def drawn() -> tuple[tuple[str, ...], ...]:
 
 @dataclass(frozen=True)
 class Answered:
-    group: CaseGroup
+    group: Batch
     outputs: tuple[Array, ...]
     required: Mapping[str, str]
 
@@ -75,13 +75,13 @@ def perturbed(how: str, bounds: Mapping[str, Array], dtype: np.dtype[Any]) -> Ar
 def answered(draw: st.DrawFn) -> Answered:
     declared = draw(st.booleans())
     source = DECLARED if declared else SOURCE
-    group = next(source.groups(draw(st.sampled_from(drawn()))))
-    options = [one.option for one in group.expectation.options if one.option.kind == "values"]
+    group = next(source.batches(draw(st.sampled_from(drawn()))))
+    options = [one for one in group.expectation.options if one.kind == "values"]
     outputs = []
     for index, name in enumerate(group.expectation.types):
         dtype = element_type(name).dtype
         bounds = draw(st.sampled_from(options)).outputs[index] if options else None
-        shape = bounds.shape if bounds else (len(group), 2)
+        shape = bounds.value.shape if bounds else (len(group), 2)
         output = np.zeros(shape, dtype)
         for lane in range(len(group)):
             about = {n: getattr(bounds, n)[lane, ...] if bounds else np.zeros(2) for n in ("value", "lower", "upper")}
@@ -105,30 +105,22 @@ def test_lanes_are_judged_and_graded_as_each_is_by_itself(answered: Answered) ->
     group, outputs = answered.group, answered.outputs
     if not group.expectation.options:
         return
-    found = judge_lanes(group.expectation, outputs, answered.required)
-    grades = accuracies(group.expectation, found.answers)
-    for lane in range(len(group)):
-        alone = [output[lane, ...] for output in outputs]
-        expectation = group.case(lane).expectation
-        verdict = judge_answer(expectation, alone, answered.required)
-        assert (found.passing[lane] is not None) == (verdict.outcome is Outcome.PASS)
-        if found.passing[lane] is not None:
-            assert found.verdict(lane) == verdict
-            assert json.dumps(found.verdict(lane).behaviour) == json.dumps(verdict.behaviour), "the order too"
-        else:
-            assert found.failing(lane) in (None, verdict)
-            assert found.failing(lane) or answered.required or verdict.outcome is Outcome.WRONG_SHAPE
-        grade = grades[lane]
-        assert grade == accuracy_of(expectation, alone)
-        if grade is not None:
-            assert grade.to_json() == json.dumps(grade.to_dict(), separators=(",", ":"), allow_nan=False)
+    answers = Answers(len(group), (Stack(range(len(group)), outputs),))
+    verdicts = judge(group, answers, answered.required)
+    grades = accuracies(group.expectation, answers)
+    for lane, case in enumerate(group.cases()):
+        alone = Answers.of_case(*(output[lane, ...] for output in outputs))
+        (verdict,) = judge(case, alone, answered.required)
+        assert verdicts[lane] == verdict
+        assert json.dumps(verdicts[lane].behaviour) == json.dumps(verdict.behaviour), "the order too"
+        assert [grades[lane]] == accuracies(case.expectation, alone)
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_digests_and_parts_are_those_of_each_lane(data: st.DataObject) -> None:
     declared = data.draw(st.booleans())
-    whole = next((DECLARED if declared else SOURCE).groups(data.draw(st.sampled_from(drawn()))))
+    whole = next((DECLARED if declared else SOURCE).batches(data.draw(st.sampled_from(drawn()))))
     start = data.draw(st.integers(0, len(whole) - 1))
     stop = data.draw(st.integers(start + 1, len(whole)))
     part = whole.part(start, stop)
@@ -139,26 +131,36 @@ def test_digests_and_parts_are_those_of_each_lane(data: st.DataObject) -> None:
     assert [part.case(lane).expectation.digest for lane in range(len(part))] == part.expectation.digests
 
 
-def test_an_answer_in_another_shape_than_some_option_is_judged_by_the_others() -> None:
-    (group,) = SOURCE.groups([f"onnx/ReduceMean-13/float32/3x2x2/axes=1{end}/uniform" for end in ("", ";draw=1")])
-    shape = group.expectation.options[0].option.outputs[0].shape
-    found = judge_lanes(group.expectation, [np.zeros((2, *shape[1:], 1), np.float32)])
-    assert found.passing == [None, None]
-    with pytest.raises(ValueError, match="lane 1 does not pass"):
-        found.verdict(1)
+def test_answers_of_several_forms_and_refusals_are_each_judged() -> None:
+    ids = [f"onnx/ReduceMean-13/float32/3x2x2/axes=1;draw={n}/uniform" for n in range(1, 6)]
+    (batch,) = SOURCE.batches(ids)
+    right = [bounds.astype(np.float32) for bounds in batch.expectation.options[0].outputs[0].value]
+    forms = [right[0], right[1][..., np.newaxis], right[2].astype(np.float64), right[3]]
+    answers = Answers.of([*(Answer((one,)) for one in forms), Refusal("no", unsupported=True, reason="type")])
+    assert [list(stack.lanes) for stack in answers.stacks] == [[0, 3], [1], [2]]
+    wanted = [Outcome.PASS, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.PASS, Outcome.UNSUPPORTED]
+    assert [verdict.outcome for verdict in judge(batch, answers)] == wanted
+    changed = answers.replaced({1: Answer((right[1],)), 4: Answer((right[3],))})
+    assert [v.outcome for v in judge(batch, changed)] == [*wanted[:1], Outcome.PASS, *wanted[2:4], Outcome.WRONG_VALUE]
+
+
+def test_a_case_without_an_answer_is_our_mistake() -> None:
+    case = SOURCE.case("onnx/ReduceMean-13/float32/3x2x2/axes=1/uniform")
+    with pytest.raises(ValueError, match="1 cases have no answer"):
+        judge(case, Answers(1))
 
 
 # The worker
 
 
 class OneByOne:
-    """The same cases without groups."""
+    """The same cases, one by one."""
 
-    def case(self, text: str) -> Case:
+    def case(self, text: str) -> Batch:
         return SOURCE.case(text)
 
-    def cases(self, texts: Sequence[str]) -> Iterator[Case]:
-        return SOURCE.cases(texts)
+    def batches(self, texts: Sequence[str]) -> Iterator[Batch]:
+        return map(SOURCE.case, texts)
 
 
 def draws(case: str, count: int) -> list[str]:
@@ -261,11 +263,11 @@ def test_the_pool_is_told_each_case_before_it_runs() -> None:
 class BrokenGroups(GeneratedCases):
     """Cannot make the case `draw=1`."""
 
-    def groups(self, texts: Sequence[str]) -> Iterator[CaseGroup]:
+    def batches(self, texts: Sequence[str]) -> Iterator[Batch]:
         for text in texts:
             if "draw=1" in text:
                 raise RuntimeError("no such case today")
-            yield from super().groups([text])
+            yield from super().batches([text])
 
 
 def test_a_source_that_fails_costs_only_the_case() -> None:
