@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from .fields import Fields, entries
 from .globs import Glob
 from .model import Spec
 from .problems import Problems
-from .reading import Document, Keys, read, read_file
-
-_KEYS = ("id", "affects", "decision", "link", "since")
+from .reading import Document, SpecErrors, read, read_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +70,21 @@ def load_errata(path: Path | str | None = None) -> Errata:
 
     Raises SpecError or SpecErrors for what is wrong in the file, OpconformError if it cannot be read.
     """
+    from .schema import ErrataText, validated  # noqa: PLC0415 - it imports pydantic, which few commands need
+
     document = _shipped() if path is None else read_file(path)
+    text, errors = validated(ErrataText, document)
+    if text is None:
+        raise SpecErrors(errors)
     problems = Problems(document)
-    found = [_erratum(problems, entry) for entry in entries(document, problems, "errata")]
-    for index, erratum in enumerate(found):
-        if erratum.id and erratum.id in {e.id for e in found[:index]}:
-            problems.add((index, "id"), f"id: {erratum.id!r} appears twice")
+    for index, one in enumerate(text.root):
+        if "/" not in one.affects and "*" not in one.affects:
+            message = "affects: expected a clause id such as onnx/ReduceMean#mean, or a GLOB"
+            problems.add((index, "affects"), f"{message}; read {one.affects!r}")
+        if one.id in {other.id for other in text.root[:index]}:
+            problems.add((index, "id"), f"id: {one.id!r} appears twice")
     problems.raise_any()
-    return Errata(tuple(found), document.digest)
+    return Errata(tuple(Erratum(**one.model_dump()) for one in text.root), document.digest)
 
 
 def disputed_clauses(specs: Iterable[Spec]) -> dict[str, str]:
@@ -97,11 +101,3 @@ def disputed_clauses(specs: Iterable[Spec]) -> dict[str, str]:
 def _shipped() -> Document:
     file = importlib.resources.files(__package__ or "opconform.specs") / "errata.yaml"
     return read(file.read_text(encoding="utf-8"), "specs/errata.yaml")
-
-
-def _erratum(problems: Problems, entry: Keys) -> Erratum:
-    fields = Fields(problems, entry, required=_KEYS)
-    affects = fields.text("affects")
-    if affects and "/" not in affects and "*" not in affects:
-        fields.fail("affects", f"expected a clause id such as onnx/ReduceMean#mean, or a GLOB; read {affects!r}")
-    return Erratum(fields.text("id"), affects, fields.text("decision"), fields.text("link"), fields.version("since"))

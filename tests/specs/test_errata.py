@@ -70,7 +70,7 @@ def test_disputed_clauses_are_found_in_spec_files(tmp_path: Path) -> None:
     [
         ("  link: https://tracker.example/1\n", "", ":2:3: key 'link' is missing"),
         ("affects: x/y#z", "affects: noop", ":3:12: affects: expected a clause id such as onnx/ReduceMean#mean, or a"),
-        ('"0.1.0"', "0.1", "since: expected some text; read 0.1: quote it"),
+        ('"0.1.0"', "0.1", ":6:10: expected text; read 0.1"),
         ("id: E1", "name: E1", "unknown key 'name'"),
     ],
     ids=["no link", "bare clause", "number", "key"],
