@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from ..cases.errors import OpconformError
 from . import expressions
 from .expressions import recipe
 from .groups import GROUPS, expand
@@ -133,10 +134,11 @@ def check_value(context: Context, name: str, raw: Any, path: Keys) -> None:
     if value is None:
         context.problems.add(path, "null is no value; write absent where nothing is given")
         return
-    words = not (wrapped and isinstance(value, str))
-    if not context.problems.check(path, lambda: settled(value, words, name)):
+    try:
+        setting = settled(value, words=not (wrapped and isinstance(value, str)), name=name)
+    except OpconformError as error:  # a recipe that is none
+        context.problems.add(path, str(error))
         return
-    setting = settled(value, words, name)
     roles = context.names.roles(name)
     if isinstance(setting, Word):
         _check_word(context, name, setting, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ class Level:
         return self.span.covers(version, names) and self.within.covers(version, names)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parameter:
     """A parameter with its levels; none where `everything` stands for all types of a letter."""
 
@@ -78,6 +79,20 @@ class Parameter:
         allowed = names.signatures[version].types.get(names.canonical(self.name, version), ())
         wanted = allowed if self.everything else [t for x in levels if is_type_word(x.name) for t in expand(x.name)]
         return {t: t for t in wanted if t in allowed}
+
+    @functools.cached_property
+    def _everywhere(self) -> dict[str, Value] | None:
+        """The levels, if they are those of every version that has the parameter."""
+        whole = all(level.span.is_whole and level.within.is_whole for level in self.levels)
+        plain = self.name != "outputs" and not any(isinstance(level.value, dict) for level in self.levels)
+        return {level.name: level.value for level in self.levels} if whole and plain else None
+
+    def _untyped(self, version: Version, names: Names) -> dict[str, Value]:
+        return {
+            level.name: level.value
+            for level in self.levels
+            if level.applies(version, names) and level_applies(self.name, level.value, version, names)
+        }
 
 
 def parameters(declared: Mapping[str, Any], problems: Problems) -> dict[str, Parameter]:
@@ -154,7 +169,7 @@ def typed(name: str, value: Value, signature: Signature) -> Value:
     Raises Misfit where the attribute takes no such value.
     """
     attribute = signature.attribute(name)
-    if isinstance(value, (Word, TensorValue)) or (attribute is None and (name == "shapes" or not _is_bundle(value))):
+    if type(value) is Word or (attribute is None and (type(value) is not dict or name == "shapes")):
         return value
     if attribute is None:
         bundle: Any = value
@@ -162,10 +177,6 @@ def typed(name: str, value: Value, signature: Signature) -> Value:
     if isinstance(value, Recipe):
         raise Misfit(f"{name} is an attribute: only the elements of an input are drawn")
     return _attribute_value(name, attribute.kind, value, signature)
-
-
-def _is_bundle(value: Value) -> bool:
-    return isinstance(value, Mapping)
 
 
 def _attribute_value(name: str, kind: str, value: Value, signature: Signature) -> Value:
@@ -218,7 +229,7 @@ def _type(name: str, value: Value, signature: Signature) -> Value:
 
 def _tensor(name: str, value: Value, *, sparse: bool) -> TensorValue:
     """Return a tensor that is written as nested lists, or as a mapping of `values`, `dims`, `type` and `indices`."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         if sparse:
             raise Misfit(f"{name} is a sparse tensor: write {{dims: [3, 4], values: [1], indices: [5]}}")
         return TensorValue(*_flattened(name, value))
@@ -333,9 +344,12 @@ def _level(path: Keys, key: Key | None, raw: Any, parameter: str, problems: Prob
     if not literal and is_literal(value):  # {value: {value: absent}, since: 11}
         literal, value = True, value["value"]
     words = not (literal and isinstance(value, str))
-    if not problems.check(where, lambda: settled(value, words, parameter)):
+    try:
+        setting = settled(value, words, parameter)
+    except OpconformError as error:  # a recipe that is none
+        problems.add(where, str(error))
         return None
-    return Level(text_of(value if key is None else key), settled(value, words, parameter), span, where)
+    return Level(text_of(value if key is None else key), setting, span, where)
 
 
 def _only(raw: Mapping[Any, Any], main: str, path: Keys, problems: Problems) -> None:
