@@ -225,7 +225,7 @@ class _Builder:
         }
 
     def conditions(self, when: Any, version: Version) -> dict[str, Condition]:
-        found = {}
+        found: dict[str, Condition] = {}
         for name, raw in when.items():
             negated, values = conditions(raw)
             contents = tuple(value for one in values for value in self.contents(name, one))

@@ -630,9 +630,9 @@ def _check_precision(context: Context) -> None:
         by_type = budget if isinstance(budget, dict) else {"": budget}
         for word, ulp in by_type.items():
             at = (*path, word) if word else path
-            if (word and context.problems.check(at, lambda word=word: expand(word)) and not ulp > 0) or (
-                not word and not ulp > 0
-            ):  # type: ignore[misc]
+            if word and not check_type(context, word, at):
+                continue
+            if not ulp > 0:
                 context.problems.add(at, f"a budget in ulp is greater than 0; read {ulp}")
 
 

@@ -88,10 +88,10 @@ class Document:
         """Whether there is a value at `path`, the keys and list indices that lead to it."""
         value = self.value
         for key in path:
-            try:
-                value = value[key] if isinstance(value, (dict, list)) else {}[key]
-            except (KeyError, IndexError, TypeError):
+            inside = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+            if key not in inside:
                 return False
+            value = value[key]
         return True
 
     def position(self, path: Iterable[Key], key: bool = False) -> Position:
