@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from ..cases.model import OperatorVersion
-from .checks import Context, alternative, check, conditions, letter_of, named_level, shape_symbols, vocabulary_of
+from .checks import alternative, check, letter_of, shape_symbols, vocabulary_of
 from .edges import Place, aliases, check_edges, check_reach, resolve_edge
 from .expressions import recipe
 from .families import Families, fitting, merged
@@ -34,6 +34,7 @@ from .problems import Problems
 from .reading import Document, SpecErrors
 from .resolve import signatures
 from .schema import OperandText, Spanned, SpecText, structured
+from .settings import Context, conditions, named_level
 
 _Levels: TypeAlias = Mapping[str, Mapping[str, Value]]
 

@@ -1,67 +1,38 @@
-"""Checks of a spec file: every name, version, level, value and id that it uses exists, and says something."""
+"""Checks of a spec file: every name, version, level and id that it uses exists, and says something."""
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..cases.errors import OpconformError
 from . import expressions
-from .expressions import recipe
 from .groups import GROUPS, expand
-from .model import DELIVERIES, Recipe, Version, Vocabulary, Word
-from .names import Names, Span, port_of
-from .parameters import TENSOR_KINDS, Level, Levels, Misfit, Parameter, is_literal, literal_of, settled, text_of, typed
+from .model import Recipe, Version, Vocabulary, Word
+from .names import Names, Span
+from .parameters import Level, Parameter, literal_of, text_of
 from .problems import Problems
-from .reading import Key, Keys
-from .resolve import scalar_kind
+from .reading import Keys
 from .schema import ID, ClauseText, OperandText, SpecText
-
-OPSETS = ("first", "last")
-SAME = "same"
-"""The shape function that every family has."""
+from .settings import (
+    SAME,
+    Context,
+    check_draw,
+    check_expression,
+    check_fill,
+    check_name,
+    check_recipe,
+    check_type,
+    check_value,
+    check_word_of,
+    conditions,
+    named_level,
+)
 
 _SHAPE = re.compile(r"scalar|[0-9]+(x[0-9]+)*")
+
+
 _WHEN_WORDS = frozenset(word.value for word in Word)
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a file is checked against; `vocabulary` is None where the family's words are not known.
-
-    `parameters` are as declared, `levels` those of each version; `bound` are symbols that levels of `shapes` bind.
-    """
-
-    text: SpecText
-    names: Names
-    parameters: Mapping[str, Parameter]
-    levels: Levels
-    bound: frozenset[str]
-    vocabulary: Vocabulary | None
-    problems: Problems
-
-    def is_shared(self, *path: Key) -> bool:
-        """Whether an entry is taken over from a family."""
-        return self.problems.document.origin(path)[0] is not self.problems.document
-
-    @functools.cached_property
-    def symbols(self) -> frozenset[str]:
-        """The symbols that expressions may use: dimensions, and what has a number: attributes, inputs, parameters."""
-        names = self.names
-        signatures = names.signatures.values()
-        attributes = {a.name for s in signatures for a in s.attributes if scalar_kind(a.kind) is int}
-        inputs = {p.name for s in signatures for p in s.inputs}
-        of_inputs = {f"{name}.{part}" for name in inputs for part in "dr"}
-        return names.symbols | attributes | inputs | of_inputs | {"d", "r", "n"}
-
-    @property
-    def derived(self) -> frozenset[str]:
-        """The attributes whose values are made of types."""
-        return frozenset(source.attribute for sources in self.text.types_from.values() for source in sources)
 
 
 def check(context: Context, vocabulary: Mapping[str, Vocabulary] | None) -> None:
@@ -79,7 +50,7 @@ def check(context: Context, vocabulary: Mapping[str, Vocabulary] | None) -> None
     _check_types_from(context)
     _check_graphs(text, problems)
     for table in text.tables:
-        _check_word_of(context, "table", table, ("tables", table), key=True)
+        check_word_of(context, "table", table, ("tables", table), key=True)
     for parameter in context.parameters.values():
         _check_parameter(context, parameter)
     problems.raise_any()
@@ -95,80 +66,6 @@ def check(context: Context, vocabulary: Mapping[str, Vocabulary] | None) -> None
 def vocabulary_of(text: SpecText, vocabulary: Mapping[str, Vocabulary] | None) -> Vocabulary | None:
     """Return the words of a file's family, None where they are not known."""
     return vocabulary.get(text.family.partition(".")[0]) if vocabulary is not None else None
-
-
-def check_name(context: Context, name: str, path: Keys) -> bool:
-    """Note an unknown name; return whether it is known."""
-    if context.names.roles(name):
-        return True
-    if port := port_of(name):
-        ports = {p.name for s in context.names.signatures.values() for p in (*s.inputs, *s.outputs)}
-        what = f"{name!r}: {port!r} is no input or output with a type letter"
-        context.problems.unknown(path, what, port, sorted(ports), key=True)
-    else:
-        what = f"{name!r} is no attribute, input, type letter or parameter of the family"
-        context.problems.unknown(path, what, name, context.names.known(), key=True)
-    return False
-
-
-def check_types(context: Context, words: object, path: Keys) -> bool:
-    """Note what is no type or list of types; return whether all is."""
-    if not isinstance(words, list):
-        return check_type(context, words, path)
-    right = [check_type(context, word, (*path, index)) for index, word in enumerate(words)]
-    return all(right)
-
-
-def check_type(context: Context, word: object, path: Keys) -> bool:
-    """Note what is no type and no group of them; return whether it is."""
-    if isinstance(word, str):
-        return context.problems.check(path, lambda: expand(word))
-    context.problems.add(path, f"expected an element type or a group of them; read {word!r}")
-    return False
-
-
-def check_value(context: Context, name: str, raw: Any, path: Keys) -> None:
-    """Note where a level or setting of `name`, a type letter aside, is not what `name` takes."""
-    wrapped = is_literal(raw)
-    value, path = (raw["value"], (*path, "value")) if wrapped else (raw, path)
-    if value is None:
-        context.problems.add(path, "null is no value; write absent where nothing is given")
-        return
-    try:
-        setting = settled(value, words=not (wrapped and isinstance(value, str)), name=name)
-    except OpconformError as error:  # a recipe that is none
-        context.problems.add(path, str(error))
-        return
-    roles = context.names.roles(name)
-    if isinstance(setting, Word):
-        _check_word(context, name, setting, path)
-    elif isinstance(setting, Recipe):
-        check_draw(context, name, setting, path)
-    elif check := _COMMON.get(name) if "common" in roles else None:
-        check(context, value, path)
-    elif isinstance(value, dict) and not context.names.kinds(name) & TENSOR_KINDS:
-        _check_bundle(context, name, value, path)
-    elif "delivery" in roles:
-        check = _check_delivery if name.endswith("-from") else _check_rank
-        check(context, value, path)
-    elif not roles.isdisjoint(("attribute", "input")):
-        _check_kind(context, name, setting, path, wrapped=wrapped)
-    elif "symbol" in roles and not _are_numbers(value):
-        context.problems.add(path, f"{name} is a symbol of shapes: a whole number, or a list of them; read {value!r}")
-
-
-def check_draw(context: Context, name: str, drawn: Recipe, path: Keys) -> None:
-    """Note a recipe that is not known, or where nothing is drawn."""
-    if "input" not in context.names.roles(name):
-        context.problems.add(path, f"{name} is no input: only the elements of an input are drawn")
-    _check_word_of(context, "recipe", drawn.name, path)
-
-
-def conditions(raw: object) -> tuple[bool, list[Any]]:
-    """Return whether a condition is negated, and its alternatives: of `x`, `[x, y]`, `{not: x}`, `{not: [x, y]}`."""
-    negated = isinstance(raw, dict) and raw.keys() == {"not"}
-    inner = raw["not"] if negated and isinstance(raw, dict) else raw
-    return negated, inner if isinstance(inner, list) else [inner]
 
 
 def shape_symbols(text: SpecText, inputs: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
@@ -367,14 +264,6 @@ def _condition_path(path: Keys, raw: object, index: int) -> Keys:
     return (*path, index) if isinstance(raw, list) else path
 
 
-def named_level(context: Context, name: str, value: object) -> Level | None:
-    """Return the level of a parameter that a value in a condition names."""
-    parameter = context.parameters.get(name)
-    if parameter is None or isinstance(value, (list, dict)) or name == "shapes":
-        return None
-    return next((level for level in parameter.levels if level.name == text_of(value)), None)
-
-
 def _check_silences(text: SpecText, problems: Problems) -> None:
     for id_, silence in text.silences.items():
         twice = {option for option in silence.options if silence.options.count(option) > 1}
@@ -396,7 +285,7 @@ def _check_operands(context: Context) -> None:
     for name, shape in text.shapes.items():
         _check_shape(context, shape, ("shapes", name))
     for name, domain in text.domains.items():
-        _check_recipe(context, "domain", domain, ("domains", name))
+        check_recipe(context, "domain", domain, ("domains", name))
     for name, alternatives in text.operands.items():
         for at, operand in alternative(alternatives):
             _check_operand(context, name, operand, ("operands", name, *at))
@@ -413,9 +302,9 @@ def _check_operand(context: Context, name: str, operand: OperandText, path: Keys
     if operand.shape is not None:
         _check_shape(context, operand.shape, (*path, "shape"))
     if operand.domain is not None:
-        _check_recipe(context, "domain", operand.domain, (*path, "domain"))
+        check_recipe(context, "domain", operand.domain, (*path, "domain"))
     if operand.fill is not None:
-        _check_fill(context, operand.fill, (*path, "fill"))
+        check_fill(context, operand.fill, (*path, "fill"))
     for key, value in (operand.model_extra or {}).items():
         _check_argument(context, key, value, (*path, key))
 
@@ -423,7 +312,7 @@ def _check_operand(context: Context, name: str, operand: OperandText, path: Keys
 def _check_argument(context: Context, key: str, value: object, path: Keys) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9-]*", key):
         context.problems.add(path, f"{key!r}: an argument's name is of small letters, digits and -", key=True)
-    _check_word_of(context, "argument", key, path, key=True)
+    check_word_of(context, "argument", key, path, key=True)
     for index, part in enumerate(value if isinstance(value, list) else [value]):
         at = (*path, index) if isinstance(value, list) else path
         if not isinstance(part, (int, float, str)):
@@ -431,14 +320,14 @@ def _check_argument(context: Context, key: str, value: object, path: Keys) -> No
                 at, f"an argument is a number, a word, an expression, or a list of them; read {part!r}"
             )
         elif isinstance(part, str) and not re.fullmatch(ID, part):
-            _check_expression(context, part, at)
+            check_expression(context, part, at)
 
 
 def _check_shape(context: Context, shape: list[Any] | str, path: Keys) -> None:
     if isinstance(shape, str):
         if shape == "d" or shape in context.bound:
             return
-        found = _check_recipe(context, "shape", shape, path)
+        found = check_recipe(context, "shape", shape, path)
         if found is not None and found.name == SAME:
             inputs = context.names.inputs
             if len(found.arguments) != 1 or found.arguments[0] not in inputs:
@@ -446,39 +335,9 @@ def _check_shape(context: Context, shape: list[Any] | str, path: Keys) -> None:
         return
     for index, dim in enumerate(shape):
         if isinstance(dim, str):
-            _check_expression(context, dim, (*path, index))
+            check_expression(context, dim, (*path, index))
         elif not isinstance(dim, int) or isinstance(dim, bool) or dim < 0:
             context.problems.add((*path, index), f"a dimension is a number or an expression; read {dim!r}")
-
-
-def _check_recipe(context: Context, what: str, text: str, path: Keys) -> Recipe | None:
-    """Return a function with its arguments; what is none, or not known, is noted."""
-    if not context.problems.check(path, lambda: recipe(text)):
-        return None
-    found = recipe(text)
-    if (what, found.name) != ("shape", SAME):
-        _check_word_of(context, what, found.name, path)
-    return found
-
-
-_KNOWN_BY: Mapping[str, str] = MappingProxyType(
-    {
-        "argument": "arguments",
-        "check": "checks",
-        "domain": "domains",
-        "primitive": "precision",
-        "recipe": "draws",
-        "shape": "shapes",
-        "table": "tables",
-    }
-)
-
-
-def _check_word_of(context: Context, what: str, word: str, path: Keys, key: bool = False) -> None:
-    """Note a word that the family's code does not know, where it says which it knows."""
-    known = getattr(context.vocabulary, _KNOWN_BY[what]) if context.vocabulary is not None else None
-    if known is not None and word not in known:
-        context.problems.unknown(path, f"no {what} is called {word!r}", word, sorted(known), key)
 
 
 def _check_types_from(context: Context) -> None:
@@ -606,7 +465,7 @@ def _check_expect(context: Context) -> None:
             problems.add((*path, "alarm"), "alarm is the chance that a check fails: there is no check", key=True)
         for at, call in enumerate(expect.check):
             listed = problems.document.has((*path, "check", at))
-            _check_recipe(context, "check", call, (*path, "check", at) if listed else (*path, "check"))
+            check_recipe(context, "check", call, (*path, "check", at) if listed else (*path, "check"))
         for what, silence in expect.order.items():
             if silence not in text.silences:
                 problems.unknown((*path, "order", what), f"no silence is called {silence!r}", silence, text.silences)
@@ -626,7 +485,7 @@ def _check_same(context: Context) -> None:
 def _check_precision(context: Context) -> None:
     for primitive, budget in context.text.precision.items():
         path: Keys = ("precision", primitive)
-        _check_word_of(context, "primitive", primitive, path, key=True)
+        check_word_of(context, "primitive", primitive, path, key=True)
         by_type = budget if isinstance(budget, dict) else {"": budget}
         for word, ulp in by_type.items():
             at = (*path, word) if word else path
@@ -648,153 +507,3 @@ def _check_strength(context: Context) -> None:
             if not 2 <= number <= len(set(group)):
                 message = f"{number} of {len(set(group))} names interact: a strength is from 2 to the number of names"
                 context.problems.add(at, message)
-
-
-def _check_word(context: Context, name: str, word: Word, path: Keys) -> None:
-    roles = context.names.roles(name)
-    if word is Word.OMITTED and roles == {"attribute"}:
-        context.problems.add(path, f"{name} is an attribute: it is absent, only an input can be omitted")
-    if word is Word.GIVEN and roles == {"attribute"} and name not in context.derived:
-        message = f"given: nothing says what {name} is: write its value, an expression, or say types-from"
-        context.problems.add(path, message)
-
-
-def _check_bundle(context: Context, name: str, bundle: dict[Any, Any], path: Keys) -> None:
-    if not context.names.roles(name).isdisjoint(("attribute", "input", "symbol")):
-        message = f"{name} is an attribute, an input or a symbol: a bundle has a name of its own; read a mapping"
-        context.problems.add(path, message)
-        return
-    for inner, value in bundle.items():
-        at = (*path, inner)
-        if context.names.is_type(str(inner)):
-            context.problems.add(at, f"{inner!r} is a type: a bundle sets attributes, inputs and parameters", key=True)
-        elif check_name(context, str(inner), at):
-            check_value(context, str(inner), value, at)
-
-
-def _check_shapes(context: Context, value: object, path: Keys) -> None:
-    """Check a level of `shapes`: a list of dimensions, or of shapes, or a mapping of inputs and symbols to them."""
-    if isinstance(value, dict):
-        known = {*context.names.inputs, *context.names.symbols}
-        for name, shape in value.items():
-            if name not in known:
-                what = f"{name!r} is no input of any version, and no symbol of a shape"
-                context.problems.unknown((*path, name), what, name, sorted(known), key=True)
-            _check_shapes(context, shape, (*path, name))
-    elif isinstance(value, list):
-        _check_numbers(context, value, path)
-    elif type(value) is not int or value < 0:
-        context.problems.add(path, f"a shape is a list of dimensions; read {value!r}")
-
-
-def _check_numbers(context: Context, value: object, path: Keys) -> None:
-    """Check the expressions in nested lists; other values pass."""
-    for index, part in enumerate(value if isinstance(value, (list, tuple)) else ()):
-        if isinstance(part, str):
-            _check_expression(context, part, (*path, index))
-        else:
-            _check_numbers(context, part, (*path, index))
-
-
-def _check_expression(context: Context, text: str, path: Keys) -> None:
-    """Check the syntax of an expression, and that something binds its symbols."""
-    if context.problems.check(path, lambda: expressions.names(text)):
-        for name in sorted(expressions.names(text) - context.symbols):
-            context.problems.unknown(path, f"{text!r}: nothing binds {name!r}", name, sorted(context.symbols))
-
-
-def _are_numbers(value: object) -> bool:
-    parts = value if isinstance(value, list) else [value]
-    return all(type(part) is int or (isinstance(part, str) and expressions.is_expression(part)) for part in parts)
-
-
-def _check_kind(context: Context, name: str, setting: Any, path: Keys, *, wrapped: bool) -> None:
-    """Check the value of an attribute or input against the versions that have it as the one or the other."""
-    if "input" in context.names.kinds(name):
-        if not (context.names.holds_text(name) or wrapped):
-            _check_written(context, setting, path)
-        return
-    wrong: list[Misfit] = []
-    signatures = [s for s in context.names.signatures.values() if s.attribute(name)]
-    for signature in signatures:
-        try:
-            typed(name, setting, signature)
-        except Misfit as error:
-            wrong.append(error)
-    if len(wrong) == len(signatures):
-        context.problems.add((*path, *wrong[0].at), str(wrong[0]))
-    elif isinstance(setting, str) and context.names.kinds(name) & {"int", "s64"}:
-        _check_expression(context, setting, path)
-    elif not context.names.holds_text(name):
-        _check_numbers(context, setting, path)
-    graphs = context.text.graphs
-    if context.names.kinds(name) == {"graph"} and graphs and setting not in graphs:
-        context.problems.unknown(path, f"no graph is called {setting!r}", setting, sorted(graphs))
-
-
-def _check_written(context: Context, setting: object, path: Keys) -> None:
-    """Check the written elements of an input whose type is no text: numbers and expressions."""
-    if isinstance(setting, str) and not expressions.is_expression(setting):
-        message = f"{setting!r} is no number and no expression; write {{draw: {setting}}} for a recipe"
-        context.problems.add(path, message)
-    elif isinstance(setting, str):
-        _check_expression(context, setting, path)
-    _check_numbers(context, setting, path)
-
-
-def _check_fill(context: Context, value: object, path: Keys) -> None:
-    if not isinstance(value, str) or context.vocabulary is None:
-        return
-    found = value.partition("(")[0]
-    if found not in context.vocabulary.fills:
-        known = sorted(context.vocabulary.fills)
-        context.problems.unknown(path, f"no fill recipe is called {found!r}", found, known)
-
-
-def _check_opset(context: Context, value: object, path: Keys) -> None:
-    if value not in OPSETS:
-        context.problems.unknown(path, f"opset is first or last of the version's range; read {value!r}", value, OPSETS)
-
-
-def _check_outputs(context: Context, value: object, path: Keys) -> None:
-    outputs = context.names.outputs
-    if type(value) is int and value >= 0:
-        if not any(p.is_variadic for s in context.names.signatures.values() for p in s.outputs):
-            context.problems.add(path, f"{value} outputs: no output is variadic, so they are a list of names")
-        return
-    if not isinstance(value, list):
-        context.problems.add(path, f"outputs are a list of names, or how many a variadic one has; read {value!r}")
-        return
-    for index, name in enumerate(value):
-        if name not in outputs and name != Word.OMITTED.value:
-            context.problems.unknown((*path, index), f"{name!r} is no output of any version", name, outputs)
-
-
-def _check_unknown(context: Context, value: object, path: Keys) -> None:
-    if not isinstance(value, str):
-        context.problems.add(path, f"unknown is the name of an attribute that the version lacks; read {value!r}")
-
-
-def _one_of(what: str, known: tuple[str | int, ...]) -> Callable[[Context, Any, Keys], None]:
-    def check(context: Context, value: object, path: Keys) -> None:
-        if str(value) not in map(str, known) or isinstance(value, bool):
-            context.problems.add(path, f"{what}: {' or '.join(map(str, known))}; read {value!r}")
-
-    return check
-
-
-_check_delivery = _one_of("how an input comes", DELIVERIES)
-_check_rank = _one_of("the rank of what is written", (0, 1, 2))
-
-_COMMON: Mapping[str, Callable[[Context, Any, Keys], None]] = MappingProxyType(
-    {
-        "fill": _check_fill,
-        "opset": _check_opset,
-        "outputs": _check_outputs,
-        "unknown": _check_unknown,
-        "shapes": _check_shapes,
-        "dims": _one_of("dims are", ("static", "symbolic")),
-        "omitted": _one_of("how trailing inputs are left out", ("short", "empty-name")),
-        "values-from": _check_delivery,
-    }
-)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .checks import Context, check_draw, check_name, check_types, check_value
 from .expressions import is_expression, recipe
 from .groups import expand
 from .model import Edge, Recipe, Signature, Value, Version
@@ -15,6 +14,7 @@ from .parameters import SETTING_WORDS, Misfit, Parameter, is_literal, level_appl
 from .problems import Problems
 from .reading import Keys
 from .schema import EdgeText, SpecText
+from .settings import Context, check_draw, check_name, check_types, check_value
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..cases.errors import OpconformError, did_you_mean
-from .checks import conditions, levels_written, shape_symbols
+from .checks import levels_written, shape_symbols
 from .model import COMMON_PARAMETERS, Vocabulary
 from .names import Names
 from .parameters import text_of
 from .problems import Problems
 from .reading import ELLIPSIS, Document, Key, Keys, SpecError, SpecErrors, read_file
 from .schema import ClauseText, SpecText, TypesFromText
+from .settings import conditions
 
 REMOVED = "removed"
 REQUIRED = "required"
