@@ -13,8 +13,6 @@ def mean(c: Call, data: Value, axes: Value | None = None) -> Value:
     Source: ONNX ReduceMean-1 to 18, OpenVINO ReduceMean-1, oneDNN Graph ReduceMean.
     """
     over, keep = reduced_axes(c, data, axes)
-    if not over:
-        return data
     y = data.mean(over, keep=keep)
     if y.size and not all(data.shape[a] for a in over):
         c.open("empty-set")
