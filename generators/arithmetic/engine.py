@@ -9,7 +9,7 @@ import numpy as np
 
 from ...cases.elements import Array
 from .contexts import Context
-from .errors import NEGATIVE_ZERO, Error, Flags, Known, charged
+from .errors import NEGATIVE_ZERO, Error, Flags, Known, charged, without_nan
 from .formats import contains, format_of, kind_of
 from .graph import NO_LANE, Graph, Node
 from .multiprecision import each, precise, widened
@@ -121,8 +121,7 @@ def _fitted(error: Error, shape: tuple[int, ...]) -> Error:
     """Return an error whose arrays have the value's shape, without NaN: that says as little as an infinite one."""
     e, flags = error.e, error.flags
     if not isinstance(e, float):
-        if np.isnan(np.max(e, initial=0.0)):
-            e = np.nan_to_num(e, nan=np.inf, posinf=np.inf)
+        e = without_nan(e)
         e = e if np.shape(e) == shape else np.broadcast_to(e, shape)
     if not isinstance(flags, int) and np.shape(flags) != shape:
         flags = np.broadcast_to(flags, shape)

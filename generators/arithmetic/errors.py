@@ -204,24 +204,24 @@ def charged(
     error = (e + charge) * SLACK
     if not y.all_finite:
         error, charge = np.where(y.finite, error, 0.0), np.where(y.finite, charge, 0.0)
-    error = bounded(error)
     flags = flags | overflowing(c, y, error, charge)
     if c.charges is not None:
         c.note(rule, form.roundoff, np.broadcast_to(c.bound(charge), y.v.shape))
     return Error(error, flags)
 
 
-def bounded(error: Size) -> Size:
-    """Return an error, infinite where it is no number."""
-    top = np.max(error, initial=0.0)
-    return np.nan_to_num(error, nan=np.inf, posinf=np.inf) if np.isnan(top) else error
+def without_nan(error: Size, instead: float = np.inf) -> Size:
+    """Return an error with something else where it is no number: as little is known there as of an infinite one."""
+    if isinstance(error, float):
+        return error
+    return np.where(np.isnan(error), instead, error) if np.isnan(error.max(initial=0.0)) else error
 
 
 def overflowing(c: Arithmetic, y: Known, error: Size, charge: Size) -> Flags:
     """Return the infinities that rounded results may become; 0 where none is in reach."""
     form = c.storage
     reach = c.bound(error)
-    if not exceeds(form, y.top + np.max(reach, initial=0.0)):
+    if not exceeds(form, y.top + (reach if isinstance(reach, float) else reach.max(initial=0.0))):
         return 0
     where = (charge > 0) & y.finite
     found: Array = overflows(form, y.f, np.broadcast_to(reach, y.v.shape), where)

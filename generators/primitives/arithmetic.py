@@ -22,6 +22,7 @@ from ..arithmetic.errors import (
     flip,
     together,
     unsigned,
+    without_nan,
 )
 from ..arithmetic.formats import NO_BIT
 from ..arithmetic.multiprecision import widened
@@ -100,9 +101,10 @@ class Mul(Primitive):
         if ea.none and eb.none:
             return charged(c, y, 0.0, 0, rule="multiply")
         # zero times whatever finite number is zero
-        e = np.nan_to_num(c.spread(eb.e, a.size), nan=0.0, posinf=np.inf)
-        e = e + np.nan_to_num(c.spread(ea.e, b.size), nan=0.0, posinf=np.inf)
-        e = e + np.nan_to_num(np.multiply(ea.e, eb.e), nan=0.0, posinf=np.inf)
+        parts = [c.spread(eb.e, a.size), c.spread(ea.e, b.size), np.multiply(ea.e, eb.e)]
+        e = parts[0] + parts[1] + parts[2]
+        if np.isnan(e.max(initial=0.0)):
+            e = without_nan(parts[0], 0.0) + without_nan(parts[1], 0.0) + without_nan(parts[2], 0.0)
         flags: Flags = 0
         if not (isinstance(ea.flags, int) and isinstance(eb.flags, int)):
             flags = np.bitwise_or(flip(ea.flags, b.f < 0), flip(eb.flags, a.f < 0))
@@ -140,7 +142,7 @@ class Div(Primitive):
         below = np.abs(b.f) - reach
         e = (ea.e + c.spread(eb.e, y.size)) / (below if c.norm == 1 else below * below)
         infinite = np.isinf(b.f)
-        e = np.where(infinite, 0.0, np.nan_to_num(e, nan=np.inf, posinf=np.inf))
+        e = np.where(infinite, 0.0, without_nan(e))
         flags = _divided(c, xs, es)
         singular = (below <= 0) & np.greater(reach, 0) & ~infinite
         if singular.any():  # an infinity that comes of a divisor's error may be any number as well

@@ -25,6 +25,7 @@ from ..arithmetic.errors import (
     charged,
     unsigned,
     wild,
+    without_nan,
 )
 from ..arithmetic.multiprecision import each, is_float, widened
 from . import elementary
@@ -110,7 +111,7 @@ class Function(Primitive):
         surely = (high < cls.domain[0]) | (low > cls.domain[1])
         # beyond what is finite an error may lead back to any number
         lost = (off > 0) & x.finite & ~y.finite & ~surely & ~cls.surely_infinite(low)
-        e = np.nan_to_num(e, nan=np.inf, posinf=np.inf)
+        e = without_nan(e)
         flags, outside = unsigned(error.flags), outside | np.isinf(e)
         if outside.any():
             flags = flags | np.where(outside & ~surely, EXCEPTIONAL, np.uint8(0))

@@ -16,10 +16,10 @@ from ..arithmetic.errors import (
     Error,
     Flags,
     Known,
-    bounded,
     exceeds,
     opposed,
     unsigned,
+    without_nan,
 )
 from ..arithmetic.formats import NO_BIT
 from ..arithmetic.multiprecision import widened
@@ -68,14 +68,13 @@ class Matmul(Primitive):
         charge = np.where(exact, 0.0, charge)
         e = (carried + charge) * SLACK
         flags = _flags_of_product(a, b, ea, eb)
-        if exceeds(form, np.max(magnitude + e, initial=0.0)):
+        if exceeds(form, (magnitude + e).max(initial=0.0)):
             over = exceeds(form, magnitude + e)
             signs = _signs_of_products(a, b, ea, eb)
             flags = flags | np.where(over, signs, np.uint8(0)).astype(np.uint8)
         flags = opposed(flags)
         if not y.all_finite:
             e = np.where(y.finite, e, 0.0)
-        e = bounded(e)
         c.note("sum of products in any order: n·u·Σ|xy|", form.roundoff, charge, n, magnitude / max(n, 1))
         return stored(c, y, Error(e, flags))
 
@@ -124,7 +123,7 @@ def _carried(c: Arithmetic, a: Known, b: Known, ea: Error, eb: Error) -> Array:
     p, q = (s if c.norm == 1 else s * s for s in (a.size, b.size))
     parts = [product(p, y) if not eb.quiet else 0.0, product(x, q) if not ea.quiet else 0.0]
     both = product(x, y) if not (ea.quiet or eb.quiet) else 0.0
-    return np.asarray(np.nan_to_num(parts[0] + parts[1] + both, nan=np.inf, posinf=np.inf))
+    return np.asarray(without_nan(parts[0] + parts[1] + both))
 
 
 def _lowest_of_products(a: Known, b: Known) -> Array:
@@ -191,7 +190,7 @@ class Prod(Sum):
         e = np.where(np.isinf(relative), multiplied(x.size + reach, lanes), e)
         e = e + (n - 1) * c.underflow(form) * grown * (1 + rounds)
         exact = x.fact(("exact product", form, lanes), lambda: _exact_product(form, x, lanes))
-        e = bounded(np.where(y.finite & ~(exact & np.equal(relative, 0)), e * SLACK, 0.0))
+        e = np.where(y.finite & ~(exact & np.equal(relative, 0)), e * SLACK, 0.0)
         over = exceeds(form, grown * (1 + rounds)) & ~exact
         if over.any():
             flags = flags | np.where(over, INFINITE | NAN, np.uint8(0))

@@ -21,7 +21,6 @@ from ..arithmetic.errors import (
     Flags,
     Known,
     Size,
-    bounded,
     charged,
     exceeds,
     opposed,
@@ -115,7 +114,7 @@ def _accumulated(c: Arithmetic, x: Known, error: Error, axes: tuple[int, ...]) -
     whole = parts.positive + parts.negative
     exact = np.equal(carried, 0) & every_order_is_exact(form, whole, parts.lowest, flush=c.flush)
     charge = np.where(exact | ~parts.finite, 0.0, charge)
-    e = bounded(np.where(parts.finite, (carried + charge) * SLACK, 0.0))
+    e = np.where(parts.finite, (carried + charge) * SLACK, 0.0)
     flags = _flags_of_sum(form, parts, e, carried, gathered(error.flags, x.v.shape, lanes))
     c.note("sum in any order: (n-1)·u·Σ|x|", form.roundoff, charge, n, parts.mean)
     return parts, Error(e, flags)
@@ -285,7 +284,7 @@ def _charged(c: Arithmetic, y: Known, error: Error, rule: str, charge: Size) -> 
     """Add an absolute error that no rounding rule gives; it does not overflow."""
     charge = np.where(y.finite, charge, 0.0)
     c.note(rule, c.storage.roundoff, charge)
-    return Error(bounded((error.e + charge) * SLACK), error.flags, error.exact_mean)
+    return Error((error.e + charge) * SLACK, error.flags, error.exact_mean)
 
 
 def _divided(c: Arithmetic, y: Known, total: Known, error: Error, n: int, *, power: bool) -> Error:
@@ -406,7 +405,7 @@ class Cumsum(Primitive):
         low = x.fact(("low up to", axis), lambda: np.minimum.accumulate(x.bit, axis))
         exact = np.equal(carried, 0) & every_order_is_exact(form, magnitude, low, flush=c.flush)
         charge = np.where(exact, 0.0, charge)
-        e = bounded(np.where(y.finite, (carried + charge) * SLACK, 0.0))
+        e = np.where(y.finite, (carried + charge) * SLACK, 0.0)
         over = exceeds(form, magnitude + c.bound(e))
         if over.any():
             flags = flags | np.where(over, np.where(y.finite, 7, INFINITE), 0).astype(np.uint8)
