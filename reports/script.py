@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import functools
+import math
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from string import Template
 from typing import Any
@@ -13,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..cases.batch import Batch
-from ..cases.elements import Array, element_type, type_of
+from ..cases.elements import Array, comparable, content, element_type, from_json, to_json, type_of
 from ..cases.errors import OpconformError
 from ..cases.expectation import Bounds, Option
-from ..cases.model import Input
+from ..cases.program import Input
+from ..cases.structures import Structure, element_names
 from .literals import literal
 from .operation import ir_opset, node_text
 
@@ -51,16 +53,22 @@ def _docstring(text: str) -> str:
 def _onnx(case: Batch) -> Mapping[str, str]:
     from ..cases.onnx_model import onnx_bytes  # noqa: PLC0415 - importing onnx costs a fifth of a second
 
-    fed = [_given(i, a) for i, a in zip(case.program.feeds, case.tensors(), strict=True)]
+    program, arrays = case.program, iter(case.tensors())
+    fed = [{"name": i.name} | _value(i.layout, arrays) for i in program.feeds]
+    used = {n for one in (*program.feeds, *program.answers) for n in element_names(one.type)}
+    numbers = {n: element_type(n).onnx for n in sorted(used) if element_type(n).dtype.isbuiltin != 1 and n != "string"}
     return {
-        "model": _packed(onnx_bytes(case.program)),
+        "model": _packed(onnx_bytes(program)),
         "case": _case(case, fed),
-        "bfloat16": str(element_type("bfloat16").onnx),
+        "numbers": literal(numbers),
+        "is_plain": str(not numbers),
     }
 
 
 def _openvino(case: Batch) -> Mapping[str, str]:
     program = case.program
+    if any(a.kind == "graph" for a in program.attributes):
+        raise OpconformError(f"{case.id}: no script makes the bodies of {program.operator}")
     given = [_given(i, a) | _known_before(i) for i, a in _contents(case)]
     attributes = {a.name: bool(a.value) if a.kind == "boolean" else _plain(a.value) for a in program.attributes}
     return {
@@ -86,12 +94,12 @@ def _onednn(case: Batch) -> Mapping[str, str]:
     attributes = [
         (a.name, ATTRIBUTES.get(a.name, 0), str(a.kind).removesuffix("s"), _plain(a.value)) for a in program.attributes
     ]
-    used = {i.type for i in program.inputs if i is not None} | {o.type for o in program.outputs}
+    used = {i.type for i in program.inputs if i is not None} | {o.type for o in program.answers}
     return {
         "operation": literal(program.operator.name),
         "kind": str(OPERATIONS[program.operator.name]),
         "attributes": literal(attributes),
-        "outputs": literal([(o.name, o.type) for o in program.outputs]),
+        "outputs": literal([(o.name, o.type) for o in program.answers]),
         "types": literal({name: TYPE_NUMBERS[TYPES[name]] for name in sorted(used) if name in TYPES}),
         "case": _case(case, [_given(i, a) for i, a in _contents(case)]),
     }
@@ -130,7 +138,35 @@ def _case(case: Batch, inputs: list[dict[str, Any]]) -> str:
 
 
 def _given(given: Input, array: Array) -> dict[str, Any]:
-    return {"name": given.name, "type": type_of(array), "shape": array.shape, "elements": _elements(array)}
+    return {"name": given.name} | _tensor(array)
+
+
+def _tensor(array: Array) -> dict[str, Any]:
+    return {"type": type_of(array), "shape": array.shape, "elements": _elements(array)}
+
+
+def _value(structure: Structure, arrays: Iterator[Array]) -> dict[str, Any]:
+    """Return what a script feeds: a tensor, or what it makes a sequence, an optional or a map of."""
+    match structure.kind:
+        case "sequence":
+            return {"sequence": [_value(item, arrays) for item in structure.items]}
+        case "optional":
+            return {"optional": _value(structure.items[0], arrays) if structure.items else None}
+        case "map":
+            return {"map": [_tensor(next(arrays)), _tensor(next(arrays))]}
+    return _tensor(next(arrays))
+
+
+def _word(structure: Structure) -> str:
+    """Return a structure as a script tells that of an answer, in which an optional is what it holds."""
+    match structure.kind:
+        case "sequence":
+            return f"[{','.join(map(_word, structure.items))}]"
+        case "optional":
+            return _word(structure.items[0]) if structure.items else "?"
+        case "map":
+            return f"{{{structure.count}}}"
+    return "*"
 
 
 def _option(option: Option) -> dict[str, Any]:
@@ -138,6 +174,7 @@ def _option(option: Option) -> dict[str, Any]:
         "labels": dict(option.labels),
         "kind": option.kind,
         **({"exceptional": True} if option.exceptional else {}),
+        **({"structure": [_word(one) for one in option.structure]} if option.structure else {}),
         "outputs": [_bounds(bounds) for bounds in option.outputs],
     }
 
@@ -145,7 +182,7 @@ def _option(option: Option) -> dict[str, Any]:
 def _bounds(bounds: Bounds) -> dict[str, Any]:
     written: dict[str, Any] = {"type": bounds.type, "shape": bounds.shape}
     written |= {"lower": _elements(bounds.lower), "upper": _elements(bounds.upper)}
-    if bounds.lower.tobytes() != bounds.value.tobytes():  # else it is the lower bound
+    if content(bounds.lower) != content(bounds.value):  # else it is the lower bound
         written["value"] = _elements(bounds.value)
     if bounds.flags is not None:
         written["flags"] = _elements(bounds.flags)
@@ -159,22 +196,22 @@ def _elements(array: Array) -> list[Any] | str:
 
     NaN is written `nan`, so one with a payload of its own is packed.
     """
-    flat = np.ascontiguousarray(array).reshape(-1)
-    if flat.size <= _READABLE:
-        written = [float(str(x)) for x in flat.astype(_widest(flat))] if type_of(flat) in _FLOATS else flat.tolist()
-        if np.array(written, _widest(flat)).astype(flat.dtype).tobytes() == flat.tobytes():
+    name, shape = type_of(array), array.shape
+    if name == "string":
+        return to_json(array)
+    if array.size <= _READABLE and array.dtype.kind != "c":
+        numbers: list[Any] = comparable(array).reshape(-1).tolist()
+        written = [float(str(x)) for x in array.astype(np.float32).reshape(-1)] if name in _NARROW else numbers
+        says_all = content(from_json(name, shape, written)) == content(array)
+        # which of its NaNs a narrow type means, `nan` does not tell
+        if says_all and not (element_type(name).bits <= 8 and any(map(math.isnan, written))):
             return written
-    little = flat.astype(flat.dtype.newbyteorder("<")) if flat.dtype.kind in "iuf" else flat
-    return _packed(little.tobytes())
+    return _packed(content(array))
 
 
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_NARROW = ("float16", "bfloat16", "float32")
+"""Types whose numbers are short to read in float32."""
 
 
-def _widest(array: Array) -> np.dtype[Any]:
-    """Return the type in which a script reads an array's elements: NumPy's own, float32 for bfloat16."""
-    return np.dtype(np.float32) if type_of(array) == "bfloat16" else array.dtype
-
-
-def _packed(content: bytes) -> str:
-    return base64.b64encode(zlib.compress(content, 9)).decode()
+def _packed(held: bytes) -> str:
+    return base64.b64encode(zlib.compress(held, 9)).decode()
