@@ -198,9 +198,18 @@ class Program:
         return tuple(o for o in self.outputs if o is not None)
 
     @functools.cached_property
+    def named_leaves(self) -> tuple[tuple[str, Leaf], ...]:
+        """The tensors that are given at each run, in order, with names: `x`, or `s/0` of an input with structure."""
+        return tuple(
+            (feed.name if feed.structure is None else f"{feed.name}/{place}", leaf)
+            for feed in self.feeds
+            for place, leaf in enumerate(feed.leaves)
+        )
+
+    @property
     def leaves(self) -> tuple[Leaf, ...]:
         """The tensors that are given at each run, in order: those of the feeds."""
-        return tuple(leaf for feed in self.feeds for leaf in feed.leaves)
+        return tuple(leaf for _, leaf in self.named_leaves)
 
     @functools.cached_property
     def is_plain(self) -> bool:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from xml.sax.saxutils import quoteattr
 
 from ..cases.batch import Batch
-from ..cases.model import Attribute, Dims, Input, Output, Program
+from ..cases.elements import Array, to_json
+from ..cases.program import Attribute, Body, Input, Output, Program, SparseTensor, Tensor
+from ..cases.structures import Dims
 from ..runners.onednn_enumerations import TYPES
 
 _MARGIN = 13  # characters before a line's text
@@ -18,7 +20,7 @@ def node_text(program: Program) -> str:
     """Return the operation in one line, whatever its standard: outputs, inputs, attributes and operation set."""
     inputs = ", ".join(i.name if i is not None else '""' for i in program.inputs)
     attributes = ", ".join(f"{a.name}={_value(a)}" for a in program.attributes)
-    outputs = ", ".join(o.name for o in program.outputs)
+    outputs = ", ".join(o.name if o is not None else '""' for o in program.outputs)
     opset = f"  ({_opset(program)})" if _opset(program) else ""
     return f"{outputs} = {program.operator.name}({inputs}{'; ' if attributes else ''}{attributes}){opset}"
 
@@ -41,10 +43,31 @@ def _opset(program: Program) -> str:
 
 def _value(attribute: Attribute) -> str:
     if isinstance(attribute.value, tuple):
-        return "[" + ", ".join(map(str, attribute.value)) + "]"
+        return "[" + ", ".join(map(_text, attribute.value)) + "]"
     if attribute.kind in ("boolean", "bool"):
         return "true" if attribute.value else "false"
-    return str(attribute.value)
+    return _text(attribute.value)
+
+
+def _text(value: object) -> str:
+    """Return a value of an attribute in a line: a tensor by its first elements, a body by its nodes."""
+    match value:
+        case Tensor():
+            return f"{value.type} {'x'.join(map(str, value.dims)) or 'scalar'} {_elements(value.array())}"
+        case SparseTensor():
+            return f"sparse {'x'.join(map(str, value.dims))}: {_text(value.values)} at {_text(value.indices)}"
+        case Body():
+            nodes = (
+                f"{', '.join(node.outputs)} = {node.operator.name}({', '.join(node.inputs)})" for node in value.nodes
+            )
+            given = ", ".join(i.name for i in value.inputs)
+            return f"{value.name}({given}) {{ {'; '.join(nodes)} }} -> {', '.join(o.name for o in value.outputs)}"
+    return str(value)
+
+
+def _elements(array: Array) -> str:
+    shown = ", ".join(map(str, to_json(array.reshape(-1)[:_SHOWN])))
+    return f"[{shown}{', …' if array.size > _SHOWN else ''}]"
 
 
 def _hanging(label: str, lines: Iterable[str]) -> Iterator[str]:
@@ -55,12 +78,14 @@ def _hanging(label: str, lines: Iterable[str]) -> Iterator[str]:
 def _output_dims(case: Batch, number: int) -> Dims | None:
     """Return an output's shape where inputs of known shapes fix it, else its rank in unknown dimensions if known."""
     program, options = case.program, case.expectation.options
+    output = program.answers[number]
+    if not program.is_plain:  # the outputs of options are then the tensors of all answers
+        return None
     shapes = {option.outputs[number].shape for option in options if option.kind == "values"}
     known = not any(isinstance(d, str) for i in program.inputs if i is not None for d in i.dims)
     if known and len(shapes) == 1:
         return next(iter(shapes))
-    rank = program.outputs[number].rank
-    return None if rank is None else (_UNKNOWN,) * rank
+    return None if output.rank is None else (_UNKNOWN,) * output.rank
 
 
 # ONNX
@@ -68,10 +93,11 @@ def _output_dims(case: Batch, number: int) -> Dims | None:
 
 def _onnx_lines(case: Batch) -> Iterator[str]:
     yield f"operation    {node_text(case.program)}"
-    for one in case.program.inputs:
+    for one in (*case.program.inputs, *case.program.captured):
         if one is not None:
             constant = f" = {one.array().tolist()} (initializer)" if one.constant is not None else ""
-            yield f"input        {one.name}: {one.type} [{', '.join(map(str, one.dims))}]{constant}"
+            shape = f"[{', '.join(map(str, one.dims))}]" if one.structure is None else str(one.structure)
+            yield f"input        {one.name}: {one.type} {shape}{constant}"
 
 
 # OpenVINO
@@ -89,7 +115,7 @@ def _layer(case: Batch) -> Iterator[str]:
         yield f"    <data {' '.join(f'{a.name}={quoteattr(_ir_value(a))}' for a in program.attributes)} />"
     inputs = [i for i in program.inputs if i is not None]
     yield from _ports("input", 0, [(i.type, i.dims, _ir_comment(i)) for i in inputs])
-    outputs = [(o.type, *_ir_output(o, _output_dims(case, n))) for n, o in enumerate(program.outputs)]
+    outputs = [(o.type, *_ir_output(o, _output_dims(case, n))) for n, o in enumerate(program.answers)]
     yield from _ports("output", len(inputs), outputs)
     yield "</layer>"
 
@@ -114,9 +140,13 @@ def _ports(tag: str, first: int, ports: list[tuple[str, Dims, str]]) -> Iterator
 
 
 def _precision(type_: str) -> str:
-    if type_.startswith("float"):
+    if type_ in ("float16", "float32", "float64"):
         return f"FP{type_.removeprefix('float')}"
-    return {"bfloat16": "BF16", "bool": "BOOL"}.get(type_, type_.replace("int", "i").replace("ui", "u").upper())
+    if type_.startswith("float"):
+        return f"F{type_.removeprefix('float').removesuffix('fn')}".upper()
+    return {"bfloat16": "BF16", "bool": "BOOL", "string": "STRING"}.get(
+        type_, type_.replace("int", "i").replace("ui", "u").upper()
+    )
 
 
 def _ir_comment(given: Input) -> str:
@@ -124,7 +154,7 @@ def _ir_comment(given: Input) -> str:
         return given.name if given.dims else f"{given.name}, a scalar"
     array = given.array()
     if array.size > _SHOWN:
-        return f"{given.name}: value is [{', '.join(map(str, array.reshape(-1)[:_SHOWN].tolist()))}, …]"
+        return f"{given.name}: value is {_elements(array)}"
     return f"{given.name}: value is {array.tolist()}"
 
 
@@ -152,7 +182,7 @@ def _op(case: Batch) -> Iterator[str]:
     ]
     outputs = [
         f"{number}  {o.name}: {_logical_tensor(o.type, _output_dims(case, number))}"
-        for number, o in enumerate(program.outputs)
+        for number, o in enumerate(program.answers)
     ]
     for heading, lines in (("attributes", attributes), ("inputs", inputs), ("outputs", outputs)):
         yield f"  {heading}{'' if lines else ': none'}"

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from ..cases.batch import Batch
-from ..cases.elements import Array, type_of
+from ..cases.elements import Array, to_json, type_of
 from ..cases.expectation import EXCEPTIONAL, Bounds, Flag, Option
 from ..generators.certificate import certificate
 from ..generators.source import GeneratedCases
@@ -24,7 +23,7 @@ def case_text(source: GeneratedCases, case: Batch) -> str:
     parts = [
         [f"case         {case.id}"],
         operation_lines(case),
-        [_tensor_line(i.name, array) for i, array in zip(case.program.feeds, case.tensors(), strict=True)],
+        [_tensor_line(name, array) for (name, _), array in zip(case.program.named_leaves, case.tensors(), strict=True)],
         list(_expectation_lines(case)),
         list(certificate_lines(certificate(source, case))),
         [line for clause in clauses.values() for line in _clause_lines(clause)],
@@ -43,7 +42,7 @@ def clauses_of(source: GeneratedCases, case: Batch) -> Mapping[str, Clause]:
 def _tensor_line(name: str, array: Array) -> str:
     shape = "x".join(map(str, array.shape)) or "scalar"
     flat = array.reshape(-1)
-    values = ", ".join(str(v) for v in flat[:_SHOWN].tolist())
+    values = ", ".join(map(str, to_json(flat[:_SHOWN])))
     more = f", … {flat.size - _SHOWN} more" if flat.size > _SHOWN else ""
     return f"tensor       {name}: {type_of(array)} {shape}: [{values}{more}]"
 
@@ -56,6 +55,8 @@ def _expectation_lines(case: Batch) -> Iterator[str]:
         yield f"silence      {silence}: {', '.join(answers)}"
     for number, option in enumerate(case.expectation.options, 1):
         yield f"option {number:<6}{_labels(option)}"
+        for structure in option.structure:
+            yield f"    {structure}"
         for bounds in option.outputs:
             yield from _bounds_lines(bounds)
 

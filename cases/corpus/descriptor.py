@@ -11,8 +11,7 @@ import numpy as np
 from ..batch import Batch
 from ..elements import Array, content, element_type
 from ..expectation import Bounds, Expectation, Option, Residue, Spread
-from ..program import Program
-from ..structures import Leaf, Structure
+from ..structures import Structure
 from .files import CorpusError
 from .programs import constants, program_from, program_json
 from .tensors import read_value_file, restored, value_file
@@ -50,7 +49,7 @@ def described(one: CorpusCase) -> dict[str, Any]:
         "program": program_json(case.program),
         "inputs": [
             {"name": name, "type": leaf.type, "shape": list(array.shape)}
-            for (name, leaf), array in zip(_leaves(case.program), case.tensors(), strict=True)
+            for (name, leaf), array in zip(case.program.named_leaves, case.tensors(), strict=True)
         ],
         "types": list(case.expectation.types),
         "rejected": case.expectation.invalid,
@@ -99,13 +98,6 @@ def read_values(told: Mapping[str, Any], files: Mapping[str, bytes], file: str) 
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorpusError(f"{file}: no descriptor of schema {SCHEMA}: {type(error).__name__}: {error}") from None
     return found
-
-
-def _leaves(program: Program) -> Iterator[tuple[str, Leaf]]:
-    """Yield the tensors that are fed, with names: those of an input that is no tensor are numbered."""
-    for feed in program.feeds:
-        for place, leaf in enumerate(feed.leaves):
-            yield feed.name if feed.structure is None else f"{feed.name}/{place}", leaf
 
 
 def other_tensors(case: Batch) -> dict[str, Array]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from fakes.judging import single
 from fakes.programs import constant, feed, onnx_program
+from fakes.structured import STRUCTURED
 
 from opconform.cases.batch import Batch
 from opconform.cases.expectation import Bounds, Option
@@ -205,3 +206,18 @@ def test_an_op_without_attributes_and_with_shapes_that_are_open_says_so() -> Non
     assert lines[1] == "               attributes: none"
     assert lines[3] == "                 0  src: uint64 [2]", "oneDNN has no such type"
     assert lines[-1] == "                 0  out: f32 unknown dimensions"
+
+
+@pytest.mark.parametrize("kind", STRUCTURED)
+def test_programs_with_structure_have_a_text(kind: str) -> None:
+    program = STRUCTURED[kind][0]
+    text = node_text(program)
+    assert program.operator.name in text
+    assert all(one.name in text for one in program.answers)
+    assert "object at" not in text
+
+
+def test_a_body_is_written_with_its_nodes() -> None:
+    text = node_text(STRUCTURED["branch"][0])
+    assert "then_branch=then() { sum = Add(x, k) } -> sum" in text
+    assert node_text(STRUCTURED["omitted-outputs"][0]).startswith('y0, "", "", y3 = Unique(x)')
