@@ -175,6 +175,7 @@ def _option(option: Option) -> dict[str, Any]:
         "kind": option.kind,
         **({"exceptional": True} if option.exceptional else {}),
         **({"structure": [_word(one) for one in option.structure]} if option.structure else {}),
+        **({"checks": [check.name for check in option.checks]} if option.checks else {}),
         "outputs": [_bounds(bounds) for bounds in option.outputs],
     }
 

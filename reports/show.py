@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from ..cases.batch import Batch
 from ..cases.elements import Array, to_json, type_of
 from ..cases.expectation import EXCEPTIONAL, Bounds, Flag, Option
 from ..generators.certificate import certificate

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from ..batch import Batch
-from ..elements import Array, content, element_type
-from ..expectation import Bounds, Expectation, Option, Residue, Spread
+from ..elements import Array, content, element_type, type_of
+from ..expectation import Bounds, Check, CheckName, Expectation, Option, Residue, Spread
 from ..structures import Structure
 from .files import CorpusError
-from .programs import constants, program_from, program_json
+from .programs import constants, program_from, program_json, structure_from, structure_json
 from .tensors import read_value_file, restored, value_file
 
 SCHEMA = 2
@@ -122,6 +122,8 @@ def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
                     if bounds.spread is None and _is_told(part, bounds, same):
                         continue
                 found[f"option_{place}_{part}_{output}"] = array
+        for number, check in enumerate(option.checks):
+            found |= {f"option_{place}_check_{number}_{at}": array[0, ...] for at, array in enumerate(check.arrays)}
     return found
 
 
@@ -228,11 +230,25 @@ def _texts(words: Any) -> tuple[str, ...]:
 
 
 def _option(option: Option) -> dict[str, Any]:
+    more: dict[str, Any] = {}
+    if option.structure:
+        more["structure"] = [structure_json(one) for one in option.structure]
+    if option.checks:
+        more["checks"] = [
+            {
+                "name": check.name,
+                "outputs": list(check.outputs),
+                "settings": dict(check.settings),
+                "arrays": [{"type": type_of(array), "shape": list(array.shape[1:])} for array in check.arrays],
+            }
+            for check in option.checks
+        ]
     return {
         "labels": dict(option.labels),
         "kind": option.kind,
         "level": option.level,
         "exceptional": option.exceptional,
+        **more,
         "outputs": [
             {
                 "type": bounds.type,
@@ -262,7 +278,18 @@ def _option_from(told: Mapping[str, Any], name: str, found: _Tensors) -> Option:
         raise ValueError(f"{name} is of kind {told['kind']!r} and level {told['level']!r}")
     outputs = tuple(_bounds_from(one, name, place, found) for place, one in enumerate(told["outputs"]))
     labels = tuple((silence, _text(answer)) for silence, answer in told["labels"].items())
-    return Option(labels, outputs, told["kind"], told["exceptional"], told["level"])
+    structure = tuple(map(structure_from, told.get("structure", ())))
+    checks = tuple(_check_from(one, f"{name}_check_{place}", found) for place, one in enumerate(told.get("checks", ())))
+    kind, exceptional, level = told["kind"], told["exceptional"], told["level"]
+    return Option(labels, outputs, kind, exceptional, level, structure=structure, checks=checks)
+
+
+def _check_from(told: Mapping[str, Any], name: str, found: _Tensors) -> Check:
+    if told["name"] not in get_args(CheckName):
+        raise ValueError(f"{name} is called {told['name']!r}")
+    arrays = (found.take(f"{name}_{place}", one["type"], one["shape"]) for place, one in enumerate(told["arrays"]))
+    settings = tuple(told["settings"].items())
+    return Check(told["name"], tuple(told["outputs"]), settings, tuple(array[np.newaxis] for array in arrays))
 
 
 def _bounds_from(told: Mapping[str, Any], name: str, place: int, found: _Tensors) -> Bounds:

@@ -91,6 +91,11 @@ def _values(attribute: Attribute) -> Iterator[str]:
 def _option(option: Option) -> Iterator[str]:
     flags = ["exceptional"] * option.exceptional + ["declared"] * (option.level == "declared")
     yield _line("option", option.kind, *flags, *(f"{silence}={answer}" for silence, answer in option.labels))
+    if option.structure:
+        yield _line("structure", *map(_structure, option.structure))
+    for check in option.checks:
+        settings = (f"{name}={quote(str(setting), safe='')}" for name, setting in check.settings)
+        yield _line("check", check.name, *map(str, check.outputs), *settings)
     for place, bounds in enumerate(option.outputs):
         if bounds.spread is not None:
             yield _line("spread", str(place), bounds.spread.limit.hex())
