@@ -389,6 +389,8 @@ def _check_parameter(context: Context, parameter: Parameter) -> None:
         return
     whole = True
     for level in parameter.levels:
+        if name in context.names.bundles and isinstance(level.value, dict):
+            _check_members(context, level.value, level.path)
         if is_type:
             whole &= _check_type_level(context, level)
         elif isinstance(level.value, Recipe):
@@ -397,6 +399,15 @@ def _check_parameter(context: Context, parameter: Parameter) -> None:
             check_value(context, name, _raw(problems, level), level.path)
     if whole and not problems.found and not context.is_shared(*parameter.path[:2]):
         _check_levels_reached(context, parameter)
+
+
+def _check_members(context: Context, bundle: Mapping[str, Any], path: Keys) -> None:
+    """Note what a bundle sets though it has levels of its own: they would be crossed, and one of them lost."""
+    for name in bundle:
+        if name in context.parameters:
+            context.problems.add(
+                (*path, name), f"{name!r} has levels of its own: a bundle sets what has none", key=True
+            )
 
 
 def _check_type_level(context: Context, level: Level) -> bool:

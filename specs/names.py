@@ -118,7 +118,7 @@ class Names:
         if self.own is not None and name in self.own:
             return {"own"}
         port = delivered(name)
-        if port and any(s.input(port) for s in self.signatures.values()):
+        if port in self.inputs or (port in self.bundles and name.endswith("-from")):
             return {"delivery"}
         if name in self.symbols:
             return {"symbol"}
@@ -135,7 +135,7 @@ class Names:
         if (name, version) not in self._applies:
             roles = self.roles(name)
             if "delivery" in roles:
-                found = self.signatures[version].input(delivered(name)) is not None
+                found = delivered(name) in self.bundles or self.signatures[version].input(delivered(name)) is not None
             else:
                 is_everywhere = not roles.isdisjoint(("common", "own", "symbol", "bundle"))
                 found = is_everywhere or _role(name, self.signatures[version]) is not None

@@ -206,9 +206,17 @@ def _check_shapes(context: Context, value: object, path: Keys) -> None:
                 context.problems.unknown((*path, name), what, name, sorted(known), key=True)
             _check_shapes(context, shape, (*path, name))
     elif isinstance(value, list):
+        if any(isinstance(part, list) for part in value) and not _takes_shapes(context):
+            message = "a list of shapes is for a variadic input, or a sequence: name the inputs, {A: [3], B: [2]}"
+            context.problems.add(path, message)
         check_numbers(context, value, path)
     elif type(value) is not int or value < 0:
         context.problems.add(path, f"a shape is a list of dimensions; read {value!r}")
+
+
+def _takes_shapes(context: Context) -> bool:
+    ports = [(s, port) for s in context.names.signatures.values() for port in s.inputs]
+    return any(port.is_variadic or "(" in " ".join((port.type, *s.types.get(port.type, ()))) for s, port in ports)
 
 
 def check_numbers(context: Context, value: object, path: Keys) -> None:

@@ -21,8 +21,8 @@ clauses:
   lonely: {text: no edge of this operator tests it, when: edges}
 parameters:
   shapes:
-    same: [[3, 2], [3, 2]]
-    up: {value: [[], [2, 3]], since: $broadcast-since}
+    same: {A: [3, 2], B: [3, 2]}
+    up: {value: {A: [], B: [2, 3]}, since: $broadcast-since}
   broadcast: [absent, 0]
   consumed_inputs: {absent: absent, zero: [0, 0]}
   fmod: [absent, 1]

@@ -105,6 +105,7 @@ def test_optional_inputs_before_the_last_required_one_count() -> None:
     text = MEAN.replace("{data_0: T+}", "{a: optional T, data_0: T, c: optional T}").replace(
         "data_0: [1, 2]", "opset: [first]"
     )
+    text = text.replace("[[3, 2]]", "[3, 2]").replace("[[3, 1], [1, 4]]", "[3, 1]")
     text = text.replace("[float32, float64]", "[float32]").replace("data_0: 2, shapes: same, ", "shapes: row-column, ")
     text = text.replace("mended: {type(data_0): float32}", "mended: {shapes: same}")
     assert spec_from(text).versions[1].signature.input_counts == (2, 3)
@@ -146,15 +147,15 @@ def test_two_ports_that_share_a_letter_share_what_both_list() -> None:
 def test_words_stand_for_themselves_only_where_they_are_wrapped() -> None:
     text = MEAN.replace(
         "  data_0: [1, 2]\n",
-        "  data_0: [1, 2]\n"
-        "  legacy: {a: {consumed_inputs: absent}, b: {outputs: [omitted, mean]}, c: {value: absent}}\n",
+        "  data_0: [1, 2]\n  legacy: {a: {omitted: absent}, b: {outputs: [omitted, mean]}, c: {value: absent}}\n",
     )
     levels = spec_from(text).versions[1].parameters["legacy"]
-    assert levels == {"a": {"consumed_inputs": Word.ABSENT}, "b": {"outputs": (Word.OMITTED, "mean")}, "c": "absent"}
+    assert levels == {"a": {"omitted": Word.ABSENT}, "b": {"outputs": (Word.OMITTED, "mean")}, "c": "absent"}
 
 
 def test_a_bundle_applies_where_the_version_has_all_that_it_sets() -> None:
-    text = MEAN.replace("  data_0: [1, 2]\n", "  data_0: [1, 2]\n  legacy: {none: {}, old: {consumed_inputs: [0]}}\n")
+    text = MEAN.replace("  consumed_inputs: {absent: absent, zero: [0 x n]}\n", "")
+    text = text.replace("  data_0: [1, 2]\n", "  data_0: [1, 2]\n  legacy: {none: {}, old: {consumed_inputs: [0]}}\n")
     versions = spec_from(text).versions
     assert list(versions[1].parameters["legacy"]) == ["none", "old"]
     assert list(versions[6].parameters["legacy"]) == ["none"]

@@ -97,7 +97,6 @@ parameters:
   value: {seven: [7], table: [[1, 2], [3, 4]], none: {dims: [0, 3], values: [], type: float32}}
   sparse: {one: {dims: [3], values: [2.5], indices: [1]}}
   kind: {same: seq(T), text: string}
-  all: {plain: {alpha: 2, axis: 1}}
 edges:
   e: {with: {alpha: 3, betas: [1, 2], value: 4}, tests: c}
 """
@@ -113,8 +112,9 @@ edges:
     }
     assert version.parameters["sparse"] == {"one": TensorValue((3,), (2.5,), None, (1,))}
     assert version.parameters["kind"] == {"same": "seq(T)", "text": "string"}
-    assert version.parameters["all"] == {"plain": {"alpha": 2.0, "axis": 1}}
-    assert type(version.parameters["all"]["plain"]["alpha"]) is float
+    bundle = some("parameters: {all: {plain: {alpha: 2, axis: 1}}}\n").versions[1].parameters["all"]["plain"]
+    assert bundle == {"alpha": 2.0, "axis": 1}
+    assert type(bundle["alpha"]) is float
     assert version.edges["e"].settings == {"alpha": 3.0, "betas": (1.0, 2.0), "value": TensorValue((), (4,))}
 
 
@@ -148,15 +148,15 @@ parameters: {T: all, axis: [0, 1], indices: {a: [0], b: [1]}}
 
 def test_bundles_have_free_names_and_may_bind_symbols() -> None:
     text = """\
-shapes: {x: [N, D]}
+shapes: {x: [N, D, M]}
 parameters:
-  way: {none: {}, one: {axis: 0, D: 2}, named: {outputs: [y, omitted]}, both: {outputs: [y, z]}, alpha: {alpha: 1}}
+  way: {none: {}, one: {axis: 0, M: 2}, named: {outputs: [y, omitted]}, both: {outputs: [y, z]}, alpha: {alpha: 1}}
   shapes: {some: {N: 3}}
   D: [1, 2]
 """
     versions = some(text).versions
     levels = versions[1].parameters["way"]
-    assert levels["one"] == {"axis": 0, "D": 2}
+    assert levels["one"] == {"axis": 0, "M": 2}
     assert levels["named"] == {"outputs": ("y", Word.OMITTED)}
     assert list(versions[7].parameters["way"]) == ["none", "one", "named", "both"]
     assert versions[1].parameters["D"] == {"1": 1, "2": 2}
@@ -229,6 +229,10 @@ MISTAKES = {
     "a rank that is none": ("parameters: {x-rank: [0, «3]}", "the rank of what is written: 0 or 1 or 2; read 3"),
     "a negative extent": ("parameters: {shapes: {a: {x: «-1}}}", "a shape is a list of dimensions; read -1"),
     "a bundle under an attribute's name": ("parameters: {axis: {a: «{alpha: 1}}}", "a bundle has a name of its own"),
+    "a bundle of what has levels": (
+        *("parameters: {way: {a: {«axis: 1}}, axis: [0]}", "'axis' has levels of its own"),
+    ),
+    "a list of shapes for inputs with names": ("parameters: {shapes: {a: «[[1], [2]]}}", "name the inputs, {A: [3], B"),
     "outputs by number": ("parameters: {outputs: {a: «2}}", "no output is variadic"),
     "a float that is text": ("parameters: {alpha: [«high]}", "alpha is float; read 'high'"),
     "a list in a list of floats": ("parameters: {betas: {a: [«[1]]}}", "betas is floats; read (1,)"),
