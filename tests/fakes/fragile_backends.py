@@ -6,7 +6,7 @@ import ctypes
 import os
 
 from opconform.cases.elements import Array
-from opconform.cases.model import Program
+from opconform.cases.program import Program
 
 from .backends import Right
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opconform.cases.elements import Array
-from opconform.cases.model import Program
+from opconform.cases.program import Program
 from opconform.generators.source import GeneratedCases
 from opconform.runners.execute import Worker
 
