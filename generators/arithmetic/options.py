@@ -47,15 +47,16 @@ class Work:
 
     `level`: `rounds` if anything rounds, else `selects` if anything compares or selects real numbers, else `moves`.
     `copies`: of each output, whether its zeros have the signs that they had in the inputs. `terms`: how many elements
-    are added up into one, at most. `means`: the places of means. `inner`: those of results that are rounded and no
-    outputs themselves.
+    are added up into one, at most. `means` and `rounding`: the places of means and of all that rounds; `inner`: of
+    these, what does not come out as it is.
     """
 
     level: Literal["rounds", "selects", "moves"]
     copies: tuple[bool, ...]
     terms: int
     means: frozenset[int]
-    inner: tuple[int, ...]
+    rounding: tuple[int, ...]
+    inner: frozenset[int]
 
 
 def work_of(graph: Graph, fork: Fork) -> Work:
@@ -63,7 +64,7 @@ def work_of(graph: Graph, fork: Fork) -> Work:
     work, most, means = {"moves"}, 1, []
     live = [at for at in graph.live(fork.outputs) if graph.nodes[at].args]
     keeps: dict[int, bool] = {}
-    rounding = set()
+    rounding = set[int]()
     for at in live:
         node = graph.nodes[at]
         most = max(most, node.room.terms([graph.nodes[a].shape for a in node.args], **node.parameters))
@@ -76,9 +77,9 @@ def work_of(graph: Graph, fork: Fork) -> Work:
             if node.name == "mean":
                 means.append(at)
     level = next(w for w in ("rounds", "selects", "moves") if w in work)
-    inner = rounding - _last(graph, fork.outputs) if rounding else rounding
+    inner = frozenset(rounding - _last(graph, fork.outputs)) if rounding else frozenset[int]()
     copies = tuple(keeps.get(at, True) for at in fork.outputs)
-    return Work(level, copies, most, frozenset(means), tuple(sorted(inner)))
+    return Work(level, copies, most, frozenset(means), tuple(sorted(rounding)), inner)
 
 
 def _last(graph: Graph, outputs: Sequence[int]) -> set[int]:
@@ -458,12 +459,16 @@ class _Branch:
         return found
 
     def _inner_small(self) -> Array:
-        """Return the lanes with results inside the formula below the normal range."""
+        """Return the lanes with results inside the formula below the normal range, partial sums among them."""
         found = np.zeros(self.maker.lanes, bool)
-        for at in self.work.inner:
-            size = self.values[at].size
-            small = (size > 0) & (size < 2 * self.context.at(self.graph.nodes[at].computes).storage.tiny)
-            found = found | self.maker.any_lane(small)
+        for at in self.work.rounding:
+            node = self.graph.nodes[at]
+            c, size = self.context.at(node.computes), self.values[at].size
+            if at in self.work.inner:
+                found = found | self.maker.any_lane((size > 0) & (size < 2 * c.storage.tiny))
+            lowest = node.room.partial([self.values[a] for a in node.args])
+            if lowest is not None:
+                found = found | self.maker.any_lane(lowest < c.accumulator.emin)
         return found
 
     def _by_overflow(
