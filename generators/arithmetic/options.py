@@ -142,8 +142,7 @@ class Maker:
             return Expectation((), self.recording.types, self.lanes)
         with np.errstate(all="ignore"), precise():
             made = [list(self._options(fork, work)) for fork, work in zip(forks, self.recording.works, strict=True)]
-        applies = self._applies(made)
-        valid = [self._valid(fork) for fork in forks]
+        applies, valid = self._applies(made), self._valid
         anywhere = np.logical_or.reduce(valid)
         found = []
         for fork, mine, where, own in zip(forks, made, applies, valid, strict=True):
@@ -170,12 +169,14 @@ class Maker:
         value = known.f if node.kind == "real" else exact_bounds(known, _NONE, node.type).value
         return np.broadcast_to(value, (self.lanes, *node.shape))
 
-    def _valid(self, fork: Fork) -> Array:
-        """Return the lanes in which a fork's requirements hold; none if the program breaks one of them."""
-        valid = np.full(self.lanes, fork.kind != "invalid")
-        for broken in self.broken([fork]).values():
-            valid &= ~broken
-        return valid
+    @functools.cached_property
+    def _valid(self) -> list[Array]:
+        """The lanes in which each fork's requirements hold; none if the program breaks one of them."""
+        found = []
+        for fork in self.recording.forks:
+            broken = list(self.broken([fork]).values())
+            found.append(np.full(self.lanes, fork.kind != "invalid") & ~np.logical_or.reduce(broken, axis=0))
+        return found
 
     def broken(self, forks: Sequence[Fork]) -> dict[str, Array]:
         """Return in which lanes each requirement of some forks does not hold."""
@@ -231,7 +232,8 @@ class Maker:
             for index in other:
                 rest = forks[index].labels[depth + 1 :]
                 same = next((i for i in first if forks[i].labels[depth + 1 :] == rest), first[0])
-                differs[place] = differs[place] | self._differ(made[same], made[index])
+                validity = self._valid[same] ^ self._valid[index]
+                differs[place] = differs[place] | validity | self._differ(made[same], made[index])
         for branch in branches.values():
             self._compare(branch, depth + 1, made, differs)
 
