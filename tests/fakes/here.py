@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from opconform.generators import source
-from opconform.generators.strategy.registry import vocabularies
+from opconform.generators.families import vocabularies
 from opconform.runners import running
 from opconform.runners.execute import Assignment
 from opconform.runners.pool import Found, Limits, Task, WorkerStartError
