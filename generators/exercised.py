@@ -5,10 +5,9 @@ from __future__ import annotations
 from ..cases.ids import parse_id
 from ..specs.audit.coverage import Exercise
 from ..specs.model import Word
-from .clauses import clauses_of
 from .plan import Selection, planned
-from .rows import Row
-from .source import GeneratedCases
+from .source import GeneratedCases, clauses_of, is_invalid
+from .strategy.rows import Row
 
 
 def exercised(source: GeneratedCases) -> dict[str, Exercise]:
@@ -23,7 +22,7 @@ def exercised(source: GeneratedCases) -> dict[str, Exercise]:
 
 def _with(known: Exercise, row: Row) -> Exercise:
     clauses = known.clauses | {clause.partition("#")[2] for clause in clauses_of(row)}
-    if row.rejected:
+    if is_invalid(row):
         return Exercise(known.types, known.attributes, clauses)
     types = zip(row.version.signature.types, row.id.types, strict=False)
     return Exercise(known.types | set(types), known.attributes | _set(row), clauses)

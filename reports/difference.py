@@ -18,8 +18,8 @@ from ..cases.ids import print_shapes
 from ..generators.comparing.answers import Answer, Element, OutputAnswer, Said
 from ..generators.comparing.differences import Cause, Difference, differences
 from ..generators.comparing.situations import FILL, SHAPES, TYPE, Side, Situation, side
-from ..generators.literals import plain_text
 from ..generators.source import GeneratedCases
+from ..generators.strategy.rows import text_of
 from ..specs.model import AttributeSignature, Clause, Port, Signature, Silence, Spec
 
 _SHOWN = 8  # elements of an answer
@@ -87,7 +87,13 @@ def attribute_text(attribute: AttributeSignature) -> str:
     """Return an attribute as a spec file writes it: `keepdims: int = 1`."""
     if attribute.default is None:
         return f"{attribute.name}: {'' if attribute.required else 'optional '}{attribute.kind}"
-    return f"{attribute.name}: {attribute.kind} = {plain_text(attribute.default)}"
+    return f"{attribute.name}: {attribute.kind} = {_default_text(attribute.default)}"
+
+
+def _default_text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(_default_text, value)) or "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _ports(what: str, here: tuple[Port, ...], there: tuple[Port, ...]) -> Iterator[SignatureRow]:
@@ -140,7 +146,7 @@ def _cause_text(cause: Cause, types: tuple[str, ...]) -> str:
 
 def situation_text(situation: Situation) -> str:
     """Return an input in a line: type, shapes and settings by role."""
-    settings = [f"{role}={plain_text(value)}" for role, value in situation.settings]
+    settings = [f"{role}={text_of(value)}" for role, value in situation.settings]
     data = "" if situation.fill == "ramp" else f", data {situation.fill}"
     return f"{situation.type} {print_shapes(situation.shapes)}{data}{', ' if settings else ''}{', '.join(settings)}"
 

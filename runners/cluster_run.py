@@ -199,7 +199,8 @@ class ClusterRun:
         self.received_bytes += len(payload)
         self.busy_seconds += seconds
         self._pace.learn(len(sent.ids), seconds)
-        yield from map(told, unpacked(payload))
+        for line in unpacked(payload):
+            yield from told(line, self._assignment.backend)
 
     def _killed(self, sent: _Sent, error: KilledWorker) -> Iterator[Judged]:
         """Try what killed workers again at the end, alone and in smaller pieces; a case that does so alone is it."""
@@ -209,7 +210,7 @@ class ClusterRun:
         else:
             words = f"KilledWorker: {error.allowed_failures + 1} workers of the cluster died, each with this case alone"
             loss = Loss(sent.ids[0], "crash", None, words, "", 0.0)
-            yield Judged(lost(loss, self._assignment.backend, self._assignment.source))
+            yield Judged(lost(loss, self._assignment.backend))
 
     # The cluster
 

@@ -22,7 +22,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from ..specs.loader import default_root
 from .execute import ABOUT, Assignment
 from .pool import Found, Limits, Loss, Stray, WorkerStartError
-from .running import Death, Judged, batched, judged_of, lost, pool_for
+from .registry import BackendSpec
+from .running import Death, Judged, batched, lost, pool_for, read_record
 
 _IDLE: Final = 60.0  # seconds without a batch, after which the backend's process ends; the next batch starts another
 _PATIENCE: Final = 300.0  # seconds that a batch waits for the crew, which a client hands to workers as they join
@@ -79,12 +80,13 @@ def _first(whole: bytes, place: int) -> bytes:
     return whole[start : start + int.from_bytes(whole[place:start], "little")]
 
 
-def told(line: bytes) -> Judged | Death:
-    """Return what a part of an answer tells."""
+def told(line: bytes, backend: BackendSpec) -> Iterator[Judged | Death]:
+    """Yield what a part of an answer says."""
     if not line.startswith(_DEATH):
-        return judged_of(line)
+        yield from read_record(line, backend)
+        return
     death = json.loads(line.removeprefix(_DEATH))
-    return Death(**{**death, "before": tuple(death["before"])})
+    yield Death(**{**death, "before": tuple(death["before"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +289,7 @@ class Station:
             return found[1]
         if found.key == ABOUT:
             return json.dumps({"version": f"unknown ({found.exit})", "standards": [], "facts": {}}).encode()
-        return lost(found, self.assignment.backend, self.assignment.source).to_json()
+        return lost(found, self.assignment.backend).to_json()
 
 
 def _handed(waiting: deque[Sequence[str]]) -> Iterator[Sequence[str]]:

@@ -1,46 +1,58 @@
-"""What a worker does: takes cases from a source, runs them on its backend, and judges what comes back."""
+"""What a worker does: takes cases from a source, asks a host to run them, and judges what comes back.
+
+The backend is in the host's process and never in this one, which knows what is expected.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import importlib
+import itertools
 import json
+import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, TypeAlias
+
+import msgspec
 
 from ..cases.batch import Batch
 from ..cases.elements import Array
+from ..cases.errors import OpconformError
 from ..cases.results import Outcome, Result
-from ..cases.runner import Describes, NotInstalled, Runner
 from ..cases.source import CaseSource
-from .answers import Answered, Answers, GatheredAnswers, Refusal, same_answer
+from .answers import Answer, Answered, Answers, GatheredAnswers, Refusal, same_answer
 from .attaching import Attach, attachments, last_lines
+from .host import Freshness, OurFailure, Request
+from .hosts import Hosts, Isolation, Reply
 from .judge import Verdict, asks_again, judge
-from .pool_wire import Phase
-from .programs import Prepared, Programs
-from .registry import BackendSpec, open_runner
+from .pool import Limits, Loss, Phase, Stray, WorkerStartError
+from .registry import BackendSpec
 
 __all__ = ["ABOUT", "Assignment", "Attach", "Isolation", "Worker"]
-
-Isolation: TypeAlias = Literal["program", "case"]
-"""What shares a worker process: the cases that come to it, a program's together; or nothing, a case has its own."""
 
 ABOUT = "@about"
 """The key that asks a worker what its backend is, instead of a case."""
 
+Begin: TypeAlias = Callable[[int, Phase], None]
+
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _SECONDS = 0.05
 """After which what has been answered is judged, so that results keep coming from a slow backend."""
+_AHEAD = 2
+"""The batches that a host is asked for before the first of them is judged."""
 _PROVEN = 3
-"""The failures of a program that are confirmed each on a fresh one, before one fresh program is for all others."""
+"""The failures of a batch that are confirmed each on a fresh program, before one fresh program is for all others."""
 _CONFIRMED = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
+_NONE = Refusal("", unsupported=False, reason="other")
+"""Stands for the answer that a case has not: its verdict is another's."""
+_OUTCOME_OF_LOSS = {"timeout": Outcome.TIMEOUT, "raised": Outcome.RUNNER_ERROR}
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,7 @@ class Assignment:
     """What a worker is for; picklable.
 
     `required`: silences that the user has answered. `attach`: what makes the attachments of a result, by their names.
+    `limits` are those of the backend's process.
     """
 
     backend: BackendSpec
@@ -55,263 +68,321 @@ class Assignment:
     required: Mapping[str, str] = field(default_factory=dict)
     attach: Mapping[str, Attach] = field(default_factory=dict)
     isolation: Isolation = "program"
+    limits: Limits = field(default_factory=Limits)
 
     def warm(self) -> None:
-        """Import what a worker needs of the backend and may be forked after, in the process that workers come from."""
-        for module in ("numpy.random", *self.backend.preload):  # NumPy imports the former when it is asked for it
-            with contextlib.suppress(Exception):  # the worker will tell
-                importlib.import_module(module, __package__)
+        """Import what workers need, in the process that they are forked from: nothing of the backend's."""
+        for module in ("numpy.random", *getattr(self.source, "preload", ())):
+            with contextlib.suppress(Exception):  # the worker will say what is wrong
+                importlib.import_module(module)
 
     def __call__(self) -> Worker:
-        """Open the backend, in the worker. Raises NotInstalled and whatever importing a user's module raises."""
-        runner = open_runner(self.backend)
+        """Open the backend in a host of the worker's. Raises WorkerStartError."""
+        try:
+            hosts = Hosts(self.backend, self.limits, self.isolation)
+        except WorkerStartError as error:
+            sys.stderr.write(error.tail)  # the last words of this process are told
+            raise
         gc.freeze()  # what is imported stays: no need to look through it again and again
         gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-        required = MappingProxyType(dict(self.required))
-        return Worker(runner, self.backend.name, self.source, required, self.attach)
-
-
-Begin: TypeAlias = Callable[[int, Phase], None]
+        return Worker(hosts, self.backend.name, self.source, MappingProxyType(dict(self.required)), self.attach)
 
 
 @dataclass
 class _Turn:
-    """The answers to the first cases of a batch, in so many seconds each; of those that our side failed, what it said.
+    """Cases that a host was asked to run, from the place `index` among the keys on: their requests' places.
 
-    `used_from`: the first case that ran on a program that had run before. `mended_ran`: whether the valid sibling of
-    invalid cases was answered.
+    `sibling`: the place of the request for the valid sibling of invalid cases, None where none was asked for.
     """
 
-    answers: Answers
-    seconds: list[float]
-    ours: dict[int, str] = field(default_factory=dict)
-    used_from: int = 0
-    mended_ran: bool = True
+    batch: Batch
+    index: int
+    places: Sequence[int]
+    sibling: int | None = None
+
+
+@dataclass(frozen=True)
+class _Ours:
+    """A case that our side could not make, with what is told of it."""
+
+    key: str
+    words: str
 
 
 @dataclass
-class _Proof:
-    """A program that only failures were run on, those of the program `key`; how many showed on a fresh one."""
+class _Taken:
+    """The answers to the first cases of a turn, in so many seconds each.
 
-    key: str
-    prepared: Prepared
-    shown: int
+    `lost` and `ours`: the cases without an answer, by lane; over which the host was lost, or that our side failed.
+    `first`: the lanes that ran on a program that had not run before.
+    """
+
+    answers: GatheredAnswers
+    seconds: list[float] = field(default_factory=list)
+    lost: dict[int, Loss] = field(default_factory=dict)
+    ours: dict[int, str] = field(default_factory=dict)
+    first: set[int] = field(default_factory=set)
+
+    def add(self, reply: Reply) -> None:
+        """Take what came of the next case."""
+        lane, answer = len(self.seconds), reply.answer
+        self.seconds.append(reply.seconds)
+        if isinstance(answer, Loss):
+            self.lost[lane] = answer
+        elif isinstance(answer, OurFailure):
+            self.ours[lane] = answer.words
+        if reply.first:
+            self.first.add(lane)
+        self.answers.add(lane, answer if isinstance(answer, Answer | Refusal) else _NONE)
 
 
 @dataclass
 class Worker:
-    """One backend in one process. Programs are prepared once and shared by the cases that follow each other."""
+    """The judge of one backend, with a host that runs it. Programs are shared by the cases that follow each other."""
 
-    runner: Runner
+    hosts: Hosts
     name: str
     source: CaseSource
     required: Mapping[str, str]
     attach: Mapping[str, Attach] = field(default_factory=dict)
-    _ran: dict[str, bool] = field(default_factory=dict)
-    _proof: _Proof | None = None
+    _siblings: dict[str, Answered | Loss | OurFailure] = field(default_factory=dict)
+    _ids: dict[int, str] = field(default_factory=dict)
 
     def run(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes]:
-        """Yield a record for each case id: the result's line of JSON and, if there are any, a TAB and its attachments.
-
-        Attachments are a JSON object, by name. `begin` tells the pool what is being done.
-        """
+        """Yield a record for each case id, as `record_of` writes it. `begin` tells the pool what is being done."""
         begin(0, "prepare")
         if list(keys) == [ABOUT]:
-            yield self._about()
+            yield msgspec.json.encode(self.hosts.about)
             return
+        asked: deque[_Turn | _Ours] = deque()
+        questions = self._questions(keys)
+        while True:
+            asked.extend(itertools.islice(questions, _AHEAD - len(asked)))
+            if not asked:
+                return
+            one = asked.popleft()
+            if isinstance(one, _Ours):
+                yield self._record(Result(one.key, self.name, Outcome.RUNNER_ERROR, detail=one.words))
+            else:
+                yield from self._judged_turn(one, begin)
+
+    # Asking
+
+    def _questions(self, keys: Sequence[str]) -> Iterator[_Turn | _Ours]:
+        """Ask the host for batch after batch, as they are taken; the valid sibling of an invalid case first."""
         index, batches = 0, self.source.batches(keys)
         while index < len(keys):
             try:
                 batch = next(batches)
-            except Exception:  # our side: said as such, and the other cases go on
-                batches = self.source.batches(keys[index + 1 :])
-                yield self._ours(keys[index], _words()).to_json()
+                turn = self._asked(batch, index)
+            except Exception as error:  # our side: said as such, and the other cases go on
+                yield _Ours(keys[index], _words(error))
                 index += 1
+                batches = self.source.batches(keys[index:])
             else:
-                yield from self._records(batch, partial(_later, begin, index))
+                yield turn
                 index += len(batch)
 
-    def _about(self) -> bytes:
-        facts = self.runner.describe() if isinstance(self.runner, Describes) else {}
-        told = {"version": str(self.runner.version()), "standards": list(self.runner.standards), "facts": dict(facts)}
-        return json.dumps(told).encode()
+    def _asked(self, batch: Batch, index: int) -> _Turn:
+        requests, sibling = [], None
+        if batch.mended is not None and batch.mended not in self._siblings:
+            valid = self.source.case(batch.mended)
+            requests.append(Request(0, valid.program, valid.tensors(), phase="sibling"))
+        alone: Freshness = "own" if asks_again(batch.expectation) else "shared"
+        requests += [Request(0, batch.program, inputs, alone) for inputs in _rows(batch)]
+        places = self._ask(requests, [*batch.ids[: len(requests) - len(batch)], *batch.ids])
+        if len(requests) > len(batch):
+            sibling, places = places[0], places[1:]
+        return _Turn(batch, index, places, sibling)
 
-    @functools.cached_property
-    def _programs(self) -> Programs:
-        return Programs(self.runner, self.name)
-
-    def _records(self, batch: Batch, begin: Begin) -> Iterator[bytes]:
-        """Yield the records of a batch's cases, as many at a time as the backend answers quickly."""
-        start = 0
-        while start < len(batch):
-            later = partial(_later, begin, start)
-            turn = self._answered(batch.part(start, len(batch)), later)
-            stop = start + len(turn.seconds)
-            yield from self._judged(batch.part(start, stop), turn, later)
-            start = stop
-
-    # Running
-
-    def _answered(self, batch: Batch, begin: Begin) -> _Turn:
-        """Run the cases of a batch, until the last or until the time for a turn is over."""
-        started, lanes, mended_ran = time.perf_counter(), len(batch), True
-        try:
-            if batch.expectation.invalid:
-                mended_ran = self._mended_ran(batch.mended, begin)
-            begin(0, "prepare")
-            prepared = self._programs.prepared(batch.program)
-        except Exception as error:  # nothing was given to the backend
-            return _Turn(Answers(lanes), [0.0] * lanes, dict.fromkeys(range(lanes), _words(error)))
-        if prepared.refusal is not None:
-            seconds = [time.perf_counter() - started, *[0.0] * (lanes - 1)]
-            return _Turn(
-                Answers(lanes, (), dict.fromkeys(range(lanes), prepared.refusal)), seconds, {}, lanes, mended_ran
-            )
-        alone = asks_again(batch.expectation)
-        used_from = lanes if alone else 0 if prepared.runs else 1
-        gathered, seconds, before = GatheredAnswers(lanes), list[float](), started
-        for lane, inputs in enumerate(_rows(batch)):
-            if alone:
-                self._programs.taken_out(batch.program.key)
-                prepared = self._programs.prepared(batch.program)
-            begin(lane, "run")
-            try:
-                gathered.add(lane, self._programs.answer(prepared, inputs))
-            except Exception as error:
-                if lane:  # what is answered is judged first
-                    break
-                return _Turn(Answers(1), [0.0], {0: _words(error)})
-            now = time.perf_counter()
-            seconds.append(now - before)
-            before = now
-            if now - started > _SECONDS:
-                break
-        return _Turn(gathered.answers(len(seconds)), seconds, {}, used_from, mended_ran)
-
-    def _mended_ran(self, mended: str | None, begin: Begin) -> bool:
-        """Return whether the backend answers the valid case that others are damaged copies of."""
-        if mended is None:
-            return False
-        if mended not in self._ran:
-            begin(0, "sibling")
-            sibling = self.source.case(mended)
-            prepared = self._programs.prepared(sibling.program)
-            self._ran[mended] = not isinstance(self._programs.answer(prepared, sibling.tensors()), Refusal)
-        return self._ran[mended]
-
-    def _fresh(self, batch: Batch, lane: int, begin: Begin) -> Answered:
-        """Return the answer to a case by a program that has run nothing else, which is kept."""
-        self._programs.taken_out(batch.program.key)
-        begin(lane, "prepare")
-        prepared = self._programs.prepared(batch.program)
-        begin(lane, "run")
-        return self._programs.answer(prepared, batch.tensors(lane))
+    def _ask(self, requests: Sequence[Request], ids: Sequence[str]) -> Sequence[int]:
+        places = self.hosts.ask(requests)
+        self._ids |= dict(zip(places, ids, strict=True))
+        for place in list(itertools.islice(self._ids, max(0, len(self._ids) - 4096))):
+            del self._ids[place]
+        return places
 
     # Judging
 
-    def _judged(self, batch: Batch, turn: _Turn, begin: Begin) -> Iterator[bytes]:
+    def _judged_turn(self, turn: _Turn, begin: Begin) -> Iterator[bytes]:
+        """Yield the records of a turn's cases, as many at a time as are answered quickly."""
+        start = 0
+        if turn.sibling is not None and turn.batch.mended is not None:
+            begin(turn.index, "sibling")
+            self._siblings[turn.batch.mended] = self.hosts.reply(turn.sibling).answer
+        while start < len(turn.batch):
+            later = partial(_later, begin, turn.index + start)
+            taken = self._taken(turn.places[start:], later)
+            stop = start + len(taken.seconds)
+            yield from self._records(turn.batch.part(start, stop), taken, later)
+            start = stop
+
+    def _taken(self, places: Sequence[int], begin: Begin) -> _Taken:
+        started, taken = time.perf_counter(), _Taken(GatheredAnswers(len(places)))
+        for lane, place in enumerate(places):
+            begin(lane, "run")
+            taken.add(self.hosts.reply(place))
+            if time.perf_counter() - started > _SECONDS:
+                break
+        return taken
+
+    def _records(self, batch: Batch, taken: _Taken, begin: Begin) -> Iterator[bytes]:
         """Yield the records of cases that have been run; failures are proved on a program of their own."""
         lanes = range(len(batch))
         begin(lanes[-1], "prepare")
         attached: list[dict[str, str]] = [{} for _ in lanes]
         verdicts: list[Verdict] = []
-        if not turn.ours:
-            try:
-                verdicts = self._verdicts(batch, turn, begin)
-                begin(lanes[-1], "prepare")  # the backend has done its part
-                attached = attachments(self.attach, batch, turn.answers, verdicts)
-                digests = list(zip(batch.digests, batch.expectation_digests, strict=True))
-            except Exception:  # the judge or the source failed, not the backend
-                turn.ours = dict.fromkeys(lanes, _words())
+        try:
+            verdicts, answers = self._verdicts(batch, taken, begin)
+            begin(lanes[-1], "prepare")  # the backend has done its part
+            attached = attachments(self.attach, batch, answers, verdicts)
+            digests = list(zip(batch.digests, batch.expectation_digests, strict=True))
+        except Exception as error:  # the judge or the source failed, not the backend
+            taken.ours = dict.fromkeys(lanes, _words(error))
         for lane, text in enumerate(batch.ids):
-            if lane in turn.ours:
-                yield self._ours(text, turn.ours[lane]).to_json()
+            if lane in taken.ours:
+                yield self._record(Result(text, self.name, Outcome.RUNNER_ERROR, detail=taken.ours[lane]))
                 continue
-            v, seconds = verdicts[lane], round(turn.seconds[lane], 7)
-            told = (
-                v.outcome,
-                v.behaviour,
-                v.reason,
-                v.detail,
-                v.bound_ratio,
-                v.level,
-                batch.clauses,
-                *digests[lane],
-                seconds,
-            )
-            yield _record(Result(text, self.name, *told), attached[lane])
+            v = verdicts[lane]
+            told = (v.outcome, v.behaviour, v.reason, v.detail, v.bound_ratio, v.level)
+            result = Result(text, self.name, *told, batch.clauses, *digests[lane], round(taken.seconds[lane], 7))
+            yield self._record(result, attached[lane])
 
-    def _verdicts(self, batch: Batch, turn: _Turn, begin: Begin) -> list[Verdict]:
-        """Return the verdicts on the answers of a turn, in which those that fresh programs give take their places."""
-        again = None
-        if asks_again(batch.expectation):
-            again = Answers.of([self._fresh(batch, lane, begin) for lane in range(len(batch))])
-        verdicts = judge(batch, turn.answers, self.required, mended_ran=turn.mended_ran, again=again)
+    def _verdicts(self, batch: Batch, taken: _Taken, begin: Begin) -> tuple[list[Verdict], Answers]:
+        """Return the verdicts, in which those on what fresh programs answer take their places, and the answers."""
+        lanes, answers = len(batch), taken.answers.answers(len(batch))
+        again = self._again(batch, begin) if asks_again(batch.expectation) else None
+        mended = self._siblings.get(batch.mended or "")
+        ran = batch.mended is None or isinstance(mended, Answer)
+        verdicts = judge(batch, answers, self.required, mended_ran=ran, again=again)
+        if isinstance(mended, Loss):  # no fault of these cases, and no proof either
+            for lane in answers.refusals:
+                verdicts[lane] = replace(verdicts[lane], detail=_lost_words(mended), reason="other")
+        for lane, loss in taken.lost.items():
+            verdicts[lane] = _lost(loss, batch)
+        used = [n for n in range(lanes) if n not in taken.first and n not in taken.lost and n not in taken.ours]
+        failing = [n for n in used if verdicts[n].outcome in _CONFIRMED]
+        if not failing or again is not None:
+            return verdicts, answers
         others: dict[int, Answered] = {}
-        for lane, verdict in enumerate(verdicts):
-            answer = turn.answers.answer(lane)
-            if verdict.outcome not in _CONFIRMED or answer is None or lane < turn.used_from:
-                continue
-            started = time.perf_counter()
-            try:
-                verdicts[lane], found = self._confirmed(batch.case(lane), verdict, answer, partial(_later, begin, lane))
-            except Exception as error:
-                turn.ours[lane] = _words(error)
-                continue
-            if found is not answer:
-                others[lane] = found
-            turn.seconds[lane] += time.perf_counter() - started
-        turn.answers = turn.answers.replaced(others)
-        return verdicts
+        for lane, reply in self._confirmations(batch, failing, answers, begin):
+            taken.seconds[lane] += reply.seconds
+            answer, before = reply.answer, answers.answer(lane)
+            if isinstance(answer, OurFailure):
+                taken.ours[lane] = answer.words
+            elif isinstance(answer, Loss):
+                verdicts[lane] = _lost(answer, batch)
+            elif before is None or not same_answer(answer, before):
+                (found,) = judge(batch.case(lane), Answers.of([answer]), self.required, mended_ran=ran)
+                if found.outcome is Outcome.PASS:
+                    detail = f"only on a program that ran before, state leaks between runs: {verdicts[lane].detail}"
+                    verdicts[lane] = replace(verdicts[lane], detail=detail)
+                else:
+                    verdicts[lane], others[lane] = found, answer
+        return verdicts, answers.replaced(others)
 
-    def _confirmed(self, case: Batch, verdict: Verdict, answer: Answered, begin: Begin) -> tuple[Verdict, Answered]:
-        """Run a failure again on a program of its own; what only a used program does wrong is a finding of its own.
+    def _again(self, batch: Batch, begin: Begin) -> Answers:
+        """Return what fresh programs answer to each case; a lane without an answer has none."""
+        gathered = GatheredAnswers(len(batch))
+        requests = [Request(0, batch.program, inputs, "own") for inputs in _rows(batch)]
+        for lane, place in enumerate(self._ask(requests, batch.ids)):
+            begin(lane, "run")
+            answer = self.hosts.reply(place).answer
+            if isinstance(answer, Answer | Refusal):
+                gathered.add(lane, answer)
+        return gathered.answers(len(batch))
 
-        Where the first failures of a program were the same to the bit on fresh ones, one that has run nothing but
-        failures is proof enough, unless it answers otherwise.
+    def _confirmations(
+        self, batch: Batch, failing: Sequence[int], answers: Answers, begin: Begin
+    ) -> Iterator[tuple[int, Reply]]:
+        """Yield what comes of failures on programs of their own.
+
+        Where the first few are the same to the bit there, a program that runs nothing but failures is proof enough for
+        the others, until it answers otherwise.
         """
-        key, proof = case.program.key, self._proof
-        proof = proof if proof is not None and proof.key == key else None
-        if proof is not None and proof.shown >= _PROVEN:
-            begin(0, "run")
-            if same_answer(self._programs.answer(proof.prepared, case.tensors()), answer):
-                return verdict, answer
-        used = self._programs.taken_out(key)
-        fresh = self._fresh(case, 0, begin)
-        if same_answer(fresh, answer) and used is not None and (prepared := self._programs.taken_out(key)):
-            self._proof = _Proof(key, prepared, proof.shown + 1 if proof else 1)
-            self._programs.put_back(key, used)
-            return verdict, answer
-        self._proof = None
-        mended_ran = case.mended is None or self._ran.get(case.mended, False)
-        (found,) = judge(case, Answers.of([fresh]), self.required, mended_ran=mended_ran)
-        if found.outcome is Outcome.PASS:
-            detail = f"only on a program that ran before, state leaks between runs: {verdict.detail}"
-            return replace(verdict, detail=detail), answer
-        return found, fresh
+        rows = list(_rows(batch))
 
-    def _ours(self, case: str, words: str) -> Result:
-        return Result(case, self.name, Outcome.RUNNER_ERROR, detail=words)
+        def asked(lanes: Sequence[int], fresh: Freshness) -> Iterator[tuple[int, Reply, bool]]:
+            requests = [Request(0, batch.program, rows[lane], fresh) for lane in lanes]
+            for lane, place in zip(lanes, self._ask(requests, [batch.ids[lane] for lane in lanes]), strict=True):
+                begin(lane, "run")
+                reply, before = self.hosts.reply(place), answers.answer(lane)
+                same = isinstance(reply.answer, Answer) and before is not None and same_answer(reply.answer, before)
+                yield lane, reply, same
+
+        proven, left = True, deque(failing)
+        for lane, reply, same in asked(failing[:_PROVEN], "own"):
+            left.popleft()
+            proven = proven and same
+            yield lane, reply
+        if proven and left:
+            for lane, reply, same in asked(list(left), "failures"):
+                if not same:
+                    break
+                left.popleft()
+                yield lane, reply
+        for lane, reply, _ in asked(list(left), "own"):
+            yield lane, reply
+
+    def _record(self, result: Result, attached: Mapping[str, str] = MappingProxyType({})) -> bytes:
+        deaths = [self._death(stray) for stray in self.hosts.strays()]
+        return record_of(result, attached, deaths)
+
+    def _death(self, stray: Stray) -> dict[str, Any]:
+        """Return a death that no case is charged with, its keys as case ids."""
+        case = None if stray.key is None else self._ids.get(stray.key.place)
+        ran = dict.fromkeys(self._ids[r.place] for r in stray.before if r is not None and r.place in self._ids)
+        before = [text for text in ran if text != case]  # a valid sibling ran for the case itself
+        told = {"kind": stray.kind, "phase": stray.phase, "exit": stray.exit, "tail": stray.tail}
+        return {"case": case, "before": before, **told}
 
 
-def _words(error: Exception | None = None) -> str:
+def record_of(result: Result, attached: Mapping[str, str], deaths: Sequence[Mapping[str, Any]] = ()) -> bytes:
+    """Return a record: a result's line of JSON and, if there are any, its attachments and deaths, after a TAB each.
+
+    Attachments are JSON texts by name. JSON has no raw TAB in it.
+    """
+    if not attached and not deaths:
+        return result.to_json()
+    told = ",".join(f"{json.dumps(name)}:{text}" for name, text in attached.items())
+    return b"%b\t{%b}\t%b" % (result.to_json(), told.encode(), json.dumps(list(deaths)).encode() if deaths else b"")
+
+
+def _lost(loss: Loss, batch: Batch) -> Verdict:
+    """Return the verdict on a case that took its host with it."""
+    behaviour: dict[str, list[str]] = {"invalid": []} if batch.expectation.invalid else {}
+    outcome = _OUTCOME_OF_LOSS.get(loss.kind, Outcome.CRASH)
+    reason = "memory" if loss.kind == "memory" else None
+    return Verdict(outcome, behaviour, _lost_words(loss), reason=reason)
+
+
+def _lost_words(loss: Loss) -> str:
+    what = {
+        "crash": f"the process died ({loss.exit})",
+        "timeout": f"no answer after {loss.seconds:.1f} s",
+        "memory": "more memory than the limit",
+        "flood": "more output than the limit",
+        "corrupt": f"wrote to descriptors that are not its own ({loss.exit})",
+        "raised": "the worker failed",
+    }[loss.kind]
+    during = {
+        "prepare": " while preparing the program",
+        "run": " while running it",
+        "sibling": " on the valid case that this one is a damaged copy of",
+    }.get(loss.phase or "", "")
+    return f"{what}{during}" + (f"; last it wrote:\n{loss.tail}" if loss.tail else "")
+
+
+def _words(error: Exception) -> str:
     """Return what is told of a failure of our side, which is being handled."""
-    return str(error) if isinstance(error, NotInstalled) else last_lines(traceback.format_exc())
+    return str(error) if isinstance(error, OpconformError) else last_lines(traceback.format_exc())
 
 
-def _rows(batch: Batch) -> Iterator[Sequence[Array]]:
+def _rows(batch: Batch) -> Iterator[tuple[Array, ...]]:
     """Yield the inputs of each case, without lanes."""
     lanes = range(len(batch))
     columns = (array if array.ndim > 1 else [array[lane, ...] for lane in lanes] for array in batch.inputs)
     return zip(*columns, strict=True) if batch.inputs else iter([()] * len(lanes))
-
-
-def _record(result: Result, attached: Mapping[str, str]) -> bytes:
-    """Return a result's record: its line and, if there are any, a TAB and its attachments, by name as JSON texts."""
-    if not attached:
-        return result.to_json()
-    told = ",".join(f"{json.dumps(name)}:{text}" for name, text in attached.items())
-    return b"%b\t{%b}" % (result.to_json(), told.encode())
 
 
 def _later(begin: Begin, places: int, place: int, phase: Phase) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from ..cases.results import Outcome, Result, result_from_json
-from ..cases.source import CaseSource
 from .execute import ABOUT, Assignment
 from .pool import Limits, Loss, LossKind, Pool, Stray
 from .registry import BackendSpec
 
 _BATCH, _LARGEST_BATCH = 48, 512
-_OUTCOME_OF_LOSS = {"timeout": Outcome.TIMEOUT, "raised": Outcome.RUNNER_ERROR}
+_PATIENCE = 600.0
+"""Seconds that a judge may take for what it does itself, beyond the time that its host has."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,10 @@ class Death:
 
 
 def pool_for(assignment: Assignment, *, jobs: int, limits: Limits) -> Pool:
-    """Return a pool of workers for an assignment, with the isolation that it asks for."""
-    return Pool(assignment, jobs=jobs, limits=limits, fork=True, reuse=assignment.isolation == "program")
+    """Return a pool of judges for an assignment; `limits` are those of the backend's processes, one beside each."""
+    patient = _PATIENCE + limits.run_seconds + limits.prepare_seconds
+    own = Limits(patient, patient, limits.start_seconds + _PATIENCE)
+    return Pool(replace(assignment, limits=limits), jobs=jobs, limits=own, fork=True)
 
 
 def run_cases(
@@ -68,14 +70,17 @@ def run_cases(
     pool = pool_for(assignment, jobs=jobs, limits=limits)
     for answer in pool.run(itertools.chain([[ABOUT]], batches)):
         if type(answer) is tuple:  # most are
-            yield judged_of(answer[1]) if answer[0] != ABOUT else about_of(answer[1])
+            if answer[0] == ABOUT:
+                yield about_of(answer[1])
+            else:
+                yield from read_record(answer[1], assignment.backend)
         elif isinstance(answer, Stray):
             yield _death(answer, assignment.backend)
         elif isinstance(answer, Loss):
             if answer.key == ABOUT:
                 yield _lost_about(answer)
             else:
-                yield Judged(lost(answer, assignment.backend, assignment.source))
+                yield Judged(lost(answer, assignment.backend))
 
 
 class RunCases(Protocol):
@@ -107,10 +112,13 @@ def about_of(record: bytes) -> About:
     return About(told["version"], tuple(told["standards"]), told["facts"])
 
 
-def judged_of(record: bytes) -> Judged:
-    """Return what a worker's record says of a case. Raises ValueError if it is none."""
-    line, _, attached = record.partition(b"\t")  # JSON has no raw TAB in it
-    return Judged(result_from_json(line), json.loads(attached) if attached else {})
+def read_record(record: bytes, backend: BackendSpec) -> Iterator[Judged | Death]:
+    """Yield what a worker's record says: a case's result, and the deaths before it. Raises ValueError if it is none."""
+    line, attached, deaths = (*record.split(b"\t"), b"", b"")[:3]  # JSON has no raw TAB in it
+    for told in json.loads(deaths) if deaths else ():
+        before = tuple(told["before"])
+        yield Death(backend.name, told["case"], told["kind"], told["exit"], told["tail"], before)
+    yield Judged(result_from_json(line), json.loads(attached) if attached else {})
 
 
 def _around_draw(text: str) -> tuple[str, str]:
@@ -147,39 +155,8 @@ def _lost_about(loss: Loss) -> About:
     return About(f"unknown ({loss.exit})", ())
 
 
-def lost(loss: Loss, backend: BackendSpec, source: CaseSource) -> Result:
-    """Return the result of a case that took its worker with it."""
-    case = source.case(loss.key)
-    outcome = _OUTCOME_OF_LOSS.get(loss.kind, Outcome.CRASH)
-    reason = "memory" if loss.kind == "memory" else None
-    if loss.phase == "sibling" and outcome is not Outcome.RUNNER_ERROR:  # no fault of this case, and no proof either
-        outcome, reason = Outcome.UNSUPPORTED, reason or "other"
-    return Result(
-        loss.key,
-        backend.name,
-        outcome,
-        {"invalid": []} if case.expectation.invalid else {},
-        reason,
-        _told(loss),
-        clauses=case.clauses,
-        case_digest=case.digest,
-        expectation_digest=case.expectation.digest,
-        seconds=round(loss.seconds, 7),
-    )
-
-
-def _told(loss: Loss) -> str:
-    what = {
-        "crash": f"the process died ({loss.exit})",
-        "timeout": f"no answer after {loss.seconds:.1f} s",
-        "memory": "more memory than the limit",
-        "flood": "more output than the limit",
-        "corrupt": f"wrote to descriptors that are not its own ({loss.exit})",
-        "raised": "the worker failed",
-    }[loss.kind]
-    during = {
-        "prepare": " while preparing the program",
-        "run": " while running it",
-        "sibling": " on the valid case that this one is a damaged copy of",
-    }.get(loss.phase or "", "")
-    return f"{what}{during}" + (f"; last it wrote:\n{loss.tail}" if loss.tail else "")
+def lost(loss: Loss, backend: BackendSpec) -> Result:
+    """Return the result of a case that took its judge with it, which is our side's fault."""
+    what = f"the process that judges was lost ({loss.exit or loss.kind})"
+    words = f"{what}; last it wrote:\n{loss.tail}" if loss.tail else what
+    return Result(loss.key, backend.name, Outcome.RUNNER_ERROR, detail=words, seconds=round(loss.seconds, 7))

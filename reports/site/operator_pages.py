@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from ...cases.results import Outcome
 from ...generators.comparing.differences import Difference, differences
 from ...generators.comparing.situations import Side
-from ...generators.literals import plain_text
+from ...generators.strategy.rows import text_of
 from ...specs.globs import split_version
 from ...specs.model import Clause, Silence
 from ..difference import cause_text, rule_text, said_text, signature_rows, situation_text
@@ -184,7 +184,7 @@ def _facts(known: Knowledge, one: Side) -> dict[str, Any]:
 
 
 def _default(attribute: Any) -> str:
-    told = plain_text(attribute.default) if attribute.default is not None else None
+    told = text_of(attribute.default) if attribute.default is not None else None
     if told is not None:
         return told
     return "required" if attribute.required else "optional"

@@ -13,11 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from opconform.cases.runner import Runner
 from opconform.generators import source
-from opconform.generators.families import vocabularies
-from opconform.runners import running
+from opconform.generators.strategy.registry import vocabularies
+from opconform.runners import execute, running
 from opconform.runners.execute import Assignment
-from opconform.runners.pool import Found, Limits, Task, WorkerStartError
+from opconform.runners.host import Host, Request, read_about, read_answer
+from opconform.runners.hosts import Isolation, Reply
+from opconform.runners.pool import Found, Limits, Stray, Task, WorkerStartError
+from opconform.runners.registry import BackendSpec, open_runner
 from opconform.specs.loader import Library
 from opconform.specs.model import Vocabulary
 
@@ -36,6 +40,38 @@ class PoolHere:
             raise WorkerStartError(type(error).__name__, str(error), traceback.format_exc()) from error
         for keys in batches:
             yield from zip(keys, task.run(keys, lambda _index, _phase: None), strict=True)
+
+
+class HostsHere:
+    """What `Hosts` does, with a backend in this process that does it no harm."""
+
+    def __init__(self, runner: Runner, name: str = "here") -> None:
+        self._host, self._replies = Host(runner, name), dict[int, Reply]()
+        self.about = read_about(self._record(None))
+
+    @classmethod
+    def opened(cls, backend: BackendSpec, _limits: Limits, _isolation: Isolation) -> HostsHere:
+        """Take the place of `execute.Hosts`. Raises WorkerStartError."""
+        try:
+            return cls(open_runner(backend), backend.name)
+        except Exception as error:
+            raise WorkerStartError(type(error).__name__, str(error), traceback.format_exc()) from error
+
+    def _record(self, request: Request | None) -> bytes:
+        return next(self._host.run([request], lambda _index, _phase: None))
+
+    def ask(self, requests: Sequence[Request]) -> range:
+        places = range(len(self._replies), len(self._replies) + len(requests))
+        for place, request in zip(places, requests, strict=True):
+            found = read_answer(self._record(request))
+            self._replies[place] = Reply(found.answer, found.seconds, found.first)
+        return places
+
+    def reply(self, place: int) -> Reply:
+        return self._replies[place]
+
+    def strays(self) -> list[Stray]:
+        return []
 
 
 def pool_here(assignment: Assignment, *, jobs: int, limits: Limits) -> PoolHere:
@@ -60,6 +96,7 @@ def run_here() -> Iterator[None]:
     threshold = gc.get_threshold()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "pool_for", pool_here)
+        patch.setattr(execute, "Hosts", HostsHere.opened)
         patch.setattr(source, "Library", library)
         patch.setattr(sys, "path", [*sys.path])
         try:

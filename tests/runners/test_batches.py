@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 from fakes import attachments, backends
 from fakes.backends import Right
+from fakes.here import HostsHere
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opconform.cases.batch import Batch
 from opconform.cases.declared import Declaration, DeclaredType
 from opconform.cases.elements import Array, element_type
-from opconform.cases.program import Program
+from opconform.cases.model import Program
 from opconform.cases.results import Outcome, Result, result_from_json
 from opconform.cases.source import CaseSource
 from opconform.generators.plan import Selection, planned
@@ -182,7 +183,7 @@ KEYS = [
 
 
 def records(runner: Right, source: CaseSource, keys: Sequence[str], **more: Any) -> list[tuple[Result, Any]]:
-    worker = Worker(runner, "right", source, more.get("required", {}), more.get("attach", {}))
+    worker = Worker(HostsHere(runner), "right", source, more.get("required", {}), more.get("attach", {}))
     found = []
     for record in worker.run(keys, lambda _index, _phase: None):
         line, _, attached = record.partition(b"\t")
@@ -255,7 +256,7 @@ def test_answers_in_memory_that_is_used_again_are_each_judged() -> None:
 
 def test_the_pool_is_told_each_case_before_it_runs() -> None:
     begun: list[tuple[int, str]] = []
-    worker = Worker(Right(), "right", SOURCE, {})
+    worker = Worker(HostsHere(Right()), "right", SOURCE, {})
     assert len(list(worker.run(KEYS[:9], lambda index, phase: begun.append((index, phase))))) == 9
     assert [index for index, phase in begun if phase == "run"] == list(range(9))
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from fakes.here import HostsHere
 
 from opconform.cases.elements import Array
-from opconform.cases.program import Program
+from opconform.cases.model import Program
 from opconform.generators.source import GeneratedCases
 from opconform.runners.execute import Worker
 
@@ -48,7 +49,7 @@ class Once:
 
 
 def results(runner: Mean) -> list[dict[str, Any]]:
-    worker = Worker(runner, "mean", GeneratedCases(), {})
+    worker = Worker(HostsHere(runner), "mean", GeneratedCases(), {})
     return [json.loads(line) for line in worker.run(CASES, lambda _place, _phase: None)]
 
 
@@ -58,7 +59,7 @@ def test_the_first_failures_of_a_program_are_run_on_fresh_ones_and_all_others_on
     assert {one["outcome"] for one in found} == {"wrong-value"}
     assert not any("state leaks" in one["detail"] for one in found)
     # the cases stand in one batch and share the first program, which was fresh for the first of them
-    assert [program.runs for program in runner.prepared] == [12, 1, 1, 9]
+    assert [program.runs for program in runner.prepared] == [12, 1, 1, 1, 8]
 
 
 def test_what_only_used_programs_do_is_told_of_every_case() -> None:

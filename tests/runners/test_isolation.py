@@ -15,6 +15,7 @@ from opconform.cli import main
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.runners.execute import Assignment, Isolation
+from opconform.runners.host import HostFactory
 from opconform.runners.pool import Limits
 from opconform.runners.registry import BackendSpec, backend_spec
 from opconform.runners.running import Death, Judged, run_cases
@@ -48,6 +49,12 @@ def test_a_case_is_not_charged_with_what_an_earlier_one_broke_and_the_death_is_t
     assert (death.case, death.kind, death.exit) == (DOUBLE, "crash", "signal SIGSEGV")
     assert death.before == (SINGLE, HALF)
     assert death.tail == "something is broken here"
+
+
+def test_a_backend_that_searches_its_process_finds_nothing_that_is_expected() -> None:
+    outcomes, deaths = found("Searches", [SINGLE, HALF, DOUBLE])
+    assert Counter(outcomes.values()) == {"pass": 3}
+    assert not deaths
 
 
 def test_with_a_process_a_case_none_suffers_from_another() -> None:
@@ -91,7 +98,7 @@ def test_only_libraries_that_bear_it_are_imported_before_forking() -> None:
 def test_warming_imports_what_the_backend_names_and_passes_over_what_is_not_there() -> None:
     backend = BackendSpec("mine", "plug-in", "mine:Mine", preload=("fakes.no_such_module", "fakes.fragile_backends"))
     sys.modules.pop("fakes.fragile_backends", None)
-    Assignment(backend, SOURCE).warm()
+    HostFactory(backend).warm()
     assert "fakes.fragile_backends" in sys.modules
 
 

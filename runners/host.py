@@ -1,0 +1,288 @@
+"""The host: opens one backend, prepares programs and runs them, in a process that knows no expected value.
+
+What it is asked is trusted, what it answers is not: requests are pickled by the judge's process, answers are messages
+that are checked before anything is made of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import msgspec
+import numpy as np
+
+from ..cases.elements import Array, content, element_types, from_content, type_of
+from ..cases.errors import ProgramError
+from ..cases.program import Program
+from ..cases.runner import Classifies, Describes, Executable, NotInstalled, Reason, Runner, Unsupported
+from ..cases.structures import Structure
+from .answers import Answer, Answered, Refusal, answer_of
+from .attaching import WORDS_KEPT
+from .pool import Begin, Phase
+from .registry import BackendSpec, open_runner
+
+Freshness: TypeAlias = Literal["shared", "own", "failures"]
+"""Which preparation of a program runs: the one that its cases share; one made for this case; one for failures alone."""
+
+_KEPT = 16
+_OBJECTS_BETWEEN_COLLECTIONS = 50_000
+_FOREIGN = frozenset({"float128", "complex256", "object", "datetime64", "timedelta64"})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A run of a program. `program` is pickled once for all requests that go together; `inputs` are flat.
+
+    `place` is the caller's, and means nothing to the host. `phase` is what the time is charged to.
+    """
+
+    place: int
+    program: Program
+    inputs: tuple[Array, ...]
+    fresh: Freshness = "shared"
+    phase: Phase = "run"
+
+
+class About(msgspec.Struct, frozen=True, tag="about"):
+    """What a backend says of itself once it is opened."""
+
+    version: str
+    standards: tuple[str, ...]
+    facts: dict[str, str]
+
+
+class _Tensor(msgspec.Struct, frozen=True, array_like=True):
+    type: str
+    shape: tuple[int, ...]
+    content: bytes
+
+
+class _Nesting(msgspec.Struct, frozen=True, array_like=True):
+    kind: Literal["tensor", "sequence", "optional", "map", "sparse"]
+    items: tuple[_Nesting, ...] = ()
+    count: int = 0
+
+
+class _Answer(msgspec.Struct, frozen=True, tag="answer"):
+    outputs: tuple[_Tensor, ...]
+    structure: tuple[_Nesting, ...]
+    first: bool
+    seconds: float
+
+
+class _Refused(msgspec.Struct, frozen=True, tag="refused"):
+    words: str
+    unsupported: bool
+    reason: Reason
+    seconds: float
+
+
+class _Failed(msgspec.Struct, frozen=True, tag="failed"):
+    words: str
+
+
+class Unreadable(Exception):  # noqa: N818 - what the backend's process wrote, not a mistake of ours
+    """A host's record is no answer; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class OurFailure:
+    """A request that failed on our side, or for want of the backend's library: nothing of the backend's was run."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostAnswer:
+    """What came of a request, the seconds that the host claims, and whether the program had not run before."""
+
+    answer: Answered | OurFailure
+    seconds: float = 0.0
+    first: bool = False
+
+
+@dataclass(frozen=True)
+class HostFactory:
+    """Makes a host for a backend, in its process; picklable."""
+
+    backend: BackendSpec
+
+    def warm(self) -> None:
+        """Import what a host needs of the backend and may be forked after, in the process that hosts come from."""
+        for module in ("numpy.random", *self.backend.preload):  # NumPy imports the former when it is asked for it
+            with contextlib.suppress(Exception):  # the host will say what is wrong
+                importlib.import_module(module, __package__)
+
+    def __call__(self) -> Host:
+        """Open the backend. Raises NotInstalled and whatever importing a user's module raises."""
+        runner = open_runner(self.backend)
+        gc.freeze()  # what is imported stays: no need to look through it again and again
+        gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+        return Host(runner, self.backend.name)
+
+
+@dataclass
+class _Prepared:
+    """A program that the backend has prepared or refused, and whether it ran."""
+
+    executable: Executable | None
+    refusal: _Refused | None = None
+    ran: bool = False
+
+
+@dataclass
+class Host:
+    """One backend in one process; a task of the pool. Programs are prepared once, the last few kept."""
+
+    runner: Runner
+    name: str
+    _kept: OrderedDict[tuple[Freshness, str], _Prepared] = field(default_factory=OrderedDict)
+
+    def run(self, requests: Sequence[Request | None], begin: Begin) -> Iterator[bytes]:
+        """Yield a message for each request: outputs or a refusal; for None what the backend says of itself."""
+        encoder = msgspec.msgpack.Encoder()
+        for index, request in enumerate(requests):
+            begin(index, "sibling" if request is not None and request.phase == "sibling" else "prepare")
+            try:
+                yield encoder.encode(self._about() if request is None else self._answer(request, index, begin))
+            except (NotInstalled, ProgramError) as error:
+                yield encoder.encode(_Failed(str(error)[:WORDS_KEPT]))
+
+    def _about(self) -> About:
+        facts = self.runner.describe() if isinstance(self.runner, Describes) else {}
+        told = {_utf8(str(name)): _utf8(str(fact)) for name, fact in facts.items()}
+        return About(_utf8(str(self.runner.version())), tuple(map(_utf8, self.runner.standards)), told)
+
+    def _answer(self, request: Request, index: int, begin: Begin) -> _Answer | _Refused:
+        started = time.perf_counter()
+        prepared = self._prepared(request.program, request.fresh)
+        if prepared.executable is None:
+            return _refusal_of(prepared)
+        first, prepared.ran = not prepared.ran, True
+        begin(index, request.phase)
+        try:
+            answer = answer_of(request.program, prepared.executable.run(request.inputs))
+            seconds = time.perf_counter() - started
+            outputs = tuple(map(_tensor, answer.outputs))
+        except Exception as error:
+            return self._refused(error, time.perf_counter() - started)
+        return _Answer(outputs, tuple(map(_nesting, answer.structure)), first, seconds)
+
+    def _prepared(self, program: Program, fresh: Freshness) -> _Prepared:
+        if fresh == "own":
+            return self._prepare(program)
+        key = fresh, program.key
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = self._prepare(program)
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return found
+
+    def _prepare(self, program: Program) -> _Prepared:
+        started = time.perf_counter()
+        standards = self.runner.standards
+        if program.operator.standard not in standards:
+            words = f"{self.name} implements {', '.join(standards)}, not {program.operator.standard}"
+            return _Prepared(None, _Refused(words, unsupported=True, reason="other", seconds=0.0))
+        try:
+            return _Prepared(self.runner.prepare(program))
+        except Exception as error:
+            return _Prepared(None, self._refused(error, time.perf_counter() - started))
+
+    def _refused(self, error: Exception, seconds: float) -> _Refused:
+        """Return the refusal that an exception of the backend is. Raises what is none: NotInstalled, ProgramError."""
+        if isinstance(error, NotInstalled | ProgramError):
+            raise error
+        if isinstance(error, Unsupported):
+            return _Refused(_words(error)[:WORDS_KEPT], unsupported=True, reason=error.reason, seconds=seconds)
+        words = f"{type(error).__name__}: {_words(error)}"[:WORDS_KEPT]
+        reason: Reason = "memory" if isinstance(error, MemoryError) else "other"
+        if reason == "other" and isinstance(self.runner, Classifies):
+            reason = self.runner.reason(error)
+        return _Refused(words, unsupported=False, reason=reason, seconds=seconds)
+
+
+def _utf8(text: str) -> str:
+    """Return a text with what UTF-8 cannot write escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _words(error: Exception) -> str:
+    try:
+        return _utf8(str(error))
+    except Exception as worse:
+        return f"its message cannot be read: {type(worse).__name__}"
+
+
+def _refusal_of(prepared: _Prepared) -> _Refused:
+    if prepared.refusal is None:
+        raise TypeError("a program is neither prepared nor refused")
+    return prepared.refusal
+
+
+def _tensor(array: Array) -> _Tensor:
+    name = type_of(array)
+    return _Tensor(name[:100], array.shape, content(array) if name in element_types() else b"")
+
+
+def _nesting(structure: Structure) -> _Nesting:
+    return _Nesting(structure.kind, tuple(map(_nesting, structure.items)), structure.count)
+
+
+_DECODER = msgspec.msgpack.Decoder(About | _Answer | _Refused | _Failed)
+
+
+def read_about(record: bytes) -> About:
+    """Return what a backend says of itself. Raises Unreadable."""
+    found = _decoded(record)
+    if not isinstance(found, About):
+        raise Unreadable("no description of the backend")
+    return found
+
+
+def read_answer(record: bytes) -> HostAnswer:
+    """Return the answer that a host's record holds. Raises Unreadable."""
+    found = _decoded(record)
+    if isinstance(found, About):
+        raise Unreadable("a description where an answer was due")
+    if isinstance(found, _Failed):
+        return HostAnswer(OurFailure(found.words[:WORDS_KEPT]))
+    seconds = found.seconds if math.isfinite(found.seconds) and found.seconds >= 0 else 0.0
+    if isinstance(found, _Refused):
+        return HostAnswer(Refusal(found.words[:WORDS_KEPT], found.unsupported, found.reason), seconds)
+    answer = Answer(tuple(map(_array, found.outputs)), tuple(map(_structure, found.structure)))
+    return HostAnswer(answer, seconds, found.first)
+
+
+def _decoded(record: bytes) -> About | _Answer | _Refused | _Failed:
+    try:
+        found: About | _Answer | _Refused | _Failed = _DECODER.decode(record)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Unreadable(f"no answer: {error}") from None
+    return found
+
+
+def _array(tensor: _Tensor) -> Array:
+    if any(not 0 <= size < 1 << 40 for size in tensor.shape) or len(tensor.shape) > 64:
+        raise Unreadable(f"a tensor of shape {tensor.shape[:8]}")
+    if tensor.type in element_types():
+        try:
+            return from_content(tensor.type, tensor.shape, tensor.content)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise Unreadable(f"a tensor that is none: {error}") from None
+    known = tensor.type if tensor.type in _FOREIGN and tensor.type in np.sctypeDict else "void"
+    return np.broadcast_to(np.zeros((), known), tensor.shape)
+
+
+def _structure(nesting: _Nesting) -> Structure:
+    return Structure(nesting.kind, None, tuple(map(_structure, nesting.items)), nesting.count)
