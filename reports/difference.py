@@ -87,12 +87,13 @@ def attribute_text(attribute: AttributeSignature) -> str:
     """Return an attribute as a spec file writes it: `keepdims: int = 1`."""
     if attribute.default is None:
         return f"{attribute.name}: {'' if attribute.required else 'optional '}{attribute.kind}"
-    return f"{attribute.name}: {attribute.kind} = {_default_text(attribute.default)}"
+    return f"{attribute.name}: {attribute.kind} = {default_text(attribute.default)}"
 
 
-def _default_text(value: object) -> str:
+def default_text(value: object) -> str:
+    """Return an attribute's default as an id would have it."""
     if isinstance(value, tuple):
-        return ",".join(map(_default_text, value)) or "none"
+        return ",".join(map(default_text, value)) or "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

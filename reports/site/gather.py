@@ -21,6 +21,7 @@ from ...specs.model import STANDARDS
 from ..reading import RESULTS, StoredResult
 from ..runs import Part, Terms, Whole
 from ..tables import Tables, count
+from ..tally import Figures
 
 OUTCOMES = tuple(Outcome)
 NOT_RUN = -1
@@ -86,6 +87,13 @@ class Gathered:
     def terms(self) -> Terms:
         """What decided the verdicts."""
         return self.tables.terms
+
+    def figures(self) -> dict[str, dict[str, dict[str, Figures]]]:
+        """Return figures by operator version, type and backend."""
+        found: dict[str, dict[str, dict[str, Figures]]] = {}
+        for group, figures in self.tables.tally.groups():
+            found.setdefault(group.operator_version, {}).setdefault(group.types, {})[group.backend] = figures
+        return found
 
     def column(self, backend: str) -> Column:
         """Return the column of a backend."""

@@ -10,10 +10,9 @@ from typing import Any, TypeAlias
 from ...cases.results import Outcome
 from ...generators.comparing.differences import Difference, differences
 from ...generators.comparing.situations import Side
-from ...generators.strategy.rows import text_of
 from ...specs.globs import split_version
-from ...specs.model import Clause, Silence
-from ..difference import cause_text, rule_text, said_text, signature_rows, situation_text
+from ...specs.model import AttributeSignature, Clause, Port, Silence
+from ..difference import cause_text, default_text, rule_text, said_text, signature_rows, situation_text
 from ..tally import ChosenOptions, Figures
 from .examples import examples
 from .gather import FAILING, INVALID, NOT_RUN, OUTCOMES, Column, Gathered
@@ -119,7 +118,7 @@ class RuleChange:
 
 
 @dataclass(frozen=True)
-class Change:
+class VersionChange:
     """What a version changed: in the spec file's words, in its signature, its rules, and its answers.
 
     `answers` is None where they were not compared.
@@ -141,7 +140,7 @@ def write_operator_pages(site: SiteWriter, gathered: Gathered, known: Knowledge)
     for operator_version in found:
         siblings.setdefault(split_version(operator_version)[0], []).append(operator_version)
     taken = _taken(gathered)
-    figures = _figures(gathered)
+    figures = gathered.figures()
     for operator_version, cases in found.items():
         one = known.side(operator_version)
         columns = [column for column in gathered.columns if _runs(column, cases)]
@@ -183,14 +182,13 @@ def _facts(known: Knowledge, one: Side) -> dict[str, Any]:
     }
 
 
-def _default(attribute: Any) -> str:
-    told = text_of(attribute.default) if attribute.default is not None else None
-    if told is not None:
-        return told
+def _default(attribute: AttributeSignature) -> str:
+    if attribute.default is not None:
+        return default_text(attribute.default)
     return "required" if attribute.required else "optional"
 
 
-def _port(port: Any) -> tuple[str, str, str]:
+def _port(port: Port) -> tuple[str, str, str]:
     words = {"single": "required", "optional": "optional", "variadic": "any number", "each": "any number, of any types"}
     many = f", at least {port.minimum}" if port.is_variadic and port.minimum else ""
     return port.name, port.type, words[port.option] + many
@@ -213,13 +211,13 @@ def _opset(known: Knowledge, one: Side) -> str | None:
     return f"{span} of {domain}; carried by opset {last} here, except where a case names another"
 
 
-def _change(known: Knowledge, one: Side, *, compares: bool) -> Change | None:
+def _change(known: Knowledge, one: Side, *, compares: bool) -> VersionChange | None:
     versions = known.versions(one)
     place = [side.name for side in versions].index(one.name)
     if not place:
         return None
     before = versions[place - 1]
-    return Change(
+    return VersionChange(
         before.name,
         one.version.change,
         [row for row in signature_rows(before, one) if row.one != row.other],
@@ -275,14 +273,6 @@ def _taken(gathered: Gathered) -> dict[str, dict[str, dict[str, ChosenOptions]]]
 def _silences(one: Side | None, taken: Mapping[str, Mapping[str, ChosenOptions]]) -> list[dict[str, Any]]:
     own = {} if one is None else one.version.silences
     return [{"id": id_, "silence": own.get(id_), "taken": taken.get(id_, {})} for id_ in dict.fromkeys([*own, *taken])]
-
-
-def _figures(gathered: Gathered) -> dict[str, dict[str, dict[str, Figures]]]:
-    """Return figures by operator version, type and backend."""
-    found: dict[str, dict[str, dict[str, Figures]]] = {}
-    for group, figures in gathered.tables.tally.groups():
-        found.setdefault(group.operator_version, {}).setdefault(group.types, {})[group.backend] = figures
-    return found
 
 
 def _results(backends: Sequence[str], by_type: Mapping[str, Mapping[str, Figures]]) -> dict[str, list[Mark | None]]:

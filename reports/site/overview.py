@@ -30,7 +30,7 @@ _WORST = (
 
 
 @dataclass(frozen=True)
-class OperatorRow:
+class BackendRow:
     """A backend as the overview shows it."""
 
     name: str
@@ -88,16 +88,16 @@ def write_overview(site: SiteWriter, gathered: Gathered, knowledge: Knowledge) -
     )
 
 
-def _rows(gathered: Gathered, badges: Sequence[Badge]) -> list[OperatorRow]:
+def _rows(gathered: Gathered, badges: Sequence[Badge]) -> list[BackendRow]:
     failures = gathered.tables.failures
     kinds = Counter(alike.first.backend for alike in failures.first(failures.kinds))
     return [_row(gathered, column, kinds[column.name], badges) for column in gathered.columns]
 
 
-def _row(gathered: Gathered, column: Column, kinds: int, badges: Sequence[Badge]) -> OperatorRow:
+def _row(gathered: Gathered, column: Column, kinds: int, badges: Sequence[Badge]) -> BackendRow:
     figures = gathered.tables.tally.figures(column.name)
     own = [badge for badge in badges if badge.backend == column.name]
-    return OperatorRow(column.name, column.version, *verdict_told(figures, kinds), figures, own)
+    return BackendRow(column.name, column.version, *verdict_told(figures, kinds), figures, own)
 
 
 def _worst(gathered: Gathered, knowledge: Knowledge) -> Iterator[Worst]:
@@ -209,7 +209,8 @@ class MatrixRow:
 def write_matrix(site: SiteWriter, gathered: Gathered) -> None:
     """Write `matrix.html` and the data of its types."""
     backends = [column.name for column in gathered.columns]
-    cells = _cells(gathered)
+    figures = gathered.figures()
+    cells = {operator_version: figures[operator_version] for operator_version in gathered.by_operator_version()}
     rows = [_matrix_row(operator_version, by_type, backends) for operator_version, by_type in cells.items()]
     standards: dict[str, dict[str, list[MatrixRow]]] = {}
     for row in rows:
@@ -236,13 +237,6 @@ def _widths(rows: Sequence[MatrixRow]) -> Mapping[str, float]:
     names = max((len(row.name) + len(row.version) for row in rows), default=0)
     marks = max((len(mark.share) + len(mark.counts) for row in rows for mark in row.marks if mark), default=0)
     return {"first": round(min(5 + 0.58 * names, 20), 1), "each": round(min(max(3 + 0.53 * marks, 8), 14), 1)}
-
-
-def _cells(gathered: Gathered) -> Cells:
-    found: dict[str, dict[str, dict[str, Figures]]] = {}
-    for group, figures in gathered.tables.tally.groups():
-        found.setdefault(group.operator_version, {}).setdefault(group.types, {})[group.backend] = figures
-    return {operator_version: found[operator_version] for operator_version in gathered.by_operator_version()}
 
 
 def _all(cells: Cells) -> list[Figures]:
