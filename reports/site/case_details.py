@@ -25,7 +25,7 @@ from ..derivation import certificate_lines
 from ..operation import node_text, operation_lines
 from ..reading import ACCURACY, CERTIFICATES, OUTPUTS
 from ..script import reproduction
-from ..show import clauses_of
+from ..show import clauses_of, output_names
 from .case_tensors import bounds_told, difference_told, tensor_told
 from .gather import Gathered
 from .writer import shown
@@ -209,7 +209,10 @@ def _answer(outputs: Sequence[Any], case: Batch | None) -> dict[str, Any]:
     known = [array for array in arrays if array is not None]
     if case is None or len(known) < len(arrays):
         return {"answer": answer}
-    return {"answer": answer, "difference": difference_told(case.expectation, known)}
+    return {
+        "answer": answer,
+        "difference": difference_told(case.expectation, known, [output.name for output in case.program.answers]),
+    }
 
 
 def _answer_told(output: Mapping[str, Any], array: Array | None) -> dict[str, Any]:
@@ -247,17 +250,19 @@ def _changed(case: Batch, told: Iterable[tuple[str | None, str | None]]) -> str 
 def case_told(source: GeneratedCases, case: Batch) -> dict[str, Any]:
     """Return what is known of a case whatever a backend makes of it."""
     program = case.program
-    fed = zip(program.feeds, case.tensors(), strict=True)
-    constants = [(i, i.array()) for i in program.inputs if i is not None and i.constant is not None]
+    owners = [feed for feed in program.feeds for _ in feed.leaves]
+    names = [name for name, _ in program.named_leaves]
+    fed = list(zip(names, owners, case.tensors(), strict=True))
+    constants = [(i.name, i, i.array()) for i in program.inputs if i is not None and i.constant is not None]
     return {
         "operation": operation_lines(case),
         "node": node_text(program),
         "opset": program.opset,
         "mended": case.mended,
         "clauses": [_clause(name, clause) for name, clause in clauses_of(source, case).items()],
-        "inputs": [_input(one, array) for one, array in [*fed, *constants]],
+        "inputs": [_input(*one) for one in [*fed, *constants]],
         "silences": {silence: list(answers) for silence, answers in case.expectation.silences.items()},
-        "options": [_option(option) for option in case.expectation.options],
+        "options": [_option(option, output_names(program, option)) for option in case.expectation.options],
         "derivation": _derivation(source, case),
     }
 
@@ -267,19 +272,19 @@ def _clause(name: str, clause: Clause) -> dict[str, Any]:
     return told | ({"upstream": clause.upstream} if clause.upstream else {})
 
 
-def _input(one: Input, array: Array) -> dict[str, Any]:
+def _input(name: str, one: Input, array: Array) -> dict[str, Any]:
     symbolic = [str(d) for d in one.dims] if any(isinstance(d, str) for d in one.dims) else None
-    told = {"name": one.name, "constant": one.constant is not None, "dims": symbolic}
+    told = {"name": name, "constant": one.constant is not None, "dims": symbolic}
     return told | tensor_told(array)
 
 
-def _option(option: Option) -> dict[str, Any]:
+def _option(option: Option, names: Sequence[str]) -> dict[str, Any]:
     return {
         "labels": dict(option.labels),
         "kind": option.kind,
         "level": option.level,
         "exceptional": option.exceptional,
-        "outputs": [bounds_told(bounds) for bounds in option.outputs],
+        "outputs": [bounds_told(bounds, name) for name, bounds in zip(names, option.outputs, strict=True)],
     }
 
 

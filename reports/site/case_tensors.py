@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...cases.elements import Array, comparable, element_type, element_types, type_of
+from ...cases.elements import Array, comparable, content, element_type, element_types, to_json, type_of
 from ...cases.expectation import Bounds, Expectation, Option
 from ...runners.comparison import admitted, ulp_exponent, within
 from ..certificates import flag_names
@@ -22,21 +24,36 @@ CELLS = 2048
 
 MISMATCHES = 24
 
+_IN_BROWSERS = frozenset({"float16", "bfloat16", "float32", "float64", "bool"}) | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+_NO_NUMBERS = frozenset({"nan", "inf", "-inf"})
+
 
 def tensor_told(array: Array, shown: int = SHOWN) -> dict[str, Any]:
-    """Return type, shape, the bytes of the first elements (little-endian, base64) and, of more, what all are like."""
+    """Return type, shape, the first elements and, of more, what all are like.
+
+    The elements are their bytes (little-endian, base64) where a browser has numbers for them, else a list of texts.
+    """
     told = {"type": type_of(array), "shape": list(array.shape), "bits": _bits(array.reshape(-1)[:shown])}
     return told if array.size <= shown else {**told, "summary": _summary(array)}
 
 
-def _bits(flat: Array) -> str | None:
-    if flat.dtype.kind not in "iufb" and type_of(flat) not in element_types():
-        return None
-    little = flat.astype(flat.dtype.newbyteorder("<")) if flat.dtype.kind in "iuf" else flat
-    return base64.b64encode(np.ascontiguousarray(little).tobytes()).decode()
+def _bits(flat: Array) -> str | list[str] | None:
+    if type_of(flat) in _IN_BROWSERS:
+        return base64.b64encode(content(flat)).decode()
+    return [_text(one) for one in to_json(flat)] if type_of(flat) in element_types() else None
+
+
+def _text(one: object) -> str:
+    if isinstance(one, list):
+        return f"{one[0]} + {one[1]}i"
+    return json.dumps(one, ensure_ascii=False) if isinstance(one, str) and one not in _NO_NUMBERS else str(one)
 
 
 def _summary(array: Array) -> dict[str, Any]:
+    if array.dtype.kind == "c" or array.dtype.hasobject:
+        return {"elements": array.size}
     with np.errstate(all="ignore"):
         numbers = comparable(array)
         finite = numbers[np.isfinite(numbers)] if numbers.dtype.kind == "f" else numbers.reshape(-1)
@@ -48,9 +65,10 @@ def _summary(array: Array) -> dict[str, Any]:
     return told
 
 
-def bounds_told(bounds: Bounds) -> dict[str, Any]:
-    """Return what one output must be: the first elements' value and bounds, and the flags that they have."""
-    told: dict[str, Any] = {"type": bounds.type, "shape": list(bounds.shape), "size": bounds.value.size}
+def bounds_told(bounds: Bounds, name: str = "") -> dict[str, Any]:
+    """Return what an output must be: the first elements' value and bounds, in which type, and the flags they have."""
+    told: dict[str, Any] = {"name": name, "type": bounds.type, "shape": list(bounds.shape)}
+    told |= {"in": type_of(bounds.value), "size": bounds.value.size}
     parts = {"value": bounds.value, "lower": bounds.lower, "upper": bounds.upper}
     told |= {name: _bits(array.reshape(-1)[:SHOWN]) for name, array in parts.items()}
     if bounds.flags is not None:
@@ -73,10 +91,12 @@ class _Held:
         return sum(int(w.sum()) for w in self.wrong)
 
 
-def difference_told(expectation: Expectation, outputs: Sequence[Array]) -> dict[str, Any] | None:
+def difference_told(
+    expectation: Expectation, outputs: Sequence[Array], names: Sequence[str] = ()
+) -> dict[str, Any] | None:
     """Return how an answer to a single case differs from the option that it comes nearest to.
 
-    `outputs` are without lanes. None where no option has their shapes.
+    `outputs` are without lanes, `names` those of the outputs. None where no option has their shapes.
     """
     with np.errstate(all="ignore"):
         fitting = [_held(place, option, outputs) for place, option in enumerate(expectation.options)]
@@ -84,7 +104,9 @@ def difference_told(expectation: Expectation, outputs: Sequence[Array]) -> dict[
         if held is None:
             return None
         pairs = zip(held.option.outputs, outputs, held.wrong, strict=True)
-        return {"option": held.place, "outputs": [_difference(*pair) for pair in pairs]}
+        named = itertools.chain(names, itertools.repeat(""))
+        outputs_told = [{"name": name, **_difference(*pair)} for name, pair in zip(named, pairs, strict=False)]
+        return {"option": held.place, "outputs": outputs_told}
 
 
 def _held(place: int, option: Option, outputs: Sequence[Array]) -> _Held | None:
@@ -104,8 +126,14 @@ def _difference(bounds: Bounds, output: Array, wrong: Array) -> dict[str, Any]:
     numbers = comparable(output[np.newaxis])
     flat_wrong = wrong.reshape(-1)
     form = element_type(bounds.type).format
-    errors = (numbers - bounds.value if form else _whole_errors(numbers, bounds.value)).reshape(-1)
     told: dict[str, Any] = {"wrong": int(flat_wrong.sum()), "size": int(output.size), "float": form is not None}
+    told["in"] = type_of(bounds.value)
+    if form is not None:
+        errors = (numbers - bounds.value).reshape(-1)
+    elif numbers.dtype.kind in "iu":
+        errors = _whole_errors(numbers, comparable(bounds.value)).reshape(-1)
+    else:  # truth values, complex numbers, text: there is no distance to draw
+        errors = flat_wrong.astype(np.float64)
     shares = _shares(bounds, errors) if form else errors
     told["cells"] = _cells(shares, flat_wrong)
     if form is not None:

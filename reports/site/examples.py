@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...cases.batch import Batch
-from ...cases.elements import Array
+from ...cases.elements import Array, equal, type_of
 from ...cases.errors import OpconformError
 from ...cases.expectation import Bounds, Flag, Option
 from ..operation import node_text
+from ..show import element_text, output_names
 from .knowledge import Knowledge
 
 SHOWN = 4
@@ -81,7 +82,7 @@ def _is_plain(option: Option) -> bool:
 
 
 def _example(case: Batch) -> Example:
-    inputs = [(i.name, array) for i, array in zip(case.program.feeds, case.tensors(), strict=True)]
+    inputs = [(name, a) for (name, _), a in zip(case.program.named_leaves, case.tensors(), strict=True)]
     constants = [(i.name, i.array()) for i in case.program.inputs if i is not None and i.constant is not None]
     return Example(
         case.id,
@@ -108,22 +109,24 @@ def _option(case: Batch, option: Option) -> Iterator[tuple[str, str]]:
     if option.kind != "values":
         yield "a refusal" if option.kind == "rejected" else "any answer", ""
         return
-    for output, bounds in zip(case.program.outputs, option.outputs, strict=True):
+    for name, bounds in zip(output_names(case.program, option), option.outputs, strict=True):
         shape = "x".join(map(str, bounds.shape)) or "scalar"
-        yield f"{output.name}: {bounds.type} {shape}{_width(bounds)}", _values(bounds.value[0, ...])
+        yield f"{name}: {bounds.type} {shape}{_width(bounds)}", _values(bounds.value[0, ...])
 
 
 def _width(bounds: Bounds) -> str:
-    if np.array_equal(bounds.lower, bounds.upper, equal_nan=bounds.lower.dtype.kind == "f"):
+    if equal(bounds.lower, bounds.upper).all():
         return ", exactly"
     return ", within its bound"
 
 
 def _kind(array: Array) -> str:
-    return f"{array.dtype.name} {'x'.join(map(str, array.shape)) or 'scalar'}"
+    return f"{type_of(array)} {'x'.join(map(str, array.shape)) or 'scalar'}"
 
 
 def _values(array: Array) -> str:
-    plain = array.astype(np.float32) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else array
-    text = np.array2string(plain, separator=", ", max_line_width=60, threshold=4 * _ELEMENTS, edgeitems=3)
+    plain = array if array.dtype.kind in "biufc" else np.vectorize(element_text, otypes=[object])(array)
+    text = np.array2string(
+        plain, separator=", ", max_line_width=60, threshold=4 * _ELEMENTS, edgeitems=3, formatter={"object": str}
+    )
     return re.sub(r"\n\n+", "\n", text)

@@ -27,8 +27,9 @@
     bool: (view, at) => view.getUint8(at) !== 0,
   };
 
-  /* The elements of a tensor of this type from base64 of their bytes; null for a type that is not ours. */
+  /* The elements of a tensor of this type from base64 of their bytes; those of other types come as a list of texts. */
   function elements(type, base64) {
+    if (Array.isArray(base64)) { return base64; }
     if (!READ[type] || base64 === null) { return null; }
     const content = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
     const view = new DataView(content.buffer), size = SIZES[type];

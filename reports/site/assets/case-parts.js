@@ -108,8 +108,7 @@
   }
 
   /* What an element must be: its bounds in words and numbers. */
-  function wanted(type, value, lower, upper, flags) {
-    const wide = numbers.isFloat(type) ? "float64" : type;
+  function wanted(wide, value, lower, upper, flags) {
     const named = (flags || []).map((flag) => flag.replace("positive-infinity", "+inf").replace("negative-infinity", "-inf")
       .replace("nan", "NaN").replace("free", "any value").replace("-", " "));
     if ((flags || []).includes("free")) { return ["any value"]; }
@@ -123,14 +122,14 @@
   }
 
   function bounds(told, label) {
-    const type = numbers.isFloat(told.type) ? "float64" : told.type;
-    const [value, lower, upper] = [told.value, told.lower, told.upper].map((bits) => numbers.elements(type, bits));
-    if (!value.length) { return h("p", { class: "soft" }, `${told.type} ${shapeText(told.shape)}: no elements`); }
+    const [value, lower, upper] = [told.value, told.lower, told.upper].map((bits) => numbers.elements(told.in, bits));
+    const name = [told.name, told.type, shapeText(told.shape)].filter(Boolean).join(" ");
+    if (!value.length) { return h("p", { class: "soft" }, `${name}: no elements`); }
     const rows = value.map((one, at) => h("tr", null, h("th", { scope: "row" }, place(told.shape, at)),
-      h("td", null, wanted(told.type, one, lower[at], upper[at], told.flags && told.flags[at]))));
+      h("td", null, wanted(told.in, one, lower[at], upper[at], told.flags && told.flags[at]))));
     const more = told.size - value.length;
     return [
-      box(label, h("table", { class: "tensor" }, h("caption", null, `${told.type} ${shapeText(told.shape)}`),
+      box(label, h("table", { class: "tensor" }, h("caption", null, name),
         h("tbody", null, rows))),
       more > 0 ? h("p", { class: "soft small" }, `and ${more.toLocaleString("en")} more`) : null,
       told.limit ? h("p", { class: "soft small" }, "and the mean of (error/σ)² over the tensor is at most ",
@@ -145,15 +144,14 @@
 
   /* First mismatches, as numpy.testing would tell them, with the bound. */
   function mismatches(told, output, label) {
-    const { type, shape } = output, list = told.mismatches;
-    const wide = numbers.isFloat(type) ? "float64" : type;
+    const { type, shape } = output, list = told.mismatches, wide = told.in;
     const got = numbers.elements(type, list.got);
     const [value, lower, upper] = [list.value, list.lower, list.upper].map((bits) => numbers.elements(wide, bits));
     const heads = ["element", "got", "want", told.float ? "off by (ulp)" : "off by"];
     if (told.float) { heads.push("error / bound"); }
     const rows = list.places.map((flat, at) => h("tr", null, h("th", { scope: "row" }, place(shape, flat)),
       h("td", null, number(type, got[at])),
-      h("td", null, wanted(type, value[at], lower[at], upper[at], list.flags && list.flags[at])),
+      h("td", null, wanted(wide, value[at], lower[at], upper[at], list.flags && list.flags[at])),
       h("td", { class: "num" }, told.float ? asText(list.ulps[at]) : offBy(got[at], value[at])),
       told.float ? h("td", { class: "num" }, list.shares[at] === "inf" || list.shares[at] === "-inf" ? "no room"
         : asText(list.shares[at])) : null));

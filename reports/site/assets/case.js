@@ -52,7 +52,7 @@
       const title = h("h2", { class: "answer-title" }, name, " ", mark(result.outcome));
       if (!result.answer) { return h("section", null, title, h("p", { class: "soft" }, `Its answer: ${result.not_kept}`)); }
       const parts = result.difference ? result.difference.outputs.map((told, at) => apart(told, result.answer[at],
-        name + (at ? `, output ${at + 1}` : "")))
+        name + (result.answer.length > 1 ? `, ${told.name || `output ${at + 1}`}` : "")))
         : [h("p", { class: "soft" }, details.options ? "No admissible answer has this shape and type." : "")];
       return h("section", { class: "answer" }, title, parts.flat(),
         folded(`The whole answer: ${result.answer.map((one) => `${one.type} ${shapeText(one.shape)}`).join(", ")}`,
@@ -116,7 +116,7 @@
     }
     const only = details.options.length === 1;
     return details.options.map((option, at) => {
-      const content = () => option.outputs.map((one, out) => bounds(one, `Admitted: option ${at + 1}, output ${out + 1}`))
+      const content = () => option.outputs.map((one, out) => bounds(one, `Admitted: option ${at + 1}, ${one.name || `output ${out + 1}`}`))
         .flat().filter(Boolean);
       const title = optionTitle(option) + (nearest.has(at) && !only ? " (nearest to an answer)" : "");
       if (only) { return [h("p", null, title), ...content()]; }
