@@ -15,8 +15,8 @@ import numpy as np
 
 from ...cases.elements import Array, ElementType, element_type, type_of
 from ...cases.model import count
+from ..arithmetic.formats import nearest
 from ..arithmetic.integral import ROUNDINGS
-from ..arithmetic.rounding import nearest
 from ..arithmetic.tensors import Axes, lane_axes, lane_stack
 from .orders import ORDERS, fused, running_mean
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opconform.generators.arithmetic.exact_sums import whole_sums
-from opconform.generators.arithmetic.numbers import Multiprecision
-from opconform.generators.arithmetic.rounding import NO_BIT, lowest_bit
+from opconform.generators.arithmetic.formats import NO_BIT, lowest_bit
+from opconform.generators.arithmetic.multiprecision import precise, rounded, summed, widened
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -46,10 +46,9 @@ def test_sums_over_several_axes_keep_them() -> None:
 @settings(deadline=None)
 @given(st.lists(st.floats(), min_size=1, max_size=6))
 def test_a_sum_of_any_floats_is_that_of_numbers_of_many_bits_one_by_one(numbers: list[float]) -> None:
-    carrier, array = Multiprecision(), np.array([numbers])
-    with carrier.context():
-        at_once = carrier.floats(carrier.sum(array, (1,)))
-        one_by_one = carrier.floats(carrier.sum(carrier.widen(array), (1,)))
+    array = np.array([numbers])
+    with precise():
+        at_once, one_by_one = (rounded(summed(values, (1,))) for values in (array, widened(array)))
     exact = sum(map(Fraction, numbers)) if all(map(math.isfinite, numbers)) else None
     if not exact or at_once != float_of(exact):  # one by one, small ones beside large ones are lost
         np.testing.assert_array_equal(at_once, one_by_one)

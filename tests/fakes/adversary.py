@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from opconform.cases.elements import element_type
-from opconform.generators.expect import strict_arithmetics
-from opconform.generators.reference import reduction
+from opconform.generators.arithmetic import engine
 
 from .formats import FORMATS, Number, in_units, numbers, tensor
 from .machines import Machine, in_order
+from .recorded import recorded
 
 LENGTHS = (3, 7, 16, 64)
 BROOD = 8
@@ -47,10 +46,12 @@ def reached(machine: Machine, division: str, seed: int = 0) -> Finding:
 
 def bounds(machine: Machine, vectors: Sequence[Any]) -> list[float]:
     """Return the errors that the package admits of the means of vectors of one length, before the last rounding."""
-    arithmetic = dict(strict_arithmetics(element_type(machine.type)))[machine.label]
-    with arithmetic.context():
-        mean = reduction.mean(arithmetic.lift(np.stack(vectors)), (0,), False)
-    return [float(e) for e in mean.error]
+    arrays = [np.stack(vectors)]
+    recording = recorded(lambda c, x: x.mean((0,)), arrays, [machine.type])
+    context = next(context for context in recording.contexts if context.name == machine.label)
+    (output,) = recording.forks[0].outputs
+    errors = engine.bounded(recording.graph, recording.live, recording.exact(arrays), context, [output])
+    return [float(e) for e in np.broadcast_to(errors[output].e, (len(vectors), 1))[:, 0]]
 
 
 def _judged(machine: Machine, division: str, brood: Sequence[Any]) -> list[Finding]:

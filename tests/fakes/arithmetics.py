@@ -9,7 +9,7 @@ import numpy as np
 from fakes.backends import Right
 
 from opconform.cases.elements import Array, FloatFormat, element_type, type_of
-from opconform.generators.arithmetic.rounding import formats, nearest
+from opconform.generators.arithmetic.formats import format_of, nearest
 
 Round = Callable[[Array], Array]
 
@@ -52,7 +52,7 @@ class Computes(Right):
         return add(self.added(terms[:half], add) + self.added(terms[half:], add))
 
     def rounding(self, name: str | None, own: FloatFormat) -> Round:
-        form = formats()[name] if name else own
+        form = format_of(name) if name else own
 
         def rounded(values: Array) -> Array:
             found = nearest(form, np.asarray(values))

@@ -7,26 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from opconform.cases.elements import element_type
+from opconform.cases.declared import DeclaredType
 from opconform.cases.expectation import Expectation
-from opconform.generators.expect import Reading, Rules, expectations
-from opconform.generators.reference import elementwise, reduction
+from opconform.generators.arithmetic.recording import Rules
 
-from .shapes import kept, reduced
+from .recorded import recorded
 
 
 def over_axes(
-    arrays: Sequence[Any], name: str, axes: tuple[int, ...], keepdims: bool, **rules: Any
+    arrays: Sequence[Any],
+    name: str,
+    axes: tuple[int, ...],
+    keepdims: bool,
+    *,
+    silences: dict[str, tuple[str, ...]] | None = None,
+    random: bool = False,
+    declared: DeclaredType | None = None,
 ) -> list[Expectation]:
     """Expectations of the means over `axes` of arrays of one shape, evaluated together."""
-    shape = arrays[0].shape
-    reading = Reading(
-        shape=kept(shape, axes) if keepdims else reduced(shape, axes),
-        formula=lambda xs: reduction.mean(xs[0], axes, keepdims),
-        copies=not axes,
-        terms=int(np.prod([shape[a] for a in axes], dtype=int)),
-    )
-    return expectations([reading], [np.stack(arrays)], Rules(element_type(name), **rules))
+    stacked = [np.stack(arrays)]
+    recording = recorded(lambda c, x: x.mean(axes, keep=keepdims), stacked, [name], silences)
+    found = recording.expectation(stacked, Rules(random, {} if declared is None else {name: declared}))
+    return [found.case(lane) for lane in range(len(arrays))]
 
 
 def of_vectors(vectors: Sequence[Any], name: str, **rules: Any) -> list[Expectation]:
@@ -34,7 +36,13 @@ def of_vectors(vectors: Sequence[Any], name: str, **rules: Any) -> list[Expectat
     return over_axes(vectors, name, (0,), False, **rules)
 
 
-def together(arrays: Sequence[Any], name: str, **rules: Any) -> Expectation:
+def of_one(vector: Any, name: str, **rules: Any) -> Expectation:
+    """The expectation of the mean over the first axis of one array."""
+    return over_axes([np.asarray(vector)], name, (0,), False, **rules)[0]
+
+
+def together(arrays: Sequence[Any], name: str) -> Expectation:
     """The expectation of the mean of several arrays, element by element."""
-    reading = Reading(formula=elementwise.mean, terms=len(arrays))
-    return expectations([reading], [np.asarray(a)[np.newaxis] for a in arrays], Rules(element_type(name), **rules))[0]
+    laned = [np.asarray(array)[np.newaxis] for array in arrays]
+    recording = recorded(lambda c, x, *xs: x.stack(*xs).mean((0,), keep=False), laned, [name])
+    return recording.expectation(laned).case(0)

@@ -5,6 +5,8 @@ from functools import partial
 
 import numpy as np
 import pytest
+from fakes.expected import of_one as expected
+from fakes.expected import over_axes
 from fakes.implementations import BFLOAT16, means, running_means
 from fakes.judging import judge_answer
 from hypothesis import given, settings
@@ -14,21 +16,9 @@ from hypothesis.extra import numpy as hnp
 from opconform.cases.declared import DeclaredType
 from opconform.cases.elements import element_type
 from opconform.cases.results import Outcome
-from opconform.generators.arithmetic.exact import Exact
-from opconform.generators.expect import Reading, Rules, expectations
-from opconform.generators.reference import reduction
 
 WIDTHS = {"float16": np.uint16, "bfloat16": np.uint16, "float32": np.uint32, "float64": np.uint64}
 ROUNDINGS = ("truncate", "floor", "nearest-even", "nearest-away")
-
-
-def reading(n, **more):
-    formula = lambda xs: reduction.mean(xs[0], (0,), False)  # noqa: E731
-    return Reading(formula=formula, terms=n, **more)
-
-
-def expected(x, name, **rules):
-    return expectations([reading(len(x))], [np.asarray(x)[np.newaxis]], Rules(element_type(name), **rules))[0]
 
 
 def vectors(name):
@@ -215,11 +205,10 @@ def test_subnormal_inputs_may_be_flushed_and_that_shows():
 
 def test_the_mean_of_minus_zeros_may_lose_its_sign_but_a_copy_may_not():
     x = np.full((1, 2), -0.0, np.float32)
-    summed = expectations([reading(2)], [x], Rules(element_type("float32")))[0]
+    summed = expected(x[0], "float32")
     assert judge_answer(summed, [np.float32(0.0)]).behaviour == {"zero-sign": ["lost"]}
     assert judge_answer(summed, [np.float32(-0.0)]).behaviour == {"zero-sign": ["kept"]}
-    copy = Reading(formula=lambda xs: reduction.mean(xs[0], (), True), copies=True)
-    copied = expectations([copy], [x], Rules(element_type("float32")))[0]
+    (copied,) = over_axes(x, "float32", (), True)
     assert judge_answer(copied, [x[0]]).outcome is Outcome.PASS
     assert judge_answer(copied, [-x[0]]).outcome is Outcome.WRONG_VALUE
 
@@ -245,10 +234,8 @@ def test_float64_declared_as_float32_passes_as_declared_alone():
 
 def test_the_spread_does_not_hold_for_declared_arithmetic():
     x = np.random.Generator(np.random.Philox(2)).uniform(-1, 1, (2048, 64)).astype(np.float16)
-    columns = Reading(formula=lambda xs: reduction.mean(xs[0], (0,), False), terms=2048)
     flushing = DeclaredType(flush=frozenset({"input", "output"}))
-    rules = Rules(element_type("float16"), random=True, declared=flushing)
-    (expectation,) = expectations([columns], [x[np.newaxis]], rules)
+    expectation = expected(x, "float16", random=True, declared=flushing)
     declared = [o for o in expectation.options if o.level == "declared"]
     assert declared
     assert all(bounds.spread is None for option in declared for bounds in option.outputs)
@@ -258,9 +245,7 @@ def test_the_spread_does_not_hold_for_declared_arithmetic():
 def test_where_a_bound_says_nothing_the_spread_of_errors_does():
     """Tier T2: a narrow float16 mean over 2,048 random numbers, and the mean over the wrong axis."""
     x = np.random.Generator(np.random.Philox(1)).uniform(-1, 1, (2048, 64)).astype(np.float16)
-    columns = Reading(formula=lambda xs: reduction.mean(xs[0], (0,), False), terms=2048)
-    rules = Rules(element_type("float16"), random=True)
-    (expectation,) = expectations([columns], [x[np.newaxis]], rules)
+    expectation = expected(x, "float16", random=True)
     total = np.zeros(64, np.float16)
     for row in x:
         total = total + row
@@ -278,12 +263,9 @@ def test_lanes_do_not_mix_and_axes_are_those_of_a_lane(x, choice):
     axes = tuple(sorted(choice.draw(st.sets(st.integers(0, x.ndim - 1)))))
     keepdims = choice.draw(st.booleans())
     lanes = np.stack([x, 2 * x, -x]).astype(np.float32)
-    one = Reading(formula=lambda xs: reduction.mean(xs[0], axes, keepdims), terms=1)
-    found = expectations([one], [lanes], Rules(element_type("float32")))
-    exact = reduction.mean(Exact.lift(lanes), axes, keepdims).value
-    for lane, expectation in enumerate(found):
+    found = over_axes(lanes, "float32", axes, keepdims)
+    for lane, expectation in zip(lanes, found, strict=True):
         bounds = expectation.options[0].outputs[0]
-        assert bounds.shape == np.shape(exact[lane])
-        np.testing.assert_allclose(
-            bounds.value[0], np.asarray(exact[lane], object).astype(np.float64), rtol=1e-12, atol=1e-9
-        )
+        exact = lane.astype(np.float64).mean(axis=axes, keepdims=keepdims)
+        assert bounds.shape == exact.shape
+        np.testing.assert_allclose(bounds.value[0], exact, rtol=1e-12, atol=1e-9)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opconform.generators.arithmetic.rounding import formats, holds, lowest_bit, nearest
+from opconform.generators.arithmetic.formats import format_of, holds, lowest_bit, nearest
 
 DOUBLES = st.integers(0, 2**64 - 1).map(lambda bits: struct.unpack("<d", struct.pack("<Q", bits))[0])
 NAMES = ("float16", "bfloat16", "tf32", "float32")
@@ -31,7 +31,7 @@ def correctly_rounded(form, value):
 @pytest.mark.parametrize("name", NAMES)
 @given(value=DOUBLES)
 def test_nearest_is_the_correctly_rounded_number(name, value):
-    form = formats()[name]
+    form = format_of(name)
     got = nearest(form, np.array([value]))[0]
     want = correctly_rounded(form, value) if np.isfinite(value) else value
     np.testing.assert_array_equal(got, want)
@@ -42,19 +42,19 @@ def test_nearest_is_the_correctly_rounded_number(name, value):
 @given(value=DOUBLES)
 def test_nearest_agrees_with_the_hardware(name, dtype, value):
     with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(nearest(formats()[name], np.array([value])), np.array([value]).astype(dtype))
+        np.testing.assert_array_equal(nearest(format_of(name), np.array([value])), np.array([value]).astype(dtype))
 
 
 @given(value=st.integers(0, 2**16 - 1))
 def test_all_bfloat16_numbers_are_held(value):
     number = np.array([value], np.uint16).view(ml_dtypes.bfloat16).astype(np.float64)
-    assert holds(formats()["bfloat16"], number).all()
+    assert holds(format_of("bfloat16"), number).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(value=DOUBLES)
 def test_a_format_holds_what_rounding_leaves_alone(name, value):
-    form = formats()[name]
+    form = format_of(name)
     same = nearest(form, np.array([value]))[0] == value or np.isnan(value)
     assert holds(form, np.array([value]))[0] == same
 
