@@ -21,7 +21,7 @@ from typing import Any
 import psutil
 from distributed import Client
 
-from opconform.cases.model import Program
+from opconform.cases.program import Program
 from opconform.cases.runner import Executable, Unsupported
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases

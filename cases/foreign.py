@@ -201,7 +201,8 @@ class ForeignCases:
             bounds = tuple(tolerances.bounds(array[np.newaxis]) for array in outputs)
         except ValueError as error:
             raise _LeftOut(str(error)) from None
-        expectation = Expectation((Option((), bounds),), tuple(map(type_of, outputs)))
+        structure = () if program.is_plain else tuple(value.structure.outline for value in wanted)
+        expectation = Expectation((Option((), bounds, structure=structure),), tuple(map(type_of, outputs)))
         return Batch.of_case(str(case_id), program, inputs, expectation)
 
     def _tolerances(self, path: str) -> Tolerances:

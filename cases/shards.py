@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from .errors import OpconformError
 from .ids import parse_id
-from .model import count
+from .program import count
 from .selection import Shard
 
 _DRAWN = re.compile(r"(draw|seed)=\d+;?")

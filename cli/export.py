@@ -17,7 +17,7 @@ from ..cases.corpus.index import INDEX, index_entry, index_head, program_folder
 from ..cases.corpus.manifest import MANIFEST, SIBLINGS, SUMS, CaseEntry, Manifest, Sums, counted, sha256
 from ..cases.corpus.tensors import tensors_file, write_npz
 from ..cases.errors import OpconformError
-from ..cases.model import Program
+from ..cases.program import Program
 from ..cases.source import cases_of
 from ..generators.plain_answers import RELATIVE, PlainAnswer, plain_answer
 from ..generators.plan import Selection

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .common import DRAWS, SEED, SELECT, SPECS, STRENGTH, SUITE, Examples, clear_errors, finite, selection_of
+
+if TYPE_CHECKING:
+    from ..cases.selection import Selection
 
 
 @click.command(
@@ -89,6 +93,7 @@ from .common import DRAWS, SEED, SELECT, SPECS, STRENGTH, SUITE, Examples, clear
     help="What a worker of the cluster must have for a task, as in npu=1. Repeatable.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="No live progress.")
+@click.option("--dry-run", is_flag=True, help="Tell how many cases and programs there are and how long they take.")
 @clear_errors
 def run(**options: Any) -> int:
     """Run the suite against backends, show what fails, and write a results folder.
@@ -102,11 +107,35 @@ def run(**options: Any) -> int:
 
     if not options["backends"] and options["resume"] is None:
         raise click.UsageError("Missing argument 'BACKEND...'.")
-    given = given_options()
+    given = given_options() - {"dry_run"}
     selection = selection_of(options)
+    if options.pop("dry_run"):
+        return _tell_size(options, selection)
     shard = None if options["shard"] is None else shard_of(options["shard"])
     made = RunOptions(selection=selection, given=given, **{**options, "shard": shard})
     return run_session(made, ["opconform", *sys.argv[1:]])
+
+
+def _tell_size(options: Mapping[str, Any], selection: Selection) -> int:
+    """Print what a run would take, and run nothing."""
+    from ..generators.select import selected_size  # noqa: PLC0415
+    from ..generators.source import GeneratedCases  # noqa: PLC0415
+
+    if options["corpus"] is not None:
+        raise click.UsageError("--dry-run is about generated cases; `opconform verify` counts those of a corpus")
+    found = selected_size(GeneratedCases(options["specs"]), selection)
+    for standard, size in found.items():
+        click.echo(f"{standard}: {size.cases:,} cases of {size.programs:,} programs, {_duration(size.seconds)}")
+    if not found:
+        click.echo("no case is selected")
+    return 0 if found else 2
+
+
+def _duration(seconds: float) -> str:
+    """Return a processor's seconds in words."""
+    hours, minutes = seconds / 3600, seconds / 60
+    told = f"{hours:.1f} h" if hours >= 1 else f"{minutes:.0f} min" if minutes >= 2 else f"{max(seconds, 1):.0f} s"
+    return f"about {told} of one processor for each backend, without the backend's own time"
 
 
 def given_options() -> frozenset[str]:

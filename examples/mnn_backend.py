@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from opconform.cases.elements import Array
-from opconform.cases.model import Program
 from opconform.cases.onnx_model import feed_names, onnx_bytes, output_names
+from opconform.cases.program import Program
 from opconform.cases.runner import NotInstalled, Unsupported
 
 TENSORS = {"float32": "float", "int32": "int", "uint8": "uint8"}

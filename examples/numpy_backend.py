@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from opconform.cases.elements import Array
-from opconform.cases.model import Program
+from opconform.cases.program import Program
 from opconform.cases.runner import Unsupported
 
 FLOATS = {"float16", "float32", "float64"}

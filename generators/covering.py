@@ -1,83 +1,144 @@
-"""Covering arrays: few rows in which every combination of t levels occurs (by covertable)."""
+"""Covering arrays: few rows in which every wanted combination of levels occurs.
+
+Greedy, one row at a time, as in AETG (Cohen et al., IEEE TSE 23, 1997): a row starts from a combination that no row has
+yet, and takes for each further parameter the level that adds most such combinations.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import importlib.metadata
 import itertools
-import json
-import os
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypeAlias
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 Levels: TypeAlias = Mapping[str, Sequence[str]]
 Excluded: TypeAlias = Sequence[Mapping[str, Sequence[str]]]
 Row: TypeAlias = dict[str, str]
+Combination: TypeAlias = tuple[tuple[str, str], ...]
+"""Parameters with a level each, in the order of the parameters."""
+
+_MOST_STEPS = 2_000  # of looking for a row with one combination, before it counts as excluded
 
 
-def rows(levels: Levels, excluded: Excluded, strength: int | None) -> Iterator[Row]:
-    """Yield rows that cover every allowed combination of `strength` parameters; all allowed rows for None.
+def rows(levels: Levels, excluded: Excluded, strength: int | None, groups: Sequence[Sequence[str]] = ()) -> list[Row]:
+    """Return rows that cover every allowed combination of `strength` parameters; all allowed rows for None.
 
-    `excluded`: a row is left out where each parameter named has one of the levels named. The same arguments give the
-    same rows in the same order.
+    Of each of `groups`, all combinations occur. `excluded`: a row is left out where each parameter named has one of the
+    levels named. The same arguments give the same rows in the same order.
     """
     if strength is None or strength >= len(levels):
-        yield from _every(levels, excluded)
-    elif strength >= 1 and levels:
-        yield from _cached(levels, excluded, strength)
+        return list(every(levels, excluded))
+    names = [*itertools.combinations(levels, max(strength, 0))]
+    names += [tuple(name for name in levels if name in group) for group in groups]
+    return _Array(levels, excluded, names).rows()
 
 
-def _every(levels: Levels, excluded: Excluded) -> Iterator[Row]:
+def every(levels: Levels, excluded: Excluded) -> Iterator[Row]:
+    """Yield all rows that are not excluded."""
     for values in itertools.product(*levels.values()):
         row = dict(zip(levels, values, strict=True))
         if not any(all(row[name] in banned for name, banned in out.items()) for out in excluded):
             yield row
 
 
-def _cached(levels: Levels, excluded: Excluded, strength: int) -> list[Row]:
-    """Return the rows of an earlier run with the same arguments, if they are kept: they cost seconds to find."""
-    question = json.dumps([list(levels.items()), [dict(e) for e in excluded], strength], default=list)
-    content = f"{importlib.metadata.version('covertable')} {question}"
-    file = _folder() / f"{hashlib.sha256(content.encode()).hexdigest()}.json"
-    with contextlib.suppress(OSError, ValueError):
-        known: Any = json.loads(file.read_text())
-        if isinstance(known, list) and all(isinstance(row, dict) and row.keys() == levels.keys() for row in known):
-            return known
-    found = _covered(levels, excluded, strength)
-    with contextlib.suppress(OSError):  # a cache that can't be written costs time alone
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False) as partial:
-            json.dump(found, partial)
-        Path(partial.name).replace(file)  # whole, or not at all
-    return found
+def least(levels: Levels, strength: int | None, groups: Iterable[Sequence[str]] = ()) -> int:
+    """Return how many rows there are at least, exclusions apart: as many as some parameters have combinations."""
+    sizes = sorted((len(some) for some in levels.values()), reverse=True)
+    wanted = [sizes if strength is None else sizes[:strength]]
+    wanted += [[len(levels[name]) for name in group if name in levels] for group in groups]
+    return max(math.prod(some) for some in wanted)
 
 
-def _folder() -> Path:
-    """Return where rows are kept, as the XDG base directory specification has it."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "opconform" / "rows"
+def combinations(levels: Levels, strength: int) -> int:
+    """Return how many combinations of so many parameters there are, a measure of the work."""
+    sums = [1] + [0] * strength  # elementary symmetric polynomials of the numbers of levels
+    for some in levels.values():
+        for k in range(strength, 0, -1):
+            sums[k] += sums[k - 1] * len(some)
+    return sums[strength]
 
 
-def _covered(levels: Levels, excluded: Excluded, strength: int) -> list[Row]:
-    import covertable  # noqa: PLC0415 - only where the rows are not kept
+class _Array:
+    """A covering array in the making; parameters and levels go by number."""
 
-    found = covertable.make(
-        {name: list(values) for name, values in levels.items()},
-        strength=strength,
-        constraints=[_constraint(row) for row in excluded],
-    )
-    return [{name: row[name] for name in levels} for row in found]
+    def __init__(self, levels: Levels, excluded: Excluded, names: Sequence[Sequence[str]]) -> None:
+        self._names, self._levels = list(levels), [list(some) for some in levels.values()]
+        place = {name: i for i, name in enumerate(self._names)}
+        number = [{level: k for k, level in enumerate(some)} for some in self._levels]
+        self._banned = [
+            [
+                (place[name], frozenset(number[place[name]][one] for one in some if one in number[place[name]]))
+                for name, some in out.items()
+            ]
+            for out in excluded
+            if all(name in place for name in out)
+        ]
+        self._touching: list[list[int]] = [[] for _ in self._names]
+        for i, out in enumerate(self._banned):
+            for at, _ in out:
+                self._touching[at].append(i)
+        self._wanted: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+        for group in dict.fromkeys(tuple(place[name] for name in some) for some in names):
+            if group:
+                self._wanted[group] = set(itertools.product(*(range(len(self._levels[at])) for at in group)))
+        self._groups = [[g for g in self._wanted if at in g] for at in range(len(self._names))]
+        self._used = [[0] * len(some) for some in self._levels]
+        self._steps = 0
 
+    def rows(self) -> list[Row]:
+        found = []
+        for group in list(self._wanted):
+            for seed in sorted(self._wanted[group]):
+                if seed not in self._wanted[group]:
+                    continue
+                row = self._row(dict(zip(group, seed, strict=True)))
+                if row is None:
+                    self._wanted[group].discard(seed)
+                    continue
+                found.append(row)
+        if not found and all(self._levels):
+            whole = self._row({})
+            found = [whole] if whole is not None else []
+        return [{name: self._levels[at][row[at]] for at, name in enumerate(self._names)} for row in found]
 
-def _constraint(excluded: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return an excluded combination as covertable's: at least one parameter has another level."""
-    return {
-        "operator": "or",
-        "conditions": [
-            {"operator": "not", "condition": {"operator": "in", "left": name, "values": list(values)}}
-            for name, values in excluded.items()
-        ],
-    }
+    def _row(self, seed: dict[int, int]) -> dict[int, int] | None:
+        """Return a row with the levels of `seed`, and count what it covers; None if there is none that is allowed."""
+        if any(self._breaks(seed, at) for at in seed):
+            return None
+        self._steps = 0
+        row = dict(seed)
+        if not self._completed(row, [at for at in range(len(self._names)) if at not in seed]):
+            return None
+        for group, wanted in self._wanted.items():
+            wanted.discard(tuple(row[at] for at in group))
+        for at, level in row.items():
+            self._used[at][level] += 1
+        return row
+
+    def _completed(self, row: dict[int, int], free: list[int]) -> bool:
+        """Give the free parameters levels, those first that add most; go back where exclusions leave none."""
+        if not free:
+            return True
+        at, *rest = free
+        self._steps += 1
+        gains = [(-self._gain(row, at, k), self._used[at][k], k) for k in range(len(self._levels[at]))]
+        for _, _, level in sorted(gains):
+            row[at] = level
+            if not self._breaks(row, at) and self._completed(row, rest):
+                return True
+            if self._steps > _MOST_STEPS:
+                break
+        row.pop(at, None)
+        return False
+
+    def _gain(self, row: dict[int, int], at: int, level: int) -> int:
+        found = 0
+        for group in self._groups[at]:
+            if all(other in row or other == at for other in group):
+                found += tuple(level if other == at else row[other] for other in group) in self._wanted[group]
+        return found
+
+    def _breaks(self, row: dict[int, int], at: int) -> bool:
+        return any(
+            all(other in row and row[other] in banned for other, banned in self._banned[i]) for i in self._touching[at]
+        )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from ..cases.ids import parse_id
 from ..specs.audit.coverage import Exercise
 from ..specs.model import Word
+from .clauses import clauses_of
 from .plan import Selection, planned
-from .source import GeneratedCases, clauses_of, is_invalid
-from .strategy.rows import Row
+from .rows import Row
+from .source import GeneratedCases
 
 
 def exercised(source: GeneratedCases) -> dict[str, Exercise]:
@@ -22,7 +23,7 @@ def exercised(source: GeneratedCases) -> dict[str, Exercise]:
 
 def _with(known: Exercise, row: Row) -> Exercise:
     clauses = known.clauses | {clause.partition("#")[2] for clause in clauses_of(row)}
-    if is_invalid(row):
+    if row.rejected:
         return Exercise(known.types, known.attributes, clauses)
     types = zip(row.version.signature.types, row.id.types, strict=False)
     return Exercise(known.types | set(types), known.attributes | _set(row), clauses)

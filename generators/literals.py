@@ -50,6 +50,15 @@ def text_of(value: Value, kind: str, symbols: Symbols, usual_rank: int = 1) -> s
     return text if len(dims) == usual_rank < 2 else f"{print_shape(dims)}:{text}"
 
 
+def plain_text(value: Value) -> str:
+    """Return a value for people, whatever its kind."""
+    if isinstance(value, tuple):
+        return ",".join(map(plain_text, value)) or "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _tensor_text(value) if isinstance(value, TensorValue) else str(getattr(value, "value", value))
+
+
 def value_of(text: str, kind: str, usual_rank: int) -> Value:
     """Return the value that `text_of` writes so. Raises ValueError or KeyError."""
     if kind in _LISTS:

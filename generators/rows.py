@@ -107,7 +107,7 @@ def identify(spec: Spec, version: VersionSpec, levels: Levels) -> CaseId:
         if name == "opset":
             value = opset_named(spec, version, value) if isinstance(value, str) else value  # noqa: PLW2901
             value = Word.ABSENT if value == kindest_opset(spec, version) else value  # noqa: PLW2901
-        text = _setting_text(version, types, name, value, symbols)
+        text = setting_text(version, types, name, value, symbols)
         if text is not None:
             settings[name] = text
     fill = fill_text(levels.get("fill", FIRST))
@@ -126,10 +126,8 @@ def fill_recipe(text: str) -> Recipe:
     return Recipe(name, tuple(arguments.split(",")) if arguments else ())
 
 
-def _setting_text(
-    version: VersionSpec, types: tuple[str, ...], name: str, value: Value, symbols: Symbols
-) -> str | None:
-    """Return a setting as an id has it, None where the id leaves it out."""
+def setting_text(version: VersionSpec, types: tuple[str, ...], name: str, value: Value, symbols: Symbols) -> str | None:
+    """Return a setting as an id has it, None where the id leaves it out; `opset` is a number here."""
     port, attribute = version.signature.input(name), version.signature.attribute(name)
     if value is Word.ABSENT or (isinstance(value, Mapping) and attribute is None):
         return None
@@ -243,11 +241,11 @@ def _elements(version: VersionSpec, case: CaseId) -> tuple[int, int]:
     parts = iter(case.shapes)
     for port in version.signature.inputs:
         if port.is_variadic:
-            filled += sum(_size(part) for part in parts)
+            filled += sum(part_size(part) for part in parts)
         elif case.setting(port.name) is None and has_values(version, port):
             continue
         elif case.setting(port.name) is None or version.operands[port.name].draws:
-            size = _size(next(parts, None))
+            size = part_size(next(parts, None))
             if version.operands.get(port.name) and version.operands[port.name].draws:
                 drawn += size
             else:
@@ -255,9 +253,17 @@ def _elements(version: VersionSpec, case: CaseId) -> tuple[int, int]:
     return filled, drawn
 
 
-def _size(part: Part) -> int:
+def size_of(case: CaseId) -> int:
+    """Return how many elements the inputs of a case have that a fill or a recipe makes."""
+    return sum(map(part_size, case.shapes))
+
+
+def part_size(part: Part) -> int:
+    """Return how many elements an input has by its shape or structure."""
     if isinstance(part, Structure):
-        return part.count + sum(_size(item) for item in part.items) + count(tuple(int(d) for d in part.dims or (0,)))
+        return (
+            part.count + sum(part_size(item) for item in part.items) + count(tuple(int(d) for d in part.dims or (0,)))
+        )
     return 0 if part is None else count(part)
 
 
@@ -272,7 +278,7 @@ def read_row(spec: Spec, version: VersionSpec, case: CaseId) -> Row:
     parts = row.parts
     _check_numbers(row, [part for some in parts.values() for part in some])
     if case.edge is None:
-        _check_signature(row, parts)
+        _check_signature(row)
     return row
 
 
@@ -286,8 +292,8 @@ def mended_row(row: Row) -> Row | None:
     return read_row(row.spec, row.version, identify(row.spec, row.version, levels))
 
 
-def _check_signature(row: Row, parts: Mapping[str, tuple[Part, ...]]) -> None:
-    """Raise CaseIdError for types and inputs that only an edge may have, since they are invalid."""
+def _check_signature(row: Row) -> None:
+    """Raise CaseIdError for types and attributes that only an edge may have, since they are invalid."""
     version, case = row.version, row.id
     letters = free_letters(version)
     if len(case.types) != len(letters):
@@ -296,9 +302,6 @@ def _check_signature(row: Row, parts: Mapping[str, tuple[Part, ...]]) -> None:
         if name not in version.signature.types[letter]:
             allowed = ", ".join(version.signature.types[letter])
             raise CaseIdError(f"{case}: {name} is invalid in {version.operator}, and no edge; {letter} is {allowed}")
-    for port in version.signature.inputs:
-        if port.option == "single" and port.name not in row.settings and parts.get(port.name, ()) in ((), (None,)):
-            raise CaseIdError(f"{case}: {version.operator} needs {port.name}, and it is no edge")
     if row.get("unknown") is not Word.ABSENT:
         raise CaseIdError(f"{case}: an attribute that {version.operator} does not have is invalid, and no edge")
 
@@ -319,7 +322,7 @@ def _check_numbers(row: Row, parts: list[Part]) -> None:
             raise CaseIdError(f"{case}: {name} is a whole number from 1, left out where it is 0; read {given}")
         if given is not None and not draws(row.version, case):
             raise CaseIdError(f"{case}: fill {case.fill!r} draws nothing: leave {name} out")
-    if sum(map(_size, parts)) > LARGEST:
+    if sum(map(part_size, parts)) > LARGEST:
         raise CaseIdError(f"{case}: more than {LARGEST:,} elements")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..cases.errors import CaseIdError, OpconformError
 from ..cases.ids import parse_id
-from .plan import Selection, counted, planned
+from .plan import Expected, Selection, counted, expected, planned
 from .source import GeneratedCases
 from .suite import suite_cases
 
@@ -35,6 +35,17 @@ def selected_counts(source: GeneratedCases, selection: Selection) -> Counter[str
     if selection.suite is None and not any(_is_id(glob) for glob in selection.globs):
         return counted(source.library, selection)
     return Counter(text.partition("/")[0] for text in selected(source, selection))
+
+
+def selected_size(source: GeneratedCases, selection: Selection) -> dict[str, Expected]:
+    """Return what is going to run, by standard. Raises what `selected` raises."""
+    if selection.suite is None and not any(_is_id(glob) for glob in selection.globs):
+        return expected(source.library, selection)
+    programs: dict[str, Counter[tuple[str, ...]]] = {}
+    for text in selected(source, selection):
+        parts = text.split("/")
+        programs.setdefault(parts[0], Counter())[*parts[1:5]] += 1
+    return {standard: Expected(found.total(), len(found)) for standard, found in programs.items()}
 
 
 def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:

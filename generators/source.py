@@ -1,34 +1,48 @@
-"""Cases by id: parsed, built, filled and given their expectation, a program's cases together."""
+"""Cases by id: parsed, filled and given their expectation, those of one program and the same shapes together."""
 
 from __future__ import annotations
 
 import functools
-import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..cases.batch import Batch
 from ..cases.declared import Declaration
-from ..cases.elements import Array, element_type
+from ..cases.elements import Array, content
 from ..cases.errors import CaseIdError, OpconformError
 from ..cases.expectation import Expectation
 from ..cases.ids import CaseId, parse_id
-from ..cases.model import count
+from ..cases.program import Input, Output, Program, count
 from ..specs.loader import Library
-from ..specs.model import Clause, Condition, Edge, Value, Word
-from .expect import Reading, Rules, expectation
-from .fills import UNDRAWN, Blank, fill
+from .arithmetic.recording import Recording, Rules
+from .arithmetic.tape import Asks, Facts, Port, Reference, record
+from .clauses import clauses_of
+from .families import reference_of, vocabularies
+from .fills import FIRST
+from .operands import (
+    Argument,
+    Arrays,
+    Filling,
+    Given,
+    arguments,
+    attributes_of,
+    captured_of,
+    inputs_of,
+    opset,
+    output_ports,
+)
 from .plan import edge_cases
-from .strategy.families import Build
-from .strategy.reading import LARGEST, mended_row, read_row
-from .strategy.registry import family_of, settle, vocabularies
-from .strategy.rows import Row, without_settings
+from .rows import LARGEST, Row, draws, mended_row, read_row, without_settings
 
 _LANE_ELEMENTS = 1 << 18  # elements evaluated at once: bounds memory, and still amortises NumPy's overhead
+_MOST_LANES = 1024
+_MOST_RECORDINGS = 256
+_MOST_PROGRAMS = 256
 _DRAW = re.compile(r"draw=[1-9][0-9]{0,17}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}(?=[;/])")
 _DIGITS = re.compile(r"[1-9][0-9]{0,17}")
@@ -36,26 +50,145 @@ _RANDOM = frozenset({"uniform"})
 
 
 @dataclass(frozen=True)
-class _Prepared:
-    """All of a case but what its draw changes."""
+class Reasoning:
+    """What the expectation of cases is made of.
 
-    row: Row
-    build: Build
-    clauses: tuple[str, ...]
-    mended: str | None
+    `arrays` are what the formula takes, lanes first, and `places` where each stands among the cases' inputs; None where
+    it is fixed with the program.
+    """
+
+    recording: Recording
+    arrays: tuple[Array, ...]
+    places: tuple[int | None, ...]
+    rules: Rules
+
+
+class Prepared:
+    """All that cases of one program have in common, whatever their data and what is said about them."""
+
+    def __init__(self, row: Row, recorded: dict[tuple[object, ...], Recording | Asks]) -> None:
+        self.row = row
+        self.given: Given = arguments(row)
+        self.attributes = attributes_of(row)
+        self.outputs = output_ports(row, self.attributes)
+        self.captured = captured_of(row)
+        self.asks: set[str] = set()
+        self._recordings = recorded
+        self._programs: dict[tuple[bytes | None, ...], Program] = {}
+
+    @functools.cached_property
+    def arguments(self) -> tuple[Argument, ...]:
+        """What the operator is given, in order."""
+        return (*(one for several in self.given.values() for one in several or ()), *self.captured)
+
+    @functools.cached_property
+    def facts(self) -> Facts:
+        """What the operator's formula depends on beside data."""
+        row, version = self.row, self.row.version
+        usual = {a.name: a.default for a in version.signature.attributes if a.default is not None}
+        told = {a.name: a.value for a in self.attributes}
+        ports = {name: _facts_of(several, row.version.signature.input(name)) for name, several in self.given.items()}
+        floats = [leaf.type for one in self.arguments for leaf in one.leaves]
+        budgets = version.precision.items()
+        return Facts(
+            operator=f"{row.spec.standard}/{row.spec.name}",
+            version=version.operator.version,
+            ports=ports,
+            outputs=dict(self.outputs),
+            attributes={**usual, **told},
+            given=frozenset(told),
+            silences={silence.id: silence.options for silence in version.silences.values()},
+            clauses=frozenset(version.clauses),
+            captured={one.name: Port(one.type, one.shapes[0]) for one in self.captured},
+            precision={name: budget.get(floats[0] if floats else "", budget.get("", 0.0)) for name, budget in budgets},
+        )
+
+    @functools.cached_property
+    def terms(self) -> int:
+        """How many elements are added up into one of the result, at most."""
+        sizes = [sum(map(count, one.shapes)) for one in self.arguments if one.how == "filled"]
+        if self.row.rejected:
+            return sum(sizes)
+        first = self.first
+        return max(sizes, default=1) if first is None else first.terms
+
+    @functools.cached_property
+    def first(self) -> Recording | None:
+        """The formula, as far as it is the same for all data; else None, and `asks` says what it hangs on."""
+        return self.recording({})
+
+    def recording(self, known: Mapping[str, Array]) -> Recording | None:
+        """Return the formula, for values of ports that it asks for beside written ones; None where it asks for more."""
+        key = (self._key, *(content(known[name]) for name in sorted(known)))
+        if key not in self._recordings:
+            if len(self._recordings) >= _MOST_RECORDINGS:
+                self._recordings.clear()
+            written = {one.port.name: one.value for one in self.arguments if one.value is not None}
+            function: Reference = reference_of(self.row.spec)
+            try:
+                self._recordings[key] = record(function, self.facts, {**written, **known})
+            except Asks as asked:
+                self._recordings[key] = asked
+        found = self._recordings[key]
+        if isinstance(found, Asks):
+            self.asks.add(found.port)
+            return None
+        return found
+
+    @functools.cached_property
+    def _key(self) -> tuple[object, ...]:
+        facts = self.facts
+        told = [(name, value) for name, value in facts.attributes.items() if name in facts.given]
+        written = [(one.name, content(one.value)) for one in self.arguments if one.value is not None]
+        ports = (*facts.ports.items(), *facts.captured.items(), *facts.outputs.items())
+        return str(self.row.version.operator), ports, tuple(told), tuple(written)
+
+    def program(self, tensors: Mapping[str, Arrays], lane: int, ranks: Sequence[int | None]) -> Program:
+        """Return what a backend compiles; constants are those of a lane."""
+        fixed = {
+            one.name: tuple(array[lane, ...] for array in tensors[one.name]) for one in self.arguments if one.constant
+        }
+        inputs = inputs_of(self.row, self.given, fixed)
+        key = (*(i.constant for i in inputs if i is not None), repr(ranks).encode())
+        if key not in self._programs:
+            taken = {i.name for i in inputs if isinstance(i, Input)}
+            names = [name if name not in taken else f"{name}_out" for name, _ in self.outputs]
+            asked = iter(ranks)
+            outputs = tuple(
+                None if type_ is None else Output(name, type_, next(asked, None))
+                for name, (_, type_) in zip(names, self.outputs, strict=True)
+            )
+            captured = tuple(one.input(symbolic=False, constant=None) for one in self.captured)
+            self._programs[key] = Program(
+                self.row.version.operator, self.attributes, inputs, outputs, opset(self.row), captured
+            )
+        return self._programs[key]
+
+    @functools.cached_property
+    def filling(self) -> Filling:
+        """What makes the elements of the arguments."""
+        return Filling(self.row, self.given, self.terms, self.captured)
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether each lane has a program of its own, since a constant is filled or drawn."""
+        return any(one.constant and one.value is None for one in self.arguments)
 
 
 @dataclass(frozen=True)
-class Reasoning:
-    """What a case's expectation is made of.
+class _Lane:
+    """What cases that differ in their draw alone are, and are said to be."""
 
-    `tensors` are what the readings' formulas take, and `places` where each stands among the case's inputs.
-    """
+    prepared: Prepared
+    row: Row
+    clauses: tuple[str, ...]
+    mended: Row | None
 
-    readings: tuple[Reading, ...]
-    tensors: tuple[Array, ...]
-    places: tuple[int, ...]
-    rules: Rules
+    @functools.cached_property
+    def alike(self) -> tuple[object, ...]:
+        """What makes neighbours one batch."""
+        mended = None if self.mended is None else self.mended.id
+        return id(self.prepared), self.clauses, mended, self.row.id.fill in _RANDOM
 
 
 @dataclass(frozen=True)
@@ -75,99 +208,252 @@ class GeneratedCases:
 
     def __getstate__(self) -> dict[str, object]:
         # with the specs that are read already: reading them again costs a worker a quarter of a second
-        kept = {"root": self.root, "declaration": self.declaration}
-        return {**kept, "library": self.library}
+        return {"root": self.root, "declaration": self.declaration, "library": self.library}
 
     def case(self, text: str) -> Batch:
         """Return one case by its id. Raises CaseIdError."""
-        return next(self.batches([text])).case(0)
+        return next(self.batches([text]))
+
+    def cases(self, texts: Sequence[str]) -> Iterator[Batch]:
+        """Yield the cases with these ids, in this order, one by one; neighbours of one program cost little."""
+        for batch in self.batches(texts):
+            yield from batch.cases()
 
     def batches(self, texts: Sequence[str]) -> Iterator[Batch]:
-        """Yield the cases with these ids, in this order, those that differ in their draw alone side by side."""
-        for text, alike in itertools.groupby(texts, key=_Undrawn()):
-            members = list(alike)
-            prepared = self._recent(text)
-            together = max(1, _LANE_ELEMENTS // max(1, sum(count(t.shape) for t in prepared.build.tensors)))
-            for lanes in _chunks(_drawn(prepared, text, members), together):
-                yield self._batch(prepared, lanes)
+        """Yield the cases with these ids, in this order; neighbours of one program and the same shapes are a batch."""
+        for lane, fills, ids in self._runs(texts):
+            for start, stop, recording, tensors in self._made(lane, fills, ids):
+                yield self._batch(lane, ids[start:stop], recording, tensors)
 
-    def readings(self, case: Batch) -> tuple[tuple[Reading, ...], tuple[Array, ...]]:
-        """Return a case's admissible readings, and the data tensors that their formulas take."""
-        prepared = self._recent(_without_draw(case.id))
-        tensors = filled_tensors(prepared.row.id.fill, prepared.build, [case.id])
-        return prepared.build.readings, tuple(t[0, ...] for t in tensors)
-
-    def reasoning(self, case: Batch) -> Reasoning:
-        """Return what a case's expectation is made of."""
-        build = self._recent(_without_draw(case.id)).build
-        row = self._recent(_without_draw(case.id)).row
-        feeds = [feed if isinstance(feed, int) else None for feed in build.feeds]
-        places = tuple(feeds.index(index) for index in range(len(build.tensors)))
-        readings, tensors = self.readings(case)
-        return Reasoning(readings if case.expectation.options else (), tensors, places, self._rules(row, build))
-
-    @functools.cached_property
-    def _recent(self) -> Callable[[str], _Prepared]:
-        return functools.lru_cache(maxsize=256)(self._prepare)
+    def reasoning(self, case: Batch) -> Reasoning | None:
+        """Return what the expectation of a batch is made of; None where its inputs are invalid."""
+        for lane, fills, ids in self._runs(list(case.ids)):
+            for _start, _stop, recording, tensors in self._made(lane, fills, ids):
+                if recording is None:
+                    return None
+                arrays, places = [], []
+                place = 0
+                for one in lane.prepared.arguments:
+                    arrays += tensors[one.name]
+                    places += [None if one.constant else place + i for i in range(len(tensors[one.name]))]
+                    place += 0 if one.constant else len(tensors[one.name])
+                return Reasoning(recording, tuple(arrays), tuple(places), self._rules(lane))
+        return None
 
     def row(self, case: CaseId) -> Row:
         """Return what a case id says, typed. Raises CaseIdError."""
         spec, key = self.library.operator_version(case.operator)
-        version = spec.version(key)
-        row = read_row(spec, version, case, family_of(spec).own)
-        if (settled := settle(spec, version, case)) != case:
-            raise CaseIdError(f"{case}: is written {settled}")
+        row = read_row(spec, spec.version(key), case)
         if row.edge is not None:
             place = str(row.version.operator), row.edge.id
             if place not in self._edges:
                 self._edges[place] = tuple(edge_cases(row.spec, row.version, row.edge))
-            _check_edge(row, row.edge, self._edges[place])
+            _check_edge(row, self._edges[place])
         return row
+
+    def prepared(self, row: Row) -> Prepared:
+        """Return all of a case but its data. Raises CaseIdError where it is invalid, and no edge that says so."""
+        content = _content(row)
+        found = self._programs.get(content)
+        if found is None:
+            settings = {name: value for name, value in row.settings.items() if name not in ("draw", "seed")}
+            found = Prepared(Row(row.spec, row.version, content, settings), self._recorded)
+            if not row.rejected:
+                for name in _missing(found):
+                    raise CaseIdError(f"{row.id}: invalid in {row.version.operator}, and no edge: it needs {name}")
+                if found.first is not None:
+                    _check_valid(row, found.first)
+            if len(self._programs) >= _MOST_PROGRAMS:
+                self._programs.clear()
+            self._programs[content] = found
+        return found
+
+    def broken(self, row: Row) -> tuple[str, ...]:
+        """Return the clauses that a case's input breaks, as its operator's formula requires them; an edge's is free to.
+
+        Raises OpconformError where the formula cannot be recorded at all.
+        """
+        prepared = Prepared(row, self._recorded)
+        tensors = prepared.filling.tensors([row.id.fill], [str(row.id)])
+        missing = tuple(_missing(prepared))
+        if missing:
+            return missing
+        found = formula_of(prepared, tensors)
+        if found.invalid_clause:
+            return (found.invalid_clause,)
+        arrays = [array for one in prepared.arguments for array in tensors[one.name]]
+        return tuple(clause for clause, where in found.invalid(arrays, 1).items() if where.any())
+
+    @functools.cached_property
+    def _programs(self) -> dict[CaseId, Prepared]:
+        return {}
+
+    @functools.cached_property
+    def _recorded(self) -> dict[tuple[object, ...], Recording | Asks]:
+        """Formulas by all that they hang on: programs that differ in how their inputs come share one."""
+        return {}
 
     @functools.cached_property
     def _edges(self) -> dict[tuple[str, str], tuple[CaseId, ...]]:
         """The cases of the edges that were asked for: by operator version and edge."""
         return {}
 
-    def _prepare(self, text: str) -> _Prepared:
+    @functools.cached_property
+    def _recent(self) -> Callable[[str], _Lane]:
+        return functools.lru_cache(maxsize=256)(self._lane)
+
+    def _lane(self, text: str) -> _Lane:
         row = self.row(parse_id(text))
-        family = family_of(row.spec)
-        mended = mended_row(row)
-        build = family.build(row)
-        if any(count(reading.shape) > LARGEST for reading in build.readings):
-            raise CaseIdError(f"{text}: the result has more than {LARGEST:,} elements")
-        if mended is not None:
-            outputs = family.build(mended).program.outputs
-            types = zip(build.program.outputs, outputs, strict=True)
-            build = replace(
-                build, program=replace(build.program, outputs=tuple(replace(o, rank=m.rank) for o, m in types))
-            )
-        return _Prepared(row, build, clauses_of(row), None if mended is None else str(mended.id))
+        mended = mended_row(row) if row.rejected else None
+        return _Lane(self.prepared(row), row, clauses_of(row), mended)
 
-    def _batch(self, prepared: _Prepared, texts: Sequence[str]) -> Batch:
-        build, lanes = prepared.build, len(texts)
-        tensors = filled_tensors(prepared.row.id.fill, build, texts)
-        expected = self._expected(prepared.row, build, tensors, texts)
-        inputs = (tensors[f] if isinstance(f, int) else np.broadcast_to(f, (lanes, *f.shape)) for f in build.feeds)
-        return Batch(texts, build.program, tuple(inputs), expected, prepared.clauses, prepared.mended)
+    def _runs(self, texts: Sequence[str]) -> Iterator[tuple[_Lane, list[str], list[str]]]:
+        """Yield neighbours of one program, about which the same is said: the fill and the id of each."""
+        undrawn, lane = _Undrawn(), None
+        fills: list[str] = []
+        ids: list[str] = []
+        before = ""
+        for text in texts:
+            bare = undrawn(text)
+            if lane is None or bare != before:
+                here = self._recent(bare)
+                if lane is not None and here.alike != lane.alike:
+                    yield lane, fills, ids
+                    fills, ids = [], []
+                lane, before = here, bare
+            if text != bare and not draws(lane.row.version, lane.row.id):
+                raise CaseIdError(f"{text}: fill {lane.row.id.fill!r} draws nothing: leave draw out")
+            fills.append(lane.row.id.fill)
+            ids.append(text)
+        if lane is not None:
+            yield lane, fills, ids
 
-    def _expected(self, row: Row, build: Build, tensors: Sequence[Array], texts: Sequence[str]) -> Expectation:
-        if is_invalid(row):
-            return Expectation((), tuple(output.type for output in build.program.outputs), len(texts))
-        found = expectation(build.readings, tensors, self._rules(row, build))
-        return found if found.lanes == len(texts) else Expectation(found.options, found.types, len(texts))
+    def _made(
+        self, lane: _Lane, fills: list[str], ids: list[str]
+    ) -> Iterator[tuple[int, int, Recording | None, dict[str, Arrays]]]:
+        """Yield parts of a run that share formula, program and shapes, with their tensors."""
+        prepared = lane.prepared
+        first = None if prepared.row.rejected else prepared.first
+        sizes = sum(count(shape) for one in prepared.arguments for shape in one.shapes)
+        weight = max(1, sizes if first is None else first.weight)
+        together = max(1, min(_MOST_LANES, _LANE_ELEMENTS // weight))
+        for start in range(0, len(ids), together):
+            stop = min(start + together, len(ids))
+            tensors = prepared.filling.tensors(fills[start:stop], ids[start:stop])
+            if first is not None and not prepared.is_ragged:
+                yield start, stop, first, tensors
+                continue
+            if prepared.row.rejected and not prepared.is_ragged:
+                yield start, stop, None, tensors
+                continue
+            for place in range(stop - start):  # each has values, or a program, of its own
+                own = {name: tuple(array[place : place + 1] for array in some) for name, some in tensors.items()}
+                recording = None if prepared.row.rejected else recording_of(prepared, own)
+                yield start + place, start + place + 1, recording, own
 
-    def _rules(self, row: Row, build: Build) -> Rules:
-        element = build.program.outputs[0].type
-        silences = {silence.id: silence.options for silence in row.version.silences.values()}
-        return Rules(element_type(element), silences, row.id.fill in _RANDOM, self.declaration.types.get(element))
+    def _batch(self, lane: _Lane, ids: list[str], recording: Recording | None, tensors: Mapping[str, Arrays]) -> Batch:
+        prepared = lane.prepared
+        mended = None if lane.mended is None else str(lane.mended.id)
+        ranks = self._ranks(lane, recording)
+        program = prepared.program(tensors, 0, ranks)
+        inputs = tuple(array for one in prepared.arguments if not one.constant for array in tensors[one.name])
+        if recording is None:
+            types = tuple(type_ for _, type_ in prepared.outputs if type_ is not None)
+            return Batch(ids, program, inputs, Expectation((), types, len(ids)), lane.clauses, mended)
+        arrays = [array for one in prepared.arguments for array in tensors[one.name]]
+        for clause, broken in recording.invalid(arrays, len(ids)).items():
+            if broken.any():
+                where = ids[int(np.flatnonzero(np.broadcast_to(broken, len(ids)))[0])]
+                raise CaseIdError(f"{where}: {_invalid(prepared.row, clause)}")
+        expected = recording.expectation(arrays, self._rules(lane), len(ids))
+        return Batch(ids, program, inputs, expected, lane.clauses, mended)
+
+    def _ranks(self, lane: _Lane, recording: Recording | None) -> tuple[int | None, ...]:
+        """Return the rank of each output; of an invalid case those of the valid one that it is a damaged copy of."""
+        if recording is not None:
+            return ranks_of(recording)
+        if lane.mended is None:
+            return ()
+        prepared = self.prepared(lane.mended)
+        if prepared.first is not None:
+            return ranks_of(prepared.first)
+        tensors = prepared.filling.tensors([lane.mended.id.fill], [str(lane.mended.id)])
+        return ranks_of(recording_of(prepared, tensors))
+
+    def _rules(self, lane: _Lane) -> Rules:
+        return Rules(lane.row.id.fill in _RANDOM, self.declaration.types)
 
 
-def _check_edge(row: Row, edge: Edge, wanted: Sequence[CaseId]) -> None:
+def _facts_of(several: tuple[Argument, ...] | None, port: Any) -> Port | tuple[Port, ...] | None:
+    if several is None:
+        return None
+    tensors = [Port(leaf.type, shape) for one in several for leaf, shape in zip(one.leaves, one.shapes, strict=True)]
+    plain = not port.is_variadic and isinstance(several[0].part, tuple)
+    return tensors[0] if plain else tuple(tensors)
+
+
+def recording_of(prepared: Prepared, tensors: Mapping[str, Arrays]) -> Recording:
+    """Return the formula for one lane, whose values it may ask for. Raises CaseIdError where they are invalid."""
+    found = formula_of(prepared, tensors)
+    _check_valid(prepared.row, found)
+    return found
+
+
+def formula_of(prepared: Prepared, tensors: Mapping[str, Arrays]) -> Recording:
+    """Return the formula for one lane, whose values it may ask for, valid or not."""
+    found = prepared.first
+    while found is None:
+        asked = frozenset(prepared.asks)
+        found = prepared.recording({name: tensors[name][0][0, ...] for name in asked})
+        if found is None and prepared.asks == asked:
+            raise OpconformError(f"{prepared.row.id}: its formula asks for {', '.join(sorted(asked))} again")
+    return found
+
+
+def ranks_of(recording: Recording) -> tuple[int | None, ...]:
+    """Return the rank of each output; None where readings differ in it, or one takes whatever comes out."""
+    forks = recording.forks
+    every = {
+        tuple(len(recording.graph.nodes[at].shape) for at in f.outputs) for f in forks if f.kind in ("values", "any")
+    }
+    if any(f.kind == "anything" for f in forks) or len({len(ranks) for ranks in every}) != 1:
+        return (None,) * len(recording.types)
+    return tuple(ranks[0] if len(set(ranks)) == 1 else None for ranks in zip(*every, strict=True))
+
+
+def _content(row: Row) -> CaseId:
+    """Return a case without what its program does not hang on; one that is invalid stays the edge that it is."""
+    bare = without_settings(row.id, "draw", "seed")
+    return bare if row.rejected else replace(bare, fill=FIRST, edge=None)
+
+
+def _missing(prepared: Prepared) -> Iterator[str]:
+    """Yield the inputs that are left out though they have to be there."""
+    version = prepared.row.version
+    for name, given in prepared.given.items():
+        port = version.signature.input(name)
+        if given is None and port is not None and port.option == "single" and version.signature.attribute(name) is None:
+            yield name
+
+
+def _check_valid(row: Row, recording: Recording) -> None:
+    if recording.invalid_clause:
+        raise CaseIdError(f"{row.id}: {_invalid(row, recording.invalid_clause)}")
+    for shape in recording.shapes:
+        if shape is not None and count(shape) > LARGEST:
+            raise CaseIdError(f"{row.id}: the result has more than {LARGEST:,} elements")
+
+
+def _invalid(row: Row, clause: str) -> str:
+    known = row.version.clauses.get(clause)
+    return f"invalid in {row.version.operator}, and no edge: {known.text if known else clause}"
+
+
+def _check_edge(row: Row, wanted: Sequence[CaseId]) -> None:
     """Raise CaseIdError for an id that names an edge and has another content, since the edge says what is expected."""
     if without_settings(row.id, "draw", "seed") not in wanted:
         near = next((case for case in wanted if case.types == row.id.types), wanted[0])
-        raise CaseIdError(f"{row.id}: edge {edge.id!r} has another content: {near}")
+        raise CaseIdError(f"{row.id}: edge {row.id.edge!r} has another content: {near}")
 
 
 class _Undrawn:
@@ -212,77 +498,3 @@ def _settings_without_draw(text: str) -> str:
         return text
     parts[4] = ";".join(s for s in settings if not _DRAW.fullmatch(s)) or "-"
     return "/".join(parts)
-
-
-def _drawn(prepared: _Prepared, text: str, members: list[str]) -> list[str]:
-    """Return the ids of one case's draws; CaseIdError where its recipe draws nothing."""
-    if prepared.row.id.fill in UNDRAWN and (draw := next((m for m in members if m != text), None)):
-        raise CaseIdError(f"{draw}: fill {prepared.row.id.fill!r} draws nothing: leave draw out")
-    return members
-
-
-def is_invalid(row: Row) -> bool:
-    """Return whether a row is an edge whose input is invalid."""
-    return row.edge is not None and row.edge.rejected
-
-
-def filled_tensors(name: str, build: Build, texts: Sequence[str]) -> list[Array]:
-    """Return the data tensors, lanes first: all of one type are one run of elements, so that a NaN stands in one."""
-    filled: dict[str, Array] = {}
-    for element in {t.type: None for t in build.tensors}:
-        size = sum(count(t.shape) for t in build.tensors if t.type == element)
-        filled[element] = fill(name, Blank(element_type(element), size, build.terms), texts)
-    tensors, used = [], dict.fromkeys(filled, 0)
-    for tensor in build.tensors:
-        start, size = used[tensor.type], count(tensor.shape)
-        used[tensor.type] += size
-        tensors.append(filled[tensor.type][:, start : start + size].reshape(len(texts), *tensor.shape))
-    return tensors
-
-
-def _chunks(texts: list[str], size: int) -> Iterator[list[str]]:
-    for start in range(0, len(texts), size):
-        yield texts[start : start + size]
-
-
-def clauses_of(row: Row) -> tuple[str, ...]:
-    """Return the clauses that a case tests: those whose conditions hold, and those that its edge names."""
-    edge = row.edge
-    named = [i for i in edge.tests if i in row.version.clauses] if edge else []
-    held = [] if is_invalid(row) else [c.id for c in row.version.clauses.values() if _holds(c, row)]
-    operator = f"{row.spec.standard}/{row.spec.name}"
-    return tuple(f"{operator}#{clause}" for clause in dict.fromkeys([*named, *held]))
-
-
-def _holds(clause: Clause, row: Row) -> bool:
-    return clause.when is not None and all(_meets(condition, name, row) for name, condition in clause.when.items())
-
-
-def _meets(condition: Condition, name: str, row: Row) -> bool:
-    content = _content(row, name)
-    return any(_matches(content, value) for value in condition.values) != condition.negated
-
-
-def _content(row: Row, name: str) -> Value:
-    """Return what a case has by the name of a parameter."""
-    signature = row.version.signature
-    if name in signature.types:
-        return row.id.types[list(signature.types).index(name)]
-    if name == "shapes":
-        return tuple("scalar" if not shape else "x".join(map(str, shape)) for shape in row.id.shapes)
-    if name == signature.inputs[0].name and signature.inputs[0].is_variadic:
-        return len(row.id.shapes)
-    return row.id.fill if name == "fill" else row.get(name)
-
-
-def _matches(content: Value, wanted: Value) -> bool:
-    if wanted is Word.NONE:
-        return content == ()
-    if wanted is Word.NEGATIVE:
-        values = content if isinstance(content, tuple) else (content,)
-        return any(isinstance(v, int) and v < 0 for v in values)
-    if isinstance(wanted, Word) and wanted is not Word.SYMBOLIC:
-        return content is wanted
-    if wanted is Word.SYMBOLIC:
-        return bool(content == wanted.value)
-    return bool(content == wanted) or (isinstance(wanted, str) and isinstance(content, tuple) and wanted in content)

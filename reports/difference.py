@@ -18,8 +18,8 @@ from ..cases.ids import print_shapes
 from ..generators.comparing.answers import Answer, Element, OutputAnswer, Said
 from ..generators.comparing.differences import Cause, Difference, differences
 from ..generators.comparing.situations import FILL, SHAPES, TYPE, Side, Situation, side
+from ..generators.literals import plain_text
 from ..generators.source import GeneratedCases
-from ..generators.strategy.rows import text_of
 from ..specs.model import AttributeSignature, Clause, Port, Signature, Silence, Spec
 
 _SHOWN = 8  # elements of an answer
@@ -147,7 +147,7 @@ def _cause_text(cause: Cause, types: tuple[str, ...]) -> str:
 
 def situation_text(situation: Situation) -> str:
     """Return an input in a line: type, shapes and settings by role."""
-    settings = [f"{role}={text_of(value)}" for role, value in situation.settings]
+    settings = [f"{role}={plain_text(value)}" for role, value in situation.settings]
     data = "" if situation.fill == "ramp" else f", data {situation.fill}"
     return f"{situation.type} {print_shapes(situation.shapes)}{data}{', ' if settings else ''}{', '.join(settings)}"
 

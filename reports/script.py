@@ -55,7 +55,8 @@ def _onnx(case: Batch) -> Mapping[str, str]:
 
     program, arrays = case.program, iter(case.tensors())
     fed = [{"name": i.name} | _value(i.layout, arrays) for i in program.feeds]
-    used = {n for one in (*program.feeds, *program.answers) for n in element_names(one.type)}
+    types = [i.type for i in program.feeds] + [o.type for o in program.answers]
+    used = {name for type_ in types for name in element_names(type_)}
     numbers = {n: element_type(n).onnx for n in sorted(used) if element_type(n).dtype.isbuiltin != 1 and n != "string"}
     return {
         "model": _packed(onnx_bytes(program)),

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, cast
 
 from ..cases.errors import CaseIdError, OpconformError
 from ..cases.ids import CaseId, parse_id
-from ..cases.model import NO_VERSION, count
+from ..cases.program import NO_VERSION, count
 from ..specs.fields import Fields, shown
 from ..specs.groups import expand
 from ..specs.problems import Problems

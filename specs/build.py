@@ -15,7 +15,6 @@ from .model import (
     Clause,
     Condition,
     Edge,
-    Expect,
     Operand,
     Recipe,
     Signature,
@@ -115,7 +114,6 @@ class _Builder:
         self.signatures = context.names.signatures
         self.standard, _, self.name = self.text.operator.partition("/")
         self.domain = self.text.domain or ""
-        self.tables = {name: settled(table, words=False) for name, table in self.text.tables.items()}
 
     def spec(self, document: Document) -> Spec:
         family, _, function = self.text.family.partition(".")
@@ -127,7 +125,6 @@ class _Builder:
             function,
             {version: self.version(version) for version in self.signatures},
             self.text.graphs,
-            self.tables,
             document,
         )
 
@@ -145,7 +142,6 @@ class _Builder:
             silences,
             levels,
             (*self.exclude(version, levels), *_without_attribute(types_from, levels, signature)),
-            self.expect(version, levels),
             edges,
             {port.name: self.operand(port.name, version) for port in signature.inputs},
             types_from,
@@ -153,7 +149,6 @@ class _Builder:
             self.precision(),
             self.strength(version, levels),
             self.text.graphs,
-            self.tables,
             aliases(self.text, edges, signature),
         )
 
@@ -268,17 +263,6 @@ class _Builder:
     def exclude(self, version: Version, levels: _Levels) -> tuple[Mapping[str, tuple[str, ...]], ...]:
         rows = (self.row(row, version, levels) for row in self.text.exclude)
         return tuple(row for row in rows if row)
-
-    def expect(self, version: Version, levels: _Levels) -> tuple[Expect, ...]:
-        found = []
-        for text in self.text.expect:
-            when = self.row(text.when, version, levels)
-            if when or not text.when:
-                order = {
-                    what: id_ for what, id_ in text.order.items() if self.applies(self.text.silences[id_], version)
-                }
-                found.append(Expect(when or {}, text.values, tuple(map(recipe, text.check)), order, text.alarm))
-        return tuple(found)
 
     def row(self, row: Mapping[str, Any], version: Version, levels: _Levels) -> dict[str, tuple[str, ...]] | None:
         """Return the levels that a row names, by parameter; None where it can never hold in the version."""

@@ -49,15 +49,12 @@ def check(context: Context, vocabulary: Mapping[str, Vocabulary] | None) -> None
     _check_operands(context)
     _check_types_from(context)
     _check_graphs(text, problems)
-    for table in text.tables:
-        check_word_of(context, "table", table, ("tables", table), key=True)
     for parameter in context.parameters.values():
         _check_parameter(context, parameter)
     problems.raise_any()
     _check_clauses(text, context)
     for index, row in enumerate(text.exclude):
         _check_row(context, row, ("exclude", index))
-    _check_expect(context)
     _check_same(context)
     _check_precision(context)
     _check_strength(context)
@@ -460,26 +457,6 @@ def _check_row_level(context: Context, name: str, value: Any, path: Keys) -> Non
     _, plain = literal_of(value)
     if isinstance(plain, (list, dict)) or text_of(plain) not in levels:
         context.problems.unknown(path, f"{plain!r} is no level of {name}", plain, levels)
-
-
-def _check_expect(context: Context) -> None:
-    text, problems = context.text, context.problems
-    for index, expect in enumerate(text.expect):
-        path: Keys = ("expect", index)
-        if expect.when:
-            _check_row(context, expect.when, (*path, "when"))
-        if expect.values not in (None, "exact"):
-            problems.add((*path, "values"), f"values is `exact` or left out; read {expect.values!r}")
-        if not (expect.values or expect.check or expect.order):
-            problems.add(path, "says nothing: values, check or order")
-        if expect.alarm is not None and not expect.check:
-            problems.add((*path, "alarm"), "alarm is the chance that a check fails: there is no check", key=True)
-        for at, call in enumerate(expect.check):
-            listed = problems.document.has((*path, "check", at))
-            check_recipe(context, "check", call, (*path, "check", at) if listed else (*path, "check"))
-        for what, silence in expect.order.items():
-            if silence not in text.silences:
-                problems.unknown((*path, "order", what), f"no silence is called {silence!r}", silence, text.silences)
 
 
 def _check_same(context: Context) -> None:

@@ -23,11 +23,11 @@ from .settings import conditions
 REMOVED = "removed"
 REQUIRED = "required"
 SECTIONS = (
-    *("shapes", "domains", "operands", "types-from", "same", "precision", "strength", "graphs", "tables"),
-    *("clauses", "silences", "parameters", "exclude", "expect", "edges"),
+    *("shapes", "domains", "operands", "types-from", "same", "precision", "strength", "graphs"),
+    *("clauses", "silences", "parameters", "exclude", "edges"),
 )
 """The sections that a family can have, in the order of a spec file; beside them only `arguments`."""
-_LISTS = frozenset({"same", "exclude", "expect"})
+_LISTS = frozenset({"same", "exclude"})
 _WHOLE = re.compile(r"\$([a-z][a-z0-9-]*)")
 _PART = re.compile(r"\$\{([a-z][a-z0-9-]*)\}")
 
@@ -171,7 +171,7 @@ def _substituted(value: Any, arguments: Mapping[str, Any], family: Document, pat
 def _remove(value: dict[str, Any], givers: Mapping[Keys, str], problems: Problems) -> None:
     for section in SECTIONS:
         entries = value.get(section)
-        if not isinstance(entries, dict) or section == "tables":
+        if not isinstance(entries, dict):
             continue
         for key in [key for key, entry in entries.items() if entry == REMOVED]:
             if (section, key) not in givers:
@@ -303,9 +303,6 @@ class _Fit:
             return row
         if path[0] == "same":
             return row if all(self.names.is_type(letter) for letter in row) else None
-        if path[0] == "expect":
-            when = self.levelled(row.get("when", {}))
-            return {**row, "when": when} if when or not row.get("when") else None
         return self.levelled(row)
 
     def levelled(self, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,7 +67,7 @@ Expressions stay text; `expressions.number` and `expressions.numbers` evaluate t
 elements. A mapping is a bundle, which sets what its keys name, or, of `shapes`, a shape for each input or symbol.
 """
 
-COMMON_PARAMETERS = frozenset({"shapes", "dims", "fill", "outputs", "omitted", "opset", "unknown", "values-from"})
+COMMON_PARAMETERS = frozenset({"shapes", "dims", "fill", "outputs", "opset", "unknown", "values-from"})
 """Parameters of every family, beside an operator's attributes, inputs and type letters."""
 
 STANDARDS = ("onnx", "openvino", "onednn")
@@ -81,9 +81,9 @@ class Vocabulary:
     """The words that a family's Python code gives a spec.
 
     `parameters`: the family's own. `fills`: its fill recipes, by the name before the bracket. `references`: the
-    functions that may stand after the dot of `family`. `shapes`, `draws`, `domains`, `checks`: functions by their
-    names; `arguments`: what an operand may say to its draw; `tables`: those that the family reads; `precision`: the
-    primitives that have a budget. None where they are not known, and so not checked.
+    functions that may stand after the dot of `family`. `shapes`, `draws`, `domains`: functions by their names;
+    `arguments`: what an operand may say to its draw; `precision`: the primitives that have a budget. None where
+    they are not known, and so not checked.
     """
 
     parameters: frozenset[str] = frozenset()
@@ -93,8 +93,6 @@ class Vocabulary:
     draws: frozenset[str] | None = None
     domains: frozenset[str] | None = None
     arguments: frozenset[str] | None = None
-    checks: frozenset[str] | None = None
-    tables: frozenset[str] | None = None
     precision: frozenset[str] | None = None
 
 
@@ -225,17 +223,6 @@ class Silence:
 
 
 @dataclass(frozen=True, slots=True)
-class Expect:
-    """How outputs are judged in the cases that `when` holds for, where not by value: see docs/spec-format.md."""
-
-    when: Mapping[str, tuple[str, ...]]
-    values: str | None = None
-    check: tuple[Recipe, ...] = ()
-    order: Mapping[str, str] = field(default_factory=dict)
-    alarm: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Edge:
     """A case, or one for each type named, that always runs.
 
@@ -290,8 +277,8 @@ class VersionSpec:
     levels: a combination is left out where each parameter of a row has one of the levels. `operands` has every input of
     the signature, in its order. `types_from` goes by letters. `same`: letters that are varied together. `precision`:
     the budget of a primitive in ulp, by element type, under "" for all others. `strength`: the names of which so many
-    interact, by how many. `graphs` are bodies in ONNX's text with `{V}` for the type under test, `tables` what the
-    standard gives as a table. `aliases` are edges under names that they had; they are found and not planned.
+    interact, by how many. `graphs` are bodies in ONNX's text with `{V}` for the type under test. `aliases` are
+    edges under names that they had; they are found and not planned.
     """
 
     operator: OperatorVersion
@@ -301,7 +288,6 @@ class VersionSpec:
     silences: Mapping[str, Silence]
     parameters: Mapping[str, Mapping[str, Value]]
     exclude: tuple[Mapping[str, tuple[str, ...]], ...]
-    expect: tuple[Expect, ...]
     edges: Mapping[str, Edge]
     operands: Mapping[str, Operand] = field(default_factory=dict)
     types_from: Mapping[str, TypeSource] = field(default_factory=dict)
@@ -309,7 +295,6 @@ class VersionSpec:
     precision: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     strength: Mapping[int, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     graphs: Mapping[str, str] = field(default_factory=dict)
-    tables: Mapping[str, Value] = field(default_factory=dict)
     aliases: Mapping[str, Edge] = field(default_factory=dict)
 
     def edge(self, id_: str) -> Edge | None:
@@ -328,7 +313,6 @@ class Spec:
     function: str
     versions: Mapping[Version, VersionSpec]
     graphs: Mapping[str, str]
-    tables: Mapping[str, Value]
     document: Document = field(repr=False)
 
     @property

@@ -92,16 +92,6 @@ class EdgeText(Spanned):
     formerly: dict[str, _Words] = Field(default_factory=dict, alias="also-known-as")
 
 
-class ExpectText(_Section):
-    """How outputs are judged where not by value."""
-
-    when: dict[str, Any] = Field(default_factory=dict)
-    values: str | None = None
-    check: _Words = Field(default_factory=list)
-    order: dict[str, str] = Field(default_factory=dict)
-    alarm: float | None = Field(default=None, gt=0, lt=1)
-
-
 class OperandText(Spanned):
     """An input: its shape, and how its elements come about; other keys are arguments of the draw."""
 
@@ -136,12 +126,10 @@ class FamilyText(_Section):
     precision: dict[str, float | dict[str, float]] = Field(default_factory=dict)
     strength: dict[int, _Groups] = Field(default_factory=dict)
     graphs: dict[str, str] = Field(default_factory=dict)
-    tables: dict[str, Any] = Field(default_factory=dict)
     clauses: dict[str, _Clause] = Field(default_factory=dict)
     silences: dict[str, SilenceText] = Field(default_factory=dict)
     parameters: dict[str, Any] = Field(default_factory=dict)
     exclude: list[dict[str, Any]] = Field(default_factory=list)
-    expect: list[ExpectText] = Field(default_factory=list)
     edges: dict[str, EdgeText] = Field(default_factory=dict)
 
 
@@ -222,7 +210,6 @@ _MODELS: Mapping[str, type[BaseModel]] = {
     "clauses": ClauseText,
     "silences": SilenceText,
     "edges": EdgeText,
-    "expect": ExpectText,
     "types-from": TypesFromText,
 }
 

@@ -157,12 +157,10 @@ def check_recipe(context: Context, what: str, text: str, path: Keys) -> Recipe |
 _KNOWN_BY: Mapping[str, str] = MappingProxyType(
     {
         "argument": "arguments",
-        "check": "checks",
         "domain": "domains",
         "primitive": "precision",
         "recipe": "draws",
         "shape": "shapes",
-        "table": "tables",
     }
 )
 
@@ -330,7 +328,6 @@ _COMMON: Mapping[str, Callable[[Context, Any, Keys], None]] = MappingProxyType(
         "unknown": _check_unknown,
         "shapes": _check_shapes,
         "dims": _one_of("dims are", ("static", "symbolic")),
-        "omitted": _one_of("how trailing inputs are left out", ("short", "empty-name")),
         "values-from": _check_delivery,
     }
 )

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...cases.elements import Array, FloatFormat, element_type, type_of
 from ...cases.expectation import Flag
-from ...cases.model import count
+from ...cases.program import count
 from . import running_means
 from .flags import EXCEPTIONAL, INFINITE, NEGATIVE_ZERO, SIGNED_ZERO, ZERO, flip, overflows
 from .numbers import Float64, Numbers

@@ -256,7 +256,9 @@ class Maker:
             branch = _Branch(self, fork, work, contexts[0])
             outputs, _ = branch.evaluated(contexts[0])
             flags = branch.flags_of(outputs)
-            bounds = tuple(replace(b, flags=f) for b, f in zip(outputs, flags, strict=True))
+            bounds = tuple(
+                replace(b, flags=f | _unknown(b).astype(np.uint8) * NAN) for b, f in zip(outputs, flags, strict=True)
+            )
             yield Option((), bounds, applies=everywhere)
             return
         small = self.small

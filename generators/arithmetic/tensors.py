@@ -13,7 +13,7 @@ from typing import Protocol, Self, TypeAlias
 import numpy as np
 
 from ...cases.elements import Array
-from ...cases.model import count
+from ...cases.program import count
 
 Axes: TypeAlias = tuple[int, ...]
 

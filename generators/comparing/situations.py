@@ -14,9 +14,9 @@ from ...cases.model import count
 from ...specs.model import Spec, Value, VersionSpec, Word
 from ..fills import FIRST, UNDRAWN
 from ..plan import edges, grid
+from ..ports import free_letters
+from ..rows import Row, setting_text, settle
 from ..source import GeneratedCases
-from ..strategy.registry import settle
-from ..strategy.rows import Row, free_letters, text_of
 
 SHAPES, TYPE, FILL = "shapes", "type", "fill"
 PLAIN = "float32"
@@ -158,19 +158,19 @@ class Side:
     def case(self, situation: Situation) -> CaseId:
         """Return the case of this version that a situation is. Raises Inexpressible."""
         settings = {}
+        types = tuple(self._types_of(situation))
         for role, value in situation.settings:
             if role.startswith("type("):
                 continue
             name = self.roles.get(role)
             if name is None or (value is Word.OMITTED and self.version.signature.input(name) is None):
                 raise Inexpressible(f"{self.name} has no {role}")
-            text = text_of(self._own(name, value))
+            text = setting_text(self.version, types, name, self._own(name, value), {})
             if text is not None:
                 settings[name] = text
-        types = tuple(self._types_of(situation))
         case = CaseId(self.name, types, situation.shapes, tuple(sorted(settings.items())), situation.fill)
         try:
-            settled = settle(self.spec, self.version, case)
+            settled = settle(self.version, case)
         except CaseIdError as error:
             raise Inexpressible(str(error)) from error
         if dict(settled.settings).keys() != settings.keys():

@@ -103,4 +103,5 @@ def _family(name: str) -> Family:
         if kind and (kind != "references" or "Value" in str(signature.return_annotation)):
             spoken = word.rstrip("_")
             found[kind][spoken if kind == "references" else spoken.replace("_", "-")] = function
-    return Family(name, found["references"], {**DRAWS, **found["draws"]}, found["shapes"], found["fills"])
+    draws = {**DRAWS, **found["draws"]}
+    return Family(name, found["references"], draws, found["shapes"], found["fills"])

@@ -17,8 +17,10 @@ def mean(c: Call, data: list[Value]) -> Value:
     c.require("same-type", len({x.type for x in data}) == 1)
     c.require("same-shape", "same-shape" not in c.clauses or len({x.shape for x in data}) == 1)
     shape = broadcast_shape(c, [x.shape for x in data])
-    first, *others = (x.broadcast(*shape).reshape(1, *shape) for x in data)
-    return first.concat(others, 0).mean((0,), keep=False)
+    first, *others = (x if x.shape == shape else x.broadcast(*shape) for x in data)
+    if shape:
+        return first.concat(others, 0).reshape(len(data), *shape).mean((0,), keep=False)
+    return first.reshape(1).concat([x.reshape(1) for x in others], 0).mean((0,), keep=False)
 
 
 def broadcast_shape(c: Call, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

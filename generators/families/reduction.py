@@ -23,8 +23,9 @@ def reduced_axes(c: Call, data: Value, axes: Value | None) -> tuple[tuple[int, .
     """Return the axes that are reduced, sorted and counted from the front, and whether they stay with extent 1."""
     c.require("axes-once", axes is None or "axes" not in c.facts.given)
     listed = c.ints("axes")
-    if data.rank == 0 and c.answer("rank-0-silent", ""):
+    if data.rank == 0 and "rank-0-silent" in c.facts.silences:
         c.require("axes-range", not listed)
+        c.open("rank-0-silent")
         return (), False
     over = _listed(c, data.rank, listed, axes) if listed else _unlisted(c, data.rank, listed)
     return over, _keeps(c)

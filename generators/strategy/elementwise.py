@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from ...cases.errors import CaseIdError
 from ...cases.ids import CaseId
-from ...cases.model import Program
+from ...cases.program import Program
 from ...specs.model import VersionSpec
 from ..arithmetic.tensors import broadcast_shape
 from ..expect import Reading

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from ...cases.elements import Array
 from ...cases.ids import CaseId
-from ...cases.model import Attribute, AttributeKind, Input, Output, Program
+from ...cases.program import Attribute, AttributeKind, Input, Output, Program
 from ...specs.model import VersionSpec, Vocabulary, Word
 from ..envelope import kindest_opset
 from ..expect import Reading

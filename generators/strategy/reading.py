@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...cases.errors import CaseIdError, did_you_mean
 from ...cases.ids import CaseId
-from ...cases.model import count
+from ...cases.program import count
 from ...specs.model import AttributeSignature, Spec, Value, VersionSpec, Word
 from ..envelope import kindest_opset, opset_range
 from ..fills import UNDRAWN

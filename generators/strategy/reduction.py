@@ -13,7 +13,7 @@ from ...cases.elements import Array, element_type
 from ...cases.errors import CaseIdError
 from ...cases.expectation import Labels
 from ...cases.ids import CaseId
-from ...cases.model import Input, Program, count
+from ...cases.program import Input, Program, count
 from ...specs.model import VersionSpec, Word
 from ..arithmetic.tensors import Axes
 from ..expect import Reading

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from ...cases.errors import OpconformError
 from ...cases.ids import CaseId
-from ...cases.model import count
+from ...cases.program import count
 from ...specs.model import Spec, VersionSpec, Vocabulary
 from ..fills import FIRST
 from .elementwise import Elementwise

@@ -63,6 +63,7 @@ def test_values_with_structure_are_cases(
     case = source.case(source.ids()[0])
     assert [(i.type, i.structure) for i in case.program.feeds] == [(type_, structure)]
     assert [o.type for o in case.program.answers] == [type_]
+    assert case.expectation.options[0].structure == (structure.outline,)
     assert source.left_out == {}
 
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from fakes.structured import STRUCTURED
+from fakes.structured import STRUCTURED, case_of
 from jsonschema import Draft202012Validator
 
 import opconform.cases
@@ -26,23 +25,14 @@ from opconform.cases.corpus.descriptor import (
 from opconform.cases.corpus.files import CorpusError
 from opconform.cases.corpus.index import index_entry
 from opconform.cases.corpus.tensors import read_npz, read_tensors_file, tensors_file, write_npz
-from opconform.cases.elements import Array, comparable, element_type
-from opconform.cases.expectation import Bounds, Check, Expectation, Option
-from opconform.cases.structures import leaves
+from opconform.cases.elements import Array
 
 SCHEMA = json.loads((Path(opconform.cases.__file__).parent / "schemas" / "case.schema.json").read_text())
 
 
 def corpus_case(kind: str) -> CorpusCase:
-    program, inputs, structures, values = STRUCTURED[kind]
-    told = zip(program.answers, structures, strict=True)
-    types = [leaf.type for output, structure in told for leaf in leaves(output.type, structure)]
-    held = [np.array(value, element_type(t).dtype) for t, value in zip(types, values, strict=True)]
-    bounds = tuple(Bounds(t, *[comparable(x)[np.newaxis]] * 3) for t, x in zip(types, held, strict=True))
-    check = Check("order", (0,), (("axis", 0), ("which", "largest")), (np.arange(3)[np.newaxis],))
-    option = Option((), bounds, structure=() if program.is_plain else tuple(structures), checks=(check,))
-    case = Batch.of_case(f"onnx/{kind}", program, inputs, Expectation((option,), tuple(types)))
-    return CorpusCase(case, tuple(held))
+    case, answer = case_of(kind)
+    return CorpusCase(case, answer)
 
 
 def read_again(one: CorpusCase, found: Mapping[str, Array], told: Any) -> Batch:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from opconform.cases.elements import Array, element_type
-from opconform.cases.model import Program
+from opconform.cases.program import Program
 from opconform.cases.runner import NotInstalled, Unsupported
 
 ONE = (2, 2)

@@ -8,7 +8,7 @@ import os
 import sys
 
 from opconform.cases.elements import Array
-from opconform.cases.model import Program
+from opconform.cases.program import Program
 
 from .backends import Right
 

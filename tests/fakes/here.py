@@ -15,7 +15,7 @@ import pytest
 
 from opconform.cases.runner import Runner
 from opconform.generators import source
-from opconform.generators.strategy.registry import vocabularies
+from opconform.generators.families import vocabularies
 from opconform.runners import execute, running
 from opconform.runners.execute import Assignment
 from opconform.runners.host import Host, Request, read_about, read_answer

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opconform.cases.model import Attribute, Dims, Input, OperatorVersion, Output, Program
+from opconform.cases.program import Attribute, Input, OperatorVersion, Output, Program
+from opconform.cases.structures import Dims
 
 
 def onednn_program(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opconform.cases.elements import Array, content, type_of
-from opconform.cases.model import (
+from opconform.cases.program import (
     Attribute,
     AttributeKind,
     AttributeValue,

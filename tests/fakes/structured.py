@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from opconform.cases.elements import Array, from_json
+from opconform.cases.batch import Batch
+from opconform.cases.elements import Array, comparable, element_type, from_json
+from opconform.cases.expectation import Bounds, Check, Expectation, Option
 from opconform.cases.program import (
     Attribute,
     Body,
@@ -19,7 +21,7 @@ from opconform.cases.program import (
     SparseTensor,
     Tensor,
 )
-from opconform.cases.structures import Structure, optional, sequence, tensor
+from opconform.cases.structures import Structure, leaves, optional, sequence, tensor
 
 from .programs import constant
 
@@ -225,3 +227,15 @@ STRUCTURED = {
         [[2, 5], [1, 3]],
     ),
 }  # fmt: skip
+
+
+def case_of(kind: str) -> tuple[Batch, tuple[Array, ...]]:
+    """Return one of these as a case, and its answer's tensors; its only option has a check beside the bounds."""
+    made, inputs, structures, answer = STRUCTURED[kind]
+    told = zip(made.answers, structures, strict=True)
+    types = [leaf.type for output, structure in told for leaf in leaves(output.type, structure)]
+    arrays = [np.array(value, element_type(t).dtype) for t, value in zip(types, answer, strict=True)]
+    bounds = tuple(Bounds(t, *[comparable(x)[np.newaxis]] * 3) for t, x in zip(types, arrays, strict=True))
+    check = Check("order", (0,), (("axis", 0), ("which", "largest")), (np.arange(3)[np.newaxis],))
+    option = Option((), bounds, structure=() if made.is_plain else tuple(structures), checks=(check,))
+    return Batch.of_case(f"onnx/{kind}", made, inputs, Expectation((option,), tuple(types))), tuple(arrays)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
+import math
 import os
 import subprocess
 import sys
@@ -12,21 +12,25 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opconform.cases.elements import element_type
+from opconform.cases.errors import OpconformError
 from opconform.cases.ids import CaseId, parse_id
 from opconform.cases.selection import matches_numbered
-from opconform.generators.covering import rows
-from opconform.generators.fills import UNDRAWN
-from opconform.generators.plan import Selection, planned
+from opconform.generators.covering import combinations as count_combinations
+from opconform.generators.covering import least, rows
+from opconform.generators.fills import UNDRAWN, suits
+from opconform.generators.plan import Selection, expected, planned
 from opconform.generators.source import GeneratedCases
 from opconform.specs.model import VersionSpec
 
-LIBRARY = GeneratedCases().library
+SOURCE = GeneratedCases()
+LIBRARY = SOURCE.library
+OF_THE_SIGNATURE = {"type-constraint", "attributes-known", "types", "data-type", "axes-type"}
 VERSIONS = {
     str(version.operator): version
     for operator in LIBRARY.operators()
@@ -184,23 +188,94 @@ def test_any_parameter_space_is_covered(sizes: list[int], bans: list[dict[int, s
             assert there == can_be_completed(part, levels, excluded)
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[1]", b'[{"T": "no such parameter"}]', b"\xff"])
-def test_a_damaged_cache_of_rows_does_not_matter(
-    damage: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    fresh = covering_rows(VERSIONS["onnx/Mean-6"], 2)
-    (file,) = tmp_path.rglob("*.json")
-    assert json.loads(file.read_text()) == fresh
-    assert covering_rows(VERSIONS["onnx/Mean-6"], 2) == fresh
-    file.write_bytes(damage)
-    assert covering_rows(VERSIONS["onnx/Mean-6"], 2) == fresh
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(1, 4), min_size=3, max_size=5))
+def test_groups_of_parameters_are_crossed_whole_and_the_rest_in_pairs(sizes: list[int]) -> None:
+    levels = {f"p{i}": [f"v{j}" for j in range(size)] for i, size in enumerate(sizes)}
+    found = rows(levels, [], 2, [("p0", "p1", "p2")])
+    triples = {(row["p0"], row["p1"], row["p2"]) for row in found}
+    assert len(triples) == sizes[0] * sizes[1] * sizes[2]
+    for one, other in itertools.combinations(levels, 2):
+        assert len({(row[one], row[other]) for row in found}) == len(levels[one]) * len(levels[other])
 
 
-def test_a_cache_that_cannot_be_written_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert covering_rows(VERSIONS["onnx/Mean-6"], 2)
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(1, 3))
+def test_the_work_of_a_covering_array_and_its_least_size_are_known_without_it(sizes: list[int], strength: int) -> None:
+    levels = {f"p{i}": [f"v{j}" for j in range(size)] for i, size in enumerate(sizes)}
+    products = [math.prod(map(len, some)) for some in itertools.combinations(levels.values(), strength)]
+    assert count_combinations(levels, strength) == sum(products)
+    assert least(levels, min(strength, len(sizes))) <= len(rows(levels, [], strength))
+    assert least(levels, None) == len(rows(levels, [], None))
+
+
+# Programs and fills
+
+
+@each_version
+def test_cases_of_one_program_are_neighbours(name: str) -> None:
+    programs = [key for key, _ in itertools.groupby((c.types, c.shapes, c.settings) for c in of(name))]
+    assert len(programs) == len(set(programs))
+    assert len(programs) < 0.8 * len(of(name)), "most programs have several cases"
+
+
+@each_version
+def test_one_type_is_crossed_and_every_other_has_the_widest_shape_and_every_fill_that_suits(name: str) -> None:
+    version, cases = VERSIONS[name], [c for c in of(name) if c.edge is None]
+    by_type: dict[str, list[CaseId]] = {}
+    for case in cases:
+        by_type.setdefault(case.types[0], []).append(case)
+    assert max(by_type, key=lambda one: len(by_type[one])) == "float32"
+    widest = max((c.shapes for c in by_type["float32"]), key=lambda shapes: max(map(math.prod, shapes)))
+    for one, some in by_type.items():
+        assert any(max(map(math.prod, c.shapes)) == max(map(math.prod, widest)) for c in some), one
+        suiting = {fill for fill in version.parameters["fill"] if suits(fill, element_type(one))}
+        banned = {
+            fill for out in version.exclude if set(out) == {"T", "fill"} and one in out["T"] for fill in out["fill"]
+        }
+        assert {c.fill for c in some} == suiting - banned, one
+
+
+def test_the_default_suite_of_the_mean_stays_within_its_budget() -> None:
+    size = expected(LIBRARY, Selection())
+    assert size["onnx"].cases < 2500
+    assert sum(one.cases for one in size.values()) == len(plan())
+    assert size["onnx"].programs == len({tuple(t.split("/")[1:5]) for t in plan() if t.startswith("onnx/")})
+    assert size["onnx"].seconds < 60
+
+
+@pytest.mark.parametrize(
+    ("selection", "message"),
+    [
+        (Selection(strength=9, draws=1_000_000), "strength 9, 1,000,000 draws: onednn/ReduceMean"),
+        (Selection(draws=10_000_000), "at least [0-9,]+ cases, [0-9,.]+ hours"),
+    ],
+)
+def test_absurd_plans_are_refused_with_their_size_before_anything_is_made(selection: Selection, message: str) -> None:
+    with pytest.raises(OpconformError, match=message):
+        next(planned(LIBRARY, selection))
+
+
+def test_many_draws_of_few_programs_are_no_absurd_plan() -> None:
+    one = Selection(("onnx/Mean-13/float32/3x2/*",), draws=100_000_000)
+    assert next(planned(LIBRARY, one)).startswith("onnx/Mean-13/float32/3x2/")
+
+
+# Edges are as their requirements say
+
+
+@each_version
+def test_rejected_edges_break_a_clause_and_all_other_cases_none(name: str) -> None:
+    source, version = SOURCE, VERSIONS[name]
+    for case in of(name):
+        edge = version.edge(case.edge) if case.edge else None
+        row = source.row(case)
+        if edge is None or not edge.rejected:
+            assert not source.case(str(case)).expectation.invalid
+            continue
+        if set(edge.tests) & OF_THE_SIGNATURE:
+            continue  # types and attributes that the version has not, which no formula looks at
+        broken = source.broken(row)
+        assert broken, f"{case}: nothing that its formula requires is broken"
 
 
 # Draws and seeds

@@ -19,13 +19,15 @@ import numpy as np
 import pytest
 from fakes.judging import judge_answer, single
 from fakes.results import result
+from fakes.structured import case_of, program
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opconform.cases.elements import Array, bits_of, element_type
+from opconform.cases.batch import Batch
+from opconform.cases.elements import Array, bits_of, comparable, element_type, from_json
 from opconform.cases.errors import OpconformError
 from opconform.cases.expectation import Bounds, Flag, Option
-from opconform.cases.model import OperatorVersion
+from opconform.cases.program import Attribute, OperatorVersion, Tensor
 from opconform.cases.results import Result, result_from_json
 from opconform.generators.source import GeneratedCases
 from opconform.reports.literals import literal
@@ -200,6 +202,32 @@ def test_a_script_tells_a_wrong_answer_of_any_kind(
     done = python(reproduction(source.case(case)), env={**os.environ, **told})
     assert done.stderr == ""
     assert done.returncode == (0 if admitted else 1), done.stdout
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["sequence", "sequence-of-strings", "empty-optional", "map", "sequence-of-maps", "branch", "omitted-outputs"],
+)
+def test_a_script_reproduces_a_case_of_any_structure(kind: str, tmp_path: Path) -> None:
+    needs("onnxruntime")
+    done = python(reproduction(case_of(kind)[0]), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "not tested here: order" in done.stdout
+
+
+@pytest.mark.parametrize("type_", ["float8e5m2", "int4", "uint2", "float4e2m1", "bfloat16", "string"])
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_script_reproduces_a_case_of_any_type(type_: str, wrong: bool, tmp_path: Path) -> None:
+    needs("onnxruntime")
+    text = type_ == "string"
+    value, other = (from_json(type_, (3,), list(one)) for one in (("aba", "aab") if text else ((1, 0, 1), (0, 1, 1))))
+    made = program("Constant-25", [], [f"{type_}/1"], attributes=[Attribute("value", "tensor", Tensor.of(value))])
+    admitted = other if wrong else value
+    bounds = comparable(admitted) if "float" in type_ else admitted
+    expectation = single(Option((), (Bounds(type_, bounds, bounds, bounds),)), types=(type_,))
+    case = Batch.of_case("onnx/Constant", made, (), expectation)
+    done = python(reproduction(case), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (int(wrong), ""), done.stdout
 
 
 JUDGE = (resources.files("opconform.reports") / "scripts" / "judge.py.txt").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import numpy as np
 from fakes.here import HostsHere
 
 from opconform.cases.elements import Array
-from opconform.cases.model import Program
+from opconform.cases.program import Program
 from opconform.generators.source import GeneratedCases
 from opconform.runners.execute import Worker
 

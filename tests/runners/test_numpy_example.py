@@ -10,7 +10,7 @@ import pytest
 from fakes.programs import constant, feed, mean, onnx_program, reduce_mean
 
 from opconform.cases.elements import Array, element_type
-from opconform.cases.model import Program
+from opconform.cases.program import Program
 from opconform.cases.runner import Runner, Unsupported
 from opconform.runners.registry import open_runner
 

@@ -11,7 +11,7 @@ import pytest
 from fakes.onednn_programs import onednn_program, reduction
 
 from opconform.cases.elements import Array, element_type, element_types
-from opconform.cases.model import Input, Program
+from opconform.cases.program import Input, Program
 from opconform.cases.runner import Classifies, Describes, Unsupported
 from opconform.cases.structures import sequence, tensor
 from opconform.runners.onednn import REASONS, OneDnnGraph

@@ -12,7 +12,7 @@ import pytest
 from fakes.programs import constant, feed, mean, onnx_program, reduce_mean
 
 from opconform.cases.elements import element_type
-from opconform.cases.model import Program
+from opconform.cases.program import Program
 from opconform.cases.runner import Classifies, Unsupported
 from opconform.runners.onnx_reference import WORDS, OnnxReference
 

@@ -10,7 +10,7 @@ from opconform.specs.groups import GROUPS, expand
 from opconform.specs.loader import Library, spec_of
 from opconform.specs.model import COMMON_PARAMETERS, Vocabulary, Word
 from opconform.specs.reading import read
-from opconform.specs.schema import ClauseText, EdgeText, ExpectText, OperandText, SpecText, TypesFromText, VersionText
+from opconform.specs.schema import ClauseText, EdgeText, OperandText, SpecText, TypesFromText, VersionText
 
 PAGE = (Path(__file__).parents[2] / "docs" / "spec-format.md").read_text()
 
@@ -40,7 +40,7 @@ def test_the_groups_are_those_of_the_code() -> None:
 
 def test_every_section_key_word_and_common_parameter_is_told() -> None:
     names = {f.alias or n for model in (SpecText, OperandText, TypesFromText) for n, f in model.model_fields.items()}
-    names |= {*VersionText.model_fields, *ClauseText.model_fields, *ExpectText.model_fields}
+    names |= {*VersionText.model_fields, *ClauseText.model_fields}
     names |= {field.alias or name for name, field in EdgeText.model_fields.items()}
     names |= COMMON_PARAMETERS | {word.value for word in Word}
     assert {name for name in names if not re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", PAGE)} == set()

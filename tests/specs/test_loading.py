@@ -147,10 +147,10 @@ def test_two_ports_that_share_a_letter_share_what_both_list() -> None:
 def test_words_stand_for_themselves_only_where_they_are_wrapped() -> None:
     text = MEAN.replace(
         "  data_0: [1, 2]\n",
-        "  data_0: [1, 2]\n  legacy: {a: {omitted: absent}, b: {outputs: [omitted, mean]}, c: {value: absent}}\n",
+        "  data_0: [1, 2]\n  legacy: {a: {dims: absent}, b: {outputs: [omitted, mean]}, c: {value: absent}}\n",
     )
     levels = spec_from(text).versions[1].parameters["legacy"]
-    assert levels == {"a": {"omitted": Word.ABSENT}, "b": {"outputs": (Word.OMITTED, "mean")}, "c": "absent"}
+    assert levels == {"a": {"dims": Word.ABSENT}, "b": {"outputs": (Word.OMITTED, "mean")}, "c": "absent"}
 
 
 def test_a_bundle_applies_where_the_version_has_all_that_it_sets() -> None:
@@ -248,25 +248,12 @@ def test_a_level_of_other_versions_keeps_the_edge_out() -> None:
     assert ["fraction" in v.edges for v in spec_from(text).versions.values()] == [False, True, True, True]
 
 
-def test_expectations_apply_where_their_condition_can_hold() -> None:
-    text = (
-        REDUCE
-        + "expect:\n  - {values: exact}\n  - {when: {noop_with_empty_axes: 1}, check: [same(data)], alarm: 1e-9}\n"
-    )
-    versions = spec_from(text).versions
-    assert [len(v.expect) for v in versions.values()] == [1, 1, 1, 2]
-    assert versions[18].expect[1].when == {"noop_with_empty_axes": ("1",)}
-    assert versions[18].expect[1].check == (Recipe("same", ("data",)),)
-    assert versions[18].expect[1].alarm == 1e-9
-
-
-def test_shapes_graphs_and_tables_are_kept() -> None:
-    text = REDUCE + "shapes: {data: [d0, 2*r, 'd[1:]...'], axes: same(data)}\ntables: {t: {a: [1, 2]}}\n"
+def test_shapes_and_graphs_are_kept() -> None:
+    text = REDUCE + "shapes: {data: [d0, 2*r, 'd[1:]...'], axes: same(data)}\n"
     text += 'graphs: {g: "a () => ({V}[N] y) { y = Identity (x) }"}\n'
     spec = spec_from(text)
     assert spec.versions[1].operands == {"data": Operand("data", ("d0", "2*r", "d[1:]..."))}
     assert spec.versions[18].operands["axes"] == Operand("axes", Recipe("same", ("data",)))
-    assert spec.tables == {"t": {"a": (1, 2)}}
     assert "Identity" in spec.graphs["g"]
 
 
