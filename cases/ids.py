@@ -8,6 +8,7 @@ tensors. Text in settings is percent-encoded.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -59,9 +60,22 @@ class CaseId:
         parts = [self.operator, types, print_shapes(self.shapes), settings, self.fill]
         return "/".join([*parts, self.edge] if self.edge else parts)
 
+    @property
+    def size(self) -> int:
+        """How many elements the inputs have that a fill or a recipe makes."""
+        return sum(map(part_size, self.shapes))
+
     def setting(self, name: str) -> str | None:
         """Return the text of one setting, or None if the id does not carry it."""
         return next((value for key, value in self.settings if key == name), None)
+
+
+def part_size(part: Part) -> int:
+    """Return how many elements an input has by what an id says of it."""
+    if isinstance(part, Structure):
+        dense = part.dims is not None and part.kind == "tensor"
+        return part.count + sum(map(part_size, part.items)) + (math.prod(_whole(part.dims)) if dense else 0)
+    return 0 if part is None else math.prod(part)
 
 
 def parse_id(text: str) -> CaseId:

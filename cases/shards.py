@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 
 from .errors import OpconformError
 from .ids import parse_id
-from .program import count
 from .selection import Shard
 
 _DRAWN = re.compile(r"(draw|seed)=\d+;?")
@@ -87,8 +86,8 @@ def cost_of(case_id: str) -> int:
 @functools.lru_cache(maxsize=4096)
 def _cost(operator: str, types: str, shapes: str, fill: str) -> int:
     of_any = parse_id(f"any/{operator}/{types}/{shapes}/-/{fill}")
-    elements = sum(map(count, of_any.shapes))
-    slow = of_any.types[0] == "float64" and not _PLAIN.fullmatch(fill)
+    elements = of_any.size
+    slow = of_any.types[:1] == ("float64",) and not _PLAIN.fullmatch(fill)
     return _CASE + elements * (_ELEMENT_OF_DOUBLES if slow else _ELEMENT)
 
 

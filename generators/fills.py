@@ -383,7 +383,7 @@ def restricted(name: str, arguments: Sequence[str], array: Array) -> Array:
 
 
 def _positive(x: Array) -> Array:
-    return np.maximum(np.where(x == 0, x.dtype.type(1), np.abs(x)), np.abs(x))
+    return np.asarray(np.maximum(np.where(x == 0, x.dtype.type(1), np.abs(x)), np.abs(x)))
 
 
 def _power_of_two(x: Array) -> Array:

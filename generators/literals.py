@@ -50,7 +50,7 @@ def text_of(value: Value, kind: str, symbols: Symbols, usual_rank: int = 1) -> s
     return text if len(dims) == usual_rank < 2 else f"{print_shape(dims)}:{text}"
 
 
-def plain_text(value: Value) -> str:
+def plain_text(value: object) -> str:
     """Return a value for people, whatever its kind."""
     if isinstance(value, tuple):
         return ",".join(map(plain_text, value)) or "none"
@@ -64,7 +64,8 @@ def value_of(text: str, kind: str, usual_rank: int) -> Value:
     if kind in _LISTS:
         return tuple(_scalar_of(t, _SCALARS[kind]) for t in text.split(",")) if text != "none" else ()
     if kind in _SCALARS:
-        return _scalar_of(text, _SCALARS[kind])
+        scalar: Value = _scalar_of(text, _SCALARS[kind])
+        return scalar
     if kind in ("tensor", "sparse_tensor"):
         return _tensor_of(text)
     head, colon, rest = text.rpartition(":")

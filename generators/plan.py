@@ -21,7 +21,7 @@ from ..cases.ids import CaseId
 from ..cases.selection import Selection, matches_numbered, may_match, strength_of
 from ..cases.structures import element_names
 from ..specs.loader import Library
-from ..specs.model import Edge, Spec, Value, VersionSpec, Word
+from ..specs.model import Edge, Port, Spec, Value, VersionSpec, Word
 from .covering import Excluded, Row, combinations, every, least, rows
 from .families import family_of
 from .fills import FIRST, suits
@@ -281,7 +281,7 @@ def _within(
     excluded: Excluded, types: Choice, levels: Mapping[str, Sequence[str]]
 ) -> list[Mapping[str, Sequence[str]]]:
     """Return what is excluded once the types are chosen and the fill is not."""
-    found = []
+    found: list[Mapping[str, Sequence[str]]] = []
     for out in excluded:
         if all(types[name] in banned for name, banned in out.items() if name in types):
             rest = {name: banned for name, banned in out.items() if name not in types}
@@ -369,27 +369,36 @@ def _is_excluded(row: Row, excluded: Excluded) -> bool:
     return any(all(row.get(name) in banned for name, banned in out.items()) for out in excluded)
 
 
-def _unsuited(spec: Spec, version: VersionSpec) -> list[Mapping[str, tuple[str, ...]]]:
-    """Return which types and fills make no sense together: where no input of a type is filled so."""
-    own = family_of(spec).own_fills
-    filled = [
-        port
-        for port in version.signature.inputs
-        if not (version.operands.get(port.name) and version.operands[port.name].draws)
-        and (port.is_variadic or all(isinstance(v, Word) for v in version.parameters.get(port.name, {}).values()))
-    ]
-    letters = list(dict.fromkeys(version.signature.letter(port.name) for port in filled))
-    if len(letters) != 1 or letters[0] not in version.parameters:
-        return []
-    (letter,) = letters
-    found: list[Mapping[str, tuple[str, ...]]] = []
+def _unsuited(spec: Spec, version: VersionSpec) -> list[Mapping[str, Sequence[str]]]:
+    """Return which types and fills make no sense together: those where a fill suits no input that is filled."""
+    own, found = family_of(spec).own_fills, list[Mapping[str, Sequence[str]]]()
+    ports = [port for port in version.signature.inputs if _is_filled(version, port)]
     for level, value in version.parameters.get("fill", {}).items():
         name = fill_recipe(fill_text(value)).name
-        elements = {t: element_names(t)[-1] for t in version.parameters[letter]}
-        out = tuple(t for t, e in elements.items() if name not in own and not suits(name, element_type(e)))
-        if out:
-            found.append({letter: out, "fill": (level,)})
+        out: dict[str, Sequence[str]] = {"fill": (level,)}
+        for port in ports:
+            letter = version.signature.letter(port.name)
+            types = (
+                [port.type] if letter is None else list(version.parameters.get(letter, version.signature.types[letter]))
+            )
+            unsuited = [t for t in types if name not in own and not suits(name, element_type(element_names(t)[-1]))]
+            if not unsuited:
+                break
+            if letter in version.parameters:
+                out[str(letter)] = unsuited
+            elif len(unsuited) < len(types):
+                break
+        else:
+            found += [out] if ports else []
     return found
+
+
+def _is_filled(version: VersionSpec, port: Port) -> bool:
+    """Return whether the fill makes an input's elements, where nothing else is said of it."""
+    operand, levels = version.operands.get(port.name), version.parameters.get(port.name, {})
+    if operand is not None and (operand.draws or operand.fill is not None):
+        return False
+    return port.is_variadic or not any(not isinstance(level, Word) for level in levels.values())
 
 
 def edges(spec: Spec, version: VersionSpec) -> Iterator[CaseId]:

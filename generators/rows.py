@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ..cases.errors import CaseIdError, OpconformError, did_you_mean
-from ..cases.ids import CaseId, Part
-from ..cases.program import count
-from ..cases.structures import Structure
+from ..cases.ids import CaseId, Part, part_size
 from ..specs.expressions import recipe as read_recipe
 from ..specs.model import Edge, Port, Recipe, Spec, Value, VersionSpec, Word
 from .envelope import kindest_opset, opset_named, opset_range
@@ -251,20 +249,6 @@ def _elements(version: VersionSpec, case: CaseId) -> tuple[int, int]:
             else:
                 filled += size
     return filled, drawn
-
-
-def size_of(case: CaseId) -> int:
-    """Return how many elements the inputs of a case have that a fill or a recipe makes."""
-    return sum(map(part_size, case.shapes))
-
-
-def part_size(part: Part) -> int:
-    """Return how many elements an input has by its shape or structure."""
-    if isinstance(part, Structure):
-        return (
-            part.count + sum(part_size(item) for item in part.items) + count(tuple(int(d) for d in part.dims or (0,)))
-        )
-    return 0 if part is None else count(part)
 
 
 def read_row(spec: Spec, version: VersionSpec, case: CaseId) -> Row:

@@ -88,7 +88,7 @@ class Shapes:
             if not is_whole(number_of):
                 message = f"{port.name} is how many inputs there are; read {number_of!r}"
                 raise OpconformError(f"{self._version.operator}: {message}")
-            cycle = many or [given if given is not None else self._said(operand)]
+            cycle: list[Value] = [*many] or [given if given is not None else self._said(operand)]
             for i in range(int(number_of)):  # type: ignore[arg-type]  # checked above
                 yield self._part(resolve_type(self._version, self._types, port, i), cycle[i % len(cycle)])
         else:
@@ -141,4 +141,4 @@ def _dims(said: Value, symbols: Symbols) -> Shape:
 
 
 def _one(said: Value, symbols: Symbols) -> int:
-    return int(number(said, symbols)) if isinstance(said, str) else int(said)  # type: ignore[call-overload]  # a number
+    return int(number(said, symbols)) if isinstance(said, str) else int(said)  # type: ignore[arg-type]  # a number

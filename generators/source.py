@@ -231,7 +231,8 @@ class GeneratedCases:
             for _start, _stop, recording, tensors in self._made(lane, fills, ids):
                 if recording is None:
                     return None
-                arrays, places = [], []
+                arrays: list[Array] = []
+                places: list[int | None] = []
                 place = 0
                 for one in lane.prepared.arguments:
                     arrays += tensors[one.name]

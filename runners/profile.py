@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from ..cases.errors import CaseIdError, OpconformError
-from ..cases.ids import CaseId, parse_id
-from ..cases.program import NO_VERSION, count
+from ..cases.ids import CaseId, parse_id, part_size
+from ..cases.program import NO_VERSION
 from ..specs.fields import Fields, shown
 from ..specs.groups import expand
 from ..specs.problems import Problems
@@ -67,8 +67,9 @@ class Profile:
 
     def _fits(self, case: CaseId) -> bool:
         return all(
-            (self.rank is None or len(shape) <= self.rank) and (self.elements is None or count(shape) <= self.elements)
-            for shape in case.shapes
+            (self.rank is None or not isinstance(part, tuple) or len(part) <= self.rank)
+            and (self.elements is None or part_size(part) <= self.elements)
+            for part in case.shapes
         )
 
 

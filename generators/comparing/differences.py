@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ...cases.elements import element_type
-from ...cases.ids import Part
+from ...cases.ids import Part, part_size
 from ...specs.model import Clause, Silence, Value, Word
 from ..fills import FIRST, suits
 from .answers import Said, said
@@ -23,7 +23,6 @@ from .situations import (
     Side,
     Situation,
     check_comparable,
-    elements_of,
 )
 
 Cause: TypeAlias = tuple[tuple[str, str], ...]
@@ -134,7 +133,7 @@ class _Comparison:
 
     def _typed(self, levels: Mapping[str, Sequence[Value]]) -> Iterator[Situation]:
         """Yield plain situations of every type and kind of data."""
-        plain = next((s for s in _crossed(levels) if any(map(elements_of, s.shapes)) and self.agree(s)), None)
+        plain = next((s for s in _crossed(levels) if any(map(part_size, s.shapes)) and self.agree(s)), None)
         if plain is None:
             return
         for name in dict.fromkeys(t for side in self.sides for t in side.types):
@@ -196,7 +195,7 @@ def _class_of_shapes(shapes: Sequence[Part]) -> str:
         return "different shapes"
     if not shapes[0]:
         return "scalar"
-    return "no elements" if not elements_of(shapes[0]) else _PLAIN_SHAPES
+    return "no elements" if not part_size(shapes[0]) else _PLAIN_SHAPES
 
 
 def rules_of(side: Side, other: Side, cause: Cause, told: Said) -> tuple[Clause | Silence, ...]:
@@ -269,7 +268,7 @@ def _few_shapes(values: Sequence[Value]) -> list[tuple[Part, ...]]:
     found: dict[tuple[str, int], tuple[Part, ...]] = {}
     for value in values:
         shapes: tuple[Part, ...] = value  # type: ignore[assignment]  # as the situations have them
-        if sum(map(elements_of, shapes)) != 1 or not any(shapes):  # one element alone tells little
+        if sum(map(part_size, shapes)) != 1 or not any(shapes):  # one element alone tells little
             rank = len(shapes[0]) if shapes and isinstance(shapes[0], tuple) else 0
             found.setdefault((_class_of_shapes(shapes), min(rank, 2)), shapes)
     return list(found.values())[:_SHAPES_KEPT]

@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...cases.errors import CaseIdError, OpconformError
-from ...cases.ids import CaseId, Part, parse_id
-from ...cases.model import count
+from ...cases.ids import CaseId, Part, parse_id, part_size
 from ...specs.model import Spec, Value, VersionSpec, Word
 from ..fills import FIRST, UNDRAWN
 from ..plan import edges, grid
@@ -60,15 +59,10 @@ class Situation:
     @property
     def size(self) -> tuple[int, int, str]:
         """A measure by which one situation is smaller than another; one of a single element or none shows least."""
-        counts = [elements_of(shape) for shape in self.shapes]
+        counts = [part_size(shape) for shape in self.shapes]
         elements = sum(counts) if all(counts) else 0
         plain = (self.type == PLAIN, self.fill == FIRST)
         return (elements if elements > 1 else LARGEST, len(self.settings), f"{plain.count(False)} {self!r}")
-
-
-def elements_of(shape: Part) -> int:
-    """Return how many elements an input of an id has; one that is left out has none."""
-    return count(shape) if isinstance(shape, tuple) else 0
 
 
 class Inexpressible(Exception):  # noqa: N818 - no error: one standard has no word for what another says
@@ -120,7 +114,7 @@ class Side:
     def situations(self) -> Iterator[Situation]:
         """Yield the situations that the version's spec speaks of, small ones only; edges with their type and data."""
         for case in [*edges(self.spec, self.version), *grid(self.spec, self.version, 2)]:
-            if sum(map(elements_of, case.shapes)) <= LARGEST:
+            if sum(map(part_size, case.shapes)) <= LARGEST:
                 row = self.source.row(case)
                 if row.get("unknown") is Word.ABSENT and (not case.edge or row.id.fill in UNDRAWN):
                     yield self._situation(row) if case.edge else self._plain(self._situation(row))

@@ -38,9 +38,8 @@ class Shaping:
     def attr(self, name: str) -> Value:
         """Return an attribute's level, its default where it is not given, else Word.ABSENT."""
         value, signature = self.levels.get(name, Word.ABSENT), self.version.signature.attribute(name)
-        return (
-            value if value is not Word.ABSENT or signature is None or signature.default is None else signature.default
-        )
+        usual: Any = None if signature is None else signature.default
+        return value if value is not Word.ABSENT or usual is None else usual
 
 
 @dataclass(frozen=True)

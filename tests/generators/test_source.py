@@ -23,7 +23,6 @@ from opconform.cases.results import Outcome
 from opconform.cases.source import cases_of
 from opconform.generators.expect import Rules, expectations
 from opconform.generators.plan import Selection, planned
-from opconform.generators.rows import size_of
 from opconform.generators.source import GeneratedCases
 from opconform.runners.requirements import silences
 from opconform.specs.loader import UnknownOperator
@@ -130,7 +129,7 @@ def test_equal_content_is_one_case() -> None:
         other = seen.setdefault(fact.digests[0], fact.id)
         if other != fact.id and not parse_id(fact.id).edge:
             assert parse_id(fact.id).fill != parse_id(other).fill, (fact.id, other)
-            assert size_of(parse_id(fact.id)) == 1, (fact.id, other)
+            assert parse_id(fact.id).size == 1, (fact.id, other)
 
 
 # The same bytes everywhere
@@ -148,7 +147,7 @@ def test_draws_are_the_same_alone_and_together() -> None:
     )
     together = [(case.id, case.digest, case.expectation.digest) for case in cases_of(SOURCE, ids)]
     assert [t[0] for t in together] == ids
-    assert len({t[1] for t in together}) > 200
+    assert len({t[1] for t in together}) > 150
     for text, digest, expectation_digest in together[::-1]:
         case = SOURCE.case(text)
         assert (case.digest, case.expectation.digest) == (digest, expectation_digest)
