@@ -98,8 +98,8 @@ if TYPE_CHECKING:
 def run(**options: Any) -> int:
     """Run the suite against backends, show what fails, and write a results folder.
 
-    Exits 0 if all backends conform, 1 if one does not or a waiver is stale, 2 for wrong usage or if nothing was judged,
-    3 if our own side failed, 130 if interrupted (what was judged is kept).
+    Exits 0 if all backends conform, 1 if one does not or a waiver is stale, 2 for wrong usage, if nothing was judged or
+    if a spec file that was asked for is wrong, 3 if our own side failed, 130 if interrupted (what was judged is kept).
     """
     from ..cases.selection import shard_of  # noqa: PLC0415
     from .options import RunOptions  # noqa: PLC0415

@@ -41,6 +41,8 @@ _TAIL = (
     "  # id: {text: a rule that some versions have, since: VERSION, before: VERSION}",
     "  # id: {text: a rule that some cases test, when: {ATTRIBUTE: absent}}",
     "  # id: {text: a rule that only edges test, when: edges}",
+    "  # rules, parameters and edges that many operators share: uses: [FAMILY, FAMILY], of specs/families",
+    "  # an output's type that an attribute says: types-from: {OUTPUT: {attribute: NAME}}",
     f"  {TODO.lower()}: {TODO}",
 )
 

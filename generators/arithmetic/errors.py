@@ -190,7 +190,8 @@ def charged(
     """
     form = c.storage
     quiet = isinstance(e, float) and e == 0.0
-    if exact is True and quiet and y.all_held(form):
+    small = (y.size > 0) & (y.size < form.tiny) if c.flush else None
+    if exact is True and quiet and y.all_held(form) and not (small is not None and small.any()):
         if c.charges is not None:
             c.note(rule, form.roundoff, np.zeros(y.v.shape))
         return Error(0.0, flags)
@@ -200,7 +201,8 @@ def charged(
         charge = np.where(np.equal(roundings, 0), 0.0, charge)
     none = None if exact is False else np.ones(y.v.shape, bool) if quiet else np.equal(e, 0)
     if none is not None and none.any():
-        charge = np.where(none & y.held(form) & exact, 0.0, charge)
+        held = none & y.held(form) & exact
+        charge = np.where(held if small is None else held & ~small, 0.0, charge)
     error = (e + charge) * SLACK
     if not y.all_finite:
         error, charge = np.where(y.finite, error, 0.0), np.where(y.finite, charge, 0.0)

@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import numpy as np
 
 from ...cases.elements import Array, element_type
-from ...cases.expectation import Bounds, Expectation, Labels, Option, Residue, Spread
+from ...cases.expectation import Bounds, Check, Expectation, Labels, Option, Residue, Spread
 from . import engine
 from .contexts import Context, declared
 from .errors import (
     EXCEPTIONAL,
     FREE,
     NAN,
+    NEGATIVE,
     NEGATIVE_ZERO,
+    POSITIVE,
     POSITIVE_ZERO,
     ZERO,
     Error,
     Known,
+    exceeds,
 )
 from .formats import format_of, kind_of, limits, nearest
 from .graph import Graph
@@ -44,15 +47,16 @@ class Work:
 
     `level`: `rounds` if anything rounds, else `selects` if anything compares or selects real numbers, else `moves`.
     `copies`: of each output, whether its zeros have the signs that they had in the inputs. `terms`: how many elements
-    are added up into one, at most. `means`: the places of means. `inner`: those of results that are rounded and no
-    outputs themselves.
+    are added up into one, at most. `means` and `rounding`: the places of means and of all that rounds; `inner`: of
+    these, what does not come out as it is.
     """
 
     level: Literal["rounds", "selects", "moves"]
     copies: tuple[bool, ...]
     terms: int
     means: frozenset[int]
-    inner: tuple[int, ...]
+    rounding: tuple[int, ...]
+    inner: frozenset[int]
 
 
 def work_of(graph: Graph, fork: Fork) -> Work:
@@ -60,7 +64,7 @@ def work_of(graph: Graph, fork: Fork) -> Work:
     work, most, means = {"moves"}, 1, []
     live = [at for at in graph.live(fork.outputs) if graph.nodes[at].args]
     keeps: dict[int, bool] = {}
-    rounding = set()
+    rounding = set[int]()
     for at in live:
         node = graph.nodes[at]
         most = max(most, node.room.terms([graph.nodes[a].shape for a in node.args], **node.parameters))
@@ -73,9 +77,9 @@ def work_of(graph: Graph, fork: Fork) -> Work:
             if node.name == "mean":
                 means.append(at)
     level = next(w for w in ("rounds", "selects", "moves") if w in work)
-    inner = rounding - _last(graph, fork.outputs) if rounding else rounding
+    inner = frozenset(rounding - _last(graph, fork.outputs)) if rounding else frozenset[int]()
     copies = tuple(keeps.get(at, True) for at in fork.outputs)
-    return Work(level, copies, most, frozenset(means), tuple(sorted(inner)))
+    return Work(level, copies, most, frozenset(means), tuple(sorted(rounding)), inner)
 
 
 def _last(graph: Graph, outputs: Sequence[int]) -> set[int]:
@@ -138,30 +142,49 @@ class Maker:
             return Expectation((), self.recording.types, self.lanes)
         with np.errstate(all="ignore"), precise():
             made = [list(self._options(fork, work)) for fork, work in zip(forks, self.recording.works, strict=True)]
-        applies = self._applies(made)
-        valid = self._valid()
+        applies, valid = self._applies(made), self._valid
+        anywhere = np.logical_or.reduce(valid)
         found = []
-        for fork, mine, where in zip(forks, made, applies, strict=True):
-            here = where & valid
+        for fork, mine, where, own in zip(forks, made, applies, valid, strict=True):
+            checks = self._checks(fork) if fork.checks else ()
             for one in mine:
-                both = one.applies & here
+                both = one.applies & where & own
                 if both.any():
-                    found.append(replace(one, labels=(*fork.labels, *one.labels), applies=both))
+                    labels = (*fork.labels, *one.labels)
+                    found.append(replace(one, labels=labels, applies=both, structure=fork.structure, checks=checks))
+            refused = where & anywhere & ~own  # by this reading a refusal is what is welcome
+            if refused.any():
+                found.append(Option(fork.labels, kind="rejected", applies=refused))
         return Expectation(tuple(found), self.recording.types, self.lanes)
 
-    def _valid(self) -> Array:
-        valid = np.ones(self.lanes, bool)
-        for broken in self.broken(self.recording.forks).values():
-            valid &= ~broken
-        return valid
+    def _checks(self, fork: Fork) -> tuple[Check, ...]:
+        made = []
+        for one in fork.checks:
+            arrays = tuple(self._laned_value(at) for at in one.arrays)
+            made.append(Check(one.name, one.outputs, one.settings, arrays))
+        return tuple(made)
+
+    def _laned_value(self, at: int) -> Array:
+        node, known = self.recording.graph.nodes[at], self.values[at]
+        value = known.f if node.kind == "real" else exact_bounds(known, _NONE, node.type).value
+        return np.broadcast_to(value, (self.lanes, *node.shape))
+
+    @functools.cached_property
+    def _valid(self) -> list[Array]:
+        """The lanes in which each fork's requirements hold; none if the program breaks one of them."""
+        found = []
+        for fork in self.recording.forks:
+            broken = list(self.broken([fork]).values())
+            found.append(np.full(self.lanes, fork.kind != "invalid") & ~np.logical_or.reduce(broken, axis=0))
+        return found
 
     def broken(self, forks: Sequence[Fork]) -> dict[str, Array]:
         """Return in which lanes each requirement of some forks does not hold."""
         found: dict[str, Array] = {}
         for fork in forks:
             for clause, at in fork.requirements:
-                lacks = ~self.any_lane(~self.values[at].v.astype(bool))
-                found[clause] = found.get(clause, np.zeros(self.lanes, bool)) | ~lacks
+                broken = self.any_lane(~self.values[at].v.astype(bool))
+                found[clause] = found.get(clause, np.zeros(self.lanes, bool)) | broken
         return found
 
     def any_lane(self, mask: Array) -> Array:
@@ -209,7 +232,8 @@ class Maker:
             for index in other:
                 rest = forks[index].labels[depth + 1 :]
                 same = next((i for i in first if forks[i].labels[depth + 1 :] == rest), first[0])
-                differs[place] = differs[place] | self._differ(made[same], made[index])
+                validity = self._valid[same] ^ self._valid[index]
+                differs[place] = differs[place] | validity | self._differ(made[same], made[index])
         for branch in branches.values():
             self._compare(branch, depth + 1, made, differs)
 
@@ -233,20 +257,18 @@ class Maker:
         everywhere = np.ones(self.lanes, bool)
         if fork.kind in ("rejected", "anything"):
             yield Option((), kind=fork.kind, applies=everywhere)  # type: ignore[arg-type]  # one of these two
-        elif fork.kind == "invalid":  # by this reading a refusal is what is welcome
-            yield Option((), kind="rejected", applies=everywhere)
         elif fork.kind == "any":
             outputs = tuple(
                 self._free(self.recording.graph.nodes[at].shape, self.recording.graph.nodes[at].type)
                 for at in fork.outputs
             )
             yield Option((), outputs, applies=everywhere)
-        else:
+        elif fork.kind == "values":
             yield from self._of_values(fork, work)
 
     def _free(self, shape: tuple[int, ...], type_: str) -> Bounds:
-        element = element_type(type_)
-        zeros = np.zeros((self.lanes, *shape), np.float64 if element.format else element.dtype)
+        dtype = np.dtype(np.float64) if kind_of(type_) == "real" else element_type(type_).dtype
+        zeros = np.full((self.lanes, *shape), "" if kind_of(type_) == "text" else 0, dtype)
         return Bounds(type_, zeros, zeros, zeros, np.full(zeros.shape, FREE, np.uint8))
 
     def _of_values(self, fork: Fork, work: Work) -> Iterator[Option]:
@@ -409,24 +431,49 @@ class _Branch:
     def _by_flush(
         self, summation: str, outputs: Outputs, errors: Mapping[int, Error], applies: Array
     ) -> Iterator[Option]:
-        flags, flushing = self.flags_of(outputs), []
-        flushes = np.zeros(self.maker.lanes, bool)
-        for at, bounds in zip(self.fork.outputs, outputs, strict=True):
-            small = np.zeros(bounds.value.shape, bool)
-            if kind_of(bounds.type) == "real":
-                # where the least magnitude is below zero, zero is within the bounds anyway
-                tiny = format_of(bounds.type).tiny
-                least = np.abs(bounds.value) - errors[at].e
-                small = (least > 0) & (least < tiny)
-            flushing.append(small.astype(np.uint8) * ZERO)
-            flushes = flushes | self.maker.any_lane(small)
-        zeroed = [f | z for f, z in zip(flags, flushing, strict=True)]
+        flushing, flushes = self._zeros(outputs, errors), self._inner_small()
+        flushed = outputs
+        if flushes.any():
+            changes = {} if summation == "sums" else {"summation": summation}
+            variant = self.context.using(f"flush {summation}", flush=True, **changes)
+            flushed, _ = self.evaluated(variant)
+            pairs = zip(flushed, outputs, strict=True)
+            flushed = tuple(replace(b, spread=o.spread, residue=o.residue) for b, o in pairs)
+        for mask in flushing:
+            flushes = flushes | self.maker.any_lane(mask)
+        zeroed = [f | z.astype(np.uint8) * ZERO for f, z in zip(self.flags_of(flushed), flushing, strict=True)]
         if self.flush_input:
-            variants = [("input-and-output", zeroed, applies)]
+            variants = [("input-and-output", flushed, zeroed, applies)]
         else:
-            variants = [("none", flags, applies), ("output", zeroed, applies & flushes)]
-        for flush, admitted, where in variants:
-            yield from self._by_overflow(outputs, admitted, where, (("summation", summation), ("flush", flush)))
+            plain = self.flags_of(outputs)
+            variants = [("none", outputs, plain, applies), ("output", flushed, zeroed, applies & flushes)]
+        for flush, bounds, admitted, where in variants:
+            yield from self._by_overflow(bounds, admitted, where, (("summation", summation), ("flush", flush)))
+
+    def _zeros(self, outputs: Outputs, errors: Mapping[int, Error]) -> list[Array]:
+        """Return where each output may be below the normal range, and nothing else admits zero."""
+        found = []
+        for at, bounds in zip(self.fork.outputs, outputs, strict=True):
+            if kind_of(bounds.type) != "real":
+                found.append(np.zeros(bounds.value.shape, bool))
+                continue
+            # where the least magnitude is below zero, zero is within the bounds anyway
+            least = np.abs(bounds.value) - errors[at].e
+            found.append((least > 0) & (least < format_of(bounds.type).tiny))
+        return found
+
+    def _inner_small(self) -> Array:
+        """Return the lanes with results inside the formula below the normal range, partial sums among them."""
+        found = np.zeros(self.maker.lanes, bool)
+        for at in self.work.rounding:
+            node = self.graph.nodes[at]
+            c, size = self.context.at(node.computes), self.values[at].size
+            if at in self.work.inner:
+                found = found | self.maker.any_lane((size > 0) & (size < 2 * c.storage.tiny))
+            lowest = node.room.partial([self.values[a] for a in node.args])
+            if lowest is not None:
+                found = found | self.maker.any_lane(lowest < c.accumulator.emin)
+        return found
 
     def _by_overflow(
         self, outputs: Outputs, flags: Sequence[Array], applies: Array, labels: Labels
@@ -496,10 +543,15 @@ def bounds_of(known: Known, error: Error, type_: str, context: Context) -> Bound
             lower, upper = value - e, value + e
         if storage != form:
             lower, upper = nearest(form, lower), nearest(form, upper)
+        flags = None if isinstance(error.flags, int) else np.asarray(error.flags, np.uint8)
+        if storage == form and exceeds(form, known.top):  # surely: the one infinity, and no number
+            for sign, bit in ((1.0, POSITIVE), (-1.0, NEGATIVE)):
+                surely = exceeds(form, sign * value - e) & known.finite
+                value, lower, upper = (np.where(surely, sign * np.inf, a) for a in (value, lower, upper))
+                flags = None if flags is None else np.where(surely, flags & ~bit, flags)
         unknown = np.isnan(value)
         if unknown.any():  # one NaN for all, whatever its payload: digests depend on the bytes
             value, lower, upper = (np.where(unknown, np.nan, a) for a in (value, lower, upper))
-    flags = None if isinstance(error.flags, int) else np.asarray(error.flags, np.uint8)
     return Bounds(type_, value, lower, upper, flags)
 
 

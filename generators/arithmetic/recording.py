@@ -6,13 +6,13 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from ...cases.declared import DeclaredType
 from ...cases.elements import Array, element_type
-from ...cases.expectation import Expectation, Labels
+from ...cases.expectation import CheckName, Expectation, Labels
+from ...cases.structures import Structure
 from . import engine, native, options
 from .contexts import Context, strict
 from .errors import Known
@@ -21,12 +21,22 @@ from .native import Machine
 
 
 @dataclass(frozen=True)
+class Tested:
+    """A test of whole outputs, by their places; `arrays` are places of nodes that they are held against."""
+
+    name: CheckName
+    outputs: tuple[int, ...]
+    settings: tuple[tuple[str, float | str], ...] = ()
+    arrays: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Fork:
     """One combination of options of the silences that a reference met: `labels`, in the order of meeting them.
 
     `kind`: `values`; `any` (whatever values in the outputs' shapes); `rejected` or `anything`; or `invalid`, by the
     clause `invalid`. `outputs`, `requirements` (with their clauses) and `conditions` (where a silence is open) are
-    places of nodes. `checks`: named tests, and their parameters.
+    places of nodes. `structure` is that of each output, where some are no tensors; `outputs` are then all tensors.
     """
 
     labels: Labels
@@ -34,7 +44,8 @@ class Fork:
     outputs: tuple[int, ...] = ()
     requirements: tuple[tuple[str, int], ...] = ()
     conditions: tuple[tuple[str, int], ...] = ()
-    checks: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
+    checks: tuple[Tested, ...] = ()
+    structure: tuple[Structure, ...] = ()
     invalid: str = ""
 
 
@@ -63,6 +74,7 @@ class Recording:
         """The nodes that anything asked of a case needs."""
         places = [at for f in self.forks for at in f.outputs]
         places += [at for f in self.forks for _, at in (*f.requirements, *f.conditions)]
+        places += [at for f in self.forks for check in f.checks for at in check.arrays]
         return self.graph.live(places)
 
     @functools.cached_property

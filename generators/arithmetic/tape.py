@@ -14,9 +14,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ...cases.elements import Array
-from ...cases.expectation import Labels
+from ...cases.expectation import CheckName
+from ...cases.structures import Structure, TypeExpression, held_by, parse_type
 from .graph import Graph, Value
-from .recording import Fork, Recording, Rules
+from .recording import Fork, Recording, Rules, Tested
 
 __all__ = ["Asks", "Call", "Facts", "Fork", "Port", "Recording", "Reference", "Rules", "Value", "record"]
 
@@ -87,7 +88,7 @@ class Call:
         self.facts, self.graph = facts, graph
         self.conditions: dict[str, int] = {}
         self.requirements: list[tuple[str, int]] = []
-        self.checks: list[tuple[str, Mapping[str, Any]]] = []
+        self.checks: list[Tested] = []
         self.met: dict[str, str] = {}
         self._whole: set[str] = set()
         self._known, self._chosen = known, chosen
@@ -199,9 +200,16 @@ class Call:
         """Return a number, or an array of numbers, as a tensor of a type, exact as it is written."""
         return self.graph.literal(number, type_)
 
-    def check(self, name: str, **parameters: Any) -> None:
-        """Ask for a named test of the outputs that is not element by element."""
-        self.checks.append((name, parameters))
+    def check(
+        self, name: CheckName, outputs: Sequence[str] = (), arrays: Sequence[Value] = (), **settings: float | str
+    ) -> None:
+        """Ask for a test of whole outputs, by their names (none: all of them), beside that of each element.
+
+        `arrays` are what outputs are held against. See `runners/checks.py` for the tests and their settings.
+        """
+        wanted = [output for output, type_ in self.facts.outputs.items() if type_ is not None]
+        places = tuple(wanted.index(output) for output in outputs or wanted)
+        self.checks.append(Tested(name, places, tuple(settings.items()), tuple(a.at for a in arrays)))
 
     def values(self) -> list[Any]:
         """Return the ports as values, in the signature's order."""
@@ -241,35 +249,62 @@ def record(function: Reference, facts: Facts, known: Mapping[str, Array] | None 
 
 
 def _fork(function: Reference, call: Call) -> Fork:
-    outputs: Sequence[Value] = ()
+    leaves: list[Value] = []
+    structure: tuple[Structure, ...] = ()
     kind, invalid = "values", ""
     try:
-        outputs = _outputs(function(call, *call.values()), call)
+        structure = _outputs(function(call, *call.values()), call, leaves)
     except _Ends as end:
         kind = str(end)
     except Invalid as clause:
         kind, invalid = "invalid", str(clause)
-    labels: Labels = tuple(call.met.items())
     if kind == "values" and call.frees_all:
         kind = "any"
-    places = tuple(v.at for v in outputs)
-    checks = tuple((name, tuple(parameters.items())) for name, parameters in call.checks)
-    return Fork(labels, kind, places, tuple(call.requirements), tuple(call.conditions.items()), checks, invalid)
+    return Fork(
+        labels=tuple(call.met.items()),
+        kind=kind,
+        outputs=tuple(v.at for v in leaves) if kind in ("values", "any") else (),
+        requirements=tuple(call.requirements),
+        conditions=tuple(call.conditions.items()),
+        checks=tuple(call.checks),
+        structure=structure if any(one.kind != "tensor" for one in structure) else (),
+        invalid=invalid,
+    )
 
 
-def _outputs(found: Any, call: Call) -> list[Value]:
+def _outputs(found: Any, call: Call, leaves: list[Value]) -> tuple[Structure, ...]:
+    """Collect the tensors of what a reference returned, and return the structure of each output."""
     named = found if isinstance(found, tuple) else (found,)
-    wanted = list(call.facts.outputs.items())
-    if len(named) < len(wanted):
-        raise ValueError(f"{call.operator}: {len(wanted)} outputs; its reference has {len(named)}")
-    leaves = []
-    for value, (name, type_) in zip(named, wanted, strict=False):
+    if len(named) < len(call.facts.outputs):
+        raise ValueError(f"{call.operator}: {len(call.facts.outputs)} outputs; its reference has {len(named)}")
+    structures = []
+    for value, (name, type_) in zip(named, call.facts.outputs.items(), strict=False):
         if type_ is None:
             continue
-        if value is None:
-            raise ValueError(f"{call.operator}: output {name} is asked for; its reference has none")
-        leaves += [v if v.type == type_ else v.cast(type_) for v in (value if isinstance(value, list) else [value])]
-    return leaves
+        try:
+            structures.append(_structure(value, parse_type(type_), leaves))
+        except TypeError:
+            raise ValueError(f"{call.operator}: output {name} of type {type_} is no {type(value).__name__}") from None
+    return tuple(structures)
+
+
+def _structure(value: Any, type_: TypeExpression, leaves: list[Value]) -> Structure:
+    """Collect the tensors of a value: a list is a sequence, None an empty optional, a pair a map or sparse."""
+    match type_.kind:
+        case "optional":
+            items = () if value is None else (_structure(value, held_by(type_), leaves),)
+            return Structure("optional", items=items)
+        case "sequence":
+            return Structure("sequence", items=tuple(_structure(one, held_by(type_), leaves) for one in value))
+        case "map" | "sparse":
+            first, second = (type_.key, type_.element) if type_.kind == "map" else (type_.element, "int64")
+            for one, element in zip(value, (first, second), strict=True):
+                leaves.append(one.cast(element))
+            return Structure(type_.kind, count=value[0].shape[0])
+    if not isinstance(value, Value):
+        raise TypeError
+    leaves.append(value.cast(type_.element))
+    return Structure("tensor")
 
 
 def _next(met: Mapping[str, str], silences: Mapping[str, tuple[str, ...]]) -> dict[str, str] | None:

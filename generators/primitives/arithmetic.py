@@ -26,7 +26,7 @@ from ..arithmetic.errors import (
 )
 from ..arithmetic.formats import NO_BIT
 from ..arithmetic.multiprecision import widened
-from .integers import whole
+from .integers import are_whole, whole
 from .primitive import Primitive
 
 
@@ -234,9 +234,10 @@ class Sign(Primitive):
     @staticmethod
     def exact(*xs: Array, **_: Any) -> Array:
         x = xs[0]
-        if x.dtype == object:
-            return np.asarray((x > 0).astype(np.int64) - (x < 0).astype(np.int64), float)
-        return np.asarray(np.sign(x))
+        if x.dtype != object:
+            return np.asarray(np.sign(x))
+        found = (x > 0).astype(np.int64) - (x < 0).astype(np.int64)
+        return found if are_whole(x) else np.where(np.asarray(x != x, bool), np.nan, found)  # noqa: PLR0124 - NaN
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:

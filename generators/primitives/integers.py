@@ -34,9 +34,11 @@ def whole(operation: Callable[..., Any], *xs: Array) -> Array:
     return np.asarray(operation(*xs))
 
 
-def compact(values: Array) -> Array:
-    """Return whole numbers in 64 bits where they fit."""
-    return values.astype(np.int64) if values.dtype == object and largest(values) < _ROOM else values
+def are_whole(values: Array) -> bool:
+    """Return whether values are whole numbers of an integer type, in whatever carries them."""
+    return values.dtype.kind in "iu" or (
+        values.dtype == object and bool(values.size) and isinstance(values.flat[0], int)
+    )
 
 
 def _truncate(total: Array, n: Array) -> Array:
@@ -170,7 +172,7 @@ class Mod(Primitive):
     @staticmethod
     def exact(*xs: Array, **p: Any) -> Array:
         a, b = xs
-        if a.dtype.kind in "iu" or b.dtype.kind in "iu":
+        if are_whole(a):
             n = np.where(b == 0, 1, b)
             if object in (a.dtype, n.dtype):
                 a, n = a.astype(object), n.astype(object)

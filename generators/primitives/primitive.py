@@ -73,6 +73,11 @@ class Primitive:
         """Return how many elements are added up into one."""
         return 1
 
+    @staticmethod
+    def partial(xs: Sequence[Known]) -> Array | None:
+        """Return the exponents of the lowest bits that partial sums may have, lanes first; None if there are none."""
+        return None
+
 
 def lane_axes(axes: Sequence[int]) -> tuple[int, ...]:
     """Return axes of a lane as axes of the array with its leading lane axis."""

@@ -78,6 +78,10 @@ class Matmul(Primitive):
         c.note("sum of products in any order: n·u·Σ|xy|", form.roundoff, charge, n, magnitude / max(n, 1))
         return stored(c, y, Error(e, flags))
 
+    @staticmethod
+    def partial(xs: Sequence[Known]) -> Array | None:
+        return _lowest_of_products(*xs)
+
     @classmethod
     def native(cls, m: Any, *xs: Array, **_: Any) -> Array:
         x, y = xs
@@ -196,6 +200,10 @@ class Prod(Sum):
             flags = flags | np.where(over, INFINITE | NAN, np.uint8(0))
         c.note("product in any order: (n-1)·u·|y|", form.roundoff, e, n)
         return stored(c, y, Error(c.of_bound(e), flags))
+
+    @staticmethod
+    def partial(xs: Sequence[Known]) -> Array | None:
+        return None
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **parameters: Any) -> Array:

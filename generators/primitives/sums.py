@@ -185,6 +185,10 @@ class Sum(Primitive):
         _, error = _accumulated(c, x, es[0], axes)
         return stored(c, y, error)
 
+    @staticmethod
+    def partial(xs: Sequence[Known]) -> Array | None:
+        return xs[0].bit
+
     @classmethod
     def native(cls, m: Any, *xs: Array, **parameters: Any) -> Array:
         return np.asarray(m.rounded(m.summed(xs[0], lane_axes(parameters["axes"]))))
@@ -271,6 +275,10 @@ class Mean(Sum):
         rule = f"divide by n={n}, before or after adding up: {shares}"
         found = _charged(c, y, Error(total.e / n, total.flags), rule, charge)
         return found if n < SHORTEST else _running(c, y, x, parts, total=total, mean=found, n=n, lanes=lanes)
+
+    @staticmethod
+    def partial(xs: Sequence[Known]) -> Array | None:
+        return None  # an exact mean of small numbers is admitted as it is, and zero beside it
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **parameters: Any) -> Array:
@@ -411,6 +419,10 @@ class Cumsum(Primitive):
             flags = flags | np.where(over, np.where(y.finite, 7, INFINITE), 0).astype(np.uint8)
         c.note("running sums in any order: (k-1)·u·Σ|x|", form.roundoff, charge)
         return stored(c, y, Error(e, flags))
+
+    @staticmethod
+    def partial(xs: Sequence[Known]) -> Array | None:
+        return xs[0].bit
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **p: Any) -> Array:

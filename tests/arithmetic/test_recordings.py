@@ -180,3 +180,45 @@ def test_contexts_are_those_of_the_types_that_are_computed_in() -> None:
 def test_an_operator_without_ports_has_as_many_lanes_as_are_asked_for() -> None:
     recording = recorded(lambda c: c.constant(np.arange(3), "int64"), [], ["int64"])
     assert recording.expectation([], lanes=2).case(1).options[0].outputs[0].value.tolist() == [[0, 1, 2]]
+
+
+def test_outputs_with_structure_are_flat_and_say_what_they_are() -> None:
+    def reference(c: Call, xs: list[Value]) -> tuple[Any, ...]:
+        return xs[::-1], None, xs[0]
+
+    ports = {"xs": (Port("float32", (2,)), Port("float32", (3,)))}
+    outputs = {"s": "seq(float32)", "o": "optional(float32)", "t": "float32"}
+    recording = record(reference, Facts("onnx/Tried", 1, ports, outputs))
+    arrays = [np.ones((1, 2), np.float32), np.ones((1, 3), np.float32)]
+    option = recording.expectation(arrays).options[0]
+    assert [bounds.shape for bounds in option.outputs] == [(3,), (2,), (2,)]
+    assert [str(one) for one in option.structure] == [
+        "a sequence of 2 (a tensor, a tensor)",
+        "an empty optional",
+        "a tensor",
+    ]
+
+
+def test_tests_of_whole_outputs_know_their_places_and_what_they_are_held_against() -> None:
+    def reference(c: Call, x: Value) -> tuple[Value, Value]:
+        order = x.order(0, largest=True)
+        c.check("follows", outputs=("places", "values"), arrays=(x,), axis=0)
+        return x.along(order, 0), order
+
+    x = np.array([[1.0, 3.0, 2.0]], np.float32)
+    facts = Facts("onnx/Tried", 1, {"x": Port("float32", (3,))}, {"values": "float32", "places": "int64"})
+    check = record(reference, facts).expectation([x]).options[0].checks[0]
+    assert (check.name, check.outputs, check.settings) == ("follows", (1, 0), (("axis", 0),))
+    assert check.arrays[0].tolist() == [[1, 3, 2]]
+
+
+def test_a_reading_has_clauses_of_its_own() -> None:
+    def reference(c: Call, x: Value, i: Value) -> Value:
+        if c.open("negative") == "from-the-end":
+            return x.gather(i.where(i >= 0, i + 3), 0)
+        c.require("range", i >= 0)
+        return x.gather(i, 0)
+
+    x, i = np.array([[1, 2, 3]] * 2, np.int32), np.array([[1], [-1]])
+    found = recorded(reference, [x, i], ["int32"], {"negative": ("from-the-end", "invalid")}).expectation([x, i])
+    assert [[o.kind for o in found.case(lane).options] for lane in (0, 1)] == [["values"], ["values", "rejected"]]

@@ -196,3 +196,27 @@ def test_bounds_of_a_lane_are_the_same_alone_and_among_others(numbers: list[floa
     recording = recorded(reference, [alone], ["float32"])
     one = recording.expectation([alone]).digests[0]
     assert recording.expectation([several]).digests[3] == one
+
+
+def test_results_and_partial_sums_inside_a_formula_may_be_flushed() -> None:
+    tiny = float(np.finfo(np.float32).tiny)
+    x = floats(1.5 * tiny, -1.25 * tiny, 1.0)
+
+    def labelled(reference: Any) -> dict[str, Bounds]:
+        expectation = recorded(lambda c, a: reference(a), [x[np.newaxis]], ["float32"]).expectation([x[np.newaxis]])
+        return {dict(o.labels).get("flush", "none"): o.outputs[0] for o in expectation.case(0).options}
+
+    inside = labelled(lambda a: (a[:1] + a[1:2]) * 2.0**100)  # the sum is a quarter of the smallest normal number
+    assert not admits(inside["none"], floats(0.0)).any()
+    assert admits(inside["output"], floats(0.0)).all()
+    partial = labelled(lambda a: a.sum(0))
+    assert admits(partial["none"], floats(1.0)).all()
+    assert admits(labelled(lambda a: a[:2].sum(0) * 2.0**100)["output"], floats(0.0)).all()
+    assert set(labelled(lambda a: a[2:] * 3.0)) == {"none"}
+
+
+def test_what_surely_overflows_is_infinite_and_no_silence() -> None:
+    x = floats(3e38, -3e38, 1.0)[np.newaxis]
+    expectation = recorded(lambda c, a: a * 2.0, [x], ["float32"]).expectation([x])
+    assert len(expectation.options) == 1
+    assert expectation.options[0].outputs[0].lower.tolist() == [[np.inf, -np.inf, 2.0]]

@@ -82,5 +82,5 @@ def test_random_data_alone_are_judged_by_their_second_moment_and_vacuous_bounds_
     recording = recorded(lambda c, x: x.mean(0), arrays, ["float16"])
     for random, short in ((True, False), (False, False)):
         options = recording.expectation(arrays, Rules(random=random)).options
-        spreads = {dict(o.option.labels)["accumulator"]: o.option.outputs[0].spread is not None for o in options}
+        spreads = {dict(o.labels)["accumulator"]: o.outputs[0].spread is not None for o in options}
         assert spreads == {"wide": False, "stepwise": False, "narrow": random and not short}

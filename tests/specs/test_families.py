@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from opconform.specs.loader import Library, load_spec
+from opconform.cli import main
+from opconform.specs.loader import Library, default_root, load_spec
 from opconform.specs.model import Recipe
 from opconform.specs.reading import SpecErrors
 
@@ -212,3 +214,19 @@ def test_a_wrong_file_stops_its_own_operator_alone(root) -> None:
     with pytest.raises(SpecErrors.__mro__[1], match=r"Broken.yaml:2:1: not YAML"):
         list(library.usable(["onnx/Broken"]))
     assert pickle.loads(pickle.dumps(library)).operators() == library.operators()
+
+
+def test_show_prints_the_resolved_file_and_a_list_leaves_a_wrong_one_out(root) -> None:
+    (root / "onnx" / "Mean.yaml").write_text("a: [")
+    (root / "onnx" / "ReduceMean.yaml").write_text((default_root() / "onnx" / "ReduceMean.yaml").read_text())
+    found = CliRunner().invoke(main, ["show", "onnx/Add", "--resolved", "--specs", str(root)])
+    assert found.exit_code == 0
+    assert "families/nary.yaml:4" in found.output
+    glob = ["--select", "onnx/*Mean-1*/float32/scalar/-/ramp"]
+    found = CliRunner().invoke(main, ["list", "cases", *glob, "--specs", str(root)])
+    assert found.exit_code == 2
+    assert "onnx/ReduceMean-11/float32/scalar/-/ramp" in found.output
+    assert "onnx/Mean is left out: " in found.output
+    found = CliRunner().invoke(main, ["list", "cases", "--select", "onnx/Mean*", "--specs", str(root)])
+    assert found.exit_code == 2
+    assert "Mean.yaml:2:1: not YAML" in found.output
