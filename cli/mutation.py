@@ -28,8 +28,8 @@ from ..runners.pool import Begin, Limits, Loss, Pool, Stray
 from ..runners.registry import BackendSpec
 from ..runners.running import Judged, run_cases
 from ..specs.model import Spec, VersionSpec
-from .cores import usable_cores
 from .killing import KILLS, judged
+from .options import usable_cores
 from .smoke import smoke_cases
 
 _SLICES = 2  # parts of an operator version's implementations, so that the work can be shared out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -154,3 +155,9 @@ def check_same(begun: RunRecord, now: Mapping[str, Any]) -> None:
             ),
         ],
     )
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux alone tells
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -194,7 +194,7 @@ def show(
     from ..reports.certificates import certificate_text  # noqa: PLC0415
     from ..reports.script import reproduction  # noqa: PLC0415
     from ..reports.show import case_text  # noqa: PLC0415
-    from .lookup import case_of  # noqa: PLC0415
+    from .listing import case_of  # noqa: PLC0415
 
     source, case = case_of(case_id, specs, arithmetic)
     if script and as_certificate:

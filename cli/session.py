@@ -39,8 +39,7 @@ from ..runners.requirements import required
 from ..runners.running import About, Death, Judged, about, batched
 from ..runners.waivers import Waivers, load_waivers
 from ..specs.errata import Suspensions, load_errata
-from .cores import usable_cores
-from .options import RunOptions, check_same, options_of
+from .options import RunOptions, check_same, options_of, usable_cores
 from .suite import Suite, counts_of, open_suite
 
 

@@ -17,8 +17,7 @@ from ..runs import Whole
 from ..tally import ChosenOptions
 from ..text import counted
 from .case_pages import source_of, write_cases
-from .gather import OUTCOMES, Column, Gathered, gather
-from .knowledge import Knowledge
+from .gather import OUTCOMES, Column, Gathered, Knowledge, gather
 from .operator_pages import write_operator_pages
 from .overview import write_matrix, write_overview
 from .writer import Level, SiteWriter, case_link, cases_link, check_folder, operator_page_name, shown, written

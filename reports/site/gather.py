@@ -1,4 +1,4 @@
-"""All that the site is made of: every case by number, an outcome of it a backend, and the tables of the report."""
+"""All that the site is made of: cases by number, outcomes by backend, the tables, and what the suite knows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ import numpy as np
 
 from ...cases.errors import OpconformError
 from ...cases.results import Outcome, Result, result_from_json
+from ...generators.comparing.situations import Side, side
+from ...generators.source import GeneratedCases
 from ...runners.demands import is_about_invalid
 from ...runners.waivers import WaiverRun
 from ...specs.globs import operator_version_of
+from ...specs.loader import Library
 from ...specs.model import STANDARDS
 from ..reading import RESULTS, StoredResult
 from ..runs import Part, Terms, Whole
@@ -296,3 +299,26 @@ class _Collected:
 
 
 _NUMBERS = {outcome: number for number, outcome in enumerate(OUTCOMES)}
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """The suite's cases and spec files."""
+
+    source: GeneratedCases
+
+    @property
+    def library(self) -> Library:
+        """The spec files."""
+        return self.source.library
+
+    def side(self, operator_version: str) -> Side | None:
+        """Return what the suite knows of an operator version; None if it has no spec file of it."""
+        try:
+            return side(self.source, operator_version)
+        except OpconformError:
+            return None
+
+    def versions(self, of: Side) -> list[Side]:
+        """Return all versions of an operator, the first one first."""
+        return [side(self.source, str(version.operator)) for version in of.spec.versions.values()]

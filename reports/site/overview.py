@@ -18,8 +18,7 @@ from ..runs import Whole
 from ..tables import clause_text_of
 from ..tally import FailureGroup, Figures
 from ..text import NOTHING, counted, percent
-from .gather import Column, Gathered
-from .knowledge import Knowledge
+from .gather import Column, Gathered, Knowledge
 from .writer import FAILED, LEGEND, Level, Mark, SiteWriter, cases_link, mark_of, mark_of_grade, shown, verdict_told
 
 KINDS_SHOWN = 24

@@ -19,7 +19,7 @@ from opconform.reports.operation import node_text
 from opconform.reports.script import reproduction
 from opconform.reports.show import _expectation_lines
 from opconform.reports.site.case_tensors import bounds_told, difference_told, tensor_told
-from opconform.reports.site.examples import _example
+from opconform.reports.site.operator_pages import _example
 
 
 def words(*texts: str) -> Array:

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opconform.reports.literals import literal
+from opconform.reports.script import literal
 
 WORDS = st.text(max_size=8)
 PLAIN = st.one_of(st.integers(), st.booleans(), st.none(), WORDS, st.floats(allow_nan=False))

@@ -30,8 +30,7 @@ from opconform.cases.expectation import Bounds, Flag, Option
 from opconform.cases.program import Attribute, OperatorVersion, Tensor
 from opconform.cases.results import Result, result_from_json
 from opconform.generators.source import GeneratedCases
-from opconform.reports.literals import literal
-from opconform.reports.script import _option, reproduction
+from opconform.reports.script import _option, literal, reproduction
 from opconform.reports.text import reproduce_line
 from opconform.runners.registry import known_backends
 
