@@ -32,7 +32,7 @@ _PLAIN_BODY = re.compile(r"[\t\n\r -%'-;=?-~]*")
 
 
 @dataclass
-class Suite:
+class TestSuite:
     """The test cases of a backend and operator version, as they stand in the file, and what the suite's head says."""
 
     backend: str
@@ -41,6 +41,8 @@ class Suite:
     statuses: Counter[Status] = field(default_factory=Counter)
     seconds: float = 0.0
     texts: list[str] = field(default_factory=list)
+
+    __test__ = False  # for pytest
 
     def __post_init__(self) -> None:
         # what viewers tell tests apart by, beside the name; they take what is before its last point for a package
@@ -105,12 +107,12 @@ def write_junit(
     for one in (target, *more):
         check_target(one)
     demands, suspensions = demands or Demands(), suspensions or Suspensions()
-    suites: dict[tuple[str, str], Suite] = {}
+    suites: dict[tuple[str, str], TestSuite] = {}
     for folder in [folders] if isinstance(folders, Path) else folders:
         started = started_of(folder)
         for result in read_results(folder):
             key = result.backend, operator_version_of(result.case)
-            suite = suites.get(key) or suites.setdefault(key, Suite(*key, started))
+            suite = suites.get(key) or suites.setdefault(key, TestSuite(*key, started))
             suite.add(result, *_status_of(result, demands, suspensions))
     for one in (target, *more):
         aside = one.with_name(f".{one.name}.part")
@@ -148,7 +150,7 @@ def check_target(target: Path) -> None:
         raise OpconformError(f"{target}: cannot be written: no permission in {target.parent}")
 
 
-def _write(file: TextIO, suites: Sequence[Suite], versions: Mapping[str, str]) -> None:
+def _write(file: TextIO, suites: Sequence[TestSuite], versions: Mapping[str, str]) -> None:
     whole = _head(suites)
     del whole["skipped"]  # Jenkins' schema has it in suites alone
     opening = f"<testsuites{attributes_text({'name': 'opconform', **whole})}>"
@@ -174,7 +176,7 @@ def started_of(folder: Path) -> str | None:
         return None
 
 
-def _head(suites: Iterable[Suite]) -> dict[str, str]:
+def _head(suites: Iterable[TestSuite]) -> dict[str, str]:
     statuses: Counter[Status] = Counter()
     for suite in suites:
         statuses.update(suite.statuses)
