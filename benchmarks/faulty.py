@@ -6,7 +6,7 @@ import ctypes
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from opconform.runners.pool_wire import Begin
+from opconform.runners.pool import Begin
 
 _CHUNK = b"x" * (1 << 20)
 

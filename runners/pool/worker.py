@@ -13,16 +13,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from .pool_wire import (
+from .wire import (
     BATCH,
     CHANNEL_LOST,
+    FACTORY,
     FAILED,
     PHASES,
     RAISED,
     RAISED_HEAD,
     READY,
     RECORDS,
-    START,
     Board,
     Corrupt,
     Frame,
@@ -43,7 +43,7 @@ _LINE_BUFFERED: Final = 1  # glibc's _IOLBF
 
 
 def main() -> None:
-    """Work in a process of its own, started by the template in pool_template."""
+    """Work in a process of its own, started by the template in template."""
     parent, channel, board = (int(a) for a in sys.argv[1:4])
     del sys.argv[1:]
     work(parent, channel, board)
@@ -113,7 +113,7 @@ class _Channel:
 def _make_task(channel: _Channel, frame: Frame, factory: Callable[[], Factory] | None) -> Task:
     """Make the task; where that fails, tell the pool why and end."""
     try:
-        if frame.kind != START:
+        if frame.kind != FACTORY:
             raise Corrupt("the first message is none that starts a worker")
         make: Factory = factory() if factory else pickle.loads(frame.payload)  # noqa: S301 - the pool wrote it
         return make()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
-from .pool_wire import Key, Phase, Place
+from .wire import Key, Phase, Place
 
 LossKind: TypeAlias = Literal["crash", "timeout", "memory", "flood", "corrupt", "raised"]
 

@@ -1,22 +1,22 @@
-"""One run of the worker pool: a single thread that hands out work, waits, and never trusts what a worker writes."""
+"""A run of the worker pool: a single thread that hands out work, waits, and never trusts what a worker writes."""
 
 from __future__ import annotations
 
 import pickle
 import selectors
+import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, TypeAlias
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
 
-from .pool_control import exit_words
-from .pool_process import WorkerProcess
-from .pool_seat import Limits, Seat, Seen
-from .pool_starter import Starter, WorkerStartError
-from .pool_verdict import Batch, Loss, LossKind, Stray, Verdict, readable, settle
-from .pool_wire import (
+from ...cases.errors import OpconformError
+from .process import Starter, WorkerProcess, WorkerStartError, exit_words
+from .verdict import KEYS_BEFORE, Batch, Loss, LossKind, Stray, Verdict, readable, settle
+from .wire import (
     BATCH,
     CHANNEL_LOST,
     FAILED,
@@ -27,9 +27,76 @@ from .pool_wire import (
     Corrupt,
     Frame,
     Key,
+    Place,
+    Task,
     phase_of,
     unpack_records,
 )
+
+_QUEUED: Final = 2  # batches a worker holds, so that it never waits for the parent
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a key may use; times in seconds, sizes in bytes, `memory_bytes` None for no limit.
+
+    `run_seconds` and `prepare_seconds` are those of the task's phases (between keys the latter holds), `start_seconds`
+    that of making the task. `memory_bytes` is resident memory of the worker process, `output_bytes` what one key may
+    write to stdout and stderr, give or take what a pipe holds.
+    """
+
+    run_seconds: float = 10.0
+    prepare_seconds: float = 60.0
+    start_seconds: float = 120.0
+    memory_bytes: int | None = None
+    output_bytes: int = 64 << 20
+
+
+class Seen(NamedTuple):
+    """Where a worker was at a look, since when by our account, and how long we had been away until then."""
+
+    place: Place
+    since: float
+    away: float
+
+
+class Seat:
+    """One worker at a time, the batches it holds, and those that wait for it."""
+
+    def __init__(self, *, reuse: bool) -> None:
+        self.waiting: deque[Batch] = deque()
+        self._reuse = reuse
+        self.vacate()
+
+    def vacate(self) -> None:
+        """Forget the worker and what it held."""
+        self.worker: WorkerProcess | None = None
+        self.sent: deque[Batch] = deque()
+        self.ready = False
+        self.verdict: Verdict | None = None
+        self.first_batch = 0
+        self.recent: deque[Key] = deque(maxlen=KEYS_BEFORE)  # the last keys that it ran
+        self.head_since = 0.0  # when the first of `sent` became the first
+        self.closed: float | None = None  # when the channel ended
+        self.seen: Seen | None = None
+
+    @property
+    def able(self) -> bool:
+        """Whether the worker, or one that is still to be started, may be given a batch more."""
+        if self.worker is None:
+            return True
+        well = self.ready and self.verdict is None and self.closed is None
+        return well and len(self.sent) < _QUEUED and (self._reuse or not self.first_batch)
+
+    def takes(self, batch: Batch) -> bool:
+        """Whether the worker may have this batch now: two at most, and none beside one that runs alone."""
+        return not self.sent or (not batch.alone and not self.sent[-1].alone)
+
+    @property
+    def used_up(self) -> bool:
+        """Whether the worker has done the one batch that it is for."""
+        return not self._reuse and bool(self.first_batch) and not self.sent
+
 
 Found: TypeAlias = tuple[Key, bytes] | Loss | Stray
 
@@ -320,3 +387,51 @@ def _ended(verdict: Verdict, code: int | None) -> Verdict:
     if code == CHANNEL_LOST:
         return replace(verdict, kind="corrupt", exit="ended for want of its message channel")
     return replace(verdict, exit=exit_words(code))
+
+
+_USUAL_LIMITS: Final = Limits()
+
+
+class Pool:
+    """Worker processes that turn keys into records.
+
+    `factory` is pickled by reference and makes the task in each worker: it lives in a module that the worker can
+    import, not in `__main__`. A key is anything that can be pickled: a case id, or a request with its arrays. Raises
+    OpconformError where this system has no such workers.
+
+    With `fork`, on Linux, the factory is unpickled once, in a process that workers are forked from; if it has a method
+    `warm`, that is called there, and imports and reads what every worker needs. Neither may start a thread or use a
+    library that cannot be forked after use. Otherwise each worker is an interpreter of its own. Without `reuse`, a
+    worker gets one key only.
+    """
+
+    def __init__(
+        self,
+        factory: Callable[[], Task],
+        *,
+        jobs: int,
+        limits: Limits = _USUAL_LIMITS,
+        fork: bool = False,
+        reuse: bool = True,
+    ) -> None:
+        if sys.platform == "win32":
+            raise OpconformError("workers need Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
+        if jobs < 1:
+            raise OpconformError(f"jobs is {jobs}; at least one worker is needed")
+        if limits.memory_bytes is not None and not Path("/proc/self/statm").exists():
+            raise OpconformError("a memory limit needs Linux's /proc, which this system lacks; leave the limit out")
+        self._jobs = jobs
+        self._limits = limits
+        self._reuse = reuse
+        self._starter = partial(
+            Starter, pickle.dumps(factory), limits.start_seconds, fork=fork and sys.platform == "linux"
+        )
+
+    def run(self, batches: Iterable[Sequence[Key]]) -> Iterator[Found]:
+        """Yield each key once, with its record or as a Loss; in any order. In between, deaths that no key explains.
+
+        Takes batches as workers need them. An empty batch says that there is nothing for now: it is asked for again
+        soon, and at the latest when the caller comes back for the next key; only the end of `batches` ends the run.
+        Raises WorkerStartError. Closing the iterator kills the workers.
+        """
+        return Run(self._starter(), self._jobs, self._limits, batches, reuse=self._reuse).results()

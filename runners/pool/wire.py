@@ -15,8 +15,8 @@ Begin: TypeAlias = Callable[[int, Phase], None]
 Key: TypeAlias = Any
 """What a record is about: a case id, or a request with its arrays; the pool only pickles it and hands it back."""
 
-# Parent to worker: START, BATCH. Worker to parent: the others.
-START, BATCH, READY, FAILED, RECORDS, RAISED = range(1, 7)
+# Parent to worker: FACTORY, BATCH. Worker to parent: the others.
+FACTORY, BATCH, READY, FAILED, RECORDS, RAISED = range(1, 7)
 CHANNEL_LOST: Final = 86
 """The exit code of a worker that can no longer write to its message channel."""
 

@@ -29,7 +29,7 @@ SIZE: Final = struct.Struct("<Q")
 FLAGS: Final = ("-u", "-P", "-c")
 """-u: what Python code prints is not lost in a crash. -P: the current folder is no place to import from, unless it is
 one in the pool's process."""
-_BOOT: Final = f"import sys; sys.path[:] = sys.argv[4:] or sys.path; from {__package__}.pool_child import main; main()"
+_BOOT: Final = f"import sys; sys.path[:] = sys.argv[4:]; from {__package__}.worker import main; main()"
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -42,7 +42,7 @@ class Ends(NamedTuple):
 
 
 def main() -> None:
-    """Serve until the pool closes the control socket; started by pool_starter.Template."""
+    """Serve until the pool closes the control socket; started by process.Template."""
     parent, control_fd = (int(a) for a in sys.argv[1:3])
     path = sys.argv[3:]
     del sys.argv[1:]
@@ -55,7 +55,7 @@ def main() -> None:
     ends = server.serve()
     if ends is None or factory is None:
         os._exit(0)  # nothing of a library's has to be undone
-    from .pool_child import work  # noqa: PLC0415 - imported above, by _Factory
+    from .worker import work  # noqa: PLC0415 - imported above, by _Factory
 
     work(server.process, ends.channel, ends.board, factory.factory)
 
@@ -84,7 +84,7 @@ class _Factory:
     """The factory of tasks, unpickled and warm, so that a forked worker need not do it again."""
 
     def __init__(self, pickled: bytes) -> None:
-        from . import pool_child  # noqa: F401, PLC0415 - for the workers
+        from . import worker  # noqa: F401, PLC0415 - for the workers
 
         self._pickled = pickled
         self._warm: Callable[[], Any] | None = None
