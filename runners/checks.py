@@ -66,7 +66,8 @@ def _order(codes: Sequence[Array], axis: int, *, whole: bool) -> Array:
     if not whole:
         keys = [np.moveaxis(one, axis, -1) for one in codes]
         return np.moveaxis(np.lexsort(keys[::-1], axis=-1), -1, axis)
-    rows = [np.moveaxis(one, axis, 1).reshape(len(one), one.shape[axis], -1) for one in codes]
+    moved = [np.moveaxis(one, axis, 1) for one in codes]
+    rows = [one.reshape(*one.shape[:2], math.prod(one.shape[2:])) for one in moved]
     columns = np.concatenate(rows, axis=2).transpose(2, 0, 1)
     if not len(columns):
         return np.tile(np.arange(codes[0].shape[axis]), (len(codes[0]), 1))
