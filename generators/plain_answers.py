@@ -83,7 +83,7 @@ def _named(numbers: Array, flags: Array) -> Array:
 
 def _tolerance(options: Sequence[Option], place: int, value: Array) -> float | None:
     """Return the absolute error that joins all options to one value; None if none does."""
-    if any(option.kind != "values" or option.exceptional for option in options):
+    if any(option.kind != "values" or option.exceptional or option.checks for option in options):
         return None
     every = [option.outputs[place] for option in options]
     if any(bounds.value.shape != value.shape for bounds in every):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from fakes.here import HostsHere
+import pytest
 
+from opconform.cases.batch import Batch
 from opconform.cases.elements import Array
-from opconform.cases.program import Program
+from opconform.cases.expectation import Bounds, Check, Expectation, Flag, Option
+from opconform.cases.program import OperatorVersion, Output, Program
 from opconform.generators.source import GeneratedCases
 from opconform.runners.execute import Worker
 
@@ -73,3 +76,47 @@ def test_what_a_program_does_to_later_failures_alone_is_not_taken_for_proof() ->
     details = [one["detail"] for one in results(runner)]
     fresh = [one["detail"] for one in results(Mean([50]))]
     assert details == fresh
+
+
+class Seeded:
+    """A generator whose state goes on from run to run; with a `drift`, each program begins elsewhere."""
+
+    def __init__(self, drift: int) -> None:
+        self.name, self.standards, self.drift, self.programs = "seeded", ("onnx",), drift, 0
+
+    def version(self) -> str:
+        return "1"
+
+    def prepare(self, _program: Program, /) -> Drawn:
+        self.programs += 1
+        return Drawn(self.drift * self.programs)
+
+
+@dataclass
+class Drawn:
+    state: int
+
+    def run(self, _inputs: Sequence[Array], /) -> Sequence[Array]:
+        self.state += 1
+        return [np.float32([self.state])]
+
+
+class OneSeed:
+    """Three cases of a program that must draw the same whenever it is new."""
+
+    def case(self, text: str, /) -> Batch:
+        return next(self.batches([text])).case(0)
+
+    def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
+        lanes = len(texts)
+        free = Bounds("float32", *[np.zeros((lanes, 1))] * 3, np.full((lanes, 1), Flag.FREE, np.uint8))
+        option = Option((), (free,), applies=np.ones(lanes, bool), checks=(Check("same-seed", ()),))
+        program = Program(OperatorVersion("onnx", "RandomUniform", 1), (), (), (Output("Y", "float32", 1),), 13)
+        yield Batch(tuple(texts), program, (), Expectation((option,), ("float32",), lanes))
+
+
+@pytest.mark.parametrize(("drift", "outcome"), [(0, "pass"), (1, "wrong-value")])
+def test_what_a_seed_gives_is_drawn_again_by_a_fresh_program(drift: int, outcome: str) -> None:
+    worker = Worker(Seeded(drift), "seeded", OneSeed(), {})
+    found = [json.loads(line) for line in worker.run(["a", "b", "c"], lambda _place, _phase: None)]
+    assert [one["outcome"] for one in found] == [outcome] * 3
