@@ -56,7 +56,7 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Accepted:
     """Numbers of inputs and outputs, and types by letter, that a library takes; `least` is its least operation."""
 
     least: Operation
@@ -83,7 +83,7 @@ def _lengthened(ports: Sequence[Port]) -> tuple[str, ...]:
     return tuple(words + [rest] * max(1, COUNTED - len(words)))
 
 
-def taken(layout: Layout, make: Make, *, optional: bool = True) -> Taken | None:
+def taken(layout: Layout, make: Make, *, optional: bool = True) -> Accepted | None:
     """Return what a library takes of a layout; None if it refuses every operation.
 
     `optional`: whether to find out the types of letters that its least operation does not have.
@@ -99,7 +99,7 @@ def taken(layout: Layout, make: Make, *, optional: bool = True) -> Taken | None:
     given = [operation.given for k in outputs if (operation := _made(layout, make, n, k))]
     letters = layout.letters(len(layout.inputs) if optional else n, m)
     types = {letter: _types(layout, make, letter, sorted(inputs), m) for letter in letters}
-    return Taken(least, inputs, frozenset(given), {letter: found for letter, found in types.items() if found})
+    return Accepted(least, inputs, frozenset(given), {letter: found for letter, found in types.items() if found})
 
 
 def _types(layout: Layout, make: Make, letter: str, counts: Sequence[int], m: int) -> frozenset[str] | None:

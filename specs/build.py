@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from ..cases.model import OperatorVersion
+from ..cases.program import OperatorVersion
 from .checks import alternative, check, letter_of, shape_symbols, vocabulary_of
 from .edges import Place, aliases, check_edges, check_reach, resolve_edge
 from .expressions import recipe

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..cases.errors import OpconformError, did_you_mean
-from ..cases.model import NO_VERSION
+from ..cases.program import NO_VERSION
 from .model import STANDARDS, Spec, Version, Vocabulary
 from .reading import Document, SpecError, SpecErrors, read_file
 

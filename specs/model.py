@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ..cases.errors import OpconformError
-from ..cases.model import AttributeValue, OperatorVersion
+from ..cases.program import AttributeValue, OperatorVersion
 from .reading import Document, Key, Position, SpecError
 
 Version: TypeAlias = int | str

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from ..cases.errors import OpconformError
-from ..cases.model import NO_VERSION, AttributeValue
+from ..cases.program import NO_VERSION, AttributeValue
 from .groups import ELEMENT_TYPES, expand, is_type_word, unwrap
 from .model import AttributeSignature, Port, Signature, Version
 from .problems import Problems

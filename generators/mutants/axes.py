@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ...cases.elements import Array
-from ...cases.model import OperatorVersion, Output, Program, count
+from ...cases.program import OperatorVersion, Output, Program, count
 from ...specs.model import Spec, VersionSpec, Word
 from .call import Call, Refused
 from .implementation import Around, Compute, Implementation, Memory, finishing, refusing, rewriting

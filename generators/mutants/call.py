@@ -10,7 +10,7 @@ from types import MappingProxyType
 from ...cases.elements import Array, type_of
 from ...cases.errors import CaseIdError, OpconformError
 from ...cases.ids import CaseId
-from ...cases.model import Program
+from ...cases.program import Program
 from ...specs.loader import Library
 from ...specs.model import Spec, Value, VersionSpec, Word
 from ..expect import Reading

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ...cases.elements import Array, element_type, type_of
-from ...cases.model import Program
+from ...cases.program import Program
 from ...specs.loader import Library
 from ..expect import Reading
 from .call import Call, Refused, call_of

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ...cases.elements import Array, ElementType, element_type, type_of
-from ...cases.model import count
+from ...cases.program import count
 from ..arithmetic.formats import nearest
 from ..arithmetic.integral import ROUNDINGS
 from ..arithmetic.tensors import Axes, lane_axes, lane_stack

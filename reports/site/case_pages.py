@@ -15,7 +15,7 @@ from ...cases.declared import Declaration
 from ...cases.elements import Array
 from ...cases.errors import OpconformError
 from ...cases.expectation import Option
-from ...cases.model import Input, count
+from ...cases.program import Input, count
 from ...cases.results import Result
 from ...cases.source import cases_of
 from ...generators.certificate import certificate

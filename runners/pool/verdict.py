@@ -53,7 +53,7 @@ class Stray:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class WorkerEnd:
     """Why a worker ended: where it was and whether that names the culprit.
 
     `fresh` says that the worker had finished no key before, and `before` has the last of those that it had. `orphaned`
@@ -79,7 +79,7 @@ class Suspicion:
 
 
 @dataclass(slots=True)
-class Batch:
+class KeyBatch:
     """Keys that go to a worker together; `received` counts the first ones whose records have arrived.
 
     One that is `alone` goes to a worker that has no other. `apart` asks for a worker that shares nothing with others.
@@ -103,9 +103,9 @@ class Batch:
         """Whether every key has its record."""
         return self.received == len(self.keys)
 
-    def without(self, index: int) -> Batch:
+    def without(self, index: int) -> KeyBatch:
         """Return a batch of the keys that are left without key `index`."""
-        return Batch([*self.keys[self.received : index], *self.keys[index + 1 :]])
+        return KeyBatch([*self.keys[self.received : index], *self.keys[index + 1 :]])
 
     def cleared(self) -> Stray | None:
         """Say that the batch has ended; returns the death that nobody is charged with if it was the last suspect."""
@@ -122,11 +122,11 @@ class Settlement:
 
     losses: list[Loss] = field(default_factory=list)
     strays: list[Stray] = field(default_factory=list)
-    first: list[Batch] = field(default_factory=list)
-    again: list[Batch] = field(default_factory=list)
+    first: list[KeyBatch] = field(default_factory=list)
+    again: list[KeyBatch] = field(default_factory=list)
 
 
-def settle(sent: Sequence[Batch], verdict: Verdict, tail: str) -> Settlement:
+def settle(sent: Sequence[KeyBatch], verdict: WorkerEnd, tail: str) -> Settlement:
     """Decide about the batches that a dead worker held, in the order it got them; all its messages have been read.
 
     A key is charged at once where its worker had run no other, and for a timeout. Anything else may be what another
@@ -149,13 +149,13 @@ def settle(sent: Sequence[Batch], verdict: Verdict, tail: str) -> Settlement:
 class _Inquest:
     """One death, being settled; `known` is an earlier one that has the same suspects, and so the same cause."""
 
-    def __init__(self, verdict: Verdict, tail: str, known: Suspicion | None) -> None:
+    def __init__(self, verdict: WorkerEnd, tail: str, known: Suspicion | None) -> None:
         self._verdict = verdict
         self._tail = tail
         self._own = known or Suspicion(self.stray(None))
         self.settled = Settlement()
 
-    def opened(self, batch: Batch) -> None:
+    def opened(self, batch: KeyBatch) -> None:
         """Settle the batch that the worker was in."""
         verdict, index, phase = self._verdict, self._verdict.place.position, self._verdict.place.phase
         under_way = phase is not None and batch.received <= index < len(batch.keys) and verdict.kind != "corrupt"
@@ -173,7 +173,7 @@ class _Inquest:
         else:
             self._suspect(batch.left, batch)
 
-    def blame(self, batch: Batch) -> None:
+    def blame(self, batch: KeyBatch) -> None:
         """Count the death of a worker that was to take this batch next, and suspect the batch at the second."""
         faults = batch.faults + 1
         orphaned = self._verdict.orphaned and not batch.apart
@@ -182,7 +182,7 @@ class _Inquest:
         elif batch.alone:
             self._charge(batch, 0)
         elif faults < _FAULTS:
-            again = Batch(batch.left, faults=faults, suspicion=self._suspicion(batch))
+            again = KeyBatch(batch.left, faults=faults, suspicion=self._suspicion(batch))
             self.settled.again.append(_counted(again))
         else:
             self._suspect(batch.left, batch)
@@ -193,7 +193,7 @@ class _Inquest:
         before = (*verdict.before, *ran)[-KEYS_BEFORE:]
         return Stray(key, verdict.kind, verdict.place.phase, verdict.exit, self._tail, before)
 
-    def _charge(self, batch: Batch, index: int) -> None:
+    def _charge(self, batch: KeyBatch, index: int) -> None:
         verdict = self._verdict
         self._own.charged = True
         if batch.suspicion is not None:
@@ -202,12 +202,12 @@ class _Inquest:
             Loss(batch.keys[index], verdict.kind, verdict.place.phase, verdict.exit, self._tail, verdict.seconds)
         )
 
-    def _suspect(self, keys: Iterable[Key], batch: Batch, index: int | None = None, faults: int = 0) -> None:
+    def _suspect(self, keys: Iterable[Key], batch: KeyBatch, index: int | None = None, faults: int = 0) -> None:
         suspicion = self._suspicion(batch, index)
         apart = batch.apart or self._verdict.orphaned
-        self.settled.first += [_counted(Batch([key], True, faults, apart, suspicion)) for key in keys]
+        self.settled.first += [_counted(KeyBatch([key], True, faults, apart, suspicion)) for key in keys]
 
-    def _suspicion(self, batch: Batch, index: int | None = None) -> Suspicion:
+    def _suspicion(self, batch: KeyBatch, index: int | None = None) -> Suspicion:
         """Return the suspicion that the batch is under, or else the one because of this death."""
         if batch.suspicion is not None:
             batch.suspicion.batches -= 1
@@ -217,7 +217,7 @@ class _Inquest:
         return self._own
 
 
-def _counted(batch: Batch) -> Batch:
+def _counted(batch: KeyBatch) -> KeyBatch:
     if batch.suspicion is not None:
         batch.suspicion.batches += 1
     return batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 
-from ...cases.model import AttributeValue
+from ...cases.program import AttributeValue
 from ..model import AttributeSignature, Clause, Port, Spec, Version
 from ..reading import Keys, SpecError
 from .coverage import Extent

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...cases.errors import did_you_mean
-from ...cases.model import AttributeValue, OperatorVersion
+from ...cases.program import AttributeValue, OperatorVersion
 from ..model import AttributeSignature, Port, Signature, Spec, Version, VersionSpec
 from .coverage import Extent
 from .findings import Authority, Differences, Findings, attribute_text, port_text, value_text

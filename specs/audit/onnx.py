@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...cases.errors import did_you_mean
-from ...cases.model import AttributeValue
+from ...cases.program import AttributeValue
 from ..model import AttributeSignature, Port, Signature, Spec, Version
 from .coverage import Extent
 from .findings import Authority, Differences, Findings, attribute_text, port_text

@@ -26,7 +26,7 @@ from opconform.cases.corpus.files import CorpusError, compact_json, read_json
 from opconform.cases.corpus.index import LONGEST, index_entry, program_folder
 from opconform.cases.corpus.tensors import read_npz, read_tensors_file, tensors_file, write_npz
 from opconform.cases.errors import CaseIdError, OpconformError
-from opconform.cases.model import Attribute
+from opconform.cases.program import Attribute
 from opconform.cases.results import Outcome
 from opconform.cases.source import cases_of
 from opconform.cli import main

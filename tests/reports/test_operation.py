@@ -15,7 +15,7 @@ from fakes.structured import STRUCTURED
 
 from opconform.cases.batch import Batch
 from opconform.cases.expectation import Bounds, Option
-from opconform.cases.model import Attribute, Input, OperatorVersion, Output, Program
+from opconform.cases.program import Attribute, Input, OperatorVersion, Output, Program
 from opconform.generators.source import GeneratedCases
 from opconform.reports.operation import node_text, operation_lines
 

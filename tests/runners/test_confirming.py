@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from fakes.here import HostsHere
 import pytest
+from fakes.here import HostsHere
 
 from opconform.cases.batch import Batch
 from opconform.cases.elements import Array

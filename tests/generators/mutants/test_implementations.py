@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 from opconform.cases.elements import element_type
 from opconform.cases.errors import OpconformError
-from opconform.cases.model import Program
+from opconform.cases.program import Program
 from opconform.cases.results import Outcome
 from opconform.cases.runner import Runner
 from opconform.generators.expect import Reading, Rules, expectations
