@@ -117,6 +117,6 @@ class OneSeed:
 
 @pytest.mark.parametrize(("drift", "outcome"), [(0, "pass"), (1, "wrong-value")])
 def test_what_a_seed_gives_is_drawn_again_by_a_fresh_program(drift: int, outcome: str) -> None:
-    worker = Worker(Seeded(drift), "seeded", OneSeed(), {})
+    worker = Worker(HostsHere(Seeded(drift)), "seeded", OneSeed(), {})
     found = [json.loads(line) for line in worker.run(["a", "b", "c"], lambda _place, _phase: None)]
     assert [one["outcome"] for one in found] == [outcome] * 3
