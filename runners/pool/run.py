@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ...cases.errors import OpconformError
 from .process import Starter, WorkerProcess, WorkerStartError, exit_words
-from .verdict import KEYS_BEFORE, Batch, Loss, LossKind, Stray, Verdict, readable, settle
+from .verdict import KEYS_BEFORE, KeyBatch, Loss, LossKind, Stray, WorkerEnd, readable, settle
 from .wire import (
     BATCH,
     CHANNEL_LOST,
@@ -64,16 +64,16 @@ class Seat:
     """One worker at a time, the batches it holds, and those that wait for it."""
 
     def __init__(self, *, reuse: bool) -> None:
-        self.waiting: deque[Batch] = deque()
+        self.waiting: deque[KeyBatch] = deque()
         self._reuse = reuse
         self.vacate()
 
     def vacate(self) -> None:
         """Forget the worker and what it held."""
         self.worker: WorkerProcess | None = None
-        self.sent: deque[Batch] = deque()
+        self.sent: deque[KeyBatch] = deque()
         self.ready = False
-        self.verdict: Verdict | None = None
+        self.verdict: WorkerEnd | None = None
         self.first_batch = 0
         self.recent: deque[Key] = deque(maxlen=KEYS_BEFORE)  # the last keys that it ran
         self.head_since = 0.0  # when the first of `sent` became the first
@@ -88,7 +88,7 @@ class Seat:
         well = self.ready and self.verdict is None and self.closed is None
         return well and len(self.sent) < _QUEUED and (self._reuse or not self.first_batch)
 
-    def takes(self, batch: Batch) -> bool:
+    def takes(self, batch: KeyBatch) -> bool:
         """Whether the worker may have this batch now: two at most, and none beside one that runs alone."""
         return not self.sent or (not batch.alone and not self.sent[-1].alone)
 
@@ -119,7 +119,7 @@ class Run:
         self._seats = [Seat(reuse=reuse) for _ in range(jobs)]
         self._source: Iterator[Sequence[Key]] | None = iter(batches)
         self._dry = False  # the source has nothing for now
-        self._again: deque[Batch] = deque()
+        self._again: deque[KeyBatch] = deque()
         self._found: list[Found] = []
         self._selector = selectors.DefaultSelector()
         self._numbers = 0
@@ -162,7 +162,7 @@ class Run:
         left = any(seat.sent or seat.waiting for seat in self._seats)
         return left or bool(self._again) or self._source is not None
 
-    def _next_for(self, seat: Seat) -> Batch | None:
+    def _next_for(self, seat: Seat) -> KeyBatch | None:
         if not seat.able:
             return None
         queue = seat.waiting or self._again
@@ -178,11 +178,11 @@ class Run:
         if keys is None:
             self._source = None
         elif keys:
-            self._again.extend([Batch(keys)] if self._reuse else (Batch([key]) for key in keys))
+            self._again.extend([KeyBatch(keys)] if self._reuse else (KeyBatch([key]) for key in keys))
         else:
             self._dry = True
 
-    def _give(self, seat: Seat, worker: WorkerProcess, batch: Batch) -> None:
+    def _give(self, seat: Seat, worker: WorkerProcess, batch: KeyBatch) -> None:
         self._numbers += 1
         batch.number = self._numbers
         seat.first_batch = seat.first_batch or batch.number
@@ -226,10 +226,10 @@ class Run:
             seat.verdict = self._verdict(seat, worker, kind, f"killed {why}")
             worker.kill()
 
-    def _verdict(self, seat: Seat, worker: WorkerProcess, kind: LossKind, end: str) -> Verdict:
+    def _verdict(self, seat: Seat, worker: WorkerProcess, kind: LossKind, end: str) -> WorkerEnd:
         place = worker.board.read()
         fresh = place.batch == seat.first_batch and place.position <= 0
-        return Verdict(kind, end, place, fresh, max(0.0, time.monotonic() - place.since), tuple(seat.recent))
+        return WorkerEnd(kind, end, place, fresh, max(0.0, time.monotonic() - place.since), tuple(seat.recent))
 
     # What workers do
 
@@ -281,7 +281,7 @@ class Run:
         if stray is not None:
             self._found.append(stray)
 
-    def _accept_records(self, seat: Seat, batch: Batch, frame: Frame) -> None:
+    def _accept_records(self, seat: Seat, batch: KeyBatch, frame: Frame) -> None:
         end = frame.first + frame.amount
         if end > len(batch.keys):
             raise Corrupt("a message with a wrong count")
@@ -291,7 +291,7 @@ class Run:
         seat.recent.extend(keys)
         batch.received = end
 
-    def _accept_exception(self, seat: Seat, batch: Batch, frame: Frame) -> None:
+    def _accept_exception(self, seat: Seat, batch: KeyBatch, frame: Frame) -> None:
         (seconds,) = RAISED_HEAD.unpack_from(frame.payload)
         text = readable(frame.payload[RAISED_HEAD.size :])
         self._found.append(Loss(batch.keys[frame.first], "raised", phase_of(frame.amount), "", text, seconds))
@@ -371,14 +371,14 @@ class Run:
         self._again.extend(settled.again)
         seat.waiting.extendleft(reversed(settled.first))
 
-    def _count_false_start(self, verdict: Verdict, last_words: str) -> None:
+    def _count_false_start(self, verdict: WorkerEnd, last_words: str) -> None:
         self._false_starts += 1
         if self._false_starts == _FALSE_STARTS:
             words = f"{_FALSE_STARTS} workers in a row ended before their first key, the last by {verdict.exit}"
             raise WorkerStartError("died", words, last_words)
 
 
-def _ended(verdict: Verdict, code: int | None) -> Verdict:
+def _ended(verdict: WorkerEnd, code: int | None) -> WorkerEnd:
     """Return the verdict with how the process ended, where it was not killed for a reason."""
     if verdict.exit:
         return verdict
