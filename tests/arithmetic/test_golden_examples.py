@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from fakes.judging import judge_answer
 
-from opconform.cases.elements import element_type
 from opconform.cases.results import Outcome
-from opconform.generators.expect import Rules, expectations
 from opconform.generators.source import GeneratedCases
 
 SOURCE = GeneratedCases()
@@ -18,10 +16,12 @@ SOURCE = GeneratedCases()
 
 def outcome(text: str, data: list[Any], answer: Any) -> Outcome:
     """The verdict on an answer, with other data in the tensors of the case with this id."""
-    readings, tensors = SOURCE.readings(SOURCE.case(text))
-    assert [t.shape for t in tensors] == [np.shape(d) for d in data]
+    reasoning = SOURCE.reasoning(SOURCE.case(text))
+    assert reasoning is not None
+    tensors, rest = reasoning.arrays[: len(data)], reasoning.arrays[len(data) :]
+    assert [t.shape[1:] for t in tensors] == [np.shape(d) for d in data]
     lanes = [np.asarray(d, t.dtype)[np.newaxis] for d, t in zip(data, tensors, strict=True)]
-    (expectation,) = expectations(readings, lanes, Rules(element_type(str(tensors[0].dtype))))
+    expectation = reasoning.recording.expectation([*lanes, *rest]).case(0)
     return judge_answer(expectation, [np.asarray(answer, tensors[0].dtype)]).outcome
 
 
