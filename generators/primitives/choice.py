@@ -21,6 +21,7 @@ from ..arithmetic.errors import (
     Size,
     unsigned,
 )
+from ..arithmetic.multiprecision import each
 from .integers import whole_error
 from .movement import lanes_of, to_lanes
 from .primitive import Primitive, lane_axes
@@ -376,6 +377,13 @@ class Clip(Primitive):
         return found if high is None else found.minimum(high)
 
 
+def _sortable(x: Array, *, nan_first: bool = False) -> Array:
+    """Return values that compare with one another as NumPy's floats do, where gmpy2 carries them: NaN at an end."""
+    if x.dtype != object or not is_nan(x).any():
+        return x
+    return each(lambda v: ((v != v) != nan_first, v), x)  # noqa: PLR0124 - NaN
+
+
 class Order(Primitive):
     """Where the elements of the sorted axis lie; of equal ones the first comes first, or (`late`) the last."""
 
@@ -392,7 +400,7 @@ class Order(Primitive):
 
     @staticmethod
     def exact(*xs: Array, **p: Any) -> Array:
-        x, axis = xs[0], p["axis"] + 1
+        x, axis = _sortable(xs[0]), p["axis"] + 1
         n, back = x.shape[axis], p["largest"] != p["late"]
         found = np.argsort(np.flip(x, axis) if back else x, axis=axis, kind="stable")
         found = n - 1 - found if back else found
@@ -438,7 +446,7 @@ class Argmax(Primitive):
 
     @classmethod
     def exact(cls, *xs: Array, **p: Any) -> Array:
-        x, axis = xs[0], p["axis"] + 1
+        x, axis = _sortable(xs[0], nan_first=cls.smallest), p["axis"] + 1
         n = x.shape[axis]
         if not n or not x.size:
             return np.zeros([1 if i == axis else d for i, d in enumerate(x.shape)], np.int64)

@@ -235,13 +235,18 @@ def _to_whole(x: Array, kind: str, to: str) -> Array:
             return x
         return (x.astype(object) - low) % (high - low + 1) + low
     if x.dtype == object:
-        return each(lambda v: int(v) if gmpy2.is_finite(v) and low - 1 < v < high + 1 else 0, x)
+        return each(lambda v: _truncated_mpfr(v, low, high), x)
     whole = np.trunc(x)
     inside = (whole >= low) & (whole < float(high + 1))  # NaN is not
     whole = np.where(inside, whole, 0.0)
     if high >= 1 << 62:
         return each(int, whole.astype(object))
     return whole.astype(np.int64)
+
+
+def _truncated_mpfr(value: Any, low: int, high: int) -> int:
+    """Return a number without what is after the point; gmpy2 itself would round it. 0 for what does not fit."""
+    return int(gmpy2.rint_trunc(value)) if low - 1 < value < high + 1 else 0
 
 
 def _rounded_error(c: Arithmetic, y: Known, x: Known, error: Error, p: dict[str, Any]) -> Error:

@@ -102,7 +102,36 @@ def products(c: Any, x: Any) -> Any:
     return x.prod(1), (x * 0.7).prod((0, 1)), (x + 0.5).prod(0) * 3.0
 
 
+def decisions(c: Any, x: Any, y: Any) -> Any:
+    z = x * y * 0.3
+    order = z.order(-1, largest=True)
+    return z.argmax(-1), order, z > 0.5, (z - 1.0).sign(), z.rint(), z.cast("int8"), z.along(order, -1), z.floor() + 0.1
+
+
+def powers(c: Any, x: Any, y: Any) -> Any:
+    return x.abs() ** y, x**2.0, (x * x + 1.0) ** (y * 0.5), x.mod(y, sign="dividend"), (x * 1.1).mod(y)
+
+
+def products_of_batches(c: Any, x: Any, y: Any) -> Any:
+    z = x.matmul(y)
+    return z, (z * 0.5).matmul(y.mT), z.cast("float32").exp().cast(x.type)
+
+
+def scattered(c: Any, x: Any, y: Any) -> Any:
+    flat = (x * 1.1).reshape(-1)
+    places = y.of(0).cast("int64").broadcast(2) + c.constant(np.array([3, 1]), "int64")
+    return (
+        flat.scatter(places, y[0, :2] / 3.0),
+        flat.pad([(1, 2)], 0.5)[::2],
+        flat.isnan().where(flat < 0.0, flat.isinf()),
+    )
+
+
 FORMULAS = {
+    "decisions": Formula(decisions, ((3, 7), (7,)), ("int64", "int64", "bool", "T", "T", "int8", "T", "T")),
+    "powers": Formula(powers, ((3, 5), (5,)), ("T",) * 5),
+    "products of batches": Formula(products_of_batches, ((2, 3, 4), (4, 5)), ("T",) * 3),
+    "scattered": Formula(scattered, ((3, 4), (2, 3)), ("T", "T", "bool")),
     "running": Formula(running, ((3, 9),), ("T",) * 3),
     "products": Formula(products, ((4, 5),), ("T",) * 3),
     "softmax": Formula(softmax, ((3, 7),)),

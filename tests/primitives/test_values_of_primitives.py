@@ -199,6 +199,8 @@ def test_large_whole_numbers_are_rounded_once(numbers: list[int]) -> None:
 @given(st.lists(st.floats(width=32), min_size=1, max_size=6), st.sampled_from(INTEGERS))
 def test_floats_become_whole_towards_zero_or_are_free(numbers: list[float], to: str) -> None:
     found = bounds(lambda v: v.cast(to), np.array(numbers, np.float32), type_=to)
+    wide = bounds(lambda v: (v * 1.0).cast(to), np.array(numbers, np.float64), type_=to)
+    np.testing.assert_array_equal(found.value, wide.value)
     for place, number in enumerate(numbers):
         inside = math.isfinite(number) and element_type(to).smallest <= math.trunc(number) <= element_type(to).largest
         free = found.flags is not None and bool(found.flags[place])
