@@ -41,8 +41,8 @@ from .rows import LARGEST, Row, draws, mended_row, read_row, without_settings
 
 _LANE_ELEMENTS = 1 << 18  # elements evaluated at once: bounds memory, and still amortises NumPy's overhead
 _MOST_LANES = 1024
-_MOST_RECORDINGS = 256
-_MOST_PROGRAMS = 256
+_MOST_RECORDINGS = 1024
+_MOST_PROGRAMS = 64
 _DRAW = re.compile(r"draw=[1-9][0-9]{0,17}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}(?=[;/])")
 _DIGITS = re.compile(r"[1-9][0-9]{0,17}")

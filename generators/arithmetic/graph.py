@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -88,9 +89,7 @@ class Graph:
         key = (name, args, *((k, _frozen(v)) for k, v in parameters.items()))
         at = self._places.get(key)
         if at is None:
-            empty: list[Array] = [np.zeros((0, *o.shape), NO_LANE[o.kind]) for o in operands]
-            with np.errstate(all="ignore"):
-                shape = np.shape(room.exact(*empty, **parameters))[1:]
+            shape = _shape(room, tuple((o.kind, o.shape) for o in operands), _Frozen(key[2:], parameters))
             type_ = room.type([o.type for o in operands], **parameters)
             types = (type_, *(self.nodes[a].computes for a in args))
             computes = next((t for t in types if t and kind_of(t) == "real"), "")
@@ -118,6 +117,31 @@ class Graph:
                 need.add(at)
                 todo += self.nodes[at].args
         return tuple(sorted(need))
+
+
+class _Frozen:
+    """Parameters of a primitive, which are the same where their `key` is."""
+
+    __slots__ = ("key", "parameters")
+
+    def __init__(self, key: tuple[object, ...], parameters: Mapping[str, Any]) -> None:
+        self.key, self.parameters = key, parameters
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Frozen) and self.key == other.key
+
+
+@functools.lru_cache(maxsize=8192)
+def _shape(
+    room: type[Primitive], operands: tuple[tuple[str, tuple[int, ...]], ...], parameters: _Frozen
+) -> tuple[int, ...]:
+    """Return the shape of a primitive's result: that of its exact value over zero lanes."""
+    empty: list[Array] = [np.zeros((0, *shape), NO_LANE[kind]) for kind, shape in operands]
+    with np.errstate(all="ignore"):
+        return np.shape(room.exact(*empty, **parameters.parameters))[1:]
 
 
 def _frozen(parameter: object) -> object:
