@@ -126,6 +126,14 @@ def special(blank: Blank, draw: Draw) -> Array:
     return np.where(draw.below(2, blank.size) == 0, pool[draw.below(pool.size, blank.size)], rest)
 
 
+def ends(blank: Blank, draw: Draw) -> Array:
+    """Uniform numbers but for the first, one in the middle and the last: NaN, infinity and its opposite."""
+    numbers = np.asarray(uniform(blank, draw), np.float64)
+    for place, value in ((blank.size - 1, -np.inf), (blank.size // 2, np.inf), (0, np.nan)):
+        numbers[:, place : place + 1] = value
+    return numbers
+
+
 def negative_zero(blank: Blank, _draw: Draw) -> Array:
     """Minus zero throughout."""
     return np.full(blank.size, -0.0)
@@ -216,6 +224,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
         "infinity": infinity,
         "infinities": infinities,
         "special": special,
+        "ends": ends,
         "negative-zero": negative_zero,
         "ones": ones,
         "maximum": maximum,
@@ -240,7 +249,7 @@ UNDRAWN = frozenset(
 """The same at every draw."""
 _FLOAT_ONLY = frozenset(
     {"cancelling", "mixed", "overflow", "subnormal", "nan", "infinity", "infinities", "special", "negative-zero"}
-    | {"inexact", "underflow", "subnormal-among", *_BESIDE, *_UPON}
+    | {"ends", "inexact", "underflow", "subnormal-among", *_BESIDE, *_UPON}
 )
 _INTEGER_ONLY = frozenset({"maximum", "halves", "beyond-2^53", "unsigned-high"})
 _SUBNORMAL = frozenset({"subnormal", "subnormal-among", "underflow"})
@@ -256,8 +265,8 @@ def suits(name: str, element: ElementType) -> bool:
         bits = _BESIDE.get(name, 0)  # exact values of more than 53 bits are carried for float64 alone
         fits = form.emax - bits > form.emin and (bits < 53 or form.precision >= 53)
         fits = fits and _UPON.get(name, 0) < form.precision
-        fits = fits and (form.infinities or name not in ("infinity", "infinities"))
-        fits = fits and (form.nans or name not in ("nan", "special"))
+        fits = fits and (form.infinities or name not in ("infinity", "infinities", "ends"))
+        fits = fits and (form.nans or name not in ("nan", "special", "ends"))
         fits = fits and (form.subnormals or name not in _SUBNORMAL)
         fits = fits and (form.negative_zero or name != "negative-zero")
         return name not in _INTEGER_ONLY and fits
