@@ -99,6 +99,12 @@ def scaffold(operator: str) -> None:
 @SUITE
 @SPECS
 @click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
+@click.option(
+    "--record",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Test what has changed since FILE was written, and write it anew.",
+)
 @click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write the matrix as JSON.")
 @click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Write the matrix as one HTML page.")
 @click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write it as a page of the docs.")
@@ -112,7 +118,7 @@ def scaffold(operator: str) -> None:
 def mutants(**options: Any) -> int:
     """Put the suite to the test: wrong implementations that it must expose, right ones that it must not blame.
 
-    Exits 1 if a wrong one survives or a right one is blamed.
+    Exits 1 if a right one is blamed, or a wrong one survives that is not in the record as such.
     """
     from .mutation import MutationOptions, run_mutants  # noqa: PLC0415
 

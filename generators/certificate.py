@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from ..cases.batch import Batch
 from ..cases.elements import Array
-from ..cases.expectation import Labels
-from .arithmetic.bounded import Arithmetic, Bounded, Charge
-from .arithmetic.exact import Exact
-from .arithmetic.formula import Primitive, Tape
-from .arithmetic.integral import IntegerArithmetic
-from .expect import Explained, Reading, Rules, declared_arithmetic, explained, flushed_input, strict_arithmetics
-from .source import GeneratedCases
-from .strategy.reasoning import reasoning as reasoning_of
+from ..cases.expectation import Expectation, Labels, Option
+from ..cases.results import Level
+from .arithmetic import engine, options
+from .arithmetic.contexts import Context, declared
+from .arithmetic.errors import Charge, Error, Known
+from .arithmetic.graph import Node
+from .arithmetic.recording import Fork, Recording
+from .source import GeneratedCases, Reasoning
 
-Number: TypeAlias = Fraction | float
-"""An exact value, or one that is no number: NaN or an infinity."""
+Number: TypeAlias = Fraction | float | int | bool | str
+"""An exact value; a float is no number (NaN, an infinity)."""
 
 LARGEST = 1 << 20
-"""The elements that inputs may have together for their exact results to be computed as fractions."""
+"""The elements that all nodes of a formula may have together for their exact results to be computed as fractions."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What one primitive may err by: one lane's part of a Charge.
+    """What one rounding, or one sum, may err by, at a node: one lane's part of a Charge.
 
-    `unit` is the unit roundoff u. `error` has the shape of the primitive's result; of a sum, `terms` is n and
-    `magnitude` M = Σ|x|/n.
+    `unit` is the unit roundoff u. `error` has the shape of the node's result; of a sum, `terms` is n and `magnitude`
+    M = Σ|x|/n.
     """
 
+    node: int
     rule: str
     unit: float
     error: Array
@@ -44,23 +45,38 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Result:
+    """What is known of a node: its exact elements in C order as float64 or whole numbers, and what it may err by.
+
+    `exact` has them as fractions, None where fractions do not express them or there are too many. `error` bounds what
+    an implementation may err by; of bool it is positive where either may come out.
+    """
+
+    values: Array
+    exact: tuple[Number, ...] | None
+    error: Array
+
+
+@dataclass(frozen=True)
 class Derivation:
     """One reading of a case under one arithmetic.
 
-    `labels` name the reading, `name` the arithmetic. `flushed`: subnormal inputs are read as zeros. `formula` is what
-    the reading computes, its inputs by their place among the case's. `exact` has the exact result of each output
-    element in C order, None where there are too many inputs or where fractions do not do. `error` is what the
-    arithmetic may add, before the result is rounded to the output type; None for integers.
+    `labels` name the reading, `context` the arithmetic, `level` who says that it is admissible. `flushed`: subnormal
+    inputs are read as zeros. `formula` are the nodes in order, by their places in the recording, `outputs` those of
+    the results. `ports` says for each port where its tensor stands among the case's inputs; None if it is fixed with
+    the program.
     """
 
     labels: Labels
-    name: str
-    arithmetic: Arithmetic | IntegerArithmetic
+    context: Context
+    level: Level
     flushed: bool
-    formula: tuple[Primitive, ...]
-    exact: tuple[Number, ...] | None
-    steps: tuple[Step, ...] = ()
-    error: Array | None = None
+    formula: Mapping[int, Node]
+    ports: tuple[int | None, ...]
+    outputs: tuple[int, ...]
+    results: Mapping[int, Result]
+    steps: tuple[Step, ...]
+    text: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -76,178 +92,173 @@ class Certificate:
 
 
 def certificate(source: GeneratedCases, case: Batch) -> Certificate:
-    """Return a case's certificate."""
-    return certificates(source, [case])[0]
+    """Return the certificate of a single case."""
+    case = case.case(0)  # with the labels of what is open in it
+    reasoning = None if case.expectation.invalid else source.reasoning(case)
+    if reasoning is None:
+        return Certificate(case, (), (None,) * len(case.expectation.options))
+    recording = reasoning.recording
+    whole = recording.expectation(list(reasoning.arrays), reasoning.rules, 1)
+    chosen = [option for option in whole.options if option.applies.all()]
+    if len(chosen) != len(case.expectation.options):
+        raise ValueError(f"{case.id}: its expectation is not that of the source")
+    deriving = _Deriving(reasoning, whole)
+    places: dict[_Key, int] = {}
+    derivations: list[Derivation] = []
+    of_option: list[int | None] = []
+    for option in chosen:
+        branch = deriving.branch(option)
+        if branch is None:
+            of_option.append(None)
+            continue
+        if branch.key not in places:
+            places[branch.key] = len(derivations)
+            derivations.append(deriving.derivation(branch))
+        of_option.append(places[branch.key])
+    return Certificate(case, tuple(derivations), tuple(of_option))
 
 
 def certificates(source: GeneratedCases, cases: Sequence[Batch]) -> list[Certificate]:
-    """Return the certificates of cases that differ in their draw alone: together they cost less."""
-    found = [Certificate(case, (), ()) for case in cases]
-    if cases[0].expectation.invalid:
-        return found
-    reasoning = reasoning_of(source.library, source.declaration, cases[0].id)
-    tensors = [np.stack([case.tensors()[place] for case in cases]) for place in reasoning.places]
-    for lanes, options in explained(reasoning.readings, tensors, reasoning.rules):
-        deriving = _Deriving([tensor[lanes] for tensor in tensors], reasoning.places, reasoning.rules)
-        derivations, of_option = _derived(deriving, options)
-        for place, lane in enumerate(lanes):
-            case = cases[lane]
-            if len(options) != len(case.expectation.options):  # a copy, in which nothing is computed
-                found[lane] = Certificate(case, (), (None,) * len(case.expectation.options))
-                continue
-            found[lane] = Certificate(case, tuple(one.of_lane(place) for one in derivations), of_option)
-    return found
+    """Return the certificates of single cases."""
+    return [certificate(source, case) for case in cases]
 
 
-def _derived(deriving: _Deriving, options: Sequence[Explained]) -> tuple[list[_Laned], tuple[int | None, ...]]:
-    """Return the derivations of options, and of each the place of its own; None where nothing is computed."""
-    places: dict[_Key, int] = {}
-    derivations: list[_Laned] = []
-    of_option: list[int | None] = []
-    for option in options:
-        if option.reading.formula is None:
-            of_option.append(None)
-            continue
-        key = deriving.key(option)
-        if key not in places:
-            places[key] = len(derivations)
-            derivations.append(deriving.derivation(option))
-        of_option.append(places[key])
-    return derivations, tuple(of_option)
-
-
-_Exact: TypeAlias = list[tuple[Number, ...]]
-"""The exact results of each lane."""
+_Key: TypeAlias = tuple[Labels, str, str, bool]
 
 
 @dataclass(frozen=True)
-class _Laned:
-    """A derivation in all lanes at once: what they share, and what each has of its own."""
+class _Branch:
+    """A reading under an arithmetic, as an option of an expectation is labelled."""
 
-    shared: Derivation
-    exact: _Exact | None
-    charges: Sequence[Charge] = ()
-    error: Array | None = None
+    fork: Fork
+    context: Context
+    level: Level
+    flushed: bool
+    summation: str
 
-    def of_lane(self, lane: int) -> Derivation:
-        return replace(
-            self.shared,
-            exact=None if self.exact is None else self.exact[lane],
-            steps=tuple(_step(charge, lane) for charge in self.charges),
-            error=None if self.error is None else np.asarray(self.error[lane]),
-        )
+    @property
+    def key(self) -> _Key:
+        return self.fork.labels, self.context.name, self.summation, self.flushed
 
 
-_Key: TypeAlias = tuple[Labels, tuple[str, ...], bool]
-
-
-@dataclass
 class _Deriving:
-    """The inputs of cases, lanes first, their places among a case's inputs, and the rules that hold."""
+    """One case's formula and tensors, with a lane axis of one."""
 
-    lanes: Sequence[Array]
-    places: Sequence[int]
-    rules: Rules
-    exact: dict[tuple[Labels, bool], _Exact | None] = field(default_factory=dict)
+    def __init__(self, reasoning: Reasoning, expectation: Expectation) -> None:
+        self.recording: Recording = reasoning.recording
+        self.rules, self.ports = reasoning.rules, reasoning.places
+        self.expectation = expectation
+        self._maker = options.Maker(self.recording, list(reasoning.arrays), reasoning.rules, 1)
+        self._exact: dict[bool, tuple[dict[int, Known], Mapping[int, tuple[Number, ...] | None]]] = {}
 
-    def key(self, option: Explained) -> _Key:
-        """Return what options of one derivation share: the reading, the arithmetic, and how inputs are read."""
-        return option.reading.labels, (self._name(option), *self._summation(option)), self._flushes(option)
+    def branch(self, option: Option) -> _Branch | None:
+        """Return where an option comes from; None where nothing is computed."""
+        if option.kind != "values":
+            return None
+        fork = max(
+            (f for f in self.recording.forks if f.labels == option.labels[: len(f.labels)]),
+            key=lambda f: len(f.labels),
+        )
+        if fork.kind != "values":
+            return None
+        own = dict(option.labels[len(fork.labels) :])
+        summation = own.get("summation", "sums")
+        context = self._context(own.get("accumulator"), option.level)
+        if summation == "running-means":
+            context = context.using("running-means", summation="running-means")
+        return _Branch(fork, context, option.level, own.get("flush") == "input-and-output", summation)
 
-    def derivation(self, option: Explained) -> _Laned:
-        arithmetic, flushed = self._arithmetic(option), self._flushes(option)
-        lanes = self.lanes
-        if flushed:
-            tiny = self.rules.type.float_format.tiny
-            lanes = [flushed_input(array, tiny) for array in lanes]
-        formula = self._formula(option.reading)
-        shared = Derivation(option.reading.labels, self._name(option), arithmetic, flushed, formula, None)
-        if isinstance(arithmetic, IntegerArithmetic):
-            return _Laned(shared, self._exact(option, formula, lanes, None))
-        charges, result = _charged(option.reading, arithmetic, lanes)
-        return _Laned(shared, self._exact(option, formula, lanes, result.floats()), charges, result.error)
+    def _context(self, name: str | None, level: Level) -> Context:
+        """Return the arithmetic of options by the label that they carry; None: nothing rounds."""
+        if level == "declared":
+            return declared(self.recording.real_types, self.rules.declared)
+        contexts = self.recording.contexts
+        return next((context for context in contexts if context.name == name), contexts[0])
 
-    def _exact(
-        self, option: Explained, formula: Sequence[Primitive], lanes: Sequence[Array], floats: Array | None
-    ) -> _Exact | None:
-        key = option.reading.labels, self._flushes(option)
-        if key not in self.exact:
-            self.exact[key] = _exact(option.reading, formula, lanes, floats)
-        return self.exact[key]
-
-    @staticmethod
-    def _label(option: Explained, silence: str) -> str | None:
-        # the innermost label is ours: a reading's own come first
-        return dict(option.labels).get(silence)
-
-    def _summation(self, option: Explained) -> tuple[str, ...]:
-        return tuple(answer for silence, answer in option.labels if silence == "summation")
-
-    def _flushes(self, option: Explained) -> bool:
-        return self._label(option, "flush") == "input-and-output"
-
-    def _name(self, option: Explained) -> str:
-        if option.level == "declared":
-            return "declared"
-        if self.rules.type.is_integer:
-            return f"{self._label(option, 'integer-rounding')}, {self._label(option, 'integer-overflow')}"
-        return str(self._label(option, "accumulator"))
-
-    def _arithmetic(self, option: Explained) -> Arithmetic | IntegerArithmetic:
-        rules, labels = self.rules, dict(option.labels)
-        if rules.type.is_integer:
-            return IntegerArithmetic(rules.type, labels["integer-rounding"], labels["integer-overflow"])
-        if option.level == "declared" and rules.declared is not None:
-            arithmetic = declared_arithmetic(rules.type, rules.declared)
-        else:
-            arithmetic = dict(strict_arithmetics(rules.type))[labels["accumulator"]]
-        if labels.get("summation") == "running-means":
-            return replace(arithmetic, summation="running-means")
-        return arithmetic
-
-    def _formula(self, reading: Reading) -> tuple[Primitive, ...]:
-        if reading.formula is None:
-            raise TypeError("a derivation needs a formula")
-        taped: Tape = reading.formula(Tape.inputs([array.shape[1:] for array in self.lanes]))
-        return tuple(
-            replace(p, parameters={"input": self.places[p.parameters["input"]]}) if p.name == "input" else p
-            for p in taped.primitives
+    def derivation(self, branch: _Branch) -> Derivation:
+        graph, outputs = self.recording.graph, branch.fork.outputs
+        live = graph.live(outputs)
+        if branch.flushed not in self._exact:
+            self._exact[branch.flushed] = self._values(branch.flushed)
+        known, fractions = self._exact[branch.flushed]
+        charged = engine.charges(graph, live, known, branch.context)
+        formula = {at: graph.nodes[at] for at in live}
+        results = {at: _result(node, known[at], charged[at][0], fractions[at]) for at, node in formula.items()}
+        steps = tuple(_step(at, charge) for at in live for charge in charged[at][1])
+        text = tuple(self.recording.derivation(self.recording.forks.index(branch.fork)))
+        return Derivation(
+            branch.fork.labels,
+            branch.context,
+            branch.level,
+            branch.flushed,
+            formula,
+            tuple(self.ports),
+            outputs,
+            results,
+            tuple(step for step in steps if step.error.any() or step.terms is not None),
+            text,
         )
 
+    def _values(self, flushed: bool) -> tuple[dict[int, Known], Mapping[int, tuple[Number, ...] | None]]:
+        arrays, known = self._maker.flushed if flushed else (self._maker.arrays, self._maker.values)
+        return known, _fractions(self.recording, arrays, known)
 
-def _exact(
-    reading: Reading, formula: Sequence[Primitive], lanes: Sequence[Array], floats: Array | None
-) -> _Exact | None:
-    """Return the exact results; `floats` are those of one arithmetic, which say where they are no numbers."""
-    rational = all(primitive.rational for primitive in formula)
-    if reading.formula is None or not rational or sum(array[0, ...].size for array in lanes) > LARGEST:
+
+def _result(node: Node, known: Known, error: Error, exact: tuple[Number, ...] | None) -> Result:
+    values = known.v if node.kind in ("bool", "text", "int", "complex") else known.f
+    e = np.broadcast_to(np.asarray(error.e, np.float64), known.v.shape)[0, ...]
+    return Result(values[0, ...], exact, e)
+
+
+def _step(at: int, charge: Charge) -> Step:
+    magnitude = None if charge.magnitude is None else charge.magnitude[0, ...]
+    return Step(at, charge.rule, charge.unit, np.asarray(charge.error[0, ...]), charge.terms, magnitude)
+
+
+def _fractions(
+    recording: Recording, arrays: Sequence[Array], known: Mapping[int, Known]
+) -> Mapping[int, tuple[Number, ...] | None]:
+    """Return the exact elements of each node, in C order; None where fractions do not express them.
+
+    What is no number is computed with as zero, and told as what it is.
+    """
+    nodes = recording.graph.nodes
+    if sum(known[at].v[0, ...].size for at in recording.live) > LARGEST:
+        return dict.fromkeys(recording.live)
+    found: dict[int, Array | None] = {}
+    for at in recording.live:
+        node = nodes[at]
+        operands = [found[a] for a in node.args]
+        if node.kind != "real":  # exact as it is
+            found[at] = None if node.kind == "complex" else known[at].v
+        elif node.name == "port":
+            found[at] = _lifted(arrays[node.parameters["port"]])
+        elif node.name == "literal":
+            found[at] = _lifted(engine.literal(node))
+        elif any(x is None for x in operands) or not (node.room.rational or node.room.work == "moves"):
+            found[at] = None
+        else:
+            found[at] = _computed(node, [x for x in operands if x is not None])
+    return {at: None if x is None else _listed(x, known[at], nodes[at].kind) for at, x in found.items()}
+
+
+def _computed(node: Node, operands: Sequence[Array]) -> Array | None:
+    try:
+        return np.asarray(node.room.fractions(*operands, **node.parameters))
+    except (ZeroDivisionError, TypeError, AttributeError):  # no number, or no rule for fractions
         return None
-    if floats is None:
-        return _rows(reading.formula([Exact.lift(array) for array in lanes]).value)
-    numbers = [np.where(np.isfinite(array.astype(np.float64)), array, array.dtype.type(0)) for array in lanes]
-    results = _rows(reading.formula([Exact.lift(array) for array in numbers]).value)
-    return [
-        tuple(r if math.isfinite(f) else f for r, f in zip(exact, beside, strict=True))
-        for exact, beside in zip(results, _rows(floats), strict=True)
-    ]
 
 
-def _rows(array: Array) -> list[tuple[Any, ...]]:
-    """Return the elements of each lane, in C order."""
-    return [tuple(row) for row in array.reshape(len(array), -1).tolist()]
+def _lifted(array: Array) -> Array:
+    found = np.empty(array.shape, object)
+    floats = array.astype(np.float64).reshape(-1).tolist()
+    found.reshape(-1)[:] = [Fraction(x) if math.isfinite(x) else Fraction(0) for x in floats]
+    return found
 
 
-def _charged(reading: Reading, arithmetic: Arithmetic, lanes: Sequence[Array]) -> tuple[list[Charge], Bounded]:
-    if reading.formula is None:
-        raise TypeError("a derivation needs a formula")
-    charges: list[Charge] = []
-    charged = replace(arithmetic, charges=charges)
-    with charged.context():
-        result: Bounded = reading.formula(charged.lift_all(lanes))
-        result.floats()
-    return [charge for charge in charges if charge.error.size], result
-
-
-def _step(charge: Charge, lane: int) -> Step:
-    magnitude = None if charge.magnitude is None else charge.magnitude[lane]
-    return Step(charge.rule, charge.unit, charge.error[lane], charge.terms, magnitude)
+def _listed(array: Array, known: Known, kind: str) -> tuple[Number, ...]:
+    told = np.broadcast_to(array, known.v.shape)[0, ...].reshape(-1).tolist()
+    if kind != "real":
+        return tuple(told)
+    floats = known.f[0, ...].reshape(-1).tolist()
+    return tuple(Fraction(exact) if math.isfinite(f) else f for exact, f in zip(told, floats, strict=True))

@@ -5,25 +5,33 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from ..cases.batch import Batch
-from ..cases.elements import Array, FloatFormat
+from ..cases.elements import Array, FloatFormat, element_types
 from ..cases.expectation import Bounds, Flag, Option
-from ..generators.arithmetic.bounded import Arithmetic
-from ..generators.arithmetic.formula import Primitive
-from ..generators.arithmetic.integral import IntegerArithmetic
-from ..generators.arithmetic.rounding import formats
-from ..generators.certificate import Certificate, Derivation, Number, Step, certificate, certificates
+from ..cases.program import Program, Tensor
+from ..generators.arithmetic.errors import Arithmetic
+from ..generators.arithmetic.graph import Node
+from ..generators.certificate import Certificate, Derivation, Number, Result, Step, certificate
 from ..generators.source import GeneratedCases
 from ..runners.answers import Answers
 from ..runners.judge import Verdict
 from ..runners.kept import KeepOutputs, tensor_to_json
 from .show import clauses_of
 
+FORMAT = 2
 LISTED = 1 << 12
 """The elements up to which numbers are written one by one; more are written as a tensor's bytes."""
+_DERIVED = frozenset(
+    (
+        *("port", "literal", "add", "sub", "mul", "div", "neg", "abs", "sum", "mean", "matmul", "reshape", "slice"),
+        *("scatter", "transpose", "broadcast", "stack", "flip", "concat", "pad", "windows", "along", "take", "gather"),
+    )
+)
+"""Primitives of which value and error follow from their operands by rules that examples/check_certificate.py has."""
 
 
 @dataclass(frozen=True)
@@ -63,30 +71,43 @@ def _text(told: dict[str, Any]) -> str:
 
 
 def _told(source: GeneratedCases, cases: Sequence[Batch]) -> list[dict[str, Any]]:
-    """Return the certificates of cases that differ in their draw alone."""
+    """Return the certificates of cases of one program."""
     program, clauses = cases[0].program, clauses_of(source, cases[0])
     constants = [i for i in program.inputs if i is not None and i.constant is not None]
     shared = {
+        "format": FORMAT,
         "operator": str(program.operator),
         "opset": program.opset,
-        "attributes": [{"name": a.name, "kind": a.kind, "value": a.value} for a in program.attributes],
+        "attributes": [{"name": a.name, "kind": a.kind, "value": _plain(a.value)} for a in program.attributes],
         "program_key": program.key,
         "constants": [{"name": i.name, **tensor_to_json(i.array())} for i in constants],
         "clauses": [{"id": i, "text": c.text, "status": c.status, "source": c.source} for i, c in clauses.items()],
     }
-    return [_one(found, shared) for found in certificates(source, cases)]
+    return [_one(certificate(source, case), shared) for case in cases]
+
+
+def _plain(value: object) -> object:
+    """Return an attribute's value for JSON: numbers, text and lists of them, a tensor's bytes; else its text."""
+    if isinstance(value, float):
+        return number_text(value)
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, Tensor):
+        return tensor_to_json(value.array())
+    return value if isinstance(value, int | str) else str(value)
 
 
 def _one(found: Certificate, shared: Mapping[str, Any]) -> dict[str, Any]:
     case, program = found.case, found.case.program
     return {
+        "format": shared["format"],
         "case": case.id,
         "case_digest": case.digest,
         "expectation_digest": case.expectation.digest,
         **{key: shared[key] for key in ("operator", "opset", "attributes", "program_key")},
         "inputs": [
-            {"name": one.name, **tensor_to_json(array)}
-            for one, array in zip(program.feeds, case.tensors(), strict=True)
+            {"name": name, **tensor_to_json(array)}
+            for name, array in zip(_leaf_names(program), case.tensors(), strict=True)
         ],
         "constants": shared["constants"],
         "outputs": list(case.expectation.types),
@@ -99,23 +120,24 @@ def _one(found: Certificate, shared: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _leaf_names(program: Program) -> list[str]:
+    """Return a name for each tensor that is fed: that of its input, with a number where this has several."""
+    names = []
+    for feed in program.feeds:
+        several = feed.structure is not None
+        names += [f"{feed.name}[{place}]" if several else feed.name for place in range(len(feed.leaves))]
+    return names
+
+
 def derivations_json(source: GeneratedCases, case: Batch) -> dict[str, Any]:
     """Return where a case's bounds come from: its derivations, and of each option which one, or None.
 
-    What follows from formula, arithmetic and inputs is left out: steps and errors; formats are told by their names.
+    What follows from formula, arithmetic and inputs is left out: results, steps and errors.
     """
     found = certificate(source, case)
-    derivations = [_essence(_derivation(one), one.arithmetic) for one in found.derivations]
-    return {"of_option": list(found.of_option), "derivations": derivations}
-
-
-def _essence(told: dict[str, Any], arithmetic: Arithmetic | IntegerArithmetic) -> dict[str, Any]:
-    kept = {key: part for key, part in told.items() if key not in ("steps", "error")}
-    if isinstance(arithmetic, IntegerArithmetic):
-        return kept
-    names = {form: name for name, form in formats().items()}
-    used = {"accumulator": arithmetic.accumulator, "storage": arithmetic.storage, "output": arithmetic.output}
-    return {**kept, "arithmetic": told["arithmetic"] | {key: names[form] for key, form in used.items()}}
+    kept = ("labels", "level", "flushed_inputs", "arithmetic", "formula", "results", "exact")
+    told = [_derivation(one) for one in found.derivations]
+    return {"of_option": list(found.of_option), "derivations": [{key: one[key] for key in kept} for one in told]}
 
 
 def _option(option: Option, derivation: int | None) -> dict[str, Any]:
@@ -125,16 +147,25 @@ def _option(option: Option, derivation: int | None) -> dict[str, Any]:
         "level": option.level,
         "exceptional": option.exceptional,
         "derivation": derivation,
+        "beside": _beside(option),
+        "checks": [check.name for check in option.checks],
+        "check_arrays": [tensor_to_json(array[0, ...]) for check in option.checks for array in check.arrays],
         "outputs": [_bounds(bounds) for bounds in option.outputs],
     }
 
 
-def _bounds(laned: Bounds) -> dict[str, Any]:
-    """Return the bounds of a single case."""
-    bounds = laned.mapped(lambda array: array[0, ...])
+def _beside(option: Option) -> str | None:
+    """Return what else the expectation's digest is taken over, as Python prints it; None where there is nothing."""
+    if not option.structure and not option.checks:
+        return None
+    told = option.structure, [(check.name, check.outputs, check.settings) for check in option.checks]
+    return repr(told)[1:-1]
+
+
+def _bounds(bounds: Bounds) -> dict[str, Any]:
     told = {
         "type": bounds.type,
-        "shape": list(laned.shape),
+        "shape": list(bounds.shape),
         "value": numbers_json(bounds.value),
         "lower": numbers_json(bounds.lower),
         "upper": numbers_json(bounds.upper),
@@ -158,53 +189,102 @@ def _flags(flags: Array) -> Any:
 
 
 def numbers_json(array: Array) -> Any:
-    """Return numbers in C order as text, floats hexadecimal and integers decimal; of many the bytes, as a tensor."""
+    """Return elements in C order as text, floats hexadecimal, complex ones as pairs; of many a tensor's bytes."""
     if array.size > LISTED:
         return tensor_to_json(array)
     listed = array.reshape(-1).tolist()
-    return [number.hex() if isinstance(number, float) else str(int(number)) for number in listed]
+    return [_element(number) for number in listed]
 
 
-def _derivation(derivation: Derivation) -> dict[str, Any]:
-    exact = derivation.exact
+def _element(number: Any) -> Any:
+    if isinstance(number, complex):
+        return [number.real.hex(), number.imag.hex()]
+    if isinstance(number, float):
+        return number.hex()
+    return number if isinstance(number, str) else str(int(number))
+
+
+def _derivation(found: Derivation) -> dict[str, Any]:
+    places = {at: place for place, at in enumerate(found.formula)}
+    formula = [_node(node, places, found) for node in found.formula.values()]
+    outputs = [(at, found.results[at]) for at in found.outputs]
     return {
-        "labels": dict(derivation.labels),
-        "formula": [_primitive(primitive) for primitive in derivation.formula],
-        "flushed_inputs": derivation.flushed,
-        "exact": None if exact is None or len(exact) > LISTED else [number_text(number) for number in exact],
-        "arithmetic": _arithmetic(derivation.name, derivation.arithmetic),
-        "steps": [_step(step) for step in derivation.steps],
-        "error": None if derivation.error is None else numbers_json(derivation.error),
+        "labels": dict(found.labels),
+        "level": found.level,
+        "flushed_inputs": found.flushed,
+        "arithmetic": _arithmetics(found),
+        "formula": formula,
+        "results": [places[at] for at in found.outputs],
+        "exact": [_exact(result) for _, result in outputs],
+        "error": [numbers_json(r.error) if found.formula[at].kind == "real" else None for at, r in outputs],
+        "steps": [_step(step, places[step.node]) for step in found.steps],
+        "taken": {
+            str(places[at]): _taken(result)
+            for at, result in found.results.items()
+            if result.exact is None or found.formula[at].name not in _DERIVED
+        },
     }
 
 
-def _primitive(primitive: Primitive) -> dict[str, Any]:
-    return {"op": primitive.name, "of": list(primitive.of), **primitive.parameters}
+def _node(node: Node, places: Mapping[int, int], found: Derivation) -> dict[str, Any]:
+    told: dict[str, Any] = {"op": node.name, "of": [places[a] for a in node.args]}
+    told |= {"type": node.type, "shape": list(node.shape), "computes": node.computes}
+    if node.name == "port":
+        port = node.parameters["port"]
+        fixed = [place for place, where in enumerate(found.ports) if where is None]
+        where = found.ports[port]
+        return told | ({"constant": fixed.index(port)} if where is None else {"input": where})
+    if node.name == "literal":
+        number = np.asarray(node.parameters["number"])
+        return told | {"elements": [_parameter(one) for one in number.reshape(-1).tolist()]}
+    return told | {"parameters": {name: _parameter(value) for name, value in node.parameters.items()}}
 
 
-def number_text(number: Number) -> str:
-    """Return an exact number: `7/2`, `-3`, `nan`, `inf` or `-inf`."""
-    return str(number) if isinstance(number, Fraction) else number.hex()
+def _parameter(value: Any) -> Any:
+    """Return a parameter for JSON: floats hexadecimal, arrays as nested lists."""
+    if isinstance(value, np.ndarray):
+        return _parameter(value.tolist())
+    if isinstance(value, tuple | list):
+        return [_parameter(one) for one in value]
+    if isinstance(value, bool | str) or value is None:
+        return value
+    if isinstance(value, float):
+        return value.hex()
+    return int(value) if isinstance(value, int | np.integer) else str(value)
 
 
-def _arithmetic(name: str, arithmetic: Arithmetic | IntegerArithmetic) -> dict[str, Any]:
-    if isinstance(arithmetic, IntegerArithmetic):
-        kind = arithmetic.type
-        return {
-            "name": name,
-            "rounding": arithmetic.rounding,
-            "overflow": arithmetic.overflow,
-            "smallest": str(kind.smallest),
-            "largest": str(kind.largest),
-        }
+def _exact(result: Result) -> list[Any] | None:
+    exact = result.exact
+    return None if exact is None or len(exact) > LISTED else [number_text(number) for number in exact]
+
+
+def _taken(result: Result) -> dict[str, Any]:
+    """Return what the standard library alone may not compute: an elementary function's value, and an error."""
+    exact = _exact(result)
+    return {"value": exact or numbers_json(result.values), "error": numbers_json(result.error)}
+
+
+def _arithmetics(found: Derivation) -> dict[str, Any]:
+    types = sorted({node.computes for node in found.formula.values() if node.computes})
     return {
-        "name": name,
+        "name": found.context.name,
+        "types": {name: _arithmetic(found.context.at(name)) for name in types},
+        "formats": {name: _format(form) for name in types if (form := element_types()[name].format) is not None},
+    }
+
+
+def _arithmetic(arithmetic: Arithmetic) -> dict[str, Any]:
+    return {
         "accumulator": _format(arithmetic.accumulator),
         "storage": _format(arithmetic.storage),
-        "output": _format(arithmetic.output),
         "flush": arithmetic.flush,
         "summation": arithmetic.summation,
     }
+
+
+def number_text(number: Number) -> str:
+    """Return an exact number: `7/2`, `-3`, `nan`, `inf` or `-inf`; text and truth values as they are."""
+    return number.hex() if isinstance(number, float) else str(number)
 
 
 def _format(form: FloatFormat) -> dict[str, Any]:
@@ -218,8 +298,9 @@ def _format(form: FloatFormat) -> dict[str, Any]:
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: Step, node: int) -> dict[str, Any]:
     return {
+        "node": node,
         "rule": step.rule,
         "u": step.unit.hex(),
         "n": step.terms,

@@ -7,50 +7,78 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..cases.elements import element_type
+from ..cases.elements import element_types
 from ..cases.expectation import Bounds
-from ..generators.arithmetic.bounded import Arithmetic
 from ..generators.certificate import Certificate, Derivation, Number, Step
 
 _SHOWN = 12  # elements
+_NODES = 40
 _LARGEST_DENOMINATOR = 1 << 20
 
 
 def certificate_lines(found: Certificate) -> Iterator[str]:
-    """Yield exact results, the rules with what they charge, and the bounds to the last bit."""
-    shown = set()
+    """Yield formulas, exact results, the rules with what they charge, and the bounds to the last bit."""
+    shown = set[object]()
     for derivation in found.derivations:
-        exact = _exact(derivation)
-        if exact is not None and exact not in shown:
-            shown.add(exact)
-            yield exact
+        key = derivation.labels, derivation.text
+        if key not in shown:
+            shown.add(key)
+            yield from _formula(derivation)
+        for line in _exact(derivation):
+            if line not in shown:
+                shown.add(line)
+                yield line
     for derivation in found.derivations:
-        for step in derivation.steps:
-            yield f"rule         {_name(derivation)}: {_step_text(step)}"
-    form = element_type(found.case.expectation.types[0]).format if found.derivations else None
-    if form is not None:
-        yield f"rounding     to the output: u_o = {form.roundoff.hex()}, eta = {form.eta.hex()}"
+        yield from _steps(derivation)
+    yield from _roundings(found)
     for number, option in enumerate(found.case.expectation.options, 1):
         for bounds in option.outputs:
             if bounds.value.dtype.kind == "f" and bounds.value.size:
                 yield f"bits {number:<8}{_bits(bounds)}"
 
 
-def _exact(derivation: Derivation) -> str | None:
-    if derivation.exact is None:
-        return None
-    shown = ", ".join(map(_number, derivation.exact[:_SHOWN]))
+def _formula(derivation: Derivation) -> Iterator[str]:
+    for line in derivation.text[:_NODES]:
+        yield f"formula      {line}"
+    if len(derivation.text) > _NODES:
+        yield f"             … {len(derivation.text) - _NODES} more"
+    results = ", ".join(f"%{at}" for at in derivation.outputs)
+    yield f"             results {results}{_in_brackets(_beside(derivation))}"
+
+
+def _steps(derivation: Derivation) -> Iterator[str]:
+    for step in derivation.steps[:_NODES]:
+        yield f"rule         {_name(derivation)}: {_step_text(step)}"
+    if len(derivation.steps) > _NODES:
+        yield f"             … {len(derivation.steps) - _NODES} more; the certificate has all"
+
+
+def _exact(derivation: Derivation) -> Iterator[str]:
+    """Yield the exact results that fractions express."""
+    for at in derivation.outputs:
+        numbers = derivation.results[at].exact
+        if numbers is not None:
+            shown = ", ".join(map(_number, numbers[:_SHOWN]))
+            more = ", …" if len(numbers) > _SHOWN else ""
+            yield f"exact        [{shown}{more}]{_in_brackets(_beside(derivation))}"
+
+
+def _roundings(found: Certificate) -> Iterator[str]:
+    for name in dict.fromkeys(found.case.expectation.types if found.derivations else ()):
+        form = element_types()[name].format if name in element_types() else None
+        if form is not None:
+            yield f"rounding     to {name}: u_o = {form.roundoff.hex()}, eta = {form.eta.hex()}"
+
+
+def _beside(derivation: Derivation) -> list[str]:
     beside = [f"{silence}={answer}" for silence, answer in derivation.labels]
-    beside += ["subnormal inputs read as zero"] if derivation.flushed else []
-    return f"exact        [{shown}{', …' if len(derivation.exact) > _SHOWN else ''}]{_in_brackets(beside)}"
+    return beside + (["subnormal inputs read as zero"] if derivation.flushed else [])
 
 
 def _name(derivation: Derivation) -> str:
-    beside = [f"{silence}={answer}" for silence, answer in derivation.labels]
-    if isinstance(derivation.arithmetic, Arithmetic) and derivation.arithmetic.summation != "sums":
-        beside.append(derivation.arithmetic.summation)
-    beside += ["subnormal inputs read as zero"] if derivation.flushed else []
-    return derivation.name + _in_brackets(beside)
+    beside = _beside(derivation)
+    summations = {arithmetic.summation for arithmetic in derivation.context.types.values()} - {"sums"}
+    return derivation.context.name + _in_brackets([*beside, *sorted(summations)])
 
 
 def _in_brackets(words: list[str]) -> str:
@@ -59,9 +87,10 @@ def _in_brackets(words: list[str]) -> str:
 
 def _step_text(step: Step) -> str:
     place = int(np.argmax(step.error))  # the first element that it charges most
-    parts = [f"{step.rule}, u = {step.unit.hex()}"]
+    parts = [f"%{step.node} {step.rule}, u = {step.unit.hex()}"]
     if step.terms is not None and step.magnitude is not None:
-        parts.append(f"n = {step.terms}, M = Σ|x|/n = {float(step.magnitude.reshape(-1)[place])!r}")
+        mean = np.broadcast_to(step.magnitude, step.error.shape).reshape(-1)[place]
+        parts.append(f"n = {step.terms}, M = Σ|x|/n = {float(mean)!r}")
     parts.append(f"at most {float(step.error.reshape(-1)[place])!r}")
     return "; ".join(parts)
 
@@ -83,7 +112,8 @@ def _number(value: Number) -> str:
 def _bits(bounds: Bounds) -> str:
     ends = zip(bounds.lower.reshape(-1)[:_SHOWN].tolist(), bounds.upper.reshape(-1)[:_SHOWN].tolist(), strict=True)
     texts = [lower.hex() if lower == upper else f"[{lower.hex()}, {upper.hex()}]" for lower, upper in ends]
-    more = f", … {bounds.value.size - _SHOWN} more" if bounds.value.size > _SHOWN else ""
+    size = bounds.value.size
+    more = f", … {size - _SHOWN} more" if size > _SHOWN else ""
     sigma = ""
     if bounds.spread is not None:
         sigma = f"; sigma {', '.join(s.hex() for s in bounds.spread.sigma.reshape(-1)[:_SHOWN].tolist())}{more}"

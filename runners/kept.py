@@ -6,7 +6,6 @@ import base64
 import binascii
 import hashlib
 import math
-import sys
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 
 from ..cases.batch import Batch
-from ..cases.elements import Array, element_types, type_of
+from ..cases.elements import Array, content, element_types, from_content, type_of
 from ..cases.results import Outcome
 from .answers import Answers
 from .judge import Verdict
@@ -74,64 +73,73 @@ class KeepOutputs:
 
 
 def tensor_to_json(array: Array) -> dict[str, Any]:
-    """Return a tensor with its bytes, in C order and little-endian; what has no bytes of its own is left out."""
+    """Return a tensor with its bytes, as `elements.content` writes them; what has none is left out."""
     described = _described(array)
     if "left_out" in described:
         return described
-    content = _bytes(array)
-    packed = zlib.compress(content, 6) if len(content) >= _COMPRESSED_FROM else content
-    if len(packed) < len(content):
+    held = content(array)
+    packed = zlib.compress(held, 6) if len(held) >= _COMPRESSED_FROM else held
+    if len(packed) < len(held):
         return {**described, "zlib_base64": base64.b64encode(packed).decode()}
-    return {**described, "base64": base64.b64encode(content).decode()}
+    return {**described, "base64": base64.b64encode(held).decode()}
 
 
 def tensor_from_json(told: Mapping[str, Any]) -> Array | None:
     """Read back a tensor; None if its bytes were not kept. Raises ValueError if it is damaged or none of our types."""
-    name = str(told["type"])
+    name, shape = str(told["type"]), [int(d) for d in told["shape"]]
     known = element_types().get(name)
+    dtype = _foreign(name) if known is None else known.dtype
+    size = None if dtype.hasobject else math.prod(shape) * dtype.itemsize
+    if known is not None and size is not None:
+        size = known.size(math.prod(shape))
+    held = _held(told, size)
+    if held is None:
+        return None
+    if hashlib.sha256(held).hexdigest() != told["sha256"] or (size is not None and len(held) != size):
+        raise ValueError("the bytes are not those of the sha256")
+    if known is None:
+        return np.frombuffer(held, dtype).reshape(shape).copy()
+    return from_content(name, shape, held).copy()
+
+
+def _foreign(name: str) -> np.dtype[Any]:
+    """Return a type that cases cannot have, and an answer may; ValueError for what is none, or holds objects."""
     try:
-        dtype = known.dtype if known else np.dtype(name)
+        dtype = np.dtype(name)
     except TypeError as error:
         raise ValueError(f"{name}: no element type") from error
-    shape = [int(d) for d in told["shape"]]
-    size = math.prod(shape) * dtype.itemsize
-    content = _content(told, size)
-    if content is None:
-        return None
-    if dtype.hasobject or len(content) != size or hashlib.sha256(content).hexdigest() != told["sha256"]:
-        raise ValueError("the bytes are not those of the sha256")
-    array = np.frombuffer(content, dtype if dtype.byteorder != "=" else dtype.newbyteorder("<"))
-    return array.reshape(shape).astype(dtype, copy=False)
+    if dtype.hasobject:
+        raise ValueError(f"{name}: no element type")
+    return dtype
 
 
-def _content(told: Mapping[str, Any], size: int) -> bytes | None:
-    """Return the bytes, of which there are to be `size`; no more than that is unpacked. None if they were not kept."""
+def _held(told: Mapping[str, Any], size: int | None) -> bytes | None:
+    """Return the bytes, of which there are to be `size`; no more than that is unpacked. None if they were not kept.
+
+    Without a size, that of text, there may be as many as are kept of a case.
+    """
     try:
         if "base64" in told:
             return base64.b64decode(told["base64"], validate=True)
         if "zlib_base64" not in told:
             return None
-        if not 0 <= size <= LARGEST:
+        if not 0 <= (size or 0) <= LARGEST:
             raise ValueError(f"{size} bytes, more than the {LARGEST} that are kept of a case")
+        most = LARGEST if size is None else size
         stream = zlib.decompressobj()
-        content = stream.decompress(base64.b64decode(told["zlib_base64"], validate=True), size + 1)
-        if len(content) == size and not stream.eof:
-            content += stream.decompress(stream.unconsumed_tail, 1)  # the stream's end has its checksum
+        held = stream.decompress(base64.b64decode(told["zlib_base64"], validate=True), most + 1)
+        if len(held) == size and not stream.eof:
+            held += stream.decompress(stream.unconsumed_tail, 1)  # the stream's end has its checksum
     except (binascii.Error, zlib.error) as error:
         raise ValueError(str(error)) from None
-    if len(content) != size or not stream.eof:
+    if (size is not None and len(held) != size) or not stream.eof:
         raise ValueError(f"the stream does not have the {size} bytes of the shape")
-    return content
+    return held
 
 
 def _described(array: Array) -> dict[str, Any]:
     described = {"type": type_of(array), "shape": list(array.shape)}
-    if array.dtype.hasobject:
+    try:
+        return {**described, "sha256": hashlib.sha256(content(array)).hexdigest()}
+    except TypeError:
         return {**described, "sha256": None, "left_out": "its elements are objects, which have no bytes of their own"}
-    return {**described, "sha256": hashlib.sha256(_bytes(array)).hexdigest()}
-
-
-def _bytes(array: Array) -> bytes:
-    """Return the elements in C order, little-endian where the type is one of ours."""
-    swapped = sys.byteorder == "big" and type_of(array) in element_types()
-    return (array.byteswap() if swapped else array).tobytes()

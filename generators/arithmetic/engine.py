@@ -9,7 +9,7 @@ import numpy as np
 
 from ...cases.elements import Array
 from .contexts import Context
-from .errors import NEGATIVE_ZERO, Error, Flags, Known, charged, without_nan
+from .errors import NEGATIVE_ZERO, Charge, Error, Flags, Known, charged, without_nan
 from .formats import contains, format_of, kind_of
 from .graph import NO_LANE, Graph, Node
 from .multiprecision import each, precise, widened
@@ -95,6 +95,20 @@ def bounded(
                 if last[a] == at and a not in kept:
                     del found[a]
                     last[a] = -1
+    return found
+
+
+def charges(
+    graph: Graph, live: Sequence[int], known: Values, context: Context
+) -> dict[int, tuple[Error, list[Charge]]]:
+    """Return what an implementation may add to the exact values of every node, and what is charged there."""
+    found: dict[int, tuple[Error, list[Charge]]] = {}
+    with np.errstate(all="ignore"), precise():
+        for at in live:
+            node, y, noted = graph.nodes[at], known[at], list[Charge]()
+            operands = [known[a] for a in node.args]
+            error = _error(node, y, operands, [found[a][0] for a in node.args], context.using("charges", charges=noted))
+            found[at] = _fitted(error, y.v.shape), noted
     return found
 
 

@@ -105,7 +105,13 @@ def interpreted(
 
 
 def _literal(node: Any, machine: Machine) -> Array:
-    kinds = {"real": machine.type, "int": np.dtype(object), "bool": np.dtype(bool), "text": np.dtype(object)}
+    kinds = {
+        "real": machine.type,
+        "int": np.dtype(object),
+        "bool": np.dtype(bool),
+        "text": np.dtype(object),
+        "complex": np.dtype(complex),
+    }
     return np.asarray(node.parameters["number"], kinds[node.kind])[None]
 
 

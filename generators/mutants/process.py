@@ -6,9 +6,8 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
-from ...cases.elements import Array
-from .call import Call
-from .implementation import Around, Compute, Implementation, Memory
+from .implementation import Answer, Implementation
+from .invocation import Invocation
 
 _CHUNK = 16 << 20
 _SLEEP = 3600.0
@@ -24,15 +23,15 @@ def process_mutants() -> Iterator[Implementation]:
         ("memory-grows", "takes memory until it has none left", _grow),
         ("output-floods", "writes to stdout without end", _flood),
     ):
-        yield Implementation(name, "process", text, "a process", around=_before(misbehave))
+        yield Implementation(name, "process", text, finish=_before(misbehave))
 
 
-def _before(misbehave: Callable[[], None]) -> Around:
-    def around(_memory: Memory, call: Call, own: Compute) -> Array:
+def _before(misbehave: Callable[[], None]) -> Callable[[Invocation, Answer], Answer]:
+    def finish(_invocation: Invocation, answer: Answer) -> Answer:
         misbehave()
-        return own(call)
+        return answer
 
-    return around
+    return finish
 
 
 def _hang() -> None:

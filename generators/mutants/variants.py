@@ -2,90 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
-from ...specs.loader import Library
+import numpy as np
+
 from ...specs.model import VersionSpec
-from ..arithmetic.integral import OVERFLOWS, ROUNDINGS
+from ..arithmetic.native import Machine, Order
 from .implementation import Implementation
-from .native import Division, Width, Working
-from .orders import ORDERS
+from .invocation import Invocation
 
-_TYPES_IN_FLOAT64: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(("int8", "uint8", "int16", "uint16", "int32", "uint32"), "float64")
-)
+MachineFor: TypeAlias = Callable[[Invocation], Machine]
 
-
-def variants(library: Library) -> tuple[Implementation, ...]:
-    """Return the compliant variants: all of the arithmetic, and one for each option of each silence of the specs."""
-    return (*_arithmetics(), *_integers(), *_options(library))
+ORDERS: tuple[Order, ...] = ("forward", "reverse", "pairwise")
+_SMALL = frozenset({"float16", "bfloat16"})
 
 
-_WIDTHS: tuple[tuple[Width, str], ...] = (
-    ("own", "the type itself"),
-    ("wide", "at least float32"),
-    ("widest", "a wider format"),
-)
-_DIVISIONS: tuple[Division, ...] = ("reciprocal", "before", "before-reciprocal", "fused")
+def usual_machine(i: Invocation) -> Machine:
+    """Return the arithmetic of an ordinary implementation: that of each type, at least float32."""
+    return _machine(i, wide=True, stored=False)
 
 
-def _variant(name: str, text: str, working: Working, choices: Mapping[str, str] | None = None) -> Implementation:
-    return Implementation(name, "variant", text, working=working, choices=choices or MappingProxyType({}))
+def _machine(i: Invocation, *, wide: bool, stored: bool, order: Order = "forward") -> Machine:
+    """Return an arithmetic for types of 16 bits; wider ones have their own.
+
+    `stored`: results are rounded to the small type after each primitive; `wide`: not so inside sums.
+    """
+    small = next(iter(sorted(_SMALL & i.types)), "float32")
+    return Machine(np.dtype(small if stored else "float32"), np.dtype("float32" if wide else small), order)
 
 
-def _arithmetics() -> Iterator[Implementation]:
-    yield _variant("right", "adds up in a wider format, one after the other, and rounds once", Working())
-    for width, told in _WIDTHS:
-        for order in ORDERS:
-            yield _variant(f"{order}-{width}", f"adds up in {told}, {order}", Working(width, order))
-        for division in _DIVISIONS:
-            text = f"divides in {told}: {division}"
-            yield _variant(f"{division}-{width}", text, Working(width, "sequential", division))
+def variants_of(version: VersionSpec) -> Iterator[Implementation]:
+    """Yield the compliant variants of an operator version: orders, accumulators, and each option of each silence."""
+    for order in ORDERS:
+        yield _variant(f"{order}-wide", f"adds up {order}, in float32 or wider", True, False, order)
         yield _variant(
-            f"pairwise-before-{width}",
-            f"divides, then adds up by pairs, in {told}",
-            Working(width, "pairwise", "before"),
+            f"{order}-stepwise", f"adds up {order}, and rounds to the type after each step", True, True, order
         )
-    for width, told in _WIDTHS[1:]:
-        yield _variant(f"running-means-{width}", f"updates the mean in {told}", Working(width, "running-means"))
-    for order in ("sequential", "pairwise", "8-lanes"):
-        yield _variant(
-            f"stepwise-{order}", "rounds to the type after each primitive", Working("wide", order, stepwise=True)
-        )
-    for flush in (("output",), ("input", "output")):
-        for width, _ in _WIDTHS:
-            name = f"flushing-{'-and-'.join(flush)}-{width}"
-            yield _variant(
-                name, f"flushes subnormal {' and '.join(flush)} to zero", Working(width, flush=frozenset(flush))
-            )
+        yield _variant(f"{order}-narrow", f"adds up {order} in the type itself", False, True, order)
+    for silence in version.silences.values():
+        for option in silence.options:
+            text = f"answers {silence.id} by {option}"
+            yield Implementation(f"{silence.id}={option}", "variant", text, choices={silence.id: option})
 
 
-def _integers() -> Iterator[Implementation]:
-    for rounding in ROUNDINGS:
-        for overflow in OVERFLOWS:
-            working = Working(rounding=rounding, overflow=overflow)
-            yield _variant(f"integers-{rounding}-{overflow}", f"integers: {rounding}, {overflow}", working)
-    text = "computes integers of 32 bits and less in float64, which holds their sums"
-    yield _variant("integers-in-float64", text, Working(through=_TYPES_IN_FLOAT64))
-
-
-def _options(library: Library) -> Iterator[Implementation]:
-    """Yield an implementation for each option of each silence that is more than arithmetic."""
-    found: dict[tuple[str, str], None] = {}
-    for operator in library.operators():
-        for version in library.spec(operator).versions.values():
-            for silence in version.silences.values():
-                found.update(dict.fromkeys((silence.id, option) for option in silence.options))
-    for silence_id, option in found:
-        if silence_id not in ("integer-rounding", "integer-overflow"):
-            text = f"answers {silence_id} by {option}"
-            yield _variant(f"{silence_id}-{option}", text, Working(), MappingProxyType({silence_id: option}))
-
-
-def applies(variant: Implementation, version: VersionSpec) -> bool:
-    """Return whether a version can tell a variant from the right implementation by the silences that it chooses."""
-    return all(
-        silence in version.silences and option in version.silences[silence].options
-        for silence, option in variant.choices.items()
-    )
+def _variant(name: str, text: str, wide: bool, stored: bool, order: Order) -> Implementation:
+    return Implementation(name, "variant", text, machine=lambda i: _machine(i, wide=wide, stored=stored, order=order))

@@ -1,0 +1,326 @@
+"""Mutants that take their call for another one: attributes, defaults, ports, versions, each read wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...cases.elements import Array, element_types
+from ...cases.program import Tensor
+from ...specs.model import AttributeSignature, Port, Recipe, Spec, VersionSpec, Word
+from .implementation import Implementation
+from .invocation import Invocation, Refused
+
+Misread: TypeAlias = Callable[[Any], Any]
+"""What a value is taken for: the same where this mistake makes no difference."""
+
+
+def call_mutants(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
+    """Yield the mutants of a version's signature and of how it differs from its neighbours."""
+    for attribute in version.signature.attributes:
+        yield from _of_attribute(attribute, version)
+    ports = version.signature.inputs
+    for port in ports:
+        yield from _of_port(port, version)
+    for one, other in pairwise(ports):
+        if not one.is_variadic and not other.is_variadic:
+            yield _call(
+                f"{one.name}-and-{other.name}-swapped",
+                f"takes {one.name} for {other.name} and the reverse",
+                lambda i, a=one.name, b=other.name: _swapped(i, a, b),
+            )
+    for port in ports[1:]:
+        if not port.is_variadic:
+            yield _call(
+                f"{ports[0].name}-for-{port.name}",
+                f"takes {ports[0].name} for {port.name} where it fits",
+                lambda i, a=ports[0].name, b=port.name: _instead(i, a, b),
+            )
+    if len(ports) > 1 or any(port.is_variadic for port in ports):
+        yield _call("shapes-differ-refused", "refuses inputs of different shapes", _no_broadcasting)
+        yield _call("ranks-differ-refused", "refuses inputs of different ranks", _one_rank)
+    yield from _neighbours(spec, version)
+    if spec.standard == "onnx":
+        usual = max((v for v in (version.operator.version,) if isinstance(v, int)), default=1)
+        yield _call(
+            "first-opset-alone",
+            "knows the version in the opset that brought it, and in no later one",
+            lambda i, n=usual: _refusing(i, i.program.opset != n, "another opset"),
+        )
+
+
+def _call(name: str, text: str, reading: Callable[..., Invocation]) -> Implementation:
+    return Implementation(name, "call", text, reading=reading)
+
+
+def _refusing(i: Invocation, when: bool, words: str) -> Invocation:
+    if when:
+        raise Refused(words)
+    return i
+
+
+def misreadings(words: Sequence[str] = ()) -> Mapping[str, tuple[str, Misread]]:
+    """Return what a value may be taken for, by the name of the mistake; `words` are what text may be."""
+    found: dict[str, tuple[str, Misread]] = {
+        "plus-one": ("one more", _numbers(lambda v: v + 1)),
+        "minus-one": ("one less", _numbers(lambda v: v - 1)),
+        "negated": ("of the other sign", _numbers(lambda v: -v)),
+        "negative-plus-one": ("one more where it is negative", _numbers(lambda v: v + 1 if v < 0 else v)),
+        "last-plus-one": ("with a last number that is one more", _listed(lambda v: [*v[:-1], v[-1] + 1])),
+        "reversed": ("in the reverse order", _listed(lambda v: v[::-1])),
+        "sorted": ("in ascending order", _listed(sorted)),
+        "first-alone": ("only its first number", _listed(lambda v: v[:1])),
+        "off-by-2^-8": ("a 256th more", _real(lambda v: v * (1 + 2.0**-8))),
+        "zero": ("zero", _real(lambda v: v * 0)),
+    }
+    for word in words:
+        found[f"as-{word}"] = (word, _said(word))
+    return found
+
+
+def _said(word: str) -> Misread:
+    return lambda value: word if isinstance(value, str) else value
+
+
+def _numbers(change: Callable[[int], int]) -> Misread:
+    def changed(value: Any) -> Any:
+        if isinstance(value, bool):
+            return not value
+        if isinstance(value, int):
+            return change(value)
+        if isinstance(value, tuple) and all(isinstance(v, int) for v in value):
+            return tuple(map(change, value))
+        return value
+
+    return changed
+
+
+def _listed(change: Callable[[Sequence[Any]], Sequence[Any]]) -> Misread:
+    def changed(value: Any) -> Any:
+        numbers = isinstance(value, tuple) and value and all(isinstance(v, int | float) for v in value)
+        return tuple(change(value)) if numbers else value
+
+    return changed
+
+
+def _real(change: Callable[[Any], Any]) -> Misread:
+    def changed(value: Any) -> Any:
+        if isinstance(value, float):
+            return change(value)
+        if isinstance(value, tuple) and any(isinstance(v, float) for v in value):
+            return tuple(change(v) if isinstance(v, float) else v for v in value)
+        if isinstance(value, Tensor) and "float" in value.type:
+            array = value.array()
+            return Tensor.of(np.asarray(change(array.astype(np.float64)), array.dtype).reshape(array.shape))
+        return value
+
+    return changed
+
+
+def _of_attribute(attribute: AttributeSignature, version: VersionSpec) -> Iterator[Implementation]:
+    name, default = attribute.name, attribute.default
+    if not attribute.required:
+        yield _call(f"{name}-ignored", f"ignores the attribute {name}", lambda i: _without(i, name))
+        yield _call(
+            f"{name}-required",
+            f"refuses a call without the attribute {name}",
+            lambda i: _refusing(i, name not in i.attributes, f"{name} is missing"),
+        )
+    for mistake, (text, misread) in _mistakes(attribute, version).items():
+        yield _call(
+            f"{name}-{mistake}",
+            f"takes the attribute {name} for {text}",
+            lambda i, m=misread: _misread(i, name, m),
+        )
+        if default is not None and (wrong := misread(default)) != default:
+            yield _call(
+                f"{name}-default-{mistake}",
+                f"takes {name}, where it is missing, for {wrong}, not {default}",
+                lambda i, v=wrong: i if name in i.attributes else i.with_attribute(name, v),
+            )
+            yield _call(
+                f"{name}-explicit-{mistake}",
+                f"takes {name}, where its default is given, for {wrong}",
+                lambda i, v=wrong: _explicit(i, name, default, v),
+            )
+
+
+def _mistakes(attribute: AttributeSignature, version: VersionSpec) -> Mapping[str, tuple[str, Misread]]:
+    """Return the mistakes that make a difference to an attribute: a switch is inverted, text is another word."""
+    levels = version.parameters.get(attribute.name, {}).values()
+    numbers = [v for v in (*levels, attribute.default) if isinstance(v, bool | int)]
+    if isinstance(attribute.default, bool | int) and all(v in (0, 1) for v in numbers):
+        return {"inverted": ("its opposite", _numbers(lambda v: 1 - v if v in (0, 1) else v))}
+    words = tuple(dict.fromkeys(v for v in levels if isinstance(v, str)))
+    samples = _SAMPLES.get(attribute.kind, ())
+    return {
+        mistake: told
+        for mistake, told in misreadings(words if attribute.kind == "string" else ()).items()
+        if any(told[1](value) != value for value in samples)
+    }
+
+
+_SAMPLES: Mapping[str, Sequence[Any]] = {
+    **dict.fromkeys(("int", "s64"), (2, -2)),
+    **dict.fromkeys(("bool", "boolean"), (True,)),
+    **dict.fromkeys(("ints", "s64s"), ((2, -1),)),
+    **dict.fromkeys(("floats", "f32s"), ((2.5, 1.5),)),
+    **dict.fromkeys(("float", "f32"), (1.5,)),
+    "string": ("",),
+    "tensor": (Tensor.of(np.array([1.5, 2.5], np.float32)),),
+}
+
+
+def _without(i: Invocation, name: str) -> Invocation:
+    return i.with_attribute(name, None) if name in i.attributes else i
+
+
+def _misread(i: Invocation, name: str, misread: Misread) -> Invocation:
+    value = i.attributes.get(name)
+    wrong = misread(value)
+    return i if value is None or wrong == value else i.with_attribute(name, wrong)
+
+
+def _explicit(i: Invocation, name: str, default: Any, wrong: Any) -> Invocation:
+    return i.with_attribute(name, wrong) if i.attributes.get(name) == default else i
+
+
+def _of_port(port: Port, version: VersionSpec) -> Iterator[Implementation]:
+    name = port.name
+    if port.option == "optional":
+        yield _call(f"{name}-ignored", f"ignores the input {name}", lambda i: _dropped(i, name))
+        yield _call(
+            f"{name}-required",
+            f"refuses a call without the input {name}",
+            lambda i: _refusing(i, i.port(name) is None, f"{name} is missing"),
+        )
+    yield from _of_delivery(name, version)
+    if port.is_variadic:
+        for mistake, (text, change) in _OF_MANY.items():
+            yield _call(f"{name}-{mistake}", f"takes {text} of {name}", lambda i, c=change: _of_many(i, name, c))
+    letter = version.signature.letter(name)
+    types = version.signature.types[letter] if letter else (port.type,)
+    if not port.is_variadic and all(t in element_types() and element_types()[t].is_integer for t in types):
+        for mistake, (text, misread) in misreadings().items():
+            if mistake not in ("off-by-2^-8", "zero"):
+                yield _call(
+                    f"{name}-{mistake}",
+                    f"takes the numbers of {name} for {text}",
+                    lambda i, m=misread: _list_misread(i, name, m),
+                )
+
+
+def _of_delivery(name: str, version: VersionSpec) -> Iterator[Implementation]:
+    """Yield what takes an input only from the run, or only as a constant, where cases have both."""
+    written = any(not isinstance(level, Word | Recipe) for level in version.parameters.get(name, {}).values())
+    both = f"{name}-from" in version.parameters
+    if both or not written:
+        yield _call(
+            f"{name}-fed-refused",
+            f"refuses the input {name} where it comes with the run",
+            lambda i: _refusing(i, name in i.fed, f"{name} must be constant"),
+        )
+    if (both or written) and version.signature.attribute(name) is None:
+        yield _call(
+            f"{name}-constant-refused",
+            f"refuses the input {name} where it is a constant",
+            lambda i: _refusing(i, i.port(name) is not None and name not in i.fed, f"{name} is constant"),
+        )
+
+
+_OF_MANY: Mapping[str, tuple[str, Callable[[tuple[Array, ...]], tuple[Array, ...]]]] = {
+    "last-ignored": ("all but the last", lambda given: given[:-1] or given),
+    "first-alone": ("the first two", lambda given: given[:2]),
+    "reversed": ("the reverse order", lambda given: given[::-1]),
+    "last-for-first": ("the last one for the first", lambda given: (given[-1], *given[1:])),
+}
+
+
+def _of_many(i: Invocation, name: str, change: Callable[[tuple[Array, ...]], tuple[Array, ...]]) -> Invocation:
+    given = i.port(name)
+    if not isinstance(given, tuple) or not given:
+        return i
+    wrong = change(given)
+    same = len(wrong) == len(given) and all(a is b for a, b in zip(wrong, given, strict=True))
+    return i if same else i.with_port(name, wrong)
+
+
+def _list_misread(i: Invocation, name: str, misread: Misread) -> Invocation:
+    """Change the numbers of a port that holds at most one list a lane."""
+    given = i.port(name)
+    if not isinstance(given, np.ndarray) or given.ndim > 2 or not given.size:
+        return i
+    rows = [misread(tuple(map(int, row))) if given.ndim == 2 else misread(int(row)) for row in given]
+    low, high = np.iinfo(given.dtype).min, np.iinfo(given.dtype).max
+    wrong = np.clip(np.array(rows, object), low, high).astype(given.dtype)
+    return i if wrong.shape == given.shape and (wrong == given).all() else i.with_port(name, wrong)
+
+
+def _dropped(i: Invocation, name: str) -> Invocation:
+    return i if i.port(name) is None else i.with_port(name, None)
+
+
+def _swapped(i: Invocation, a: str, b: str) -> Invocation:
+    one, other = i.port(a), i.port(b)
+    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray) or one.dtype != other.dtype:
+        return i
+    return i.with_port(a, other).with_port(b, one)
+
+
+def _instead(i: Invocation, a: str, b: str) -> Invocation:
+    one, other = i.port(a), i.port(b)
+    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
+        return i
+    return i.with_port(b, one) if one.dtype == other.dtype and one.shape == other.shape else i
+
+
+def _no_broadcasting(i: Invocation) -> Invocation:
+    return _refusing(i, len({a.shape for a in i.arrays}) > 1, "shapes differ")
+
+
+def _one_rank(i: Invocation) -> Invocation:
+    return _refusing(i, len({a.ndim for a in i.arrays}) > 1, "ranks differ")
+
+
+def _neighbours(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
+    """Yield what takes the version for the one before it, or for the one after it."""
+    versions = list(spec.versions.values())
+    place = versions.index(version)
+    for other in (*versions[max(0, place - 1) : place], *versions[place + 1 : place + 2]):
+        yield _call(
+            f"as-{other.operator.name}-{other.operator.version}",
+            f"does what {other.operator} does",
+            lambda i, v=other: as_version(i, v),
+        )
+
+
+def as_version(i: Invocation, version: VersionSpec) -> Invocation:
+    """Return an invocation as another version reads it: what has become an input or an attribute goes over to there.
+
+    Raises Refused where the other version has no place for what is given.
+    """
+    signature, own = version.signature, i.version.signature
+    attributes: dict[str, Any] = {}
+    ports: list[Any] = [None] * len(signature.inputs)
+    names = [port.name for port in signature.inputs]
+    for name, value in i.attributes.items():
+        if signature.attribute(name) is not None:
+            attributes[name] = value
+        elif name in names:
+            numbers = np.asarray(value)
+            ports[names.index(name)] = np.broadcast_to(numbers, (len(i.arrays[0]), *numbers.shape))
+    for place, (port, given) in enumerate(zip(own.inputs, i.ports, strict=False)):
+        if given is None:
+            continue
+        if signature.attribute(port.name) is not None and isinstance(given, np.ndarray):
+            value = given[0].tolist()
+            attributes[port.name] = tuple(value) if isinstance(value, list) else value
+        elif port.name in names or place < len(names):
+            ports[names.index(port.name) if port.name in names else place] = given
+        else:
+            raise Refused(f"{version.operator} has no input {port.name}")
+    return replace(i, version=version, attributes=attributes, ports=tuple(ports))

@@ -1,0 +1,259 @@
+"""What implementations compute: the recorded formula of an invocation, run by a machine, right or with a deviation."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...cases.elements import Array, content, type_of
+from ...cases.program import Program
+from ...specs.loader import Library
+from ...specs.model import Port as SignaturePort
+from ..arithmetic.recording import Recording
+from ..arithmetic.tape import Asks, Facts, Port, record
+from ..families import reference_of
+from .implementation import Answer, Implementation, Memory
+from .invocation import Given, Invocation, Refused
+from .nodes import deviations
+from .variants import usual_machine
+
+
+def invocations(
+    library: Library, program: Program, inputs: Sequence[Array]
+) -> Iterator[tuple[tuple[int, ...], Invocation]]:
+    """Yield lanes that share what decides shapes, by number, and what a program with these inputs is.
+
+    `inputs` are those of `program.leaves`, lanes first. Raises UnknownOperator.
+    """
+    whole = _whole(library, program, inputs)
+    asked: dict[str, None] = {}
+    while True:
+        try:
+            _recorded(whole, _known(whole, asked))
+        except Asks as question:
+            asked[question.port] = None
+        except Refused:
+            break
+        else:
+            break
+    lanes = len(inputs[0]) if inputs else 1
+    groups: dict[tuple[bytes, ...], list[int]] = {}
+    for lane in range(lanes):
+        decisive = [a[lane, ...] for name in asked for a in _listed(whole.port(name))]
+        groups.setdefault(tuple(map(content, decisive)), []).append(lane)
+    for found in groups.values():
+        same = len(found) == lanes
+        yield tuple(found), whole if same else _part(whole, found)
+
+
+def _part(whole: Invocation, lanes: list[int]) -> Invocation:
+    return whole.mapped(lambda array: array[lanes])
+
+
+def _whole(library: Library, program: Program, inputs: Sequence[Array]) -> Invocation:
+    spec, key = library.operator_version(str(program.operator))
+    version = spec.version(key)
+    leaves = iter(inputs)
+    lanes = len(inputs[0]) if inputs else 1
+    given: list[Given] = []
+    for one in program.inputs:
+        if one is None:
+            given.append(None)
+        elif one.constant is not None:
+            held = one.array()
+            given.append(np.broadcast_to(held, (lanes, *held.shape)))
+        else:
+            found = tuple(next(leaves) for _ in one.leaves)
+            given.append(found[0] if one.structure is None else found)
+    attributes = {a.name: a.value for a in program.attributes}
+    ports = _by_port(version.signature.inputs, given)
+    return Invocation(spec, version, program, attributes, ports, frozenset(i.name for i in program.feeds))
+
+
+def _by_port(ports: Sequence[SignaturePort], given: Sequence[Given]) -> tuple[Given, ...]:
+    found: list[Given] = []
+    for place, port in enumerate(ports):
+        rest = given[place:]
+        several = tuple(a for one in rest for a in _listed(one))
+        found.append(several if port.is_variadic else rest[0] if rest else None)
+    return tuple(found)
+
+
+def _listed(given: Given) -> tuple[Array, ...]:
+    return given if isinstance(given, tuple) else () if given is None else (given,)
+
+
+def recorded(invocation: Invocation) -> Recording:
+    """Return the formula of an invocation. Raises Refused where it is invalid."""
+    asked: dict[str, None] = {}
+    while True:
+        try:
+            return _recorded(invocation, _known(invocation, asked))
+        except Asks as question:
+            asked[question.port] = None
+
+
+def _known(invocation: Invocation, names: Mapping[str, None]) -> dict[str, Array]:
+    return {name: array[0, ...] for name in names for array in _listed(invocation.port(name))[:1]}
+
+
+def _recorded(invocation: Invocation, known: Mapping[str, Array]) -> Recording:
+    facts = facts_of(invocation)
+    recording = _recordings(_Key(invocation, facts, known))
+    if recording.invalid_clause:
+        raise Refused(f"invalid by clause {recording.invalid_clause}")
+    return recording
+
+
+class _Key:
+    """What a recording depends on, compared by content."""
+
+    def __init__(self, invocation: Invocation, facts: Facts, known: Mapping[str, Array]) -> None:
+        self.invocation, self.facts, self.known = invocation, facts, known
+        held = tuple((name, type_of(a), a.shape, content(a)) for name, a in known.items())
+        named = tuple(sorted((name, repr(value)) for name, value in facts.attributes.items()))
+        self._content = (
+            facts.operator,
+            facts.version,
+            tuple(facts.ports.items()),
+            tuple(facts.outputs.items()),
+            named,
+            (facts.given),
+            held,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+
+@functools.lru_cache(maxsize=512)
+def _recordings(key: _Key) -> Recording:
+    return record(reference_of(key.invocation.spec), key.facts, key.known)
+
+
+def facts_of(i: Invocation) -> Facts:
+    """Return what a formula depends on beside data. Raises Refused for what the signature excludes."""
+    signature = i.version.signature
+    known = {attribute.name for attribute in signature.attributes}
+    if unknown := i.attributes.keys() - known:
+        raise Refused(f"no attribute is called {', '.join(sorted(unknown))}")
+    if missing := [a.name for a in signature.attributes if a.required and a.name not in i.attributes]:
+        raise Refused(f"attribute {', '.join(missing)} is missing")
+    ports: dict[str, Port | tuple[Port, ...] | None] = {}
+    for port, given in zip(signature.inputs, (*i.ports, *(None,) * len(signature.inputs)), strict=False):
+        if given is None and port.option == "single":
+            raise Refused(f"input {port.name} is missing")
+        ports[port.name] = _port(given)
+    defaults = {a.name: a.default for a in signature.attributes if a.default is not None}
+    named = {o.name: None if t is None else t.type for o, t in zip(signature.outputs, i.program.outputs, strict=False)}
+    return Facts(
+        f"{i.spec.standard}/{i.spec.name}",
+        i.version.operator.version,
+        ports,
+        named,
+        defaults | dict(i.attributes),
+        frozenset(i.attributes),
+        {silence.id: silence.options for silence in i.version.silences.values()},
+        frozenset(i.version.clauses),
+    )
+
+
+def _port(given: Given) -> Port | tuple[Port, ...] | None:
+    if given is None:
+        return None
+    if isinstance(given, tuple):
+        return tuple(Port(type_of(a), a.shape[1:]) for a in given)
+    return Port(type_of(given), given.shape[1:])
+
+
+class SameFormula(Exception):  # noqa: N818 - it says that a mistake makes no difference
+    """A call that was taken for another one has the same formula."""
+
+
+class Answering:
+    """An invocation before implementations: its formula, and what a right one answers. Raises Refused if invalid."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        self.invocation = invocation
+        self.recording = recorded(invocation)
+        self.fork = _fork(self.recording, {})
+        arrays, machine = invocation.arrays, usual_machine(invocation)
+        self.right, self._trace = self.recording.native(arrays, machine, self.fork)
+
+    def formula_mutants(self) -> Mapping[str, Implementation]:
+        """Return the mutants of the formula, by name."""
+        return {name: formula_mutant(name) for name in self._deviations}
+
+    @functools.cached_property
+    def _deviations(self) -> Mapping[str, Mapping[int, Any]]:
+        graph = self.recording.graph
+        return deviations(graph, graph.live(self.recording.forks[self.fork].outputs))
+
+    def answer(self, implementation: Implementation, memory: Memory | None = None) -> Answer:
+        """Return what an implementation answers: `right` itself where it does nothing else.
+
+        Raises Refused; SameFormula if a call taken for another one computes the same.
+        """
+        found = self._computed(implementation)
+        if implementation.finish is not None:
+            found = implementation.finish(self.invocation, found)
+        if implementation.recall is not None:
+            found = implementation.recall({} if memory is None else memory, found)
+        return found
+
+    def _computed(self, one: Implementation) -> Answer:
+        if one.kind == "formula":
+            found = self._deviations.get(one.name)
+            if found is None:
+                return self.right
+            machine = replace(usual_machine(self.invocation), deviate=found)
+            return self.recording.native(self.invocation.arrays, machine, self.fork, self._trace)[0]
+        told = self.invocation if one.reading is None else one.reading(self.invocation)
+        if told is self.invocation and one.machine is None and not one.choices:
+            return self.right
+        recording = self.recording if told is self.invocation else recorded(told)
+        if one.kind == "call" and self._is_same(recording, told):
+            raise SameFormula
+        fork = _fork(recording, one.choices)
+        machine = usual_machine(told) if one.machine is None else one.machine(told)
+        return recording.native(told.arrays, machine, fork)[0]
+
+    def _is_same(self, recording: Recording, told: Invocation) -> bool:
+        """Whether another call has the very formula of this one, on the same data."""
+        if recording.derivation(_fork(recording, {})) != self._text:
+            return False
+        used = {n.parameters["port"] for n in (recording.graph.nodes[at] for at in recording.live) if n.name == "port"}
+        return len(told.arrays) == len(self.invocation.arrays) and all(
+            told.arrays[place] is self.invocation.arrays[place] for place in used
+        )
+
+    @functools.cached_property
+    def _text(self) -> list[str]:
+        return self.recording.derivation(self.fork)
+
+
+def formula_mutant(name: str) -> Implementation:
+    """Return the mutant of a formula by its name, `sub-1:operands-swapped`."""
+    node, _, mistake = name.partition(":")
+    primitive, _, number = node.rpartition("-")
+    which = "every" if number == "all" else f"number {number} of the"
+    return Implementation(name, "formula", f"at {which} {primitive}: {mistake.replace('-', ' ')}")
+
+
+def _fork(recording: Recording, choices: Mapping[str, str]) -> int:
+    """Return the reading that answers silences as told, or by their first options. Raises Refused where it refuses."""
+    valid = [at for at, fork in enumerate(recording.forks) if fork.kind != "invalid"]
+    fitting = [at for at in valid if all(choices.get(s, option) == option for s, option in recording.forks[at].labels)]
+    found = next(iter(fitting or valid))
+    if recording.forks[found].kind == "anything":
+        found = next((at for at in valid if recording.forks[at].kind in ("values", "any")), found)
+    if recording.forks[found].kind in ("rejected", "anything"):
+        raise Refused("refused, as the standard leaves open")
+    return found

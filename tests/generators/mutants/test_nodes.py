@@ -1,0 +1,129 @@
+"""Mutants of recorded formulas: each does something else at a node, and keeps its shape; variants are admitted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opconform.generators.arithmetic.native import Machine
+from opconform.generators.arithmetic.recording import Recording
+from opconform.generators.arithmetic.tape import Call, Facts, Port, Value, record
+from opconform.generators.mutants.nodes import deviations
+
+SINGLE = Machine(np.dtype(np.float32), np.dtype(np.float32))
+
+
+def softmax(c: Call, x: Value) -> Value:
+    e = (x - x.max((1,))).exp()
+    return e / e.sum((1,))
+
+
+def normalized(c: Call, x: Value, scale: Value) -> Value:
+    d = x - x.mean((1,))
+    return d / ((d * d).mean((1,)) + 0.5).sqrt() * scale
+
+
+def chosen(c: Call, x: Value) -> Value:
+    return x.where(x > 0.0, x * 0.25)
+
+
+def recorded(reference, *shapes: tuple[int, ...], type_: str = "float32") -> Recording:
+    ports = {f"x{i}": Port(type_, shape) for i, shape in enumerate(shapes)}
+    return record(reference, Facts("onnx/Tried", 1, ports, {"y": type_}))
+
+
+FORMULAS = {
+    "softmax": (softmax, (3, 5)),
+    "normalized": (normalized, (3, 5), (5,)),
+    "chosen": (chosen, (3, 5)),
+}
+
+
+def tensors(recording: Recording, *shapes: tuple[int, ...], lanes: int = 4) -> list[np.ndarray]:
+    rng = np.random.default_rng(5)
+    return [rng.uniform(-2, 2, (lanes, *shape)).astype(np.float32) for shape in shapes]
+
+
+def mutants(recording: Recording):
+    return deviations(recording.graph, recording.graph.live(recording.forks[0].outputs))
+
+
+def admitted(recording: Recording, arrays: list[np.ndarray], answer: np.ndarray) -> bool:
+    options = [getattr(o, "option", o) for o in recording.expectation(arrays).options]
+    return any(
+        bool(((bounds.lower <= answer) & (answer <= bounds.upper)).all()) for o in options for bounds in o.outputs
+    )
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_every_mutant_answers_in_the_shape_of_the_right_one_and_most_show(name):
+    reference, *shapes = FORMULAS[name]
+    recording = recorded(reference, *shapes)
+    arrays = tensors(recording, *shapes)
+    right, trace = recording.native(arrays, SINGLE)
+    assert admitted(recording, arrays, right[0])
+    killed = set()
+    for mutant, deviate in mutants(recording).items():
+        (answer,), _ = recording.native(arrays, replace(SINGLE, deviate=deviate), 0, trace)
+        assert answer.shape == right[0].shape, mutant
+        assert answer.dtype == right[0].dtype, mutant
+        if not admitted(recording, arrays, answer):
+            killed.add(mutant)
+    assert killed
+
+
+def test_what_is_derived_from_a_formula_is_what_can_go_wrong_there():
+    names = set(mutants(recorded(softmax, (3, 5))))
+    assert {"sub-1:operands-swapped", "exp-1:not-applied", "sum-1:last-term-lost", "div-1:operand-2-ignored"} <= names
+    assert {"max-1:last-term-lost", "exp-1:in-float16", "sum-1:axes-one-more"} <= names
+    assert not any(name.startswith(("port", "mul", "exp-2")) for name in names)
+    assert not any(
+        name.startswith("add-") and "swapped" in name for name in mutants(recorded(normalized, (3, 5), (5,)))
+    )
+
+
+def test_a_sum_over_one_element_loses_no_term():
+    assert not any("term" in name or "axes" in name for name in mutants(recorded(softmax, (1, 1))))
+
+
+def test_a_primitive_that_occurs_often_has_a_mutant_of_all_its_nodes():
+    def unrolled(c: Call, x: Value) -> Value:
+        for _ in range(8):
+            x = x * x + 1.0
+        return x
+
+    names = mutants(recorded(unrolled, (2,)))
+    assert len(names["mul-all:in-float16"]) == 8
+    assert "mul-4:in-float16" in names
+    assert "mul-5:in-float16" not in names
+
+
+def test_a_mutant_that_swaps_the_operands_of_a_difference_negates_it():
+    recording = recorded(lambda c, a, b: a - b, (3,), (3,))
+    a, b = tensors(recording, (3,), (3,))
+    deviate = mutants(recording)["sub-1:operands-swapped"]
+    (answer,), _ = recording.native([a, b], replace(SINGLE, deviate=deviate))
+    assert np.array_equal(answer, b - a)
+
+
+@settings(deadline=None)
+@given(
+    which=st.sampled_from(sorted(FORMULAS)),
+    order=st.sampled_from(["forward", "reverse", "pairwise"]),
+    choice=st.data(),
+)
+def test_no_order_of_summation_is_blamed(which, order, choice):
+    reference, *shapes = FORMULAS[which]
+    recording = recorded(reference, *shapes)
+    numbers = st.floats(-100, 100, width=32)
+    arrays = [
+        np.array(choice.draw(st.lists(numbers, min_size=n, max_size=n)), np.float32).reshape(1, *shape)
+        for shape in shapes
+        for n in [int(np.prod(shape))]
+    ]
+    (answer,), _ = recording.native(arrays, replace(SINGLE, order=order))
+    assert admitted(recording, arrays, answer)
