@@ -19,9 +19,9 @@ from ..generators.select import selected
 from ..generators.source import GeneratedCases
 from ..generators.suite import suite_text
 from ..reports.matrix import Matrix, VersionMatrix, matrix_html, matrix_markdown, print_matrix, read_record
-from .options import usable_cores
 from .killing import tested
 from .locking import package_root
+from .options import usable_cores
 
 _REMARK = (
     "The suite `smoke`: near the smallest set of cases that kills every mutant that the whole suite kills.\n"
