@@ -212,7 +212,7 @@ class GeneratedCases:
 
     def case(self, text: str) -> Batch:
         """Return one case by its id. Raises CaseIdError."""
-        return next(self.batches([text]))
+        return next(self.batches([text])).case(0)
 
     def cases(self, texts: Sequence[str]) -> Iterator[Batch]:
         """Yield the cases with these ids, in this order, one by one; neighbours of one program cost little."""

@@ -135,9 +135,28 @@ def derivations_json(source: GeneratedCases, case: Batch) -> dict[str, Any]:
     What follows from formula, arithmetic and inputs is left out: results, steps and errors.
     """
     found = certificate(source, case)
-    kept = ("labels", "level", "flushed_inputs", "arithmetic", "formula", "results", "exact")
-    told = [_derivation(one) for one in found.derivations]
-    return {"of_option": list(found.of_option), "derivations": [{key: one[key] for key in kept} for one in told]}
+    kept = ("labels", "level", "flushed_inputs", "formula", "results", "exact")
+    told = []
+    for one in found.derivations:
+        whole = _derivation(one)
+        told.append({key: whole[key] for key in kept} | {"arithmetic": _named(one)})
+    return {"of_option": list(found.of_option), "derivations": told}
+
+
+def _named(found: Derivation) -> dict[str, Any]:
+    """Return an arithmetic with its formats by their names."""
+    names = {element.format: name for name, element in reversed(element_types().items()) if element.format is not None}
+    types = {}
+    for name in _computed(found):
+        one = found.context.at(name)
+        formats = {"accumulator": names[one.accumulator], "storage": names[one.storage]}
+        types[name] = {**formats, "flush": one.flush, "summation": one.summation}
+    return {"name": found.context.name, "types": types}
+
+
+def _computed(found: Derivation) -> list[str]:
+    """Return the types that a formula computes in."""
+    return sorted({node.computes for node in found.formula.values() if node.computes})
 
 
 def _option(option: Option, derivation: int | None) -> dict[str, Any]:
@@ -265,7 +284,7 @@ def _taken(result: Result) -> dict[str, Any]:
 
 
 def _arithmetics(found: Derivation) -> dict[str, Any]:
-    types = sorted({node.computes for node in found.formula.values() if node.computes})
+    types = _computed(found)
     return {
         "name": found.context.name,
         "types": {name: _arithmetic(found.context.at(name)) for name in types},
