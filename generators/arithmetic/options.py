@@ -69,7 +69,7 @@ def work_of(graph: Graph, fork: Fork) -> Work:
         node = graph.nodes[at]
         most = max(most, node.room.terms([graph.nodes[a].shape for a in node.args], **node.parameters))
         kept = node.room.keeps_zeros or node.parameters.get("axes") == ()
-        keeps[at] = kept and all(keeps.get(a, True) for a in node.args)
+        keeps[at] = node.kind != "real" or (kept and all(keeps.get(a, True) for a in node.args))
         if node.computes:
             work.add(node.room.work)
             if node.room.work == "rounds":
@@ -137,25 +137,27 @@ class Maker:
 
     def expectation(self) -> Expectation:
         """Return the options of all forks, each where its silences are open."""
-        forks = self.recording.forks
         if self.recording.invalid_clause:
             return Expectation((), self.recording.types, self.lanes)
         with np.errstate(all="ignore"), precise():
-            made = [list(self._options(fork, work)) for fork, work in zip(forks, self.recording.works, strict=True)]
-        applies, valid = self._applies(made), self._valid
+            found = list(self._all_options())
+        return Expectation(tuple(found), self.recording.types, self.lanes)
+
+    def _all_options(self) -> Iterator[Option]:
+        forks, valid = self.recording.forks, self._valid
         anywhere = np.logical_or.reduce(valid)
-        found = []
-        for fork, mine, where, own in zip(forks, made, applies, valid, strict=True):
-            checks = self._checks(fork) if fork.checks else ()
-            for one in mine:
-                both = one.applies & where & own
-                if both.any():
-                    labels = (*fork.labels, *one.labels)
-                    found.append(replace(one, labels=labels, applies=both, structure=fork.structure, checks=checks))
+        for index, (fork, where) in enumerate(zip(forks, self._applies(), strict=True)):
+            own = valid[index]
+            if (where & own).any():
+                checks = self._checks(fork) if fork.checks else ()
+                for one in self._options(fork, self.recording.works[index]):
+                    both = one.applies & where & own
+                    if both.any():
+                        labels = (*fork.labels, *one.labels)
+                        yield replace(one, labels=labels, applies=both, structure=fork.structure, checks=checks)
             refused = where & anywhere & ~own  # by this reading a refusal is what is welcome
             if refused.any():
-                found.append(Option(fork.labels, kind="rejected", applies=refused))
-        return Expectation(tuple(found), self.recording.types, self.lanes)
+                yield Option(fork.labels, kind="rejected", applies=refused)
 
     def _checks(self, fork: Fork) -> tuple[Check, ...]:
         made = []
@@ -192,11 +194,13 @@ class Maker:
         found = mask.reshape(len(mask), -1).any(axis=1)
         return np.broadcast_to(found, (self.lanes,)) if len(mask) != self.lanes else np.asarray(found)
 
-    def _applies(self, made: Sequence[Sequence[Option]]) -> list[Array]:
+    def _applies(self) -> list[Array]:
         """Return where each fork's options apply: where the silences that it answers otherwise make a difference."""
         forks = self.recording.forks
+        if len(forks) == 1:
+            return [np.ones(self.lanes, bool)]
         differs: dict[Labels, Array] = {}
-        self._compare(list(range(len(forks))), 0, made, differs)
+        self._compare(list(range(len(forks))), 0, differs)
         for fork in forks:
             conditions = dict(fork.conditions)
             for depth, (silence, _) in enumerate(fork.labels):
@@ -215,9 +219,7 @@ class Maker:
             found.append(here)
         return found
 
-    def _compare(
-        self, group: list[int], depth: int, made: Sequence[Sequence[Option]], differs: dict[Labels, Array]
-    ) -> None:
+    def _compare(self, group: list[int], depth: int, differs: dict[Labels, Array]) -> None:
         """Note where the options of the silence at this depth differ: forks of a group answered all before alike."""
         forks = self.recording.forks
         if not group or len(forks[group[0]].labels) <= depth:
@@ -232,26 +234,31 @@ class Maker:
             for index in other:
                 rest = forks[index].labels[depth + 1 :]
                 same = next((i for i in first if forks[i].labels[depth + 1 :] == rest), first[0])
-                validity = self._valid[same] ^ self._valid[index]
-                differs[place] = differs[place] | validity | self._differ(made[same], made[index])
+                if not differs[place].all():
+                    differs[place] = differs[place] | self._differ(same, index)
         for branch in branches.values():
-            self._compare(branch, depth + 1, made, differs)
+            self._compare(branch, depth + 1, differs)
 
-    def _differ(self, one: Sequence[Option], other: Sequence[Option]) -> Array:
-        """Return in which lanes two forks admit different things, by their first options."""
-        everywhere = np.ones(self.lanes, bool)
-        if not one or not other or one[0].kind != other[0].kind or len(one) != len(other):
-            return everywhere
-        found = np.zeros(self.lanes, bool)
-        a, b = one[0].outputs, other[0].outputs
-        if len(a) != len(b) or any(x.shape != y.shape for x, y in zip(a, b, strict=True)):
-            return everywhere
-        for x, y in zip(a, b, strict=True):
-            found |= self.any_lane(_unlike(x.lower, y.lower)) | self.any_lane(_unlike(x.upper, y.upper))
-            if x.flags is not None or y.flags is not None:
-                flags = (np.zeros(x.value.shape, np.uint8) if b.flags is None else b.flags for b in (x, y))
-                found |= self.any_lane(np.not_equal(*flags))
-        return found
+    def _differ(self, one: int, other: int) -> Array:
+        """Return in which lanes two forks admit different things: by their values and errors in the first context."""
+        (a, b), (p, q) = ([every[i] for i in (one, other)] for every in (self.recording.forks, self.recording.works))
+        nodes, unlike = self.recording.graph.nodes, self._valid[one] ^ self._valid[other]
+        shapes = [[nodes[at].shape for at in fork.outputs] for fork in (a, b)]
+        if (a.kind, a.structure, p.level, p.copies) != (b.kind, b.structure, q.level, q.copies) or shapes[0] != shapes[
+            1
+        ]:
+            return np.ones(self.lanes, bool)
+        if a.kind != "values":
+            return unlike
+        errors = self.errors(self.recording.contexts[0], flushed=False)
+        for x, y in zip(a.outputs, b.outputs, strict=True):
+            if x != y:
+                found = _unlike(self.values[x].v, self.values[y].v)
+                for e, f in ((errors[x].e, errors[y].e), (errors[x].flags, errors[y].flags)):
+                    found = found | np.not_equal(e, f)
+                free = np.bitwise_and(np.bitwise_and(errors[x].flags, errors[y].flags), FREE) > 0
+                unlike = unlike | self.any_lane(np.asarray(found & ~free))
+        return np.asarray(unlike)
 
     def _options(self, fork: Fork, work: Work) -> Iterator[Option]:
         everywhere = np.ones(self.lanes, bool)
@@ -302,9 +309,9 @@ def _place(labels: Labels, depth: int) -> Labels:
 
 
 def _unlike(a: Array, b: Array) -> Array:
-    if a.dtype.kind not in "fc":
-        return np.asarray(a != b, bool)
-    return np.asarray((a != b) & ~((a != a) & (b != b)))  # noqa: PLR0124 - NaN
+    if a.dtype.kind in "iub" and b.dtype.kind in "iub":
+        return np.asarray(a != b)
+    return np.asarray((a != b) & ~((a != a) & (b != b)), bool)  # noqa: PLR0124 - NaN
 
 
 def _subnormal(array: Array, tiny: float) -> Array:
