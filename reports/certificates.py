@@ -100,8 +100,8 @@ def _plain(value: object) -> object:
 def _one(found: Certificate, shared: Mapping[str, Any]) -> dict[str, Any]:
     case, program = found.case, found.case.program
     return {
-        "format": shared["format"],
         "case": case.id,
+        "format": shared["format"],
         "case_digest": case.digest,
         "expectation_digest": case.expectation.digest,
         **{key: shared[key] for key in ("operator", "opset", "attributes", "program_key")},

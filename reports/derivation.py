@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -13,18 +14,16 @@ from ..generators.certificate import Certificate, Derivation, Number, Step
 
 _SHOWN = 12  # elements
 _NODES = 40
+_UNCHARGED = re.compile(r": [^:]*u·.*?(?=  \()")
+"""What a line says that is charged, where nothing computes in floating point."""
 _LARGEST_DENOMINATOR = 1 << 20
 
 
 def certificate_lines(found: Certificate) -> Iterator[str]:
     """Yield formulas, exact results, the rules with what they charge, and the bounds to the last bit."""
-    shown = set[object]()
+    shown = set[str]()
     for derivation in found.derivations:
-        key = derivation.labels, derivation.text
-        if key not in shown:
-            shown.add(key)
-            yield from _formula(derivation)
-        for line in _exact(derivation):
+        for line in (*_formula(derivation), *_exact(derivation)):
             if line not in shown:
                 shown.add(line)
                 yield line
@@ -38,12 +37,12 @@ def certificate_lines(found: Certificate) -> Iterator[str]:
 
 
 def _formula(derivation: Derivation) -> Iterator[str]:
-    for line in derivation.text[:_NODES]:
-        yield f"formula      {line}"
+    for node, line in list(zip(derivation.formula.values(), derivation.text, strict=True))[:_NODES]:
+        yield f"formula      {line if node.computes else _UNCHARGED.sub('', line)}"
     if len(derivation.text) > _NODES:
         yield f"             … {len(derivation.text) - _NODES} more"
     results = ", ".join(f"%{at}" for at in derivation.outputs)
-    yield f"             results {results}{_in_brackets(_beside(derivation))}"
+    yield f"result       {results}{_in_brackets(_beside(derivation))}"
 
 
 def _steps(derivation: Derivation) -> Iterator[str]:
