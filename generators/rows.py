@@ -82,8 +82,11 @@ class Row:
             elif not self.is_written(port):
                 found[port.name], rest = tuple(rest[:1]), rest[1:]
         if rest:
-            many = f"{len(self.id.shapes) - len(rest)} inputs with a shape of their own"
-            raise CaseIdError(f"{self.id}: {self.version.operator} has {many}; read {len(self.id.shapes)} shapes")
+            places = len(self.id.shapes) - len(rest)
+            many = "one input" if places == 1 else f"{places} inputs"
+            raise CaseIdError(
+                f"{self.id}: {self.version.operator} has {many} to fill or draw; read {len(self.id.shapes)} shapes"
+            )
         return found
 
     def is_written(self, port: Port) -> bool:

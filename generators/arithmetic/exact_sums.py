@@ -7,7 +7,6 @@ from typing import Final
 import numpy as np
 
 from ...cases.elements import Array
-from .tensors import Axes
 
 _BITS: Final = 32
 _PIECES: Final = 16
@@ -16,7 +15,7 @@ _MOST: Final = 1 << 28
 """Addends whose pieces, of 33 bits and a sign, surely add up in 64 bits."""
 
 
-def whole_sums(floats: Array, axes: Axes) -> tuple[Array, int] | None:
+def whole_sums(floats: Array, axes: tuple[int, ...]) -> tuple[Array, int] | None:
     """Return sums along `axes`, which stay with extent 1, as Python's integers, and the power of two of their unit.
 
     None where the addends lie too far apart, or are too many. They are finite.

@@ -1,1 +1,0 @@
-"""The operators' arithmetic, a module a family: the formula, and nothing else."""

@@ -1,1 +1,0 @@
-"""The operators' inputs, a module a family: from a row of parameters to a program and its readings."""
