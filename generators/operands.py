@@ -22,7 +22,7 @@ from ..specs.model import AttributeSignature, Operand, Port, Recipe, TensorValue
 from .bodies import body_of, captured_by
 from .envelope import kindest_opset
 from .families import family_of
-from .fills import FIRST, Blank, Drawing, fill, restricted, suits
+from .fills import FIRST, RECIPES, Blank, Drawing, fill, restricted, suits
 from .literals import Symbols, flat_value, is_whole
 from .ports import CONSTANT, FED, FROM, RANK, free_letters, resolve_type, usual_outputs
 from .random import Draw
@@ -307,8 +307,6 @@ class Filling:
             for place, (leaf, shape) in enumerate(zip(one.leaves, one.shapes, strict=True)):
                 if not _is_counted(one, place):
                     runs.setdefault((leaf.type, self._recipe(one, usual)), []).append(shape)
-        if wanted and not any(suits(usual.name, element_type(leaf.type)) for one in wanted for leaf in one.leaves):
-            self._refuse(usual, wanted)
         made = {key: self._run(key, sum(map(count, shapes)), keys) for key, shapes in runs.items()}
         used = dict.fromkeys(runs, 0)
         found: dict[str, Arrays] = {}
@@ -329,14 +327,17 @@ class Filling:
     def _recipe(self, one: Argument, usual: Recipe) -> Recipe:
         return one.operand.fill if one.operand is not None and one.operand.fill is not None else usual
 
-    def _refuse(self, usual: Recipe, wanted: Sequence[Argument]) -> None:
-        own = any(one.operand is not None and one.operand.fill is not None for one in wanted)
-        if (
-            not own
-            and usual.name not in self._family_fills
-            and any(map(count, [s for one in wanted for s in one.shapes]))
-        ):
-            fill(usual.name, Blank(element_type(wanted[0].leaves[0].type), 0, 1), [])  # says why
+    def check(self, fill_name: str) -> None:
+        """Raise CaseIdError for a fill that there is none of, or that makes no sense for any input that it fills."""
+        usual = fill_recipe(fill_name)
+        given = [*(one for group in self.given.values() for one in group or ()), *self.captured]
+        wanted = [one for one in given if one.how == "filled" and self._recipe(one, usual) is usual]
+        leaves_of = [leaf for one in wanted for leaf in one.leaves]
+        suiting = usual.name in RECIPES and any(suits(usual.name, element_type(leaf.type)) for leaf in leaves_of)
+        if suiting or usual.name in self._family_fills:
+            return
+        if leaves_of and any(map(count, [shape for one in wanted for shape in one.shapes])):
+            fill(usual.name, Blank(element_type(leaves_of[0].type), 0, 1), [])  # says why
 
     @functools.cached_property
     def _family_fills(self) -> Mapping[str, Any]:

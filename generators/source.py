@@ -306,7 +306,9 @@ class GeneratedCases:
     def _lane(self, text: str) -> _Lane:
         row = self.row(parse_id(text))
         mended = mended_row(row) if row.rejected else None
-        return _Lane(self.prepared(row), row, clauses_of(row), mended)
+        prepared = self.prepared(row)
+        prepared.filling.check(row.id.fill)
+        return _Lane(prepared, row, clauses_of(row), mended)
 
     def _runs(self, texts: Sequence[str]) -> Iterator[tuple[_Lane, list[str], list[str]]]:
         """Yield neighbours of one program, about which the same is said: the fill and the id of each."""
@@ -317,12 +319,19 @@ class GeneratedCases:
         for text in texts:
             bare = undrawn(text)
             if lane is None or bare != before:
-                here = self._recent(bare)
+                try:
+                    here = self._recent(bare)
+                except OpconformError:
+                    if lane is not None:  # a wrong id costs itself alone
+                        yield lane, fills, ids
+                    raise
                 if lane is not None and here.alike != lane.alike:
                     yield lane, fills, ids
                     fills, ids = [], []
                 lane, before = here, bare
             if text != bare and not draws(lane.row.version, lane.row.id):
+                if ids:
+                    yield lane, fills, ids
                 raise CaseIdError(f"{text}: fill {lane.row.id.fill!r} draws nothing: leave draw out")
             fills.append(lane.row.id.fill)
             ids.append(text)
