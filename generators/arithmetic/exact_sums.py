@@ -1,7 +1,8 @@
-"""Exact sums of float64 numbers, side by side: in whole numbers cut into pieces of 32 bits, which NumPy adds up."""
+"""Sums of float64 that are the same everywhere: exact ones, in pieces of 32 bits, and others in an order of our own."""
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -13,6 +14,8 @@ _PIECES: Final = 16
 """Pieces up to which this is faster than adding up numbers of many bits one by one."""
 _MOST: Final = 1 << 28
 """Addends whose pieces, of 33 bits and a sign, surely add up in 64 bits."""
+_ALIKE: Final = 1 << 10
+"""The addends up to which every version of NumPy adds in one order: its buffers hold more."""
 
 
 def whole_sums(floats: Array, axes: tuple[int, ...]) -> tuple[Array, int] | None:
@@ -48,3 +51,19 @@ def _pieces(whole: Array, shift: Array) -> tuple[Array, Array, Array]:
     high = (magnitude >> _BITS) << shift  # 21 bits, up to 52 when shifted
     second = (low >> np.uint64(_BITS)).astype(np.int64) + (high & mask)
     return sign * (low & np.uint64(mask)).astype(np.int64), sign * second, sign * (high >> _BITS)
+
+
+def ordered_sum(values: Array, axes: tuple[int, ...], *, keepdims: bool) -> Array:
+    """Return the sum over `axes`: the second half is added to the first, element by element, until one is left."""
+    size = math.prod(values.shape[axis] for axis in axes)
+    if size <= _ALIKE:
+        return np.asarray(values.sum(axis=axes, keepdims=keepdims))
+    reduced = {axis % values.ndim for axis in axes}
+    kept = [d for axis, d in enumerate(values.shape) if axis not in reduced]
+    parts = np.moveaxis(values, sorted(reduced), range(-len(reduced), 0)).reshape(*kept, size)
+    while (half := parts.shape[-1] // 2) > 0:
+        added = parts[..., :half] + parts[..., half : 2 * half]
+        odd = parts.shape[-1] % 2
+        parts = np.concatenate([added, parts[..., -1:]], axis=-1) if odd else added
+    shape = [1 if axis in reduced else d for axis, d in enumerate(values.shape)] if keepdims else kept
+    return parts.reshape(shape)

@@ -21,9 +21,9 @@ from ..arithmetic.errors import (
     unsigned,
     without_nan,
 )
+from ..arithmetic.exact_sums import ordered_sum
 from ..arithmetic.formats import NO_BIT
 from ..arithmetic.multiprecision import widened
-from ..arithmetic.ordered import ordered_sum
 from . import elementary
 from .integers import largest, whole_error
 from .primitive import Primitive, lane_axes

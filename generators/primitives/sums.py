@@ -26,9 +26,9 @@ from ..arithmetic.errors import (
     opposed,
     unsigned,
 )
+from ..arithmetic.exact_sums import ordered_sum
 from ..arithmetic.formats import NO_BIT, holds
 from ..arithmetic.multiprecision import each, summed
-from ..arithmetic.ordered import ordered_sum
 from .integers import largest, whole_error
 from .primitive import Primitive, lane_axes
 
