@@ -89,7 +89,7 @@ class Graph:
         key = (name, args, *((k, _frozen(v)) for k, v in parameters.items()))
         at = self._places.get(key)
         if at is None:
-            shape = _shape(room, tuple((o.kind, o.shape) for o in operands), _Frozen(key[2:], parameters))
+            shape = _shape(name, tuple((o.kind, o.shape) for o in operands), _Frozen(key[2:], parameters))
             type_ = room.type([o.type for o in operands], **parameters)
             types = (type_, *(self.nodes[a].computes for a in args))
             computes = next((t for t in types if t and kind_of(t) == "real"), "")
@@ -135,13 +135,11 @@ class _Frozen:
 
 
 @functools.lru_cache(maxsize=8192)
-def _shape(
-    room: type[Primitive], operands: tuple[tuple[str, tuple[int, ...]], ...], parameters: _Frozen
-) -> tuple[int, ...]:
+def _shape(name: str, operands: tuple[tuple[str, tuple[int, ...]], ...], parameters: _Frozen) -> tuple[int, ...]:
     """Return the shape of a primitive's result: that of its exact value over zero lanes."""
     empty: list[Array] = [np.zeros((0, *shape), NO_LANE[kind]) for kind, shape in operands]
     with np.errstate(all="ignore"):
-        return np.shape(room.exact(*empty, **parameters.parameters))[1:]
+        return np.shape(ROOMS[name].exact(*empty, **parameters.parameters))[1:]
 
 
 def _frozen(parameter: object) -> object:
