@@ -241,7 +241,8 @@ class Maker:
 
     def _differ(self, one: int, other: int) -> Array:
         """Return in which lanes two forks admit different things: by their values and errors in the first context."""
-        (a, b), (p, q) = ([every[i] for i in (one, other)] for every in (self.recording.forks, self.recording.works))
+        a, b = (self.recording.forks[i] for i in (one, other))
+        p, q = (self.recording.works[i] for i in (one, other))
         nodes, unlike = self.recording.graph.nodes, self._valid[one] ^ self._valid[other]
         shapes = [[nodes[at].shape for at in fork.outputs] for fork in (a, b)]
         if (a.kind, a.structure, p.level, p.copies) != (b.kind, b.structure, q.level, q.copies) or shapes[0] != shapes[
