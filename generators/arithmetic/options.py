@@ -241,13 +241,11 @@ class Maker:
 
     def _differ(self, one: int, other: int) -> Array:
         """Return in which lanes two forks admit different things: by their values and errors in the first context."""
-        a, b = (self.recording.forks[i] for i in (one, other))
-        p, q = (self.recording.works[i] for i in (one, other))
-        nodes, unlike = self.recording.graph.nodes, self._valid[one] ^ self._valid[other]
-        shapes = [[nodes[at].shape for at in fork.outputs] for fork in (a, b)]
-        if (a.kind, a.structure, p.level, p.copies) != (b.kind, b.structure, q.level, q.copies) or shapes[0] != shapes[
-            1
-        ]:
+        forks, works, nodes = self.recording.forks, self.recording.works, self.recording.graph.nodes
+        a, b, p, q = forks[one], forks[other], works[one], works[other]
+        unlike = self._valid[one] ^ self._valid[other]
+        same = [nodes[at].shape for at in a.outputs] == [nodes[at].shape for at in b.outputs]
+        if not same or (a.kind, a.structure, p.level, p.copies) != (b.kind, b.structure, q.level, q.copies):
             return np.ones(self.lanes, bool)
         if a.kind != "values":
             return unlike
