@@ -27,7 +27,7 @@ from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.reports.arithmetic import ATTACHMENT
 from opconform.runners.accuracy import attach_accuracy
-from opconform.runners.cluster_run import ClusterRun
+from opconform.runners.cluster import ClusterRun
 from opconform.runners.execute import Assignment
 from opconform.runners.pool import Limits
 from opconform.runners.registry import backend_spec

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from ..cases.results import Outcome, Result, result_from_json
 from .execute import ABOUT, Assignment
-from .pool import Limits, Loss, LossKind, Pool, Stray
+from .pool import Found, Limits, Loss, LossKind, Pool, Stray
 from .registry import BackendSpec
 
 _BATCH, _LARGEST_BATCH = 48, 512
@@ -68,19 +68,24 @@ def run_cases(
     the workers.
     """
     pool = pool_for(assignment, jobs=jobs, limits=limits)
-    for answer in pool.run(itertools.chain([[ABOUT]], batches)):
-        if type(answer) is tuple:  # most are
-            if answer[0] == ABOUT:
-                yield about_of(answer[1])
-            else:
-                yield from read_record(answer[1], assignment.backend)
-        elif isinstance(answer, Stray):
-            yield _death(answer, assignment.backend)
-        elif isinstance(answer, Loss):
-            if answer.key == ABOUT:
-                yield _lost_about(answer)
-            else:
-                yield Judged(lost(answer, assignment.backend))
+    for found in pool.run(itertools.chain([[ABOUT]], batches)):
+        yield from told(found, assignment.backend)
+
+
+def told(found: Found, backend: BackendSpec) -> Iterator[About | Judged | Death]:
+    """Yield what a pool of judges says of a key, or of a worker that died."""
+    if type(found) is tuple:  # most are
+        if found[0] == ABOUT:
+            said = json.loads(found[1])
+            yield About(said["version"], tuple(said["standards"]), said["facts"])
+        else:
+            yield from _recorded(found[1], backend)
+    elif isinstance(found, Stray):
+        under_way = None if found.key == ABOUT else found.key
+        before = tuple(text for text in found.before if text != ABOUT)
+        yield Death(backend.name, under_way, found.kind, found.exit, found.tail, before)
+    elif isinstance(found, Loss):
+        yield About(f"unknown ({found.exit})", ()) if found.key == ABOUT else Judged(_lost(found, backend))
 
 
 class RunCases(Protocol):
@@ -106,18 +111,11 @@ def about(assignment: Assignment, limits: Limits, run: RunCases = run_cases) -> 
     return found if isinstance(found, About) else About("unknown", ())
 
 
-def about_of(record: bytes) -> About:
-    """Return what a worker's record says of its backend."""
-    told = json.loads(record)
-    return About(told["version"], tuple(told["standards"]), told["facts"])
-
-
-def read_record(record: bytes, backend: BackendSpec) -> Iterator[Judged | Death]:
+def _recorded(record: bytes, backend: BackendSpec) -> Iterator[Judged | Death]:
     """Yield what a worker's record says: a case's result, and the deaths before it. Raises ValueError if it is none."""
     line, attached, deaths = (*record.split(b"\t"), b"", b"")[:3]  # JSON has no raw TAB in it
-    for told in json.loads(deaths) if deaths else ():
-        before = tuple(told["before"])
-        yield Death(backend.name, told["case"], told["kind"], told["exit"], told["tail"], before)
+    for one in json.loads(deaths) if deaths else ():
+        yield Death(backend.name, one["case"], one["kind"], one["exit"], one["tail"], tuple(one["before"]))
     yield Judged(result_from_json(line), json.loads(attached) if attached else {})
 
 
@@ -145,17 +143,7 @@ def batched(ids: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _death(stray: Stray, backend: BackendSpec) -> Death:
-    under_way = None if stray.key == ABOUT else stray.key
-    before = tuple(text for text in stray.before if text != ABOUT)
-    return Death(backend.name, under_way, stray.kind, stray.exit, stray.tail, before)
-
-
-def _lost_about(loss: Loss) -> About:
-    return About(f"unknown ({loss.exit})", ())
-
-
-def lost(loss: Loss, backend: BackendSpec) -> Result:
+def _lost(loss: Loss, backend: BackendSpec) -> Result:
     """Return the result of a case that took its judge with it, which is our side's fault."""
     what = f"the process that judges was lost ({loss.exit or loss.kind})"
     words = f"{what}; last it wrote:\n{loss.tail}" if loss.tail else what

@@ -17,8 +17,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from fakes.cluster_backends import STRUCK
-from hypothesis import given
-from hypothesis import strategies as st
 
 from opconform.cases.errors import OpconformError
 from opconform.cli import main
@@ -268,7 +266,7 @@ def test_without_dask_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_batches_grow_with_what_workers_manage_and_lose_no_case() -> None:
-    from opconform.runners.cluster_run import Pace, gathered
+    from opconform.runners.cluster import Pace, gathered
 
     pace = Pace()
     small = [[f"{start + i}" for i in range(100)] for start in range(0, 20_000, 100)]
@@ -285,13 +283,6 @@ def test_batches_grow_with_what_workers_manage_and_lose_no_case() -> None:
 
 
 def test_what_there_is_goes_out_when_the_source_has_nothing_for_now() -> None:
-    from opconform.runners.cluster_run import gathered
+    from opconform.runners.cluster import gathered
 
     assert list(gathered([["a"], [], [], ["b"]], lambda: 10)) == [["a"], [], ["b"]]
-
-
-@given(st.lists(st.binary(max_size=40), max_size=6))
-def test_parts_of_any_bytes_come_out_of_a_pack_as_they_went_in(parts: list[bytes]) -> None:
-    from opconform.runners.cluster_worker import packed, unpacked
-
-    assert unpacked(packed(parts)) == parts
