@@ -26,6 +26,7 @@ from ..runners.judge import judge
 KILLS = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
 """What tells a mutant from a right implementation; an answer to an invalid input does not."""
 
+_TRIED = 12  # programs with a long formula that a mutant of it is put to
 _ORDER: tuple[Status, ...] = ("unmet", "same", "unseen", "admitted", "killed")
 
 
@@ -167,19 +168,25 @@ class _Trial:
     _best: dict[str, Status] = field(default_factory=dict)
     _before: dict[str, str] = field(default_factory=dict)
     _memories: dict[tuple[str, str], Memory] = field(default_factory=dict)
+    _tried: Counter[str] = field(default_factory=Counter)
 
     def run(self) -> None:
         for bench in self.benches:
-            for name, mutant in bench.answering.formula_mutants().items():
+            for name, mutant in bench.answering.formula_mutants(self.killed.keys()).items():
                 self.mutants.setdefault(name, mutant)
             for mutant in self.mutants.values():
-                if mutant.name not in self.killed:
+                if mutant.name not in self.killed and not self._is_done(mutant, bench):
                     self._put(mutant, bench)
+
+    def _is_done(self, mutant: Implementation, bench: Bench) -> bool:
+        """Whether enough programs with a long formula have shown that they do not tell this mutant."""
+        return mutant.kind == "formula" and bench.answering.is_long and self._tried[mutant.name] >= _TRIED
 
     def _put(self, mutant: Implementation, bench: Bench) -> None:
         key = bench.batch.program.key
         memory = self._memories.setdefault((mutant.name, key), {}) if mutant.kind == "state" else None
         status, kills = bench.put(mutant, memory)
+        self._tried[mutant.name] += status != "unmet"
         if _ORDER.index(status) > _ORDER.index(self._best.get(mutant.name, "unmet")):
             self._best[mutant.name] = status
         if kills:
@@ -207,7 +214,10 @@ class _Trial:
         left = {name for name, kills in self.killed.items() if not {kill.id for kill in kills} & chosen}
         firsts = Counter(kills[0].id for kills in self.killed.values())
         for bench in sorted(self.benches, key=lambda bench: -sum(firsts[id_] for id_ in bench.batch.ids)):
-            found = {name: {kill.id for kill in self._kills(name, bench)} for name in sorted(left)} if left else {}
+            if not left:
+                break
+            bench.answering.formula_mutants(self.mutants.keys() - left)
+            found = {name: {kill.id for kill in self._kills(name, bench)} for name in sorted(left)}
             found = {name: ids for name, ids in found.items() if ids}
             while found:
                 case = min(Counter(id_ for ids in found.values() for id_ in ids).most_common(), key=_most_then_small)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..arithmetic.tape import Asks, Facts, Port, record
 from ..families import reference_of
 from .implementation import Answer, Implementation, Memory
 from .invocation import Given, Invocation, Refused
-from .nodes import deviations
+from .nodes import LONG, deviations
 from .variants import usual_machine
 
 
@@ -184,17 +184,23 @@ class Answering:
         self.invocation = invocation
         self.recording = recorded(invocation)
         self.fork = _fork(self.recording, {})
+        self._deviations: Mapping[str, Mapping[int, Any]] | None = None
         arrays, machine = invocation.arrays, usual_machine(invocation)
         self.right, self._trace = self.recording.native(arrays, machine, self.fork)
 
-    def formula_mutants(self) -> Mapping[str, Implementation]:
-        """Return the mutants of the formula, by name."""
+    @functools.cached_property
+    def is_long(self) -> bool:
+        """Whether the formula has so many nodes that not each is tried by itself."""
+        return len(self.recording.graph.live(self.recording.forks[self.fork].outputs)) > LONG
+
+    def formula_mutants(self, done: Collection[str] = frozenset()) -> Mapping[str, Implementation]:
+        """Return the mutants of the formula, by name; `done` are those that nobody asks for any more."""
+        self._deviations = self._derived(done)
         return {name: formula_mutant(name) for name in self._deviations}
 
-    @functools.cached_property
-    def _deviations(self) -> Mapping[str, Mapping[int, Any]]:
+    def _derived(self, done: Collection[str] = frozenset()) -> Mapping[str, Mapping[int, Any]]:
         graph = self.recording.graph
-        return deviations(graph, graph.live(self.recording.forks[self.fork].outputs))
+        return deviations(graph, graph.live(self.recording.forks[self.fork].outputs), done)
 
     def answer(self, implementation: Implementation, memory: Memory | None = None) -> Answer:
         """Return what an implementation answers: `right` itself where it does nothing else.
@@ -210,6 +216,8 @@ class Answering:
 
     def _computed(self, one: Implementation) -> Answer:
         if one.kind == "formula":
+            if self._deviations is None:  # a mutant by itself
+                self._deviations = self._derived()
             found = self._deviations.get(one.name)
             if found is None:
                 return self.right

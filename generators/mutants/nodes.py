@@ -7,7 +7,7 @@ was unrolled) there is one for all nodes of a primitive besides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +20,8 @@ from ..arithmetic.native import Deviation, Machine
 Derived: TypeAlias = Iterator[tuple[str, Deviation]]
 Room: TypeAlias = Any
 
+LONG = 40  # nodes
+_SPECIAL = frozenset({"nan-lost", "infinity-lost"})
 _EACH = 4  # nodes of a primitive that are tried by themselves
 _NARROWER: Mapping[str, str] = {
     "float64": "float32",
@@ -32,9 +34,16 @@ _REDUCES = frozenset({"sum", "mean", "prod", "max", "min"})
 _MOVES = frozenset({"reshape", "broadcast", "cast", "either", "free", "fit", "within"})
 
 
-def deviations(graph: Graph, live: Sequence[int]) -> Mapping[str, Mapping[int, Deviation]]:
-    """Return the mutants of a formula by name, `sub-1:operands-swapped`: what is done at which nodes."""
+def deviations(
+    graph: Graph, live: Sequence[int], done: Collection[str] = frozenset()
+) -> Mapping[str, Mapping[int, Deviation]]:
+    """Return the mutants of a formula by name, `sub-1:operands-swapped`: what is done at which nodes.
+
+    Of long formulas only what is done at the first node of a primitive, and at all. `done` are names that nobody asks
+    for any more.
+    """
     found: dict[str, dict[int, Deviation]] = {}
+    each = _EACH if len(live) <= LONG else 1
     places: dict[str, list[int]] = {}
     for at in live:
         if graph.nodes[at].name != "port":
@@ -42,9 +51,10 @@ def deviations(graph: Graph, live: Sequence[int]) -> Mapping[str, Mapping[int, D
     for name, nodes in places.items():
         for number, at in enumerate(nodes, 1):
             for mistake, deviate in _of_node(graph, at):
-                if number <= _EACH:
+                alone = len(nodes) == 1 or (number <= each and mistake not in _SPECIAL)
+                if alone and f"{name}-{number}:{mistake}" not in done:
                     found.setdefault(f"{name}-{number}:{mistake}", {})[at] = deviate
-                if len(nodes) > 1:
+                if len(nodes) > 1 and f"{name}-all:{mistake}" not in done:
                     found.setdefault(f"{name}-all:{mistake}", {})[at] = deviate
     return found
 
@@ -57,7 +67,7 @@ def _of_node(graph: Graph, at: int) -> Derived:
         yield from _of_operands(node, operands)
         yield from _of_sums(node, operands)
         yield from _of_parameters(node, operands)
-    if node.kind == "real" and node.name not in _MOVES and operands:
+    if operands and node.kind == "real" and node.room.work != "moves" and node.name not in _MOVES:
         yield from _of_numbers(node)
     if node.kind == "bool" and operands:
         yield "inverted", _after(lambda y: ~y)
