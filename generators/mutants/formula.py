@@ -71,7 +71,9 @@ def _whole(library: Library, program: Program, inputs: Sequence[Array]) -> Invoc
             given.append(found[0] if one.structure is None else found)
     attributes = {a.name: a.value for a in program.attributes}
     ports = _by_port(version.signature.inputs, given)
-    return Invocation(spec, version, program, attributes, ports, frozenset(i.name for i in program.feeds))
+    captured = {one.name: next(leaves) for one in program.captured}
+    fed = frozenset(i.name for i in program.feeds)
+    return Invocation(spec, version, program, attributes, ports, fed, captured)
 
 
 def _by_port(ports: Sequence[SignaturePort], given: Sequence[Given]) -> tuple[Given, ...]:
@@ -119,7 +121,7 @@ class _Key:
         self._content = (
             facts.operator,
             facts.version,
-            tuple(facts.ports.items()),
+            (*facts.ports.items(), *facts.captured.items()),
             tuple(facts.outputs.items()),
             named,
             (facts.given),
@@ -162,6 +164,7 @@ def facts_of(i: Invocation) -> Facts:
         frozenset(i.attributes),
         {silence.id: silence.options for silence in i.version.silences.values()},
         frozenset(i.version.clauses),
+        captured={name: Port(type_of(array), array.shape[1:]) for name, array in i.captured.items()},
     )
 
 

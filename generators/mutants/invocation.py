@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from ...cases.elements import Array, type_of
@@ -25,7 +25,7 @@ class Invocation:
     """A program with its inputs, lanes of them. All lanes have one value where it decides shapes.
 
     `attributes` are those that are given. `ports` are in the signature's order, as many as the program has; `fed` names
-    those that come with each run.
+    those that come with each run. `captured` are tensors of the graph that only bodies use.
     """
 
     spec: Spec
@@ -34,6 +34,7 @@ class Invocation:
     attributes: Mapping[str, Any]
     ports: tuple[Given, ...]
     fed: frozenset[str]
+    captured: Mapping[str, Array] = field(default_factory=dict)
 
     @functools.cached_property
     def arrays(self) -> tuple[Array, ...]:
@@ -41,7 +42,7 @@ class Invocation:
         found: list[Array] = []
         for given in self.ports:
             found += given if isinstance(given, tuple) else [] if given is None else [given]
-        return tuple(found)
+        return (*found, *self.captured.values())
 
     @functools.cached_property
     def types(self) -> frozenset[str]:
@@ -78,4 +79,5 @@ class Invocation:
                 tuple(map(change, given)) if isinstance(given, tuple) else given if given is None else change(given)
                 for given in self.ports
             ),
+            captured={name: change(array) for name, array in self.captured.items()},
         )
