@@ -242,14 +242,23 @@ def _canonical(value: object) -> str:
     """Return a value as text: a dataclass with its fields but those added later that are at their defaults."""
     if type(value) is tuple:
         return f"({', '.join(map(_canonical, value))}{',' if len(value) == 1 else ''})"
-    if not dataclasses.is_dataclass(value):
+    fields = _told_fields(type(value))
+    if fields is None:
         return repr(value)
-    fields = (
-        f"{one.name}={_canonical(told)}"
-        for one in dataclasses.fields(value)
-        if (told := getattr(value, one.name)) != one.default or "later" not in one.metadata
-    )
-    return f"{type(value).__name__}({', '.join(fields)})"
+    told = [
+        f"{name}={_canonical(getattr(value, name))}"
+        for name, later, default in fields
+        if not later or getattr(value, name) != default
+    ]
+    return f"{type(value).__name__}({', '.join(told)})"
+
+
+@functools.cache
+def _told_fields(kind: type) -> tuple[tuple[str, bool, object], ...] | None:
+    """Return the fields of a dataclass: name, whether it was added later, default; None for another type."""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    return tuple((one.name, "later" in one.metadata, one.default) for one in dataclasses.fields(kind))
 
 
 def nested(program: Program, arrays: Sequence[Array]) -> list[Any]:

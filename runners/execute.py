@@ -46,7 +46,9 @@ _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _SECONDS = 0.05
 """After which what has been answered is judged, so that results keep coming from a slow backend."""
 _AHEAD = 2
-"""The batches that a host is asked for before the first of them is judged."""
+"""The blocks that a host is asked for before the first of them is judged."""
+_BLOCK, _BLOCK_BYTES = 24, 1 << 20
+"""The cases and the bytes of inputs from which on batches are asked for in one message: a block."""
 _PROVEN = 3
 """The failures of a batch that are confirmed each on a fresh program, before one fresh program is for all others."""
 _CONFIRMED = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
@@ -90,15 +92,18 @@ class Assignment:
 
 @dataclass
 class _Turn:
-    """Cases that a host was asked to run, from the place `index` among the keys on: their requests' places.
+    """Cases that a host is to run, from the place `index` among the keys on, by their requests and the cases' ids.
 
-    `sibling`: the place of the request for the valid sibling of invalid cases, None where none was asked for.
+    `sibling`: whether the first request is for the valid sibling of invalid cases. `places`: by which the replies are
+    found, once they are asked for.
     """
 
     batch: Batch
     index: int
-    places: Sequence[int]
-    sibling: int | None = None
+    requests: Sequence[Request]
+    ids: Sequence[str]
+    sibling: bool = False
+    places: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,7 @@ class Worker:
     source: CaseSource
     required: Mapping[str, str]
     attach: Mapping[str, Attach] = field(default_factory=dict)
-    _siblings: dict[str, Answered | Loss | OurFailure] = field(default_factory=dict)
+    _siblings: dict[str, Answered | Loss | OurFailure | None] = field(default_factory=dict)
     _ids: dict[int, str] = field(default_factory=dict)
 
     def run(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes]:
@@ -154,27 +159,48 @@ class Worker:
         if list(keys) == [ABOUT]:
             yield msgspec.json.encode(self.hosts.about)
             return
-        asked: deque[_Turn | _Ours] = deque()
-        questions = self._questions(keys)
+        turns, blocks = self._turns(keys), deque[list[_Turn | _Ours]]()
         while True:
-            asked.extend(itertools.islice(questions, _AHEAD - len(asked)))
-            if not asked:
+            while len(blocks) < _AHEAD and (block := self._block(turns)):
+                blocks.append(block)
+            if not blocks:
                 return
-            one = asked.popleft()
-            if isinstance(one, _Ours):
-                yield self._record(Result(one.key, self.name, Outcome.RUNNER_ERROR, detail=one.words))
-            else:
-                yield from self._judged_turn(one, begin)
+            for one in blocks.popleft():
+                if isinstance(one, _Ours):
+                    yield self._record(Result(one.key, self.name, Outcome.RUNNER_ERROR, detail=one.words))
+                else:
+                    yield from self._judged_turn(one, begin)
 
     # Asking
 
-    def _questions(self, keys: Sequence[str]) -> Iterator[_Turn | _Ours]:
-        """Ask the host for batch after batch, as they are taken; the valid sibling of an invalid case first."""
+    def _block(self, turns: Iterator[_Turn | _Ours]) -> list[_Turn | _Ours]:
+        """Ask the host for as many batches as make a message worth its while."""
+        block: list[_Turn | _Ours] = []
+        requests: list[Request] = []
+        ids: list[str] = []
+        size = 0
+        while len(requests) < _BLOCK and size < _BLOCK_BYTES and (one := next(turns, None)) is not None:
+            block.append(one)
+            if isinstance(one, _Turn):
+                requests += one.requests
+                ids += one.ids
+                size += sum(array.nbytes for array in one.batch.inputs)
+        places = self._ask(requests, ids)
+        start = 0
+        for one in block:
+            if isinstance(one, _Turn):
+                one.places = places[start : start + len(one.requests)]
+                one.requests = ()
+                start += len(one.places)
+        return block
+
+    def _turns(self, keys: Sequence[str]) -> Iterator[_Turn | _Ours]:
+        """Yield batch after batch with its requests; the valid sibling of an invalid case comes first."""
         index, batches = 0, self.source.batches(keys)
         while index < len(keys):
             try:
                 batch = next(batches)
-                turn = self._asked(batch, index)
+                turn = self._turn(batch, index)
             except Exception as error:  # our side: said as such, and the other cases go on
                 yield _Ours(keys[index], _words(error))
                 index += 1
@@ -183,17 +209,20 @@ class Worker:
                 yield turn
                 index += len(batch)
 
-    def _asked(self, batch: Batch, index: int) -> _Turn:
-        requests, sibling = [], None
-        if batch.mended is not None and batch.mended not in self._siblings:
+    def _turn(self, batch: Batch, index: int) -> _Turn:
+        requests, ids = [], list(batch.ids)
+        sibling = batch.mended is not None and batch.mended not in self._siblings
+        if batch.mended is not None and sibling:
             valid = self.source.case(batch.mended)
             requests.append(Request(0, valid.program, valid.tensors(), phase="sibling"))
+            ids.insert(0, batch.ids[0])
         alone: Freshness = "own" if asks_again(batch.expectation) else "shared"
         requests += [Request(0, batch.program, inputs, alone) for inputs in _rows(batch)]
-        places = self._ask(requests, [*batch.ids[: len(requests) - len(batch)], *batch.ids])
-        if len(requests) > len(batch):
-            sibling, places = places[0], places[1:]
-        return _Turn(batch, index, places, sibling)
+        for request in requests[:1] + requests[-1:]:
+            _ = request.program.key  # it travels with the program, which the host then need not digest
+        if batch.mended is not None:
+            self._siblings.setdefault(batch.mended, None)  # it is on its way
+        return _Turn(batch, index, requests, ids, sibling)
 
     def _ask(self, requests: Sequence[Request], ids: Sequence[str]) -> Sequence[int]:
         places = self.hosts.ask(requests)
@@ -206,13 +235,14 @@ class Worker:
 
     def _judged_turn(self, turn: _Turn, begin: Begin) -> Iterator[bytes]:
         """Yield the records of a turn's cases, as many at a time as are answered quickly."""
-        start = 0
-        if turn.sibling is not None and turn.batch.mended is not None:
+        start, places = 0, turn.places
+        if turn.sibling and turn.batch.mended is not None:
             begin(turn.index, "sibling")
-            self._siblings[turn.batch.mended] = self.hosts.reply(turn.sibling).answer
+            self._siblings[turn.batch.mended] = self.hosts.reply(places[0]).answer
+            places = places[1:]
         while start < len(turn.batch):
             later = partial(_later, begin, turn.index + start)
-            taken = self._taken(turn.places[start:], later)
+            taken = self._taken(places[start:], later)
             stop = start + len(taken.seconds)
             yield from self._records(turn.batch.part(start, stop), taken, later)
             start = stop
