@@ -144,6 +144,28 @@ def ones(blank: Blank, _draw: Draw) -> Array:
     return np.ones(blank.size, np.int64)
 
 
+def zeros(blank: Blank, _draw: Draw) -> Array:
+    """Zero throughout; false, and the empty text."""
+    return np.zeros(blank.size, np.int64)
+
+
+def few(blank: Blank, draw: Draw) -> Array:
+    """Whole numbers from 0 to 3, so that most occur several times, and some are zero."""
+    return draw.below(4, blank.size)
+
+
+def extremes(blank: Blank, draw: Draw) -> Array:
+    """Smallest and largest values of an integer type, their neighbours, and those about zero."""
+    low, high = blank.type.smallest, blank.type.largest
+    pool = np.array([low, low + 1, -1 if low else 2, 0, 1, high - 1, high], object)
+    return pool[draw.below(pool.size, blank.size)]
+
+
+def ties(blank: Blank, draw: Draw) -> Array:
+    """Numbers half-way between two whole ones, of both signs, odd and even below."""
+    return draw.between(-9, 9, blank.size) + 0.5
+
+
 def maximum(blank: Blank, _draw: Draw) -> Array:
     """Largest value of an integer type throughout: the sum does not fit, the mean does."""
     return np.full(blank.size, blank.type.largest, object)
@@ -227,6 +249,10 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
         "ends": ends,
         "negative-zero": negative_zero,
         "ones": ones,
+        "zeros": zeros,
+        "few": few,
+        "extremes": extremes,
+        "ties": ties,
         "maximum": maximum,
         "halves": halves,
         "beyond-2^53": beyond_2_53,
@@ -244,16 +270,16 @@ FIRST = "ramp"
 _BESIDE = {f"beside-2^{bits}": bits for bits in BESIDE}
 _UPON = {f"upon-2^{bits}": bits for bits in UPON}
 UNDRAWN = frozenset(
-    {"ramp", "negative-zero", "ones", "maximum", "halves", "underflow", "subnormal-among", *_BESIDE, *_UPON}
+    {"ramp", "negative-zero", "ones", "zeros", "maximum", "halves", "underflow", "subnormal-among", *_BESIDE, *_UPON}
 )
 """The same at every draw."""
 _FLOAT_ONLY = frozenset(
     {"cancelling", "mixed", "overflow", "subnormal", "nan", "infinity", "infinities", "special", "negative-zero"}
-    | {"ends", "inexact", "underflow", "subnormal-among", *_BESIDE, *_UPON}
+    | {"ends", "inexact", "ties", "underflow", "subnormal-among", *_BESIDE, *_UPON}
 )
-_INTEGER_ONLY = frozenset({"maximum", "halves", "beyond-2^53", "unsigned-high"})
+_INTEGER_ONLY = frozenset({"maximum", "extremes", "halves", "beyond-2^53", "unsigned-high"})
 _SUBNORMAL = frozenset({"subnormal", "subnormal-among", "underflow"})
-_TEXT = frozenset({"ramp", "uniform", "ones"})
+_TEXT = frozenset({"ramp", "uniform", "ones", "zeros", "few"})
 
 
 def suits(name: str, element: ElementType) -> bool:
@@ -295,7 +321,8 @@ def _elements(recipe: Callable[..., Array], blank: Blank, draw: Draw) -> Array:
     """Return a recipe's numbers as elements of the type: text, complex numbers and powers of two are made of others."""
     element = blank.type
     if element.kind == "string":
-        return _texts(np.asarray(recipe(replace(blank, type=element_type("int64")), draw)))
+        found = np.asarray(recipe(replace(blank, type=element_type("int64")), draw))
+        return found if found.dtype == object and found.size and isinstance(found.flat[0], str) else _texts(found)
     if element.kind == "complex":
         part = element_type("float32" if element.bits == 64 else "float64")
         parts = np.asarray(recipe(replace(blank, type=part, size=2 * blank.size), draw)).astype(part.dtype)
@@ -342,7 +369,8 @@ class Drawing:
 
     def limit(self, name: str, usual: int) -> int:
         """Return a whole number that the spec tells the recipe; at least 1, so that there is something to draw."""
-        return max(1, int(self.arguments.get(name, usual)))
+        told = self.arguments.get(name, usual)  # an expression that has no value where the input is invalid
+        return max(1, int(told if isinstance(told, (int, float)) else usual))
 
 
 def any_below(drawing: Drawing) -> Array:

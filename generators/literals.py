@@ -103,8 +103,17 @@ def _dims_of(text: str) -> Shape:
     return () if text == "scalar" else tuple(int(d) for d in text.split("x"))
 
 
+def elements_of(type_: str) -> str:
+    """Return the kind of an input's elements; their types' names are in part those of attributes' kinds, as `string`."""
+    return f"tensor({type_})"
+
+
+def _element(kind: str) -> str:
+    return kind.removeprefix("tensor(").removesuffix(")")
+
+
 def _kind_of(type_: str) -> str:
-    match element_type(type_).kind:
+    match element_type(_element(type_)).kind:
         case "signed" | "unsigned":
             return "int"
         case "string":
@@ -187,7 +196,7 @@ def is_whole(value: object) -> bool:
 
 def check_range(value: Value, kind: str) -> None:
     """Raise ValueError where a whole number does not fit."""
-    element = element_types().get(kind)
+    element = element_types().get(_element(kind))
     least, most = (element.smallest, element.largest) if element and element.is_integer else (-_INT64, _INT64 - 1)
     if not all(least <= one <= most for one in flat_value(value)[1] if is_whole(one)):
         raise ValueError(f"{value!r} is out of range")
@@ -195,6 +204,7 @@ def check_range(value: Value, kind: str) -> None:
 
 def kind_words(kind: str) -> str:
     """Return what values of a kind are, for messages."""
-    if kind in ("int", "s64") or (kind in element_types() and element_type(kind).is_integer):
-        return "a whole number of 64 bits" if kind in ("int", "s64") else f"whole numbers of {kind}"
-    return "whole numbers of 64 bits" if kind in ("ints", "s64s") else kind
+    element = element_types().get(_element(kind))
+    if kind in ("int", "s64") or (element is not None and element.is_integer):
+        return "a whole number of 64 bits" if kind in ("int", "s64") else f"whole numbers of {_element(kind)}"
+    return "whole numbers of 64 bits" if kind in ("ints", "s64s") else _element(kind)

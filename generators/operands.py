@@ -24,7 +24,7 @@ from .envelope import kindest_opset
 from .families import family_of
 from .fills import FIRST, RECIPES, Blank, Drawing, fill, restricted, suits
 from .literals import Symbols, flat_value, is_whole
-from .ports import CONSTANT, FED, FROM, RANK, free_letters, resolve_type, usual_outputs
+from .ports import CONSTANT, FED, FROM, RANK, bound_type, free_letters, resolve_type, usual_outputs
 from .random import Draw
 from .rows import Row, fill_recipe
 
@@ -97,10 +97,10 @@ def _given(row: Row, port: Port, parts: tuple[Part, ...]) -> tuple[Argument, ...
         return None
     type_ = resolve_type(row.version, row.id.types, port)
     constant = row.get(f"{port.name}{FROM}") == CONSTANT
-    if operand is None or not operand.draws:
-        return (Argument(port, port.name, type_, part, "filled", constant, operand=operand),)
     chosen = row.settings.get(port.name)
-    recipe = chosen if isinstance(chosen, Recipe) else operand.draws[0]
+    recipe = chosen if isinstance(chosen, Recipe) else operand.draws[0] if operand and operand.draws else None
+    if recipe is None:
+        return (Argument(port, port.name, type_, part, "filled", constant, operand=operand),)
     return (Argument(port, port.name, type_, part, "drawn", constant, recipe=recipe, operand=operand),)
 
 
@@ -201,6 +201,8 @@ def _attribute_value(row: Row, signature: AttributeSignature, letter: str | None
         return _tensor(row, value, letter)
     if signature.kind == "graph":
         return body_of(row.version, row.id.types, str(value))
+    if signature.kind == "type_proto" and isinstance(value, str):
+        return bound_type(row.version, row.id.types, value)
     if signature.kind == "graphs" and isinstance(value, tuple):
         return tuple(body_of(row.version, row.id.types, str(one)) for one in value)
     return value  # type: ignore[return-value]  # typed when it was read
@@ -348,7 +350,8 @@ class Filling:
         blank = Blank(element_type(type_), size, self.terms)
         own = self._family_fills.get(recipe.name)
         if own is not None:
-            return fill(recipe.name, blank, keys, functools.partial(own, *self._told(recipe)))
+            told = tuple(self._told(recipe))
+            return fill(recipe.name, blank, keys, lambda blank, draw: own(blank, draw, *told))
         return fill(recipe.name if suits(recipe.name, blank.type) else FIRST, blank, keys)
 
     def _told(self, recipe: Recipe) -> Iterator[str]:
@@ -357,10 +360,10 @@ class Filling:
 
     def _drawn(self, one: Argument, before: Mapping[str, Arrays], keys: Sequence[str]) -> Array:
         recipe, operand = one.recipe, one.operand
-        if recipe is None or operand is None or not isinstance(one.part, tuple):
+        if recipe is None or not isinstance(one.part, tuple):
             raise OpconformError(f"{self.row.version.operator}: a recipe draws tensors alone; {one.name} is {one.type}")
         known = symbols(self.row, self.given)
-        told = {name: _told_of(value, known) for name, value in operand.arguments.items()}
+        told = {name: _told_of(value, known) for name, value in (operand.arguments if operand else {}).items()}
         told |= {f"_{place}": _told_of(word, known) for place, word in enumerate(recipe.arguments)}
         drawing = Drawing(
             element_type(one.type),
@@ -371,7 +374,8 @@ class Filling:
             told,
         )
         array = np.asarray(family_of(self.row.spec).draws[recipe.name](drawing))
-        return np.broadcast_to(array.reshape(-1, *one.part), (len(keys), *one.part)).astype(drawing.type.dtype)
+        array = array.reshape(1 if array.ndim == 1 else len(array), *one.part)
+        return np.broadcast_to(array, (len(keys), *one.part)).astype(drawing.type.dtype)
 
     @functools.cached_property
     def _attributes(self) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..specs.model import Port, Recipe, VersionSpec, Word
+from ..specs.model import COMMON_PARAMETERS, Port, Recipe, VersionSpec, Word
 
 FROM, RANK, CONSTANT, FED = "-from", "-rank", "constant", "graph-input"
 """How parameters end that say how an input comes and which rank it has, and two ways in which it comes."""
@@ -31,8 +31,12 @@ def resolve_type(version: VersionSpec, types: tuple[str, ...], port: Port, place
     letters = free_letters(version)
     if port.is_variadic and len(letters) == 1 < len(types):
         return types[place % len(types)]
-    bound = dict(zip(letters, types, strict=False))
-    text = version.signature.ties.get(port.type, port.type)
+    return bound_type(version, types, version.signature.ties.get(port.type, port.type))
+
+
+def bound_type(version: VersionSpec, types: tuple[str, ...], text: str) -> str:
+    """Return a type with the letters in it replaced by the types that a case has for them."""
+    bound = dict(zip(free_letters(version), types, strict=False))
     return re.sub(r"[A-Za-z_]\w*", lambda word: bound.get(word[0], word[0]), text)
 
 
@@ -46,6 +50,13 @@ def usual_outputs(version: VersionSpec) -> tuple[str, ...]:
     """Return the outputs that are asked for where nothing is said: those that are always there, else the first."""
     single = tuple(port.name for port in version.signature.outputs if port.option == "single")
     return single or tuple(port.name for port in version.signature.outputs[:1])
+
+
+def is_symbol(version: VersionSpec, name: str) -> bool:
+    """Return whether a level's name is a symbol that a bundle binds: no part of the signature, and no parameter."""
+    signature = version.signature
+    part = signature.attribute(name) or signature.input(name) or name in signature.types
+    return name.isidentifier() and not part and name not in COMMON_PARAMETERS and name not in ("draw", "seed")
 
 
 def parameter_of(version: VersionSpec, name: str) -> tuple[Port, str] | None:

@@ -13,7 +13,7 @@ from ..specs.expressions import recipe as read_recipe
 from ..specs.model import Edge, Port, Recipe, Spec, Value, VersionSpec, Word
 from .envelope import kindest_opset, opset_named, opset_range
 from .fills import FIRST, UNDRAWN
-from .literals import Symbols, check_range, kind_words, text_of, value_of
+from .literals import Symbols, check_range, elements_of, kind_words, text_of, value_of
 from .ports import (
     CONSTANT,
     FED,
@@ -21,6 +21,7 @@ from .ports import (
     RANK,
     free_letters,
     has_values,
+    is_symbol,
     parameter_of,
     resolve_type,
     usual_delivery,
@@ -103,7 +104,8 @@ def identify(spec: Spec, version: VersionSpec, levels: Levels) -> CaseId:
     parts, symbols = Shapes(spec, version, levels, types).parts()
     settings: dict[str, str] = {}
     for name, value in levels.items():
-        if name in _OWN_FIELDS or name in version.signature.types or TYPE_OF_PORT.fullmatch(name):
+        written = name in _OWN_FIELDS or name in version.signature.types or is_symbol(version, name)
+        if written or TYPE_OF_PORT.fullmatch(name):
             continue
         if name == "opset":
             value = opset_named(spec, version, value) if isinstance(value, str) else value  # noqa: PLW2901
@@ -142,13 +144,14 @@ def setting_text(version: VersionSpec, types: tuple[str, ...], name: str, value:
 
 
 def _input_text(version: VersionSpec, types: tuple[str, ...], port: Port, value: Value, symbols: Symbols) -> str | None:
-    if port.is_variadic or (isinstance(value, Recipe) and value == version.operands[port.name].draws[0]):
+    operand = version.operands.get(port.name)
+    if port.is_variadic or (operand is not None and operand.draws and value == operand.draws[0]):
         return None
     if isinstance(value, Recipe):
         return fill_text(value)
     if isinstance(value, Word):
         return str(value.value) if value is not Word.GIVEN and has_values(version, port) else None
-    return text_of(value, resolve_type(version, types, port), symbols, usual_rank(version, port.name))
+    return text_of(value, elements_of(resolve_type(version, types, port)), symbols, usual_rank(version, port.name))
 
 
 def _unbundled(version: VersionSpec, levels: Levels) -> dict[str, Value]:
@@ -332,7 +335,7 @@ def _setting(version: VersionSpec, name: str, text: str, case: CaseId) -> Value:
         return _read(name, text, attribute.kind, 1, case)
     if port is None:
         raise TypeError(name)
-    return _read(name, text, resolve_type(version, case.types, port), usual_rank(version, name), case)
+    return _read(name, text, elements_of(resolve_type(version, case.types, port)), usual_rank(version, name), case)
 
 
 def _read(name: str, text: str, kind: str, rank: int, case: CaseId) -> Value:
@@ -378,7 +381,9 @@ def _outputs(version: VersionSpec, text: str, case: CaseId) -> Value:
 
 def _drawn(version: VersionSpec, port: Port, text: str) -> Recipe | None:
     operand = version.operands.get(port.name)
-    return next((one for one in operand.draws if fill_text(one) == text), None) if operand else None
+    edges = (told.get(port.name) for edge in version.edges.values() for told in (edge.settings, edge.mended or {}))
+    known = [*(operand.draws if operand else ()), *version.parameters.get(port.name, {}).values(), *edges]
+    return next((one for one in known if isinstance(one, Recipe) and fill_text(one) == text), None)
 
 
 def _word(version: VersionSpec, name: str, word: Word, case: CaseId) -> Word:

@@ -12,7 +12,7 @@ from ..specs.expressions import number, numbers
 from ..specs.model import Operand, Port, Recipe, Spec, Value, VersionSpec, Word
 from .families import Shaping, family_of
 from .literals import Symbols, is_whole
-from .ports import has_values, resolve_type
+from .ports import has_values, is_symbol, resolve_type
 
 Levels: TypeAlias = Mapping[str, Value]
 
@@ -22,8 +22,9 @@ class Shapes:
 
     def __init__(self, spec: Spec, version: VersionSpec, levels: Levels, types: tuple[str, ...]) -> None:
         self._spec, self._version, self._levels, self._types = spec, version, levels, types
-        level, dims = levels.get("shapes", ()), levels.get("dims")
-        told = {**(level if isinstance(level, Mapping) else {}), **(dims if isinstance(dims, Mapping) else {})}
+        level, dims = levels.get("shapes", _usual(version)), levels.get("dims")
+        bound = _bound(version) | {name: value for name, value in levels.items() if is_symbol(version, name)}
+        told = {**bound, **(level if isinstance(level, Mapping) else {}), **(dims if isinstance(dims, Mapping) else {})}
         self._plain = level if isinstance(level, tuple) else None
         self._named = {n: v for n, v in told.items() if version.signature.input(n)}
         self.symbols: Symbols = {}
@@ -58,7 +59,8 @@ class Shapes:
         return tuple(found[:last]), self.symbols
 
     def _given(self, port: Port) -> Value:
-        usual = Word.GIVEN if port.option == "single" or port.name in self._named else Word.ABSENT
+        needed = port.option == "single" or (port.is_variadic and port.minimum > 0)
+        usual = Word.GIVEN if needed or port.name in self._named else Word.ABSENT
         return self._levels.get(port.name, Word.ABSENT if has_values(self._version, port) else usual)
 
     def _of(self, port: Port, place: int) -> tuple[Part, ...]:
@@ -114,6 +116,20 @@ class Shapes:
         if "(" not in type_:
             return _dims(said, self.symbols)
         return _structure(type_, said, self.symbols)
+
+
+def _bound(version: VersionSpec) -> dict[str, Value]:
+    """Return what the first level of each bundle binds of symbols, which holds where a case does not name it."""
+    first = [
+        next(iter(some.values()), ()) for name, some in version.parameters.items() if name not in ("shapes", "dims")
+    ]
+    bundles = [level for level in first if isinstance(level, Mapping)]
+    return {name: value for level in bundles for name, value in level.items() if is_symbol(version, name)}
+
+
+def _usual(version: VersionSpec) -> Value:
+    """Return the level of `shapes` where a case names none: the first that binds what operands' shapes are written in."""
+    return next((level for level in version.parameters.get("shapes", {}).values() if isinstance(level, Mapping)), ())
 
 
 def _structure(type_: str, said: Value, symbols: Symbols) -> Structure:

@@ -122,7 +122,7 @@ def _error(node: Node, y: Known, xs: Sequence[Known], es: Sequence[Error], conte
             return Error(0.0, flags)
         return charged(c, y, 0.0, flags, rule="convert")
     if node.name == "literal":
-        return charged(c, y, 0.0, rule="convert") if node.kind == "real" else Error()
+        return charged(c, y, 0.0, _signs(y.v), rule="convert") if node.kind == "real" else Error()
     return node.room.bound(c, y, xs, es, **node.parameters)
 
 

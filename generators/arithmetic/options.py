@@ -429,7 +429,7 @@ class _Branch:
             if self.flush_input:  # a flushed zero has either sign
                 flags = flags & ~NEGATIVE_ZERO
             elif copies and kind_of(bounds.type) == "real":
-                plus = (bounds.value == 0) & ((flags & NEGATIVE_ZERO) == 0)
+                plus = (bounds.value == 0) & ((flags & (NEGATIVE_ZERO | FREE)) == 0)
                 flags = np.asarray(flags | plus.astype(np.uint8) * POSITIVE_ZERO)
             found.append(flags)
         return found

@@ -226,6 +226,9 @@ class Call:
                 values.append(value)
                 place += 1
             found.append(values[0] if isinstance(port, Port) else values)
+        for name, port in self.facts.captured.items():
+            self.captured[name] = self.graph.port(place, port.shape, port.type)
+            place += 1
         return found
 
 

@@ -35,6 +35,13 @@ class Shaping:
     levels: Mapping[str, Value]
     symbols: Mapping[str, int | tuple[int, ...]]
 
+    def extent(self, symbol: str) -> int:
+        """Return a whole number that a symbol stands for. Raises OpconformError where nothing binds it."""
+        found = self.symbols.get(symbol)
+        if not isinstance(found, int):
+            raise OpconformError(f"{self.version.operator}: nothing says what the extent {symbol} is")
+        return found
+
     def attr(self, name: str) -> Value:
         """Return an attribute's level, its default where it is not given, else Word.ABSENT."""
         value, signature = self.levels.get(name, Word.ABSENT), self.version.signature.attribute(name)

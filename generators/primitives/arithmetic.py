@@ -14,6 +14,7 @@ from ..arithmetic.errors import (
     INFINITE,
     NAN,
     SIGNED_ZERO,
+    ZERO,
     Arithmetic,
     Error,
     Flags,
@@ -269,6 +270,25 @@ class Undefined(Primitive):
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
         return Error(es[0].e, es[0].flags | np.broadcast_to(xs[1].v, y.v.shape).astype(np.uint8) * np.uint8(8))
+
+    @classmethod
+    def native(cls, m: Any, *xs: Array, **_: Any) -> Array:
+        return xs[0]
+
+
+class OrZero(Primitive):
+    """The operand, or zero: which of them is drawn at random."""
+
+    name, work = "or_zero", "moves"
+    text = "{0}, or zero"
+
+    @staticmethod
+    def exact(*xs: Array, **_: Any) -> Array:
+        return xs[0]
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+        return Error(es[0].e, es[0].flags | np.full(y.v.shape, ZERO, np.uint8))
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **_: Any) -> Array:

@@ -213,7 +213,7 @@ class Where(Primitive):
         if em.none:
             return Error(e, flags)
         vague = np.greater(em.e, 0)
-        if y.v.dtype.kind != "f" and y.v.dtype != object:
+        if not (_is_real(a) or _is_real(b)):
             differ = vague & np.asarray(a.v != b.v, bool)
             free = differ.astype(np.uint8) * FREE | np.bitwise_and(em.flags, FREE)
             return Error(e, np.bitwise_or(flags, free).astype(np.uint8))
@@ -222,6 +222,11 @@ class Where(Primitive):
         either = np.bitwise_or(_outcomes(a, ea), _outcomes(b, eb))
         flags = np.where(vague, np.bitwise_or(flags, either), flags) | np.bitwise_and(em.flags, FREE)
         return Error(e, flags.astype(np.uint8))
+
+
+def _is_real(x: Known) -> bool:
+    """Return whether values are real numbers, and neither whole ones nor text, which objects carry too."""
+    return x.v.dtype.kind == "f" or (x.v.dtype == object and x.v.size > 0 and not isinstance(x.v.flat[0], (int, str)))
 
 
 def _apart(y: Known, other: Known) -> Array:

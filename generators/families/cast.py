@@ -1,0 +1,159 @@
+"""Conversions between element types: Cast."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+from ...cases.elements import Array, element_type
+from ..arithmetic.tape import Call, Value
+from ..fills import Blank
+from ..random import Draw
+
+_FUNNY = ("float8e4m3fnuz", "float8e5m2fnuz")
+
+
+def cast(c: Call, x: Value) -> Value:
+    """Each element as a value of the type that `to` names.
+
+    x: any type; result: the same shape. A float is rounded to nearest and is infinite beyond the range, or the largest
+    of a float8 type with saturate=1; an integer loses its higher bits; a float becomes an integer without its fraction,
+    undefined out of range; zeros are false; text is read as a number. Source: ONNX Cast-1 to 28.
+    """
+    to = element_type(c.output_types["output"])
+    source = element_type(x.type)
+    if source.name == to.name:
+        return x
+    if source.name == "string":
+        return _read(c, to.name)
+    if to.name == "string":
+        return _written(c, x)
+    if to.name == "bool":
+        return ~x.equal(0)
+    if to.is_integer and x.kind == "real":
+        whole = x.trunc()
+        taken = c.open("fraction", ~whole.equal(x))
+        whole = {"truncated": whole, "nearest-even": x.rint(), "nearest-away": x.rint_away()}[taken]
+        inside = (whole >= float(to.smallest)) & (whole <= float(to.largest))
+        return whole.cast(to.name).undefined(~inside)
+    if to.name == "float8e8m0":
+        return _scale(c, x)
+    if to.name in ("float4e2m1", "float6e2m3", "float6e3m2"):  # without infinities and NaN, of which the text is silent
+        largest = to.float_format.largest
+        number = x.cast(to.name, saturate=True)
+        return (
+            number
+            if source.kind in ("bool",) or source.bits < 4
+            else number.undefined(~(x.cast("float64").abs() <= largest))
+        )
+    saturate = to.bits == 8 and c.attr("saturate", 1) != 0
+    y = x.cast(to.name, saturate=saturate)
+    if to.name in _FUNNY and x.kind == "real" and saturate and "infinity-is-nan" in c.clauses:
+        y = c.constant(math.nan, to.name).where(x.isinf(), y)
+    return y
+
+
+def _scale(c: Call, x: Value) -> Value:
+    """To float8e8m0, the powers of two from 2^-127 to 2^127 and NaN, by round_mode and saturate.
+
+    Negative numbers are undefined; so is what lies outside the range in the combinations that the text's table lacks.
+    """
+    mode, saturate = c.attr("round_mode"), c.attr("saturate") != 0
+    c.require("round-mode", mode in ("up", "down", "nearest"))
+    y = x.cast("float8e8m0", saturate=saturate, mode=mode)
+    wide = x.cast("float64")
+    told = (mode, saturate) in (("up", True), ("nearest", False))
+    inside = (wide >= 2.0**-127) & (wide <= 2.0**127)
+    return y.undefined((wide < 0.0) if told else ~inside & ~x.isnan())
+
+
+def _read(c: Call, to: str) -> Value:
+    """Text as numbers of the type `to`; what is no number, or no whole one for an integer type, is undefined."""
+    texts = c.known("input")
+    target = element_type(to)
+    special = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+    numbers, undefined = [], []
+    for text in texts.flat:
+        plain = re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text)
+        whole = re.fullmatch(r"[+-]?\d+", text)
+        if not plain and text.lower() not in special:
+            c.open("no-number")
+        if target.is_integer or to == "bool":
+            number = int(text) if whole and to != "bool" else 0
+            fits = bool(whole) and to != "bool" and target.smallest <= number <= target.largest
+            numbers.append(number if fits else 0)
+            undefined.append(not fits)
+        else:
+            numbers.append(special.get(text.lower()) if not plain else float(text))
+            undefined.append(False)
+    if target.format:
+        found = c.constant(np.array(numbers, np.float64).reshape(texts.shape), "float64")
+        return found.cast(to, saturate=target.bits <= 8 and c.attr("saturate", 1) != 0)
+    found = c.constant(np.array(numbers, target.dtype).reshape(texts.shape), to)
+    return found.undefined(c.constant(np.array(undefined, bool).reshape(texts.shape), "bool"))
+
+
+def _written(c: Call, x: Value) -> Value:
+    """Numbers as text: integers by their digits; how many digits a float has is open."""
+    known = c.known("input")
+    digits = np.array([str(int(v)) for v in known.flat], object) if element_type(x.type).is_integer else None
+    if digits is None:
+        free = c.constant(np.full(known.shape, "", object), "string")
+        return free.undefined(c.constant(np.ones(known.shape, bool), "bool"))
+    return c.constant(digits.reshape(known.shape), "string")
+
+
+def fits(blank: Blank, draw: Draw, to: str) -> Array:
+    """Numbers that both types hold, text of them where the type is text; fractions where both are floats."""
+    target = element_type(to)
+    if blank.type.format and target.format and target.format.precision > 4:
+        return draw.between(-256, 256, blank.size) / (1 << 4)
+    low, high = -8, 100
+    for one in (blank.type, target):
+        if one.kind in ("signed", "unsigned"):
+            low, high = max(low, one.smallest), min(high, one.largest)
+        elif one.kind == "bool":
+            low, high = 0, 1
+        elif one.format:
+            low, high = max(low, -4), min(high, 4)
+            low = low if one.format.signed else 1
+    return draw.between(low, high, blank.size)
+
+
+def numerals(blank: Blank, draw: Draw, to: str) -> Array:
+    """Text of numbers: whole ones, and for a float type plain and scientific ones, infinities and NaN."""
+    whole = ["0", "1", "7", "+3", "100"] + ([] if to.startswith("uint") else ["-1", "-8"])
+    floats = ["0.5", "-1.25", "1e2", "1E-1", "3.", ".5", "INF", "+INF", "-inf", "NaN", "nan", "-0"]
+    pool = np.array(whole + (floats if element_type(to).format else []), object)
+    return pool[draw.below(len(pool), blank.size)]
+
+
+def boundary(blank: Blank, draw: Draw, to: str) -> Array:
+    """Numbers about the ends of the other type's range, ties between its numbers, and zeros of both signs."""
+    target = element_type(to)
+    if target.format:
+        form = target.format
+        step = math.ldexp(1.0, form.emax + 1 - form.precision)
+        own = [form.largest, form.largest + step / 2, form.largest + step * 3 / 4, 2 * form.largest]
+        own += [1 + k * math.ldexp(1.0, -form.precision) for k in (1, 2, 3)]
+        own += [math.ldexp(k, form.emin - form.precision) for k in (1, 2, 3, 7)]
+        pool = np.array([*own, *(-n for n in own), 0.0, -0.0])
+    elif target.is_integer:
+        ends = [target.smallest, target.largest]
+        pool = np.array([n + k for n in ends for k in (-1, 0, 1)] + [0, 2 * target.largest + 3], object)
+        if blank.type.format:
+            fractions = [0.5, 1.5, 2.5, -0.5, -1.5, 0.75, -0.0] + [float(n) for n in ends]
+            pool = np.array([f for f in fractions if blank.type.format.signed or f > 0] + [float(n) for n in pool])
+    else:
+        pool = np.array([0, 1, 2, 3, 36, 64, 255, 256], object)
+        if blank.type.format:
+            pool = np.array([0.0, -0.0, 0.25, 0.5, 1.0, 2.0, -3.0, math.ldexp(1.0, blank.type.format.emin)])
+    if blank.type.kind in ("signed", "unsigned"):
+        low, high = blank.type.smallest, blank.type.largest
+        whole = (
+            [int(n) for n in pool if n == int(n) and low <= n <= high] if target.kind != "string" else [low, high, 0]
+        )
+        pool = np.array([*whole, low, high, high - 1, 0], object)
+    return pool[draw.below(len(pool), blank.size)]

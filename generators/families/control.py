@@ -1,0 +1,101 @@
+"""Operators that run bodies: If, Loop."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...cases.elements import Array, type_of
+from ...cases.program import Body, Node, Tensor
+from ..arithmetic.tape import Call, Value
+
+Known: TypeAlias = "Value | Array"
+"""A tensor of a body: what the data decide, or what is known while the formula is recorded."""
+
+
+def if_(c: Call, condition: Value) -> tuple[Value, ...]:
+    """The outputs of then_branch where the condition holds, else those of else_branch. Bodies see the values around.
+
+    condition: bool, one element. Source: ONNX If-1 to 25.
+    """
+    c.require("one-element", condition.size == 1)
+    if condition.rank:
+        c.open("rank")
+    branches: list[Body] = [c.attr("then_branch"), c.attr("else_branch")]
+    c.require("no-inputs", not any(body.inputs for body in branches))
+    c.require("same-outputs", len({tuple(out.type for out in body.outputs) for body in branches}) == 1)
+    found = [[_value(c, one) for one in run(c, body, ())] for body in branches]
+    if "same-shape" in c.clauses:
+        c.require("same-shape", [one.shape for one in found[0]] == [one.shape for one in found[1]])
+    return tuple(found[0] if c.known("cond").reshape(()) else found[1])
+
+
+def loop(c: Call, most: Value | None, condition: Value | None, carried: list[Value]) -> tuple[Value, ...]:
+    """The carried values after the last iteration, then what each iteration gave beside them, stacked on a first axis.
+
+    most: int64, how many iterations at most; condition: bool, whether there is a first one; carried: the initial
+    values. The body takes the iteration's number, the condition and the carried values; its first output says whether
+    to go on, which counts only where the condition is an input. Source: ONNX Loop-1 to 25.
+    """
+    body: Body = c.attr("body")
+    c.require("body-inputs", len(body.inputs) == len(carried) + 2)
+    trips = None if most is None else int(c.known("M").reshape(()))
+    if trips is not None and trips < 0:
+        c.open("trips-negative")
+    go: Known = np.array(True) if condition is None else c.known("cond").reshape(())
+    values: list[Known] = list(carried)
+    probe = run(c, body, (np.array(0), go, *values))[1 + len(carried) :]  # says what no iteration would have given
+    scans: list[list[Value]] = [[] for _ in probe]
+    for turn in count() if trips is None else range(trips):
+        if isinstance(go, Value):
+            raise TypeError("the data decide whether the body goes on; a case must decide it by numbers that it knows")
+        if condition is not None and not go:
+            break
+        go, *found = run(c, body, (np.array(turn), go, *values))
+        values = found[: len(carried)]
+        for scan, one in zip(scans, found[len(carried) :], strict=True):
+            scan.append(_value(c, one).reshape(1, *one.shape))
+    stacked = [
+        scan[0].concat(scan[1:], 0) if scan else c.constant(0, _value(c, one).type).broadcast(0, *one.shape)
+        for scan, one in zip(scans, probe, strict=True)
+    ]
+    return (*(_value(c, one) for one in values), *stacked)
+
+
+def run(c: Call, body: Body, given: Sequence[Known]) -> list[Known]:
+    """The outputs of a body, whose nodes are run in turn; values around it go by their names."""
+    names: dict[str, Known] = dict(c.captured)
+    fed = [one for one in body.inputs if one.constant is None]
+    names |= {one.name: one.array() for one in body.inputs if one.constant is not None}
+    names |= {one.name: value for one, value in zip(fed, given, strict=True)}
+    for node in body.nodes:
+        (output,) = node.outputs
+        names[output] = _function(node)(*(names[name] for name in node.inputs))
+    return [names[one.name] for one in body.outputs]
+
+
+def _value(c: Call, one: Known) -> Value:
+    return one if isinstance(one, Value) else c.constant(one, type_of(one))
+
+
+def _function(node: Node) -> Callable[..., Any]:
+    """What a node of a body does, to values and to arrays alike."""
+    if node.operator.name == "Constant":
+        value = node.attributes[0].value
+        return lambda: value.array() if isinstance(value, Tensor) else np.array(value)
+    known: dict[str, Callable[..., Any]] = {
+        "Identity": lambda x: x,
+        "Neg": operator.neg,
+        "Add": operator.add,
+        "Sub": operator.sub,
+        "Mul": operator.mul,
+        "Less": operator.lt,
+        "Greater": operator.gt,
+        "Not": operator.invert,
+        "And": operator.and_,
+    }
+    return known[node.operator.name]

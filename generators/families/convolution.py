@@ -1,0 +1,60 @@
+"""Operators that move a window over their input: Conv."""
+
+from __future__ import annotations
+
+import math
+
+from ..arithmetic.tape import Call, Value
+
+
+def conv(c: Call, x: Value, w: Value, b: Value | None = None) -> Value:
+    """The cross-correlation of x with w, group by group, plus b for each output channel.
+
+    x: [N, C, spatial...]; w: [M, C / group, kernel...]; b: [M]; result: [N, M, spatial...]. Source: ONNX Conv-1 to 22.
+    """
+    n, kernel, groups = x.shape[0], w.shape[2:], c.attr("group")
+    k, m, per = len(kernel), w.shape[0], w.shape[1]
+    c.require("groups", x.rank == w.rank and x.shape[1] == per * groups and m % groups == 0)
+    c.require("bias-shape", b is None or b.shape == (m,))
+    c.require("kernel-shape", c.ints("kernel_shape") in (None, kernel))
+    strides, dilations = c.ints("strides"), c.ints("dilations")
+    if (strides is None or dilations is None) and "defaults" not in c.clauses:
+        c.open("defaults-early")
+    strides, dilations = strides or (1,) * k, dilations or (1,) * k
+    frame = framing(c, x.shape[2:], kernel, strides, dilations)
+    spans = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
+    fits = [extent + sum(sides) >= span for extent, sides, span in zip(x.shape[2:], frame, spans, strict=True)]
+    c.require("window-fits", all(fits))
+    seen = x.pad(((0, 0), (0, 0), *frame), 0).windows(kernel, strides, dilations)
+    out = seen.shape[2 : 2 + k]
+    columns = seen.reshape(n, groups, per, *out, *kernel)
+    columns = columns.transpose(0, 1, *range(3, 3 + k), 2, *range(3 + k, 3 + 2 * k))
+    columns = columns.reshape(n, groups, math.prod(out), per * math.prod(kernel))
+    weights = w.reshape(1, groups, m // groups, per * math.prod(kernel)).transpose(0, 1, 3, 2)
+    y = columns.matmul(weights).transpose(0, 1, 3, 2).reshape(n, m, *out)
+    return y if b is None else y + b.reshape(1, m, *(1,) * k)
+
+
+def framing(
+    c: Call, extents: tuple[int, ...], kernel: tuple[int, ...], strides: tuple[int, ...], dilations: tuple[int, ...]
+) -> tuple[tuple[int, int], ...]:
+    """How many elements are added before and after each spatial axis, by `pads` or `auto_pad`.
+
+    Source: ONNX Conv-1 to 22 and the pooling operators.
+    """
+    k, way, pads = len(kernel), c.attr("auto_pad"), c.ints("pads")
+    c.require("auto-pad", way in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"))
+    if way == "NOTSET":
+        c.require("pads-length", pads is None or len(pads) == 2 * k)
+        return tuple(zip(pads[:k], pads[k:], strict=True)) if pads else ((0, 0),) * k
+    c.require("not-both", pads is None)
+    if way == "VALID":
+        return ((0, 0),) * k
+    if any(step != 1 for step in strides) and "same" not in c.clauses:
+        c.open("same-strided-early")
+    sides = []
+    for extent, size, step, dilation in zip(extents, kernel, strides, dilations, strict=True):
+        whole = max(0, (-(-extent // step) - 1) * step + (size - 1) * dilation + 1 - extent)
+        small, large = whole // 2, whole - whole // 2
+        sides.append((small, large) if way == "SAME_UPPER" else (large, small))
+    return tuple(sides)

@@ -1,0 +1,146 @@
+"""Operators that choose elements by their place: Gather, Slice, Pad, NonZero."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...cases.elements import Array
+from ..arithmetic.tape import Call, Value
+from ..fills import Drawing
+
+
+def gather(c: Call, data: Value, indices: Value) -> Value:
+    """The entries of `axis` that `indices` name: output[p, i, q] = data[p, indices[i], q].
+
+    data: rank r of 1 or more; indices: int32 or int64, rank q; result: rank q + r - 1. An index below 0 counts from
+    the end, which the text says from version 11 on. Source: ONNX Gather-1 to 13.
+    """
+    c.require("data-rank", data.rank >= 1)
+    axis = c.attr("axis")
+    c.require("axis-range", -data.rank <= axis < data.rank)
+    extent = data.shape[axis]
+    c.require("index-range", (indices < extent) & (indices >= -extent))
+    negative = indices < 0
+    if "index-negative" not in c.clauses:
+        c.open("index-negative-early", negative)
+    return data.gather((indices + extent).where(negative, indices), axis)
+
+
+def slice_(c: Call, data: Value, *_: Value | None) -> Value:
+    """Every `step`-th element from `start` on and before `end`, along each axis that is named.
+
+    data: any shape; starts, ends, axes, steps: attributes in version 1, int32 or int64 inputs from 10 on, of one
+    length. Source: ONNX Slice-1 to 13, whose last version says how each number is clamped.
+    """
+    if data.rank == 0:
+        c.open("rank-0")
+    starts, ends = c.ints("starts") or (), c.ints("ends") or ()
+    axes, steps = c.ints("axes"), c.ints("steps") or (1,) * len(starts)
+    if axes is None:
+        axes = tuple(range(len(starts)))
+        if len(starts) < data.rank and "axes-default" not in c.clauses:
+            c.open("axes-default-short")
+    c.require("lengths", len(starts) == len(ends) == len(axes) == len(steps))
+    c.require("axes-range", all(-data.rank <= a < data.rank for a in axes))
+    if any(a < 0 for a in axes) and "axes-negative" not in c.clauses:
+        c.open("axes-negative-early")
+    if 0 in steps:
+        if "step-zero" not in c.clauses:
+            c.open("step-zero-early")
+        c.require("step-zero", False)
+    if len({a % data.rank for a in axes}) < len(axes):
+        c.open("axes-repeated")
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        data = data.take(np.arange(data.shape[axis])[slice(start, end, step)], axis)
+    return data
+
+
+def pad(c: Call, data: Value, *ports: Value | None) -> Value:
+    """Elements added before and after each axis, or taken away where a number is negative.
+
+    data: rank r; pads: two numbers an axis, all the starts first; axes: which ones (from version 18), else all.
+    Source: ONNX Pad-1 to 25; the modes are NumPy's, which the text names as similar.
+    """
+    if data.rank == 0:
+        c.open("rank-0")
+    mode = c.attr("mode")
+    pads = c.ints("paddings") or c.ints("pads") or ()
+    axes = c.ints("axes")
+    axes = tuple(range(data.rank)) if axes is None else axes
+    c.require("mode", mode in ("constant", "reflect", "edge") or (mode == "wrap" and "wrap" in c.clauses))
+    c.require("pads-length", len(pads) == 2 * len(axes))
+    c.require("axes-range", all(-data.rank <= a < data.rank for a in axes))
+    if len({a % data.rank for a in axes}) < len(axes):
+        c.open("axes-repeated")
+    if min(pads, default=0) < 0 and "negative" not in c.clauses:
+        c.open("negative-early")
+    value = _padding(c, data, ports[1] if len(ports) > 1 else None)
+    inside = np.ones((), bool)
+    for axis, before, after in zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True):
+        axis = axis % data.rank  # noqa: PLW2901 - counted from the front from here on
+        c.require("not-below-nothing", data.shape[axis] + before + after >= 0)
+        places = _places(c, mode, data.shape[axis], before, after)
+        here = (places >= 0) & (places < data.shape[axis])
+        inside = inside & here.reshape(-1, *(1,) * (data.rank - axis - 1))
+        if here.any():
+            data = data.take(np.where(here, places, places[here][0]), axis)
+        else:  # nothing of the data is left to be chosen
+            shape = (*data.shape[:axis], len(places), *data.shape[axis + 1 :])
+            data = value.broadcast(*shape)
+    return data if inside.all() else data.where(c.constant(np.broadcast_to(inside, data.shape), "bool"), value)
+
+
+def _padding(c: Call, data: Value, given: Value | None) -> Value:
+    """The value of new elements in mode constant."""
+    if given is not None:
+        c.require("value-scalar", given.rank == 0)
+        return given
+    if c.attr("value") is not None:
+        return c.constant(c.float32("value"), data.type)
+    return c.constant("" if data.type == "string" else False if data.type == "bool" else 0, data.type)
+
+
+def _places(c: Call, mode: str, extent: int, before: int, after: int) -> Array:
+    """Which element of an axis stands at each new place; in mode constant, one that there is not for a new element."""
+    places = np.arange(-before, extent + after)
+    if mode == "constant" or (before <= 0 and after <= 0):
+        return places
+    first, last = max(0, -before), extent + min(0, after)
+    if (before < 0 or after < 0) and c.open("negative-beside-mode") == "from-kept":
+        places, extent = places - first, last - first
+    else:
+        first = 0
+    if extent <= 0:
+        c.open("nothing-to-copy")
+    if mode == "edge":
+        return first + places.clip(0, extent - 1)
+    if mode == "wrap":
+        return first + places % extent
+    if max(before, after) > extent - 1:
+        c.open("reflect-beyond")
+    period = max(2 * (extent - 1), 1)
+    return first + (extent - 1 - np.abs(places % period - (extent - 1)) if extent > 1 else places * 0)
+
+
+def non_zero(c: Call, x: Value) -> Value:
+    """The places of the elements that are not zero, one column each, in row-major order.
+
+    x: rank r; result: int64, shape (r, n); n is what the data make it. A NaN is not zero; false is. Source: ONNX
+    NonZero-9 and 13, which say so of a scalar too: shape (0, n), where NumPy has (1, n).
+    """
+    known = c.known("X")
+    if x.type == "string":
+        c.open("text-zero")
+        return c.constant(np.argwhere(known != "").T.astype(np.int64).reshape(x.rank, -1), "int64")
+    places = np.argwhere(known != np.zeros((), known.dtype))
+    return c.constant(places.T.astype(np.int64).reshape(x.rank, len(places)), "int64")
+
+
+def too_large(drawing: Drawing) -> Array:
+    """`below` throughout: one more than the last index."""
+    return np.full(drawing.size, drawing.limit("below", 1))
+
+
+def too_small(drawing: Drawing) -> Array:
+    """-`below` - 1 throughout: one less than the first index from the end."""
+    return np.full(drawing.size, -drawing.limit("below", 1) - 1)

@@ -1,0 +1,115 @@
+"""Operators that look values up in a table: LabelEncoder."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...cases.elements import Array, element_type
+from ...cases.program import Tensor
+from ..arithmetic.tape import Call, Value
+from ..fills import Drawing
+
+_LISTS = {"strings": "string", "int64s": "int64", "floats": "float32", "tensor": ""}
+_DEFAULTS = {"string": "_Unused", "float": -0.0}
+
+
+def label_encoder(c: Call, x: Value) -> Value:
+    """The value whose key each element is, and the default where it is no key.
+
+    x: any shape; result: the same shape. In version 1 the keys of `classes_strings` are their own places, or the other
+    way round. From 2 on the two lists are parallel. Source: ONNX ai.onnx.ml LabelEncoder-1 to 4.
+    """
+    if c.version == 1:
+        names = np.array(c.attr("classes_strings") or (), object)
+        places = np.arange(len(names), dtype=np.int64)
+        other = "default_string" if x.type == "string" else "default_int64"
+        c.require("one-default", not c.given(other))
+        if x.type == "string":
+            return _looked_up(c, x, names, places, np.array(c.attr("default_int64"), np.int64))
+        return _looked_up(c, x, places, names, np.array(c.attr("default_string"), object))
+    keys, key_lists = _list(c, "keys")
+    values, value_lists = _list(c, "values")
+    c.require("one-list", key_lists == value_lists == 1)
+    c.require("types", keys is not None and c.types["X"] == _name(keys))
+    c.require("lengths", keys is not None and values is not None and len(keys) == len(values))
+    assert keys is not None
+    assert values is not None
+    return _looked_up(c, x, keys, values, _default(c, values))
+
+
+def _list(c: Call, side: str) -> tuple[Array | None, int]:
+    """The list called `keys_…` or `values_…` that is given, and how many are."""
+    found = []
+    for suffix, type_ in _LISTS.items():
+        value = c.attr(f"{side}_{suffix}")
+        if isinstance(value, Tensor):
+            found.append(value.array())
+        elif value is not None:
+            found.append(np.array(value, object if type_ == "string" else type_))
+    return (found[0] if found else None), len(found)
+
+
+def _name(array: Array) -> str:
+    return "string" if array.dtype == object else array.dtype.name
+
+
+def _default(c: Call, values: Array) -> Array:
+    """What an element becomes that is no key."""
+    given = c.attr("default_tensor")
+    type_ = _name(values)
+    if isinstance(given, Tensor):
+        c.require("default-type", given.type == type_)
+        return given.array().reshape(())
+    name = {"string": "default_string", "int64": "default_int64", "float32": "default_float"}.get(type_)
+    if name is not None:
+        return np.array(c.attr(name), values.dtype)
+    c.open("default-of-other-types")
+    return np.array(-1 if element_type(type_).is_integer else -0.0, values.dtype)
+
+
+def _looked_up(c: Call, x: Value, keys: Array, values: Array, default: Array) -> Value:
+    """Of equal keys the last one counts in version 4; before, which one does is open."""
+    later = len({_bits(key) for key in keys}) == len(keys) or "key-repeated" in c.clauses
+    order = range(len(keys)) if later or c.open("key-repeated-early") == "last" else range(len(keys) - 1, -1, -1)
+    y = c.constant(default, _name(values)).broadcast(*x.shape)
+    for place in order:
+        key = keys[place : place + 1].reshape(())
+        y = c.constant(values[place : place + 1].reshape(()), _name(values)).where(_matches(c, x, key), y)
+    return y
+
+
+def _matches(c: Call, x: Value, key: Array) -> Value:
+    """Which elements are the key. A NaN is every NaN; the two zeros differ by their bits, which version 2 compares."""
+    if key.dtype.kind == "f" and np.isnan(key):
+        return x.isnan()
+    same = x.equal(c.constant(key, x.type))
+    if key.dtype.kind == "f" and key == 0:
+        positive = _negative(x) if np.signbit(key) else ~_negative(x)
+        if "bitwise" in c.clauses or c.open("zero-key", same & ~positive) == "by-sign":
+            return same & positive
+    return same
+
+
+def _negative(x: Value) -> Value:
+    """Whether the sign bit is set, of a zero."""
+    return (1.0 / x) < 0.0
+
+
+def _bits(key: object) -> object:
+    return key if isinstance(key, str) else np.asarray(key).tobytes()
+
+
+def among(drawing: Drawing) -> Array:
+    """Keys of the table, one after the other from anywhere on, and as many elements that are none."""
+    keys = [
+        value for name, value in sorted(drawing.attributes.items()) if name.startswith(("keys_", "classes_")) and value
+    ]
+    found = np.asarray(keys[0].array() if isinstance(keys[0], Tensor) else keys[0], object)
+    if drawing.type.kind == "string":
+        others = ["c", "Amy ", "amy", "\u00fc"]
+    elif drawing.attributes.get("classes_strings"):
+        found, others = np.arange(len(found)).astype(object), [-1, len(found), 100, -100]
+    else:
+        others = [1, -3, 7, 100] + ([-0.0, np.nan, np.inf] if drawing.type.format else [])
+    pool = np.array([*found.tolist(), *others, 0][: None if drawing.type.kind != "string" else -1], object)
+    return pool[drawing.draw.below(len(pool), drawing.size)]

@@ -1,0 +1,106 @@
+"""Operators between numbers and their low-precision codes: QuantizeLinear."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...cases.elements import Array, element_type, element_types
+from ..arithmetic.tape import Call, Value
+from ..fills import Drawing
+from . import Shaping
+
+
+def quantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None) -> Value:
+    """saturate(round(x / scale) + zero), ties to even; for float8 and float4 the nearest number instead of an integer.
+
+    x: rank r; scale and zero: rank 0, or 1 with the extent of `axis` (from version 13), or x's rank with one element
+    for each block of `block_size` along the axis (from 21). Source: ONNX QuantizeLinear-10 to 28.
+    """
+    c.require("zero-point-shape", zero is None or zero.shape == scale.shape)
+    if c.attr("output_dtype", 0) != 0 and zero is not None:
+        c.require("output-types-agree", c.types["y_zero_point"] == c.output_types["y"])
+    scale, zero = (None if v is None else _spread(c, x, v) for v in (scale, zero))
+    c.open("scale-not-positive", ~(scale > 0))
+    to = element_type(c.output_types["y"])
+    precision = _precision(c)
+    if x.type == "int32" and precision == "int32":
+        c.open("integer-division")
+    quotient = _quotient(c, x, scale, precision)
+    precision = quotient.type
+    if to.is_integer:
+        y = quotient.rint()
+        y = y if zero is None else y + zero.cast(precision)
+        return y.clip(float(to.smallest), float(to.largest)).cast(to.name)
+    y = quotient if zero is None else quotient + zero.cast(precision)
+    return y.cast(to.name, saturate=bool(c.attr("saturate", 1)))
+
+
+def _quotient(c: Call, x: Value, scale: Value, precision: str) -> Value:
+    """The division in the type `precision`; how a narrower one than the operands' comes about is open."""
+    wider = [v.type for v in (x, scale) if v.kind == "real" and _bits(v.type) > _bits(precision)]
+    taken = c.open("division-narrower") if wider else "operands"
+    if taken == "operands":
+        return x.cast(precision) / scale.cast(precision)
+    quotient = x.cast(wider[0]) / scale.cast(wider[0])
+    return quotient.cast(precision) if taken == "quotient" else quotient
+
+
+def _bits(type_: str) -> int:
+    return element_type(type_).bits
+
+
+def _precision(c: Call) -> str:
+    """The type in which the division is done."""
+    number = c.attr("precision", 0)
+    if number:
+        return next(one.name for one in element_types().values() if one.onnx == number)
+    return c.types["y_scale"]
+
+
+def _spread(c: Call, x: Value, v: Value) -> Value:
+    """A scale or zero point, with one element for each element of x, or to be stretched to that."""
+    if v.rank == 0:
+        return v
+    axis = c.attr("axis")
+    c.require("per-tensor", axis is not None)
+    c.require("axis-range", -x.rank <= axis < x.rank)
+    axis %= x.rank
+    block = c.attr("block_size", 0)
+    if v.rank == 1 and not block:
+        c.require("per-axis", v.shape[0] == x.shape[axis])
+        return v.reshape(*(-1 if a == axis else 1 for a in range(x.rank)))
+    c.require("blocked-length", block > 0 and v.rank == x.rank)
+    blocks = -(-x.shape[axis] // block)
+    c.require("blocked", v.shape == (*x.shape[:axis], blocks, *x.shape[axis + 1 :]))
+    return v.take(np.arange(x.shape[axis]) // block, axis)
+
+
+def middle(drawing: Drawing) -> Array:
+    """Zero points about the middle of an integer type's range, neighbours of each other."""
+    span = drawing.type.largest - drawing.type.smallest
+    return drawing.type.smallest + span // 2 + np.arange(drawing.size) % 3
+
+
+def zero(drawing: Drawing) -> Array:
+    """Zero throughout."""
+    return np.zeros(drawing.size)
+
+
+def negative(drawing: Drawing) -> Array:
+    """Minus one throughout."""
+    return np.full(drawing.size, -1)
+
+
+def by_granularity(shaping: Shaping) -> tuple[int, ...]:
+    """The shape of a scale: of rank 0, one element for each index of `axis`, or one for each block along it."""
+    whole = shaping.symbols["d"]
+    assert isinstance(whole, tuple)
+    block, axis = shaping.levels.get("block_size"), shaping.levels.get("axis")
+    if axis is None or not whole:
+        return ()
+    place = shaping.attr("axis")
+    assert isinstance(place, int)
+    place %= len(whole)
+    if isinstance(block, int):
+        return tuple(-(-extent // block) if i == place else extent for i, extent in enumerate(whole))
+    return (whole[place],)

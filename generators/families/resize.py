@@ -1,0 +1,240 @@
+"""Operators that sample their input at other places: Resize."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...cases.elements import Array
+from ..arithmetic.tape import Call, Value
+
+_HALF = Fraction(1, 2)
+_COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                "tf_half_pixel_for_nn", "tf_crop_and_resize")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One resized axis. `length`: the output's extent before it is made whole; `scale`: what coordinates divide by."""
+
+    place: int
+    extent: int
+    size: int
+    length: Fraction
+    scale: Fraction
+    start: Fraction
+    end: Fraction
+
+    def coordinate(self, x: Any, mode: str) -> Any:  # fractions, or a value
+        """Where the output's places x lie in the input. The text's formulas, over whatever x is."""
+        if mode == "asymmetric":
+            return x / self.scale
+        if mode == "tf_half_pixel_for_nn":
+            return (x + _HALF) / self.scale
+        if mode == "align_corners":
+            return x * (self.extent - 1) / max(self.size - 1, 1)
+        if mode == "tf_crop_and_resize":
+            if self.size == 1:
+                return x * 0 + _HALF * (self.start + self.end) * (self.extent - 1)
+            return x * (self.end - self.start) * (self.extent - 1) / (self.size - 1) + self.start * (self.extent - 1)
+        if mode == "pytorch_half_pixel" and self.size == 1:
+            return x * 0
+        if mode == "half_pixel_symmetric":
+            offset = Fraction(self.extent, 2) * (1 - self.size / self.length)
+            return (x + _HALF) / self.scale - _HALF + offset
+        return (x + _HALF) / self.scale - _HALF
+
+    def coordinates(self, mode: str) -> list[Fraction]:
+        """Where all of the output's places lie, exactly."""
+        return [self.coordinate(Fraction(place), mode) for place in range(self.size)]
+
+    def stays(self, mode: str) -> bool:
+        """Whether the axis stays as it is."""
+        return self.size == self.extent and self.coordinates(mode) == list(range(self.size))
+
+    def steady(self, mode: str) -> bool:
+        """Whether coordinates round nowhere: all divisions are by powers of two."""
+        divisor = Fraction(max(self.size - 1, 1)) if mode in ("align_corners", "tf_crop_and_resize") else self.scale
+        return _is_power(divisor.numerator) and _is_power(divisor.denominator)
+
+    def along(self, v: Value, rank: int) -> Value:
+        """A value for each of the output's places, to be broadcast with the output."""
+        return v.reshape(-1, *(1,) * (rank - self.place - 1))
+
+
+def _is_power(number: int) -> bool:
+    return number & (number - 1) == 0
+
+
+def resize(c: Call, x: Value, *_: Value | None) -> Value:
+    """The input sampled at the places that the output's places stand for, axis by axis.
+
+    x: rank r; scales: float32, or sizes: int64, one for each axis (of `axes`, from version 18 on); roi: two for each.
+    Numbers are interpolated from two or four neighbours on each axis, or the nearest is taken. Version 10 does not say
+    where places lie. Source: ONNX Resize-10 to 19.
+    """
+    mode = c.attr("mode")
+    c.require("mode", mode in ("nearest", "linear", "cubic") and (mode != "cubic" or "cubic" in c.clauses))
+    places = c.attr("coordinate_transformation_mode") or c.open("coordinates-early")
+    c.require("coordinates", places in _COORDINATES)
+    axes = [axis for axis in _axes(c, x, places) if not axis.stays(places)]
+    if any(axis.size == 1 < axis.extent for axis in axes) and places == "align_corners":
+        c.open("one-corner")
+    y = _nearest(c, x, axes, places) if mode == "nearest" else _interpolated(c, x, axes, mode, places)
+    if places != "tf_crop_and_resize":
+        return y
+    value = c.constant(c.float32("extrapolation_value"), x.type)
+    for axis in axes:
+        outside = np.array([not 0 <= at <= axis.extent - 1 for at in axis.coordinates(places)], bool)
+        y = value.where(axis.along(c.constant(outside, "bool"), x.rank), y) if outside.any() else y
+    return y
+
+
+def _axes(c: Call, x: Value, places: str) -> list[_Axis]:
+    """The axes, with their extents before and after."""
+    chosen = c.ints("axes")
+    axes = tuple(range(x.rank)) if chosen is None else chosen
+    c.require("axes-range", all(-x.rank <= a < x.rank for a in axes))
+    if len({a % x.rank for a in axes}) < len(axes):
+        c.open("axes-repeated")
+    scales = tuple(Fraction(float(v)) for v in c.known("scales")) if c.given("scales") else ()
+    sizes = c.ints("sizes") or ()
+    c.require("one-of", bool(scales) != bool(sizes) or not axes)
+    c.require("lengths", len(scales or sizes) == len(axes))
+    c.require("positive-scale", all(scale > 0 for scale in scales))
+    crop = [Fraction(float(v)) for v in c.known("roi")] if places == "tf_crop_and_resize" else []
+    c.require("roi-length", not crop or len(crop) == 2 * len(axes))
+    starts, ends = (
+        (crop[: len(axes)], crop[len(axes) :]) if crop else ([Fraction(0)] * len(axes), [Fraction(1)] * len(axes))
+    )
+    if sizes:
+        sizes = _kept_ratio(c, sizes, [x.shape[a] for a in axes])
+    found = []
+    for i, a in enumerate(axes):
+        extent = x.shape[a]
+        length = Fraction(sizes[i]) if sizes else extent * (ends[i] - starts[i]) * scales[i]
+        size = math.floor(length)
+        scale = Fraction(size, extent) if sizes and extent else scales[i] if scales else Fraction(1)
+        if scales and extent and Fraction(size, extent) != scale and size and c.open("scale") == "from-extents":
+            scale = Fraction(size, extent)
+        found.append(_Axis(a % x.rank, extent, size, length, scale, starts[i], ends[i]))
+    return found
+
+
+def _kept_ratio(c: Call, sizes: tuple[int, ...], extents: Sequence[int]) -> tuple[int, ...]:
+    """The sizes that keep_aspect_ratio_policy makes of those that are asked for."""
+    policy = c.attr("keep_aspect_ratio_policy", "stretch")
+    c.require("policy", policy in ("stretch", "not_larger", "not_smaller"))
+    if policy == "stretch":
+        return sizes
+    scales = [Fraction(size, extent) for size, extent in zip(sizes, extents, strict=True)]
+    scale = min(scales) if policy == "not_larger" else max(scales)
+    return tuple(math.floor(scale * extent + _HALF) for extent in extents)
+
+
+def _nearest(c: Call, x: Value, axes: Sequence[_Axis], places: str) -> Value:
+    """The nearest element, or another one where the coordinate's rounding may decide."""
+    rounding: dict[str, Callable[[Fraction], int]] = {
+        "round_prefer_floor": lambda at: math.ceil(at - _HALF),
+        "round_prefer_ceil": lambda at: math.floor(at + _HALF),
+        "floor": math.floor,
+        "ceil": math.ceil,
+    }
+    way = c.attr("nearest_mode") or c.open("nearest-early")
+    c.require("nearest-mode", way in rounding)
+    for axis in axes:
+        picks = []
+        for sign in (0, -1, 1):
+            places_near = (at + sign * _reach(axis, at, places) for at in axis.coordinates(places))
+            picks.append(np.clip([rounding[way](at) for at in places_near], 0, max(axis.extent - 1, 0)))
+        near, low, high = picks
+        other = np.where(low != near, low, high)
+        y = x.take(near, axis.place)
+        if (other != near).any():
+            if x.kind != "real":
+                c.open("coordinate-rounding")
+            y = y.either(x.take(other, axis.place))
+        x = y
+    return x
+
+
+def _reach(axis: _Axis, at: Fraction, places: str) -> Fraction:
+    """How far an implementation's coordinate may be from the exact one: some units of float32."""
+    return Fraction(0) if axis.steady(places) else (abs(at) + 1) * Fraction(1, 1 << 20)
+
+
+def _interpolated(c: Call, x: Value, axes: Sequence[_Axis], mode: str, places: str) -> Value:
+    """The neighbours' weighted sum, in any order; from either floor where a coordinate's rounding may decide it."""
+    forms = [_summed(x, axes, taps) for taps in itertools.product(*(_ways(c, x, axis, mode, places) for axis in axes))]
+    return reduce(lambda one, other: one.either(other), forms)
+
+
+_Taps: TypeAlias = list[tuple[Array, "Value"]]
+"""The neighbours of every place along an axis, one after the other, and their weights."""
+
+
+def _summed(x: Value, axes: Sequence[_Axis], taps: Sequence[_Taps]) -> Value:
+    terms = []
+    for chosen in itertools.product(*taps):
+        term = x
+        for axis, (places, _) in zip(axes, chosen, strict=True):
+            term = term.take(places.clip(0, axis.extent - 1), axis.place)
+        weights = [axis.along(weight, x.rank) for axis, (_, weight) in zip(axes, chosen, strict=True)]
+        terms.append(term * reduce(lambda a, b: a * b, weights) if weights else term)
+    return terms[0].stack(terms[1:]).sum(0, keep=False) if len(terms) > 1 else terms[0]
+
+
+def _ways(c: Call, x: Value, axis: _Axis, mode: str, places: str) -> list[_Taps]:
+    """The neighbours and weights along an axis; twice where a coordinate may fall on either side of an element."""
+    floors, others = [], []
+    for at in axis.coordinates(places):
+        low, floor, high = (math.floor(at + sign * _reach(axis, at, places)) for sign in (-1, 0, 1))
+        floors.append(floor)
+        others.append(low if low != floor else high)
+    found = [floors] if others == floors else [floors, others]
+    return [_weighted(c, x, axis, mode, places, np.array(one, np.int64)) for one in found]
+
+
+def _weighted(c: Call, x: Value, axis: _Axis, mode: str, places: str, floors: Array) -> _Taps:
+    type_ = "float32" if x.type == "float64" else x.type  # scales are float32, and so are coordinates
+    at = axis.coordinate(c.constant(np.arange(axis.size), type_), places)
+    if not axis.steady(places):  # by whatever way an implementation comes to it
+        at = at.either(at * (1 + 2.0**-22))
+    stretch = c.attr("antialias", 0) == 1 and axis.scale < 1
+    narrow = axis.scale if stretch else Fraction(1)
+    reach = math.ceil((1 if mode == "linear" else 2) / narrow)
+    excluded = c.attr("exclude_outside", 0) == 1 or (stretch and c.open("antialias-outside") == "excluded")
+    taps: _Taps = []
+    for step in range(1 - reach, reach + 1):
+        tap = floors + step
+        far = np.array(
+            [float(abs(t - one) * narrow) for t, one in zip(tap.tolist(), axis.coordinates(places), strict=True)]
+        )
+        distance = (at - tap).abs() * float(narrow) if stretch else (at - tap).abs()
+        weight = _weight(c, mode, distance, far)
+        inside = (tap >= 0) & (tap < axis.extent)
+        if excluded and not inside.all():
+            weight = weight.where(c.constant(inside, "bool"), 0.0)
+        taps.append((tap, weight.cast(x.type)))
+    if not (excluded or stretch):
+        return taps
+    total = reduce(lambda a, b: a + b, (weight for _, weight in taps))
+    return [(tap, weight / total) for tap, weight in taps]
+
+
+def _weight(c: Call, mode: str, distance: Value, far: Array) -> Value:
+    """The weight of an element by its distance: a tent, or Keys' cubic. `far`: the distances, exactly."""
+    if mode == "linear":
+        return (1.0 - distance).clip(0.0, 1.0)
+    a = c.float32("cubic_coeff_a", -0.75)
+    near = ((a + 2.0) * distance - (a + 3.0)) * distance * distance + 1.0
+    beyond = ((distance - 5.0) * distance + 8.0) * distance * a - 4.0 * a
+    picked = near.where(c.constant(far <= 1, "bool"), beyond)
+    return picked.where(c.constant(far < 2, "bool"), 0.0)

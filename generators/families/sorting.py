@@ -1,0 +1,109 @@
+"""Operators that put elements in order: TopK, Unique."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...cases.elements import Array
+from ..arithmetic.tape import Call, Value
+
+
+def top_k(c: Call, x: Value, k: Value | None = None) -> tuple[Value, Value]:
+    """The k largest (or smallest) elements along `axis`, in order, and their places; of equal ones the first counts.
+
+    x: rank r of 1 or more; k: attribute in version 1, then an int64 input of shape [1]; results: x's shape with k at
+    the axis. With sorted=0 their order is open. Source: ONNX TopK-1 to 24.
+    """
+    axis = c.attr("axis")
+    c.require("axis-range", -x.rank <= axis < x.rank)
+    if axis < -1 and "axis-negative" not in c.clauses:
+        c.open("axis-negative-early")
+    if k is not None:
+        c.require("k-one", k.shape == (1,))
+    (wanted,) = c.ints("k") or c.ints("K") or (0,)
+    if wanted <= 0:
+        if "k-positive" in c.clauses:
+            c.require("k-positive", False)
+        c.open("k-zero")
+        c.require("k-range", wanted == 0)
+    if wanted > x.shape[axis]:
+        c.open("k-too-large")
+        wanted = x.shape[axis]
+    largest = c.attr("largest", 1) != 0
+    order = x.order(axis, largest=largest)
+    if x.kind == "real":
+        nan = x.isnan()
+        taken = c.open("nan", nan)
+        rest = c.constant(0, x.type).where(nan, x).order(axis, largest=largest)
+        first = (taken == "largest") == largest
+        order = rest.along(nan.along(rest, axis).cast("uint8").order(axis, largest=first), axis)
+    chosen = order.take(np.arange(wanted), axis)
+    if c.attr("sorted", 1) == 0:
+        c.check("order", axis=axis % x.rank)
+    return x.along(chosen, axis), chosen
+
+
+def unique(c: Call, x: Value) -> tuple[Value, ...]:
+    """Every element once, or every slice along `axis`; where each occurs first, which one each is, how often.
+
+    x: any shape; results: Y of x's type, then three of int64 and rank 1. Ascending, slices by their elements in turn,
+    or with sorted=0 in the order in which they occur. Source: ONNX Unique-11 and 28.
+    """
+    axis = c.attr("axis")
+    c.require("axis-range", axis is None or -x.rank <= axis < x.rank)
+    array = c.known("X")
+    rows = array.reshape(-1, 1) if axis is None else np.moveaxis(array, axis, 0)
+    keys = [_key(row) for row in rows]
+    if any(_is_nan(part) for key in keys for part in key) and c.open("nan") == "each":
+        keys = [(*key, place) if any(map(_is_nan, key)) else key for place, key in enumerate(keys)]
+    first: dict[Any, int] = {}
+    names = [tuple(_NAN if _is_nan(part) else part for part in key) for key in keys]
+    for place, name in enumerate(names):
+        first.setdefault(name, place)
+    order = list(first)
+    if c.attr("sorted"):
+        if x.type.startswith("complex"):
+            c.open("complex-order")
+        order.sort(key=lambda name: [_rank(part) for part in name])
+    places = np.array([first[name] for name in order], np.int64)
+    number = {name: place for place, name in enumerate(order)}
+    found = rows[places] if axis is not None else array.reshape(-1)[places]
+    y = c.constant(np.moveaxis(found, 0, axis) if axis is not None else found, x.type)
+    if x.kind == "real" and _has_both_zeros(array):
+        y = y.maximum(y)  # which of two equal zeros stands for both is open: its sign is not kept
+    return (
+        y,
+        c.constant(places, "int64"),
+        c.constant(np.array([number[name] for name in names], np.int64), "int64"),
+        c.constant(np.array([names.count(name) for name in order], np.int64), "int64"),
+    )
+
+
+_NAN = "not a number"
+"""What every NaN is looked up as; it comes after all numbers."""
+
+
+def _has_both_zeros(array: Array) -> bool:
+    signs = np.signbit(array.astype(np.float64)[array == 0])
+    return bool(signs.any() and not signs.all())
+
+
+def _rank(part: Any) -> Any:
+    """What elements are sorted by: NaN comes last, complex numbers go by their real parts first."""
+    if isinstance(part, complex):
+        return part.real, part.imag
+    return part is _NAN, 0 if part is _NAN else part
+
+
+def _is_nan(part: Any) -> bool:
+    return bool(part != part)  # noqa: PLR0124 - NaN alone is not itself
+
+
+def _key(row: Array) -> tuple[Any, ...]:
+    """The elements of a slice as what can be compared and looked up; the two zeros are one."""
+    flat = row.reshape(-1)
+    if flat.dtype == object or flat.dtype.kind in "biuc":
+        return tuple(flat.tolist())
+    return tuple((flat.astype(np.float64) + 0.0).tolist())
