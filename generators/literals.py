@@ -104,7 +104,7 @@ def _dims_of(text: str) -> Shape:
 
 
 def elements_of(type_: str) -> str:
-    """Return the kind of an input's elements; their types' names are in part those of attributes' kinds, as `string`."""
+    """Return the kind of an input's elements; some types have the names of attributes' kinds, as `string`."""
     return f"tensor({type_})"
 
 

@@ -128,7 +128,7 @@ def _bound(version: VersionSpec) -> dict[str, Value]:
 
 
 def _usual(version: VersionSpec) -> Value:
-    """Return the level of `shapes` where a case names none: the first that binds what operands' shapes are written in."""
+    """Return the level of `shapes` where a case names none: the first that binds what shapes are written in."""
     return next((level for level in version.parameters.get("shapes", {}).values() if isinstance(level, Mapping)), ())
 
 

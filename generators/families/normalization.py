@@ -56,7 +56,7 @@ def batch_normalization(
     Source: ONNX BatchNormalization-1 to 15.
     """
     training = _training(c)
-    whole = x if x.rank > 1 or "rank-1" not in c.clauses else x.reshape(-1, 1)
+    whole = x.reshape(-1, 1) if x.rank == 1 and "rank-1" in c.clauses else x
     c.require("rank", whole.rank > 1)
     spatial = c.attr("spatial", 1) != 0
     own = (whole.shape[1],) if spatial else whole.shape[1:]

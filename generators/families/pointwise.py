@@ -68,6 +68,8 @@ def maximum(c: Call, xs: list[Value]) -> Value:
 
     xs: one input or more, of one type. Source: ONNX Max-1 to 13.
     """
+    c.require("at-least-one", bool(xs))
+    c.require("same-type", len({x.type for x in xs}) == 1)
     if "same-shape" in c.clauses:
         c.require("same-shape", len({x.shape for x in xs}) == 1)
     else:

@@ -23,7 +23,7 @@ def quantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None) 
     c.open("scale-not-positive", ~(scale > 0))
     to = element_type(c.output_types["y"])
     precision = _precision(c)
-    if x.type == "int32" and precision == "int32":
+    if precision == "int32":
         c.open("integer-division")
     quotient = _quotient(c, x, scale, precision)
     precision = quotient.type
