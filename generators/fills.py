@@ -426,7 +426,7 @@ def _positive(x: Array) -> Array:
 def _power_of_two(x: Array) -> Array:
     wide = np.abs(x.astype(np.float64))
     usable = np.isfinite(wide) & (wide > 0)
-    return np.ldexp(1.0, np.frexp(np.where(usable, wide, 1.0))[1] - 1)
+    return np.asarray(np.ldexp(1.0, np.frexp(np.where(usable, wide, 1.0))[1] - 1))
 
 
 def _between(x: Array, low: float, high: float) -> Array:

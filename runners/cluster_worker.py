@@ -84,7 +84,7 @@ class Task:
 def perform(run: str, ids: bytes) -> bytes:
     """Run a batch on the crew that this worker has for a run, in a task of dask's."""
     worker = get_worker()
-    crew = worker.data.get(crew_key(run, worker.address))
+    crew: Any = worker.data.get(crew_key(run, worker.address))
     if crew is None:  # it is on its way, and may need this thread
         time.sleep(_ASK_AGAIN)
         raise Reschedule

@@ -98,7 +98,7 @@ def tensor_from_json(told: Mapping[str, Any]) -> Array | None:
     if hashlib.sha256(held).hexdigest() != told["sha256"] or (size is not None and len(held) != size):
         raise ValueError("the bytes are not those of the sha256")
     if known is None:
-        return np.frombuffer(held, dtype).reshape(shape).copy()
+        return np.frombuffer(held, dtype.newbyteorder("<")).reshape(shape).astype(dtype)
     return from_content(name, shape, held).copy()
 
 

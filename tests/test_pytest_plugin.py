@@ -149,7 +149,7 @@ def test_collecting_alone_starts_no_worker(suite: Run) -> None:
 
 
 def test_strength_and_seed_are_options(suite: Run) -> None:
-    mean = ("onnx/Mean-6/float16/2*3x2/*",)
+    mean = ("onnx/Mean-6/float16/3*3x2x2/*",)
     more = suite("@Right", "--collect-only", "-q", "--opconform-strength=full", select=mean)
     few = suite("@Right", "--collect-only", "-q", "--opconform-seed=5", select=mean)
     assert len(more.outlines) > len(few.outlines)

@@ -112,6 +112,7 @@ def test_a_library_beside_python_is_found_without_a_package(monkeypatch, tmp_pat
     def absent(name: str) -> None:
         raise importlib.metadata.PackageNotFoundError(name)
 
+    monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(importlib.metadata, "distribution", absent)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     (tmp_path / "lib").mkdir()

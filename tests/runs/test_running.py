@@ -152,7 +152,7 @@ def test_errors_of_valid_programs_fail_and_memory_is_told(judge: Any) -> None:
     ran = judge("@Raises", *INT32)
     assert ran.results[FRACTION]["outcome"] == "error"
     assert ran.results[FRACTION]["detail"] == "RuntimeError: kernel launch failed"
-    out_of_memory = [r for c, r in ran.results.items() if c.split("/")[3] == "7"]
+    out_of_memory = [r for c, r in ran.results.items() if c.split("/")[3] == "4"]
     assert {(r["outcome"], r["reason"]) for r in out_of_memory} == {("error", "memory")}
     assert ran.code == 1
 
