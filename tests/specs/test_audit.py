@@ -249,8 +249,8 @@ def test_coverage_counts_what_cases_exercise() -> None:
     assert found.coverages.type_triples.covered == 3
     assert found.coverages.attributes.covered == 1
     assert found.coverages.clauses.covered == 1
-    ours = [library.spec(name) for name in library.operators() if name.startswith("onnx/")]
-    clauses = [len(version.clauses) for spec in ours for version in spec.versions.values()]
+    names = [o for o in library.operators() if str(o).startswith("onnx/")]
+    clauses = [len(v.clauses) for name in names for v in library.spec(name).versions.values()]
     assert found.coverages.clauses.total == sum(clauses)
     assert "onnx/Mean-13: no case with T = bfloat16" in found.gaps
     assert "onnx/ReduceMean-18: no case sets noop_with_empty_axes to other than its default" in found.gaps
