@@ -238,7 +238,7 @@ class ModelProgram(Program):
     model: bytes = b""
 
 
-def _canonical(value: object) -> str:
+def _canonical(value: Any) -> str:
     """Return a value as text: a dataclass with its fields but those added later that are at their defaults."""
     if type(value) is tuple:
         return f"({', '.join(map(_canonical, value))}{',' if len(value) == 1 else ''})"

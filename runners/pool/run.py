@@ -279,7 +279,7 @@ class Run:
 
     def _add_stray(self, stray: Stray | None) -> None:
         if stray is not None:
-            self._found.append(stray)
+            self._found.insert(0, stray)  # who waits for the record that clears it and goes has heard of it
 
     def _accept_records(self, seat: Seat, batch: KeyBatch, frame: Frame) -> None:
         end = frame.first + frame.amount

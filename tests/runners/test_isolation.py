@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from collections import Counter
 from pathlib import Path
@@ -14,9 +15,11 @@ from click.testing import CliRunner
 from opconform.cli import main
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
+from opconform.runners.accuracy import attach_accuracy
 from opconform.runners.execute import Assignment, Isolation
 from opconform.runners.host import HostFactory
-from opconform.runners.pool import Limits
+from opconform.runners.kept import KeepOutputs
+from opconform.runners.pool import Limits, WorkerStartError
 from opconform.runners.registry import BackendSpec, backend_spec
 from opconform.runners.running import Death, Judged, run_cases
 
@@ -28,13 +31,15 @@ def ids(glob: str, count: int) -> list[str]:
     return list(planned(SOURCE.library, Selection((glob,))))[:count]
 
 
-HALF, SINGLE = ids("onnx/Mean-13/float16/*", 1)[0], ids("onnx/Mean-13/float32/*", 1)[0]
-DOUBLE = ids("onnx/Mean-13/float64/*", 1)[0]
+HALF, SINGLE = ids("onnx/Mean-13/float16/scalar/*", 1)[0], ids("onnx/Mean-13/float32/scalar/*", 1)[0]
+DOUBLE = ids("onnx/Mean-13/float64/scalar/*", 1)[0]
 
 
 def found(backend: str, cases: list[str], isolation: Isolation = "program") -> tuple[dict[str, Any], list[Death]]:
     """Return outcomes by case and unexplained deaths of a run of one case after the other."""
-    assignment = Assignment(backend_spec(f"python:fakes.fragile_backends:{backend}"), SOURCE, isolation=isolation)
+    kept = {"outputs": KeepOutputs(), "accuracy": attach_accuracy}  # as a run has them
+    fragile = backend_spec(f"python:fakes.fragile_backends:{backend}")
+    assignment = Assignment(fragile, SOURCE, attach=kept, isolation=isolation)
     told = list(run_cases(assignment, [[case] for case in cases], jobs=1, limits=LIMITS))
     outcomes = {one.result.case: one.result.outcome for one in told if isinstance(one, Judged)}
     assert sorted(outcomes) == sorted(cases)
@@ -100,6 +105,56 @@ def test_warming_imports_what_the_backend_names_and_passes_over_what_is_not_ther
     sys.modules.pop("fakes.fragile_backends", None)
     HostFactory(backend).warm()
     assert "fakes.fragile_backends" in sys.modules
+
+
+SEVEN = ["onnx/ReduceMean-13/int32/7/-/uniform", "onnx/ReduceMean-13/int32/7/draw=1/uniform"]
+INVALID = "onnx/ReduceMean-13/int32/3x2x2/axes=3/ramp/axis-too-large"
+PHASES = {"describing": 0, "preparing": 2, "running": 2, "confirming": 1, "sibling": 0}
+"""How many cases each phase costs where it fails whenever it comes: each of those that need it, and no other."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["segv", "hang", "flood", "garbage", "exit0", "closeall"])
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_host_that_fails_in_any_phase_costs_the_cases_of_that_phase(
+    phase: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_PHASE", phase)
+    monkeypatch.setenv("FAKE_FAULT", fault)
+    assignment = Assignment(backend_spec("python:fakes.fragile_backends:FailsInAPhase"), SOURCE)
+    limits = Limits(run_seconds=0.7, prepare_seconds=0.7, output_bytes=1 << 20)
+    cases = [SINGLE, *SEVEN, INVALID, DOUBLE]
+    told = list(run_cases(assignment, [cases], jobs=1, limits=limits))
+    outcomes = {one.result.case: str(one.result.outcome) for one in told if isinstance(one, Judged)}
+    assert sorted(outcomes) == sorted(cases)
+    assert (outcomes[SINGLE], outcomes[DOUBLE]) == ("pass", "pass")
+    lost = [case for case, outcome in outcomes.items() if outcome in ("crash", "timeout")]
+    again = phase == "confirming" and fault != "hang"  # run again in a fresh host, where nothing is to be confirmed
+    assert len(lost) == (0 if again else PHASES[phase])
+    assert any(isinstance(one, Death) for one in told) is again
+    assert set(lost) <= set(SEVEN)
+    assert {outcomes[case] for case in lost} <= {"timeout" if fault == "hang" else "crash"}
+
+
+@pytest.mark.parametrize("fault", ["segv", "garbage", "exit0"])
+def test_a_host_that_fails_in_opening_ends_the_run(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_PHASE", "opening")
+    monkeypatch.setenv("FAKE_FAULT", fault)
+    with pytest.raises(WorkerStartError):
+        found("FailsInAPhase", [SINGLE])
+
+
+def test_a_claim_of_half_a_terabyte_costs_its_case_and_no_memory() -> None:
+    outcomes, deaths = found("ClaimsMuch", [SINGLE, HALF, DOUBLE])
+    assert outcomes == {SINGLE: "pass", HALF: "crash", DOUBLE: "pass"}
+    assert not deaths
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 << 20  # KiB
+
+
+def test_an_answer_larger_than_a_message_costs_its_case() -> None:
+    outcomes, deaths = found("AnswersTooMuch", [SINGLE, HALF, DOUBLE])
+    assert outcomes == {SINGLE: "pass", HALF: "crash", DOUBLE: "pass"}
+    assert not deaths
 
 
 # From the command line
