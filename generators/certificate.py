@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,15 +47,26 @@ class Step:
 
 @dataclass(frozen=True)
 class Result:
-    """What is known of a node: its exact elements in C order as float64 or whole numbers, and what it may err by.
+    """What is known of a node: its exact elements as float64 or whole numbers, and what it may err by.
 
-    `exact` has them as fractions, None where fractions do not express them or there are too many. `error` bounds what
-    an implementation may err by; of bool it is positive where either may come out.
+    `error` bounds what an implementation may err by; of bool it is positive where either may come out. `fractions` are
+    the exact elements, zero for what is no number; None where fractions do not express them, or there are too many.
     """
 
     values: Array
-    exact: tuple[Number, ...] | None
     error: Array
+    fractions: Array | None
+
+    @functools.cached_property
+    def exact(self) -> tuple[Number, ...] | None:
+        """The exact elements in C order, as fractions, or floats that are no numbers."""
+        if self.fractions is None:
+            return None
+        told = self.fractions.reshape(-1).tolist()
+        if self.values.dtype.kind != "f":
+            return tuple(told)
+        floats = self.values.reshape(-1).tolist()
+        return tuple(exact if math.isfinite(f) else f for exact, f in zip(told, floats, strict=True))
 
 
 @dataclass(frozen=True)
@@ -149,7 +161,7 @@ class _Deriving:
         self.rules, self.ports = reasoning.rules, reasoning.places
         self.expectation = expectation
         self._maker = options.Maker(self.recording, list(reasoning.arrays), reasoning.rules, 1)
-        self._exact: dict[bool, tuple[dict[int, Known], Mapping[int, tuple[Number, ...] | None]]] = {}
+        self._exact: dict[bool, tuple[dict[int, Known], Mapping[int, Array | None]]] = {}
 
     def branch(self, option: Option) -> _Branch | None:
         """Return where an option comes from; None where nothing is computed."""
@@ -199,15 +211,15 @@ class _Deriving:
             text,
         )
 
-    def _values(self, flushed: bool) -> tuple[dict[int, Known], Mapping[int, tuple[Number, ...] | None]]:
+    def _values(self, flushed: bool) -> tuple[dict[int, Known], Mapping[int, Array | None]]:
         arrays, known = self._maker.flushed if flushed else (self._maker.arrays, self._maker.values)
         return known, _fractions(self.recording, arrays, known)
 
 
-def _result(node: Node, known: Known, error: Error, exact: tuple[Number, ...] | None) -> Result:
-    values = known.v if node.kind in ("bool", "text", "int", "complex") else known.f
+def _result(node: Node, known: Known, error: Error, fractions: Array | None) -> Result:
+    values = known.f if node.kind == "real" else known.v
     e = np.broadcast_to(np.asarray(error.e, np.float64), known.v.shape)[0, ...]
-    return Result(values[0, ...], exact, e)
+    return Result(values[0, ...], e, None if fractions is None else np.broadcast_to(fractions, known.v.shape)[0, ...])
 
 
 def _step(at: int, charge: Charge) -> Step:
@@ -215,12 +227,10 @@ def _step(at: int, charge: Charge) -> Step:
     return Step(at, charge.rule, charge.unit, np.asarray(charge.error[0, ...]), charge.terms, magnitude)
 
 
-def _fractions(
-    recording: Recording, arrays: Sequence[Array], known: Mapping[int, Known]
-) -> Mapping[int, tuple[Number, ...] | None]:
-    """Return the exact elements of each node, in C order; None where fractions do not express them.
+def _fractions(recording: Recording, arrays: Sequence[Array], known: Mapping[int, Known]) -> Mapping[int, Array | None]:
+    """Return the exact elements of each node, lanes first; None where fractions do not express them.
 
-    What is no number is computed with as zero, and told as what it is.
+    What is no number is computed with as zero.
     """
     nodes = recording.graph.nodes
     if sum(known[at].v[0, ...].size for at in recording.live) > LARGEST:
@@ -239,7 +249,7 @@ def _fractions(
             found[at] = None
         else:
             found[at] = _computed(node, [x for x in operands if x is not None])
-    return {at: None if x is None else _listed(x, known[at], nodes[at].kind) for at, x in found.items()}
+    return found
 
 
 def _computed(node: Node, operands: Sequence[Array]) -> Array | None:
@@ -254,11 +264,3 @@ def _lifted(array: Array) -> Array:
     floats = array.astype(np.float64).reshape(-1).tolist()
     found.reshape(-1)[:] = [Fraction(x) if math.isfinite(x) else Fraction(0) for x in floats]
     return found
-
-
-def _listed(array: Array, known: Known, kind: str) -> tuple[Number, ...]:
-    told = np.broadcast_to(array, known.v.shape)[0, ...].reshape(-1).tolist()
-    if kind != "real":
-        return tuple(told)
-    floats = known.f[0, ...].reshape(-1).tolist()
-    return tuple(Fraction(exact) if math.isfinite(f) else f for exact, f in zip(told, floats, strict=True))

@@ -240,7 +240,7 @@ def _derivation(found: Derivation) -> dict[str, Any]:
         "taken": {
             str(places[at]): _taken(result)
             for at, result in found.results.items()
-            if result.exact is None or found.formula[at].name not in _DERIVED
+            if result.fractions is None or found.formula[at].name not in _DERIVED
         },
     }
 
