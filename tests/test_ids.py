@@ -101,7 +101,11 @@ def test_a_wrong_id_says_which_part_is_wrong(text: str) -> None:
 
 
 def test_every_id_of_the_suite_is_printed_as_it_was_parsed() -> None:
-    selections = (Selection(), Selection(("*/ReduceMean*",), strength=3, draws=2, seed=5), Selection(("onnx/Mean-6",), strength=None))
+    selections = (
+        Selection(),
+        Selection(("*/ReduceMean*",), strength=3, draws=2, seed=5),
+        Selection(("onnx/Mean-6",), strength=None),
+    )
     ids = {text for selection in selections for text in planned(GeneratedCases().library, selection)}
     assert len(ids) > 3000
     for text in ids:
