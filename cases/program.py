@@ -242,7 +242,8 @@ def _canonical(value: Any) -> str:
     """Return a value as text: a dataclass with its fields but those added later that are at their defaults."""
     if type(value) is tuple:
         return f"({', '.join(map(_canonical, value))}{',' if len(value) == 1 else ''})"
-    fields = _told_fields(type(value))
+    kind: Any = type(value)
+    fields = _told_fields(kind)
     if fields is None:
         return repr(value)
     told = [

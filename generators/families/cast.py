@@ -22,7 +22,7 @@ def cast(c: Call, x: Value) -> Value:
     of a float8 type with saturate=1; an integer loses its higher bits; a float becomes an integer without its fraction,
     undefined out of range; zeros are false; text is read as a number. Source: ONNX Cast-1 to 28.
     """
-    to = element_type(c.output_types["output"])
+    to = element_type(str(c.output_types["output"]))
     source = element_type(x.type)
     if source.name == to.name:
         return x
@@ -74,6 +74,8 @@ def _read(c: Call, to: str) -> Value:
     texts = c.known("input")
     target = element_type(to)
     special = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+    numbers: list[float]
+    undefined: list[bool]
     numbers, undefined = [], []
     for text in texts.flat:
         plain = re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text)
@@ -86,7 +88,7 @@ def _read(c: Call, to: str) -> Value:
             numbers.append(number if fits else 0)
             undefined.append(not fits)
         else:
-            numbers.append(special.get(text.lower()) if not plain else float(text))
+            numbers.append(float(text) if plain else special.get(text.lower(), math.nan))
             undefined.append(False)
     if target.format:
         found = c.constant(np.array(numbers, np.float64).reshape(texts.shape), "float64")

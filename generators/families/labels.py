@@ -106,10 +106,10 @@ def among(drawing: Drawing) -> Array:
     ]
     found = np.asarray(keys[0].array() if isinstance(keys[0], Tensor) else keys[0], object)
     if drawing.type.kind == "string":
-        others = ["c", "Amy ", "amy", "\u00fc"]
+        others: list[object] = ["c", "Amy ", "amy", "\u00fc"]
     elif drawing.attributes.get("classes_strings"):
         found, others = np.arange(len(found)).astype(object), [-1, len(found), 100, -100]
     else:
-        others = [1, -3, 7, 100] + ([-0.0, np.nan, np.inf] if drawing.type.format else [])
+        others = [1, -3, 7, 100, *([-0.0, np.nan, np.inf] if drawing.type.format else [])]
     pool = np.array([*found.tolist(), *others, 0][: None if drawing.type.kind != "string" else -1], object)
     return pool[drawing.draw.below(len(pool), drawing.size)]

@@ -83,7 +83,7 @@ def _training(c: Call) -> bool:
     """Whether the call trains: by training_mode from version 14 on, by the number of outputs and is_test before."""
     wanted = sum(c.wants(port) for port in c.output_types)
     if "training-mode" in c.clauses:
-        training = c.attr("training_mode") != 0
+        training = bool(c.attr("training_mode") != 0)
         c.require("inference-one-output", training or wanted == 1)
         if training and wanted < len(("Y", "running_mean", "running_var")):
             c.open("outputs-partial")

@@ -19,9 +19,9 @@ def quantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None) 
     c.require("zero-point-shape", zero is None or zero.shape == scale.shape)
     if c.attr("output_dtype", 0) != 0 and zero is not None:
         c.require("output-types-agree", c.types["y_zero_point"] == c.output_types["y"])
-    scale, zero = (None if v is None else _spread(c, x, v) for v in (scale, zero))
+    scale, zero = _spread(c, x, scale), None if zero is None else _spread(c, x, zero)
     c.open("scale-not-positive", ~(scale > 0))
-    to = element_type(c.output_types["y"])
+    to = element_type(str(c.output_types["y"]))
     precision = _precision(c)
     if precision == "int32":
         c.open("integer-division")

@@ -77,7 +77,10 @@ class _Direction:
         """From x: [N, I] and the states before, [N, H], to those after."""
         f, g, out = self.functions
         size = h.shape[1]
-        part = lambda v, n: v[..., n * size : (n + 1) * size]  # noqa: E731
+
+        def part(v: Value, n: int) -> Value:
+            return v[..., n * size : (n + 1) * size]
+
         r = self.r.transpose(1, 0)
         if "recurrence-transposed" not in self.c.clauses and self.c.open("recurrence-early") == "as-written":
             r = self.r.reshape(4, size, size).transpose(1, 0, 2).reshape(size, 4 * size)
@@ -196,7 +199,7 @@ def too_long(drawing: Drawing) -> Array:
 
 
 def _steps(drawing: Drawing) -> int:
-    return max(1, drawing.values["X"].shape[2 if drawing.attributes.get("layout") == 1 else 1])
+    return max(1, int(drawing.values["X"].shape[2 if drawing.attributes.get("layout") == 1 else 1]))
 
 
 def sequences(shaping: Shaping) -> tuple[int, ...]:
