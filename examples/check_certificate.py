@@ -143,8 +143,10 @@ def floating(bits: int, width: int, precision: int, emin: int, odd: str) -> floa
     return math.copysign(math.ldexp(whole, max(exponent, 1) - 1 + emin - precision + 1), -sign)
 
 
-def numbers(told: Any) -> list[Any]:
-    """Return the elements of a list of a certificate, or of a tensor where they are many."""
+def numbers(told: Any, type_: str = "") -> list[Any]:
+    """Return the elements of a list of a certificate, or of a tensor where they are many; texts as they are."""
+    if type_ == "string" and isinstance(told, list):
+        return told
     return values(told) if isinstance(told, dict) else [element(one) for one in told]
 
 
@@ -930,8 +932,12 @@ def admits(option: dict[str, Any], outputs: list[dict[str, Any]]) -> bool:
     shows = False
     for bounds, told in zip(option["outputs"], outputs, strict=True):
         ys, bits = values(told), flags(bounds["flags"])
-        lower, upper = numbers(bounds["lower"]), numbers(bounds["upper"])
+        lower, upper = (numbers(bounds[side], told["type"]) for side in ("lower", "upper"))
         for y, low, high, flagged in zip(ys, lower, upper, bits or [0] * len(ys), strict=True):
+            if isinstance(y, str | complex):
+                if y != low and not flagged & 8:
+                    return False
+                continue
             within = low <= y <= high
             if not (within or beside(y, flagged)) or wrong_zero(y, flagged):
                 return False
