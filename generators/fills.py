@@ -328,12 +328,13 @@ def _elements(recipe: Callable[..., Array], blank: Blank, draw: Draw) -> Array:
         parts = np.asarray(recipe(replace(blank, type=part, size=2 * blank.size), draw)).astype(part.dtype)
         return np.ascontiguousarray(parts).view(element.dtype)
     if element.format and not element.format.signed:
-        powers = np.asarray(recipe(replace(blank, type=element_type("uint8")), draw)).astype(np.int64)
+        with np.errstate(invalid="ignore"):
+            powers = np.asarray(recipe(replace(blank, type=element_type("uint8")), draw)).astype(np.int64)
         return np.ldexp(1.0, powers % (2 * element.format.emax + 1) - element.format.emax).astype(element.dtype)
     numbers = recipe(blank, draw)
     if element.kind == "bool":
         numbers = np.asarray(numbers) % 2 == 1
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         return np.asarray(numbers).astype(element.dtype)
 
 

@@ -85,8 +85,10 @@ def _in_brackets(words: list[str]) -> str:
 
 
 def _step_text(step: Step) -> str:
-    place = int(np.argmax(step.error))  # the first element that it charges most
     parts = [f"%{step.node} {step.rule}, u = {step.unit.hex()}"]
+    if not step.error.size:
+        return "; ".join(parts)
+    place = int(np.argmax(step.error))  # the first element that it charges most
     if step.terms is not None and step.magnitude is not None:
         mean = np.broadcast_to(step.magnitude, step.error.shape).reshape(-1)[place]
         parts.append(f"n = {step.terms}, M = Σ|x|/n = {float(mean)!r}")
