@@ -305,10 +305,13 @@ def _error(bounds: Bounds, output: Array, form: FloatFormat) -> _Error:
     value, residue = bounds.value, bounds.residue
     grid = ulp_exponent(value, form)
     sign = np.copysign(1.0, value)
+    if form.precision >= _DOUBLE and residue is not None:  # the exact value may lie below the power of two it rounds to
+        power = np.abs(np.frexp(value)[0]) == 0.5
+        grid = grid - (power & (residue.rest * sign < 0) & (grid > form.emin - form.precision + 1))
     exact, answer = np.ldexp(np.abs(value), -grid), np.ldexp(output * sign, -grid)
     if form.precision >= _DOUBLE:
         rest = None if residue is None else np.ldexp(residue.rest * sign, -grid)
-        return _of_double(exact, answer, rest, grid, form)
+        return _of_double(exact, answer, rest)
     doubt = np.ldexp(exact, -_DOUBLE) if residue is None else np.ldexp(residue.doubt, -grid)
     if not doubt.any():
         near = np.rint(exact) == answer
@@ -320,14 +323,12 @@ def _error(bounds: Bounds, output: Array, form: FloatFormat) -> _Error:
     return _Error(known, rounded, (np.floor(high) <= answer) & (answer <= np.ceil(low)))
 
 
-def _of_double(exact: Array, answer: Array, rest: Array | None, grid: Array, form: FloatFormat) -> _Error:
+def _of_double(exact: Array, answer: Array, rest: Array | None) -> _Error:
     """Grade float64, where `exact` is the exact value rounded to the type, and `rest` what that leaves of it."""
     rounded = answer == exact
     if rest is None:
         return _Error(np.abs(answer - exact), rounded, rounded)
-    # below a power of two numbers lie twice as dense
-    power = (exact == math.ldexp(1.0, form.precision - 1)) & (grid > form.emin - form.precision + 1)
-    other = np.where(rest > 0, exact + 1, exact - np.where(power, 0.5, 1.0))
+    other = np.where(rest > 0, exact + 1, exact - 1)
     return _Error(np.abs((answer - exact) - rest), rounded, rounded | ((rest != 0) & (answer == other)))
 
 

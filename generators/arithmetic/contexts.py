@@ -44,6 +44,13 @@ def _native(type_: str) -> Arithmetic:
 
 
 @functools.cache
+def carrier(types: frozenset[str]) -> Context:
+    """Return the context of float64 that carries exact values: for every type, each step as the formula is written."""
+    double = format_of("float64")
+    return Context("carrier", dict.fromkeys(types, Arithmetic(double, double, summation="as-written")))
+
+
+@functools.cache
 def strict(types: frozenset[str], rounding: frozenset[str]) -> tuple[Context, ...]:
     """Return the contexts for a formula with numbers of some types, of which it computes with some.
 

@@ -12,7 +12,7 @@ import numpy as np
 from ...cases.elements import Array, element_type
 from ...cases.expectation import Bounds, Check, Expectation, Labels, Option, Residue, Spread
 from . import engine
-from .contexts import Context, declared
+from .contexts import Context, carrier, declared
 from .errors import (
     EXCEPTIONAL,
     FREE,
@@ -33,8 +33,6 @@ from .multiprecision import precise, rounded, widened
 if TYPE_CHECKING:
     from .recording import Fork, Recording, Rules
 
-_CARRIER = 2.0**-28
-"""What float64 errs by where float32 errs by one, and twice that: literals and functions are less exact."""
 _VAGUE_FROM = 32  # outputs: a second moment over fewer says too little
 
 Outputs: TypeAlias = tuple[Bounds, ...]
@@ -348,7 +346,7 @@ class _Branch:
         """Yield the options of this branch, and those of running means where a mean may be one."""
         outputs, errors = self.evaluated(self.context)
         spreads = self._spreads(outputs)
-        residues = self._residues(outputs, errors) if first else [None] * len(outputs)
+        residues = self._residues(outputs) if first else [None] * len(outputs)
         outputs = tuple(replace(b, spread=s, residue=r) for b, s, r in zip(outputs, spreads, residues, strict=True))
         yield from self._by_flush("sums", outputs, errors, applies)
         differs = self._updates_means(errors) & applies
@@ -403,22 +401,21 @@ class _Branch:
                 none[i] = Spread(np.broadcast_to(np.sqrt(errors[at].e + eta**2), b.value.shape))
         return none
 
-    def _residues(self, outputs: Outputs, errors: Mapping[int, Error]) -> list[Residue | None]:
+    def _residues(self, outputs: Outputs) -> list[Residue | None]:
         """Return what the float64 values leave of the exact ones: the rest itself, or what the carrier may err by.
 
-        The carrier rounds wherever this arithmetic, of 24 bits at least, does; by so many bits less.
+        The carrier evaluates the formula in float64, as it is written.
         """
         found: list[Residue | None] = []
         for at, bounds in zip(self.fork.outputs, outputs, strict=True):
+            shape = bounds.value.shape
             if self.graph.nodes[at].kind != "real":
                 found.append(None)
             elif self.maker.recording.wide:
-                found.append(
-                    Residue(np.broadcast_to(_rest(self.values[at]), bounds.value.shape), np.zeros(bounds.value.shape))
-                )
+                found.append(Residue(np.broadcast_to(_rest(self.values[at]), shape), np.zeros(shape)))
             else:
-                doubt = np.broadcast_to(np.asarray(errors[at].e * _CARRIER), bounds.value.shape)
-                found.append(Residue(np.zeros(bounds.value.shape), doubt))
+                errors = self.maker.errors(carrier(self.maker.recording.real_types), flushed=False)
+                found.append(Residue(np.zeros(shape), np.broadcast_to(np.asarray(errors[at].e), shape)))
         return found
 
     def flags_of(self, outputs: Outputs) -> list[Array]:

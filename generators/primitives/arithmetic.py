@@ -99,8 +99,11 @@ class Mul(Primitive):
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
         (a, b), (ea, eb) = xs, es
+        exact: Any = True
+        if c.storage.precision >= 53 and y.v.dtype != object:  # the carrier itself, which holds whatever it rounded
+            exact = y.fact("no rest", lambda: _few_bits(a, b))
         if ea.none and eb.none:
-            return charged(c, y, 0.0, 0, rule="multiply")
+            return charged(c, y, 0.0, 0, rule="multiply", exact=exact)
         # zero times whatever finite number is zero
         parts = [c.spread(eb.e, a.size), c.spread(ea.e, b.size), np.multiply(ea.e, eb.e)]
         e = parts[0] + parts[1] + parts[2]
@@ -115,7 +118,14 @@ class Mul(Primitive):
             vague = endless[0] & (np.abs(b.f) <= c.bound(eb.e) + eta) | endless[0] & endless[1]
             vague = vague | endless[1] & (np.abs(a.f) <= c.bound(ea.e) + eta)
             flags = (np.where(vague, flags | EXCEPTIONAL, flags) & ~SIGNED_ZERO).astype(np.uint8)
-        return charged(c, y, e, flags, rule="multiply")
+        return charged(c, y, e, flags, rule="multiply", exact=exact)
+
+
+def _few_bits(a: Known, b: Known) -> Array:
+    """Return where a product of float64 numbers surely is one, by their highest and lowest set bits."""
+    width = np.frexp(a.clean)[1] - a.bit + np.frexp(b.clean)[1] - b.bit
+    zero = (a.clean == 0) | (b.clean == 0)
+    return np.asarray(zero | ((width <= 53) & (a.bit + b.bit >= -1074)))
 
 
 class Div(Primitive):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
@@ -220,3 +221,22 @@ def test_what_surely_overflows_is_infinite_and_no_silence() -> None:
     expectation = recorded(lambda c, a: a * 2.0, [x], ["float32"]).expectation([x])
     assert len(expectation.options) == 1
     assert expectation.options[0].outputs[0].lower.tolist() == [[np.inf, -np.inf, 2.0]]
+
+
+@given(st.lists(st.floats(2.0**-30, 2.0**30, width=32), min_size=3, max_size=3), st.integers(3, 24))
+def test_the_doubt_covers_what_float64_loses_and_is_nothing_where_it_loses_nothing(
+    numbers: list[float], count: int
+) -> None:
+    a, b, c = map(Fraction, numbers)
+    for reference, exact in (
+        (lambda x: x[:1] * x[1:2] * x[2:], a * b * c),
+        (lambda x: x.mean((0,)) * float(count), (a + b + c) / 3 * count),
+        (lambda x: (x[:1] * x[1:2] + x[2:]) / float(count), (a * b + c) / count),
+    ):
+        found = bounds(reference, floats(*numbers))
+        assert found.residue is not None
+        value, doubt = Fraction(found.value.item()), Fraction(found.residue.doubt.item())
+        assert abs(exact - value) <= doubt <= 16 * (a * b * c + a * b + a + b + c) * count / 2**53
+    short = bounds(lambda x: x[:1] * x[1:2] * x[2:], floats(1.5, 2.5, 1 + 2**-23)).residue
+    assert short is not None
+    assert not short.doubt.any()

@@ -99,6 +99,8 @@ def test_the_unit_in_the_last_place_by_hand(type_: str, value: float, exponent: 
         ("bfloat16", Fraction(1, 3), 0.333984375, abs(1 / 3 - 0.333984375) * 2**9),
         ("float32", Fraction(2), 2 - 2**-23, 0.5),
         ("float64", Fraction(1, 3), 1 / 3, float((Fraction(1, 3) - Fraction(1 / 3)) * 2**54)),
+        ("float64", 2 - Fraction(1, 2**53), 2.0, 0.5),  # which rounds to a power of two, and lies below it
+        ("float64", 2 - Fraction(1, 2**53), 2 + 2.0**-51, 2.5),
         (
             "float64",
             Fraction(1, 3),
