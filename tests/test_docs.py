@@ -181,15 +181,19 @@ def rows(page: str, heading: str) -> list[list[str]]:
     ]
 
 
-def test_the_page_on_judging_names_every_silence_with_its_options() -> None:
+def test_the_page_on_judging_names_silences_with_their_options_and_all_of_the_means() -> None:
     section = JUDGING.split("\n### A narrow accumulator", 1)[0]
     told = {
         cells[0].strip("`"): set(re.findall(r"`([\w-]+)`", cells[1]))
         for cells in rows(section, "## Silences")
         if cells[0].startswith("`")
     }
-    known = {silence: set(options) for silence, options in silences(GeneratedCases().library).items()}
-    assert told == known
+    library = GeneratedCases().library
+    known = {silence: set(options) for silence, options in silences(library).items()}
+    assert {silence: known.get(silence) for silence in told} == told
+    means = [spec for spec in library.specs() if "Mean" in spec.name]
+    assert means
+    assert {id_ for spec in means for version in spec.versions.values() for id_ in version.silences} <= set(told)
 
 
 def test_the_page_on_judging_names_every_outcome() -> None:
