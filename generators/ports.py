@@ -8,6 +8,8 @@ from ..specs.model import COMMON_PARAMETERS, Port, Recipe, VersionSpec, Word
 
 FROM, RANK, CONSTANT, FED = "-from", "-rank", "constant", "graph-input"
 """How parameters end that say how an input comes and which rank it has, and two ways in which it comes."""
+NUMBERS_OF_DRAWS = frozenset({"draw", "seed"})
+_OF_SIGNATURE = "attribute-"
 
 
 def has_values(version: VersionSpec, port: Port) -> bool:
@@ -52,11 +54,23 @@ def usual_outputs(version: VersionSpec) -> tuple[str, ...]:
     return single or tuple(port.name for port in version.signature.outputs[:1])
 
 
+def setting_name(version: VersionSpec, name: str) -> str:
+    """Return what an id calls a parameter: an attribute that is called as a number of a draw has another name there."""
+    taken = name in NUMBERS_OF_DRAWS and version.signature.attribute(name) is not None
+    return f"{_OF_SIGNATURE}{name}" if taken else name
+
+
+def attribute_name(name: str) -> str:
+    """Return the attribute that an id's setting is about, if it is about one."""
+    bare = name.removeprefix(_OF_SIGNATURE)
+    return bare if bare in NUMBERS_OF_DRAWS else name
+
+
 def is_symbol(version: VersionSpec, name: str) -> bool:
     """Return whether a level's name is a symbol that a bundle binds: no part of the signature, and no parameter."""
     signature = version.signature
     part = signature.attribute(name) or signature.input(name) or name in signature.types
-    return name.isidentifier() and not part and name not in COMMON_PARAMETERS and name not in ("draw", "seed")
+    return name.isidentifier() and not part and name not in COMMON_PARAMETERS and name not in NUMBERS_OF_DRAWS
 
 
 def parameter_of(version: VersionSpec, name: str) -> tuple[Port, str] | None:

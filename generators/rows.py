@@ -18,12 +18,15 @@ from .ports import (
     CONSTANT,
     FED,
     FROM,
+    NUMBERS_OF_DRAWS,
     RANK,
+    attribute_name,
     free_letters,
     has_values,
     is_symbol,
     parameter_of,
     resolve_type,
+    setting_name,
     usual_delivery,
     usual_outputs,
     usual_rank,
@@ -34,8 +37,8 @@ LARGEST = 1 << 24
 """How many elements a case may have in all; more would not fit into the memory of every machine."""
 TYPE_OF_PORT = re.compile(r"type\((\w+)\)")
 
-_OWN_FIELDS = frozenset({"shapes", "fill", "draw", "seed"})  # have places of their own in an id, or are no parameter
-_NUMBERS = frozenset({"draw", "seed", "opset"})
+_OWN_FIELDS = frozenset({"shapes", "fill"}) | NUMBERS_OF_DRAWS  # have places of their own in an id, or are no parameter
+_NUMBERS = NUMBERS_OF_DRAWS | {"opset"}
 _CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType({FROM: (CONSTANT, FED, "both"), RANK: ("0", "1", "2")})
 
 
@@ -63,8 +66,8 @@ class Row:
 
     def get(self, name: str) -> Value:
         """Return a setting, what is usual where the id leaves it out, or Word.ABSENT."""
-        if name in self.settings:
-            return self.settings[name]
+        if (own := setting_name(self.version, name)) in self.settings:
+            return self.settings[own]
         if name == "dims":
             return "static"
         about = parameter_of(self.version, name)
@@ -104,7 +107,8 @@ def identify(spec: Spec, version: VersionSpec, levels: Levels) -> CaseId:
     parts, symbols = Shapes(spec, version, levels, types).parts()
     settings: dict[str, str] = {}
     for name, value in levels.items():
-        written = name in _OWN_FIELDS or name in version.signature.types or is_symbol(version, name)
+        own = setting_name(version, name)
+        written = own in _OWN_FIELDS or name in version.signature.types or is_symbol(version, name)
         if written or TYPE_OF_PORT.fullmatch(name):
             continue
         if name == "opset":
@@ -112,7 +116,7 @@ def identify(spec: Spec, version: VersionSpec, levels: Levels) -> CaseId:
             value = Word.ABSENT if value == kindest_opset(spec, version) else value  # noqa: PLW2901
         text = setting_text(version, types, name, value, symbols)
         if text is not None:
-            settings[name] = text
+            settings[own] = text
     fill = fill_text(levels.get("fill", FIRST))
     return settle(version, CaseId(str(version.operator), types, parts, tuple(sorted(settings.items())), fill))
 
@@ -323,8 +327,8 @@ def draws(version: VersionSpec, case: CaseId) -> bool:
 
 def _setting(version: VersionSpec, name: str, text: str, case: CaseId) -> Value:
     """Return a setting's value; CaseIdError unless an id has it so."""
-    attribute, port = version.signature.attribute(name), version.signature.input(name)
-    if attribute is None and (port is None or port.is_variadic):
+    attribute, port = version.signature.attribute(attribute_name(name)), version.signature.input(name)
+    if name in NUMBERS_OF_DRAWS or (attribute is None and (port is None or port.is_variadic)):
         return _own_setting(version, name, text, case)
     if port is not None and attribute is None and (drawn := _drawn(version, port, text)) is not None:
         return drawn

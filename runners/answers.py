@@ -12,7 +12,7 @@ import numpy as np
 from ..cases.elements import Array, type_of
 from ..cases.program import Program, flat
 from ..cases.runner import Reason
-from ..cases.structures import Structure
+from ..cases.structures import Structure, is_tensor
 from .comparison import Comparison
 
 
@@ -50,7 +50,7 @@ def answer_of(program: Program, values: Sequence[Any]) -> Answer:
     if type(values) is list and program.is_plain and all(_is_plain(value) for value in values):  # as most are
         return Answer(tuple(values))
     arrays, structure = flat(program, values)
-    plain = program.is_plain and all(one.kind == "tensor" for one in structure)
+    plain = all(is_tensor(one.type) for one in program.answers) and all(one.kind == "tensor" for one in structure)
     return Answer(tuple(arrays), () if plain else structure)
 
 

@@ -161,14 +161,30 @@ def checkout_shell(checkout: Path, commands: Path) -> Shell:
     return shell
 
 
-def test_an_operator_is_added_as_contributing_says(folder) -> None:
+@pytest.fixture
+def checkout(folder) -> Path:
+    """A copy of the package in the current folder."""
     checkout = folder / "opconform"
     checkout.mkdir()
     for name in PACKAGE:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         copy(ROOT / name, checkout / name)
+    return checkout
+
+
+def test_an_operator_is_added_as_contributing_says(folder, checkout) -> None:
     (checkout / "specs" / "onnx" / "ReduceSum.yaml").unlink(missing_ok=True)
     assert follow(CONTRIBUTING, checkout, checkout_shell(checkout, folder / "bin")) == 7
+
+
+@pytest.mark.slow
+def test_operators_of_each_kind_are_added_as_their_page_says(folder, checkout) -> None:
+    pytest.importorskip("onnxruntime")
+    page = (ROOT / "docs" / "adding-an-operator.md").read_text(encoding="utf-8")
+    added = re.findall(r"^operator: onnx/(\w+)$", page, re.MULTILINE)
+    for name in added:
+        (checkout / "specs" / "onnx" / f"{name}.yaml").unlink(missing_ok=True)
+    assert follow(page, checkout, checkout_shell(checkout, folder / "bin")) == len(added) == 6
 
 
 def rows(page: str, heading: str) -> list[list[str]]:

@@ -243,7 +243,8 @@ class Maker:
         a, b, p, q = forks[one], forks[other], works[one], works[other]
         unlike = self._valid[one] ^ self._valid[other]
         same = [nodes[at].shape for at in a.outputs] == [nodes[at].shape for at in b.outputs]
-        if not same or (a.kind, a.structure, p.level, p.copies) != (b.kind, b.structure, q.level, q.copies):
+        kinds = [(one.kind, one.structure, one.checks) for one in (a, b)]
+        if not same or kinds[0] != kinds[1] or (p.level, p.copies) != (q.level, q.copies):
             return np.ones(self.lanes, bool)
         if a.kind != "values":
             return unlike

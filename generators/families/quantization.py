@@ -32,7 +32,8 @@ def quantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None) 
         y = y if zero is None else y + zero.cast(precision)
         return y.clip(float(to.smallest), float(to.largest)).cast(to.name)
     y = quotient if zero is None else quotient + zero.cast(precision)
-    return y.cast(to.name, saturate=bool(c.attr("saturate", 1)))
+    coded = y.cast(to.name, saturate=to.bits < 8 or bool(c.attr("saturate", 1)))
+    return coded if to.bits == 8 else coded.undefined(y.isnan())  # the narrower ones have no NaN
 
 
 def _quotient(c: Call, x: Value, scale: Value, precision: str) -> Value:

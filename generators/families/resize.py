@@ -114,29 +114,31 @@ def _axes(c: Call, x: Value, places: str) -> list[_Axis]:
     starts, ends = (
         (crop[: len(axes)], crop[len(axes) :]) if crop else ([Fraction(0)] * len(axes), [Fraction(1)] * len(axes))
     )
-    if sizes:
-        sizes = _kept_ratio(c, sizes, [x.shape[a] for a in axes])
+    one = _one_scale(c, sizes, [x.shape[a] for a in axes]) if sizes else None
     found = []
     for i, a in enumerate(axes):
         extent = x.shape[a]
-        length = Fraction(sizes[i]) if sizes else extent * (ends[i] - starts[i]) * scales[i]
-        size = math.floor(length)
-        scale = Fraction(size, extent) if sizes and extent else scales[i] if scales else Fraction(1)
-        if scales and extent and Fraction(size, extent) != scale and size and c.open("scale") == "from-extents":
-            scale = Fraction(size, extent)
+        if one is not None:
+            scale, length = one, one * extent
+            size = math.floor(length + _HALF)
+        else:
+            length = Fraction(sizes[i]) if sizes else extent * (ends[i] - starts[i]) * scales[i]
+            size = math.floor(length)
+            scale = scales[i] if scales else Fraction(size, extent) if extent else Fraction(1)
+        if extent and size and Fraction(size, extent) != scale and c.open("scale") == "from-extents":
+            scale, length = Fraction(size, extent), length if one is None else Fraction(size)
         found.append(_Axis(a % x.rank, extent, size, length, scale, starts[i], ends[i]))
     return found
 
 
-def _kept_ratio(c: Call, sizes: tuple[int, ...], extents: Sequence[int]) -> tuple[int, ...]:
-    """The sizes that keep_aspect_ratio_policy makes of those that are asked for."""
+def _one_scale(c: Call, sizes: tuple[int, ...], extents: Sequence[int]) -> Fraction | None:
+    """The scale of all axes that keep_aspect_ratio_policy makes of the sizes, None where each axis has its own."""
     policy = c.attr("keep_aspect_ratio_policy", "stretch")
     c.require("policy", policy in ("stretch", "not_larger", "not_smaller"))
     if policy == "stretch":
-        return sizes
+        return None
     scales = [Fraction(size, extent) for size, extent in zip(sizes, extents, strict=True)]
-    scale = min(scales) if policy == "not_larger" else max(scales)
-    return tuple(math.floor(scale * extent + _HALF) for extent in extents)
+    return min(scales) if policy == "not_larger" else max(scales)
 
 
 def _nearest(c: Call, x: Value, axes: Sequence[_Axis], places: str) -> Value:

@@ -151,7 +151,8 @@ class Cast(Primitive):
     """The same number in another type.
 
     To a float: rounded to nearest, ties to even (`saturate` as ONNX has it). From a float to a whole number: towards
-    zero, and whatever where that does not fit. From a whole number to another: wrapped. Text is parsed.
+    zero, and whatever where that does not fit. From a whole number to another: wrapped. Text is parsed. `mode` is
+    that of powers of two, see `power_of_two`.
     """
 
     name, work, text = "cast", "selects", "{0} as {to}"
@@ -159,7 +160,9 @@ class Cast(Primitive):
     @classmethod
     def record(cls, value: Any, *others: Any, **p: Any) -> Any:
         to = str(others[0] if others else p["to"])
-        return value if to == value.type else value.node("cast", of=value.type, to=to, saturate=bool(p.get("saturate")))
+        mode = {"mode": str(p["mode"])} if "mode" in p else {}
+        saturate = bool(p.get("saturate"))
+        return value if to == value.type else value.node("cast", of=value.type, to=to, saturate=saturate, **mode)
 
     @classmethod
     def type(cls, types: Sequence[str], **p: Any) -> str:
@@ -202,7 +205,7 @@ class Cast(Primitive):
         if kind_of(to) in ("real", "complex") and kind_of(p["of"]) == "real":
             form = format_of(to)
             small = form.precision < 11 and to != "bfloat16"
-            found = rounded_to(form, x.astype(np.float64), saturate=p["saturate"]) if small else x
+            found = _rounded(form, x.astype(np.float64), p) if small else x
             return np.asarray(m.rounded(found.astype(element_type(to).dtype) if to == "float64" else found))
         if kind_of(p["of"]) in ("int", "bool") and kind_of(to) == "real":
             return np.asarray(x.astype(np.float64).astype(m.type))
@@ -216,14 +219,38 @@ def _to_real(x: Array, kind: str, p: dict[str, Any]) -> Array:
     form = format_of(p["to"])
     if kind != "real":
         x = x.astype(np.float64) if x.dtype == bool or largest(x) <= _WHOLE else x.astype(object)
-        return rounded_to(form, x, saturate=p["saturate"])
-    if (
-        kind_of(p["of"]) == "real"
-        and form.precision >= format_of(p["of"]).precision
-        and form.emax >= format_of(p["of"]).emax
-    ):
+        return _rounded(form, x, p)
+    if kind_of(p["of"]) == "real" and not p["saturate"] and "mode" not in p and _holds(form, format_of(p["of"])):
         return x
-    return rounded_to(form, x, saturate=p["saturate"])
+    return _rounded(form, x, p)
+
+
+def _holds(form: FloatFormat, other: FloatFormat) -> bool:
+    infinities = form.infinities or not other.infinities
+    return form.precision >= other.precision and form.emax >= other.emax and infinities
+
+
+def _rounded(form: FloatFormat, values: Array, p: dict[str, Any]) -> Array:
+    if "mode" in p:
+        return power_of_two(form, values, saturate=p["saturate"], mode=p["mode"])
+    return rounded_to(form, values, saturate=p["saturate"])
+
+
+def power_of_two(form: FloatFormat, values: Array, *, saturate: bool, mode: str) -> Array:
+    """Round to a format of powers of two alone: `up`, `down`, or to the `nearest` one, 1.5 of one up.
+
+    What is out of the format's range is its nearer end with `saturate`, else NaN, as are negative numbers.
+    """
+    floats = values.astype(np.float64) if values.dtype != object else each(float, values).astype(np.float64)
+    smallest = math.ldexp(1.0, form.emin)
+    inside = (floats >= smallest) & (floats <= form.largest)
+    fraction, exponent = np.frexp(np.where(inside, floats, 1.0))
+    least = {"up": fraction > 0.5, "down": np.zeros(fraction.shape, bool), "nearest": fraction >= 0.75}[mode]
+    found = np.ldexp(0.5, exponent + least)
+    if not saturate:
+        return np.where(inside & (found <= form.largest), found, np.nan)
+    outside = np.where(floats > form.largest, form.largest, np.where(floats >= 0, smallest, np.nan))
+    return np.where(inside, np.minimum(found, form.largest), outside)
 
 
 def _to_whole(x: Array, kind: str, to: str) -> Array:
@@ -256,7 +283,7 @@ def _rounded_error(c: Arithmetic, y: Known, x: Known, error: Error, p: dict[str,
     if error.quiet or (form.precision >= 53 and c.storage == form):
         return Error(error.e, error.flags)
     e = c.bound(error.e)
-    low, high = (rounded_to(form, x.f + s * e, saturate=p["saturate"]) for s in (-1.0, 1.0))
+    low, high = (_rounded(form, x.f + s * e, p) for s in (-1.0, 1.0))
     far = np.where(y.finite, np.maximum(high - y.f, y.f - low), 0.0)
     up, down = y.finite & (np.isinf(high) | np.isnan(high)), y.finite & (np.isinf(low) | np.isnan(low))
     if up.any() or down.any():

@@ -262,3 +262,37 @@ def test_clip_keeps_infinities_or_not_where_a_bound_is_missing() -> None:
     found = readings("onnx/Clip-13", given, FLOAT)
     limits = {one.taken["bound-missing"]: one.values[0][0] for one in found}
     assert limits == {"type-limit": -np.finfo(F).max, "unbounded": -math.inf}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.floats(2.0**-130, 2.0**127, width=32).filter(bool),
+    st.sampled_from([("up", True), ("down", True), ("nearest", False), ("nearest", True)]),
+)
+def test_a_number_becomes_the_power_of_two_that_the_mode_says(number, way) -> None:
+    mode, saturate = way
+    x, smallest = np.array([number], np.float32), Fraction(2) ** -127
+    powers = [Fraction(2) ** e for e in range(-127, 128)]
+    exact = Fraction(float(x[0]))
+    below = max((p for p in powers if p <= exact), default=None)
+    above = min((p for p in powers if p >= exact), default=None)
+    (found,) = values("onnx/Cast-24", {"input": x}, {"output": "float8e8m0"}, to=24, round_mode=mode, saturate=saturate)
+    if below is None and way == ("nearest", False):
+        assert np.isnan(found).all()
+    elif below is not None and above is not None:
+        nearer = above if exact - below >= above - exact else below
+        assert float(found[0]) == float({"up": above, "down": below, "nearest": nearer}[mode])
+    elif way == ("up", True):
+        assert float(found[0]) == float(smallest)
+
+
+def test_an_infinity_is_the_largest_number_of_every_float8_type() -> None:
+    x = np.array([math.inf, -math.inf, 1e9], np.float32)
+    for name, largest in (
+        ("float8e4m3fn", 448),
+        ("float8e4m3fnuz", 240),
+        ("float8e5m2", 57344),
+        ("float8e5m2fnuz", 57344),
+    ):
+        (found,) = values("onnx/Cast-24", {"input": x}, {"output": name}, to=17)
+        assert found.astype(float).tolist() == [largest, -largest, largest]
