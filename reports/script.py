@@ -17,7 +17,7 @@ import numpy as np
 from ..cases.batch import Batch
 from ..cases.elements import Array, comparable, content, element_type, from_json, to_json, type_of
 from ..cases.errors import OpconformError
-from ..cases.expectation import Bounds, Option
+from ..cases.expectation import Bounds, Check, Option
 from ..cases.program import Input
 from ..cases.structures import Structure, element_names
 from .operation import ir_opset, node_text
@@ -176,9 +176,14 @@ def _option(option: Option) -> dict[str, Any]:
         "kind": option.kind,
         **({"exceptional": True} if option.exceptional else {}),
         **({"structure": [_word(one) for one in option.structure]} if option.structure else {}),
-        **({"checks": [check.name for check in option.checks]} if option.checks else {}),
+        **({"checks": [_check(check) for check in option.checks]} if option.checks else {}),
         "outputs": [_bounds(bounds) for bounds in option.outputs],
     }
+
+
+def _check(check: Check) -> dict[str, Any]:
+    arrays = [_tensor(comparable(array[0])) for array in check.arrays]
+    return {"name": check.name, "outputs": check.outputs, **dict(check.settings), "arrays": arrays}
 
 
 def _bounds(bounds: Bounds) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def test_an_index_tells_structures_in_words() -> None:
     assert "structured s seq(float32) [2,3]" in lines
     assert [line for line in lines if line.startswith("input s ")] == ["input s float32 2", "input s float32 3"]
     assert "structure [*,*,*]" in lines
-    assert "check order 0 axis=0 which=largest" in lines
+    assert "check same-seed axis=0 which=largest" in lines
     assert "omitted-output" in index_entry(corpus_case("omitted-outputs").case, "f").splitlines()
     assert "captured x" in index_entry(corpus_case("branch").case, "f").splitlines()
 

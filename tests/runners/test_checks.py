@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fakes.judging import batch_of
+from fakes.scripts import judging_script, read_option
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,7 +45,19 @@ def judged(expectation: Expectation, *outputs: Array, again: Sequence[Array] | N
 
 
 def outcomes(expectation: Expectation, *outputs: Array) -> list[str]:
-    return [str(verdict.outcome) for verdict in judged(expectation, *outputs)]
+    """The outcomes of answers, lanes first, on which the scripts that reproduce cases agree."""
+    found = [str(verdict.outcome) for verdict in judged(expectation, *outputs)]
+    assert [admitted_by_script(expectation, lane, outputs) for lane in range(len(found))] == [
+        o == "pass" for o in found
+    ]
+    return found
+
+
+def admitted_by_script(expectation: Expectation, lane: int, outputs: Sequence[Array]) -> bool:
+    option = read_option(batch_of(expectation).case(lane).expectation.options[0])
+    answers = [("string" if array.dtype.hasobject else str(array.dtype), array[lane]) for array in outputs]
+    with np.errstate(all="ignore"):
+        return bool(judging_script()["admits"](option, ["*"] * len(outputs), answers))
 
 
 # Any order
