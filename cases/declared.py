@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Flushed: TypeAlias = Literal["input", "output"]
-FORMATS = ("float16", "bfloat16", "tf32", "float32", "float64")
+Format: TypeAlias = Literal["float16", "bfloat16", "tf32", "float32", "float64"]
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredType:
-    """How a device computes with one element type; formats are names from FORMATS, None for the usual one.
+    """How a device computes with one element type; None for the usual format.
 
     `flush`: subnormal inputs are read as zero, subnormal results (intermediate ones too) become zero.
     """

@@ -19,7 +19,6 @@ ALWAYS_FAILING = frozenset(
         Outcome.TIMEOUT,
     }
 )
-FAILING_ON_DEMAND = frozenset({Outcome.ACCEPTED_INVALID, Outcome.UNSUPPORTED})
 
 
 def is_about_invalid(result: Result) -> bool:

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias, cast
+from typing import get_args
 
-from ..cases.errors import CaseIdError, OpconformError
+from ..cases.errors import CaseIdError
 from ..cases.ids import CaseId, parse_id, part_size
 from ..cases.program import NO_VERSION
-from ..specs.fields import Fields, shown
 from ..specs.groups import expand
-from ..specs.problems import Problems
+from ..specs.model import ShapeWord
 from ..specs.reading import read_file
-
-ShapeWord: TypeAlias = Literal["static", "bounded", "dynamic"]
-
-_SHAPES: tuple[ShapeWord, ...] = ("static", "bounded", "dynamic")
-_ALL = "all"
-_OPERATOR = re.compile(r"[a-z]+/[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +36,7 @@ class Profile:
     operators: Mapping[str, Promise]
     rank: int | None = None
     elements: int | None = None
-    shapes: frozenset[ShapeWord] = frozenset(_SHAPES)
+    shapes: frozenset[ShapeWord] = frozenset(get_args(ShapeWord))
     digest: str | None = None
 
     def promises(self, case_id: str) -> bool:
@@ -78,62 +70,19 @@ def load_profile(path: Path | str) -> Profile:
 
     Raises SpecError or SpecErrors for what is wrong in the file, OpconformError if it cannot be read.
     """
+    from ..specs.schema import ProfileText, parsed  # noqa: PLC0415 - pydantic, which few runs need
+
     document = read_file(path)
-    problems = Problems(document)
-    fields = Fields(problems, (), required=("name", "version", "operators"), optional=("rank", "elements", "shapes"))
-    shapes = cast("tuple[ShapeWord, ...]", fields.words("shapes", _SHAPES))
-    found = Profile(
-        fields.text("name"),
-        fields.version("version"),
-        _operators(fields),
-        fields.whole("rank", 0),
-        fields.whole("elements", 0),
-        frozenset(shapes or _SHAPES),
-        document.digest,
-    )
-    problems.raise_any()
-    return found
-
-
-def _operators(fields: Fields) -> dict[str, Promise]:
-    value = fields.values.get("operators", {})
-    if not isinstance(value, dict) or (fields.has("operators") and not value):
-        fields.fail("operators", f"expected a mapping of operators, such as onnx/ReduceMean; read {shown(value)}")
-        return {}
-    found = {}
-    for operator in value:
-        if not _OPERATOR.fullmatch(str(operator)):
-            message = f"{operator!r} is no operator; expected a standard and a name without version, as onnx/ReduceMean"
-            fields.problems.add(("operators", operator), message, key=True)
-            continue
-        promise = Fields(fields.problems, ("operators", operator), optional=("versions", "types"))
-        found[str(operator)] = Promise(_versions(promise), _types(promise))
-    return found
-
-
-def _versions(fields: Fields) -> frozenset[str] | None:
-    if fields.values.get("versions", _ALL) == _ALL:
-        return None
-    return frozenset(fields.listed("versions", _one_version))
-
-
-def _one_version(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        quote = ": quote it" if isinstance(value, float) else ""
-        raise OpconformError(f"versions: expected all, or a list of versions; read {shown(value)}{quote}")
-    return str(value)
-
-
-def _types(fields: Fields) -> frozenset[str] | None:
-    if fields.values.get("types", _ALL) == _ALL:
-        return None
-    return frozenset(name for group in fields.listed("types", _one_type) for name in group)
-
-
-def _one_type(value: object) -> tuple[str, ...]:
-    if not isinstance(value, str):
-        raise OpconformError(f"types: expected all, or a list of element types; read {shown(value)}")
-    return expand(value)
+    text = parsed(ProfileText, document)
+    operators = {
+        operator: Promise(
+            None if one.versions is None else frozenset(one.versions),
+            None if one.types is None else frozenset(t for word in one.types for t in expand(word)),
+        )
+        for operator, one in text.operators.items()
+    }
+    shapes = frozenset(text.shapes)
+    return Profile(text.name, text.version, operators, text.rank, text.elements, shapes, document.digest)
 
 
 def _version(operator_version: str, operator: str) -> str | None:

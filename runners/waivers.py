@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,14 +13,10 @@ import msgspec
 
 from ..cases.errors import did_you_mean
 from ..cases.results import Outcome, Result
-from ..specs.fields import Fields, entries, shown
 from ..specs.globs import Glob, operator_version_of
-from ..specs.problems import Problems
-from ..specs.reading import Keys, read_file
-from .demands import ALWAYS_FAILING, FAILING_ON_DEMAND, Demands
+from ..specs.reading import Problems, read_file
+from .demands import Demands
 
-_REQUIRED = ("case", "outcome", "reason", "link", "owner", "expires")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ORDER = (*Outcome,)
 _WAIVED_BY = ", waived by "
 
@@ -191,57 +186,24 @@ def load_waivers(path: Path | str, operator_versions: Collection[str] = ()) -> W
     With `operator_versions`, those of the suite, a waiver for one that there is not is a mistake. Raises SpecError or
     SpecErrors for what is wrong in the file, OpconformError if it cannot be read.
     """
+    from ..specs.schema import WaiversText, parsed  # noqa: PLC0415 - pydantic, which few runs need
+
     document = read_file(path)
     problems = Problems(document)
-    found = [_waiver(problems, entry, operator_versions) for entry in entries(document, problems, "waivers")]
+    found = []
+    for index, text in enumerate(parsed(WaiversText, document).root):
+        glob = Glob(text.case)
+        named = glob.operator_version
+        if named and operator_versions and named not in operator_versions:
+            message = f"no operator version is called {named!r}{did_you_mean(named, operator_versions)}"
+            problems.add((index, "case"), message)
+        if text.since is not None and text.since > text.expires:
+            problems.add((index, "since"), f"{text.since} is after it expires, on {text.expires}")
+        place, outcome = f"{document.file}:{document.position((index,)).line}", Outcome(text.outcome)
+        told = (text.reason, text.link, text.owner, text.expires, text.detail, text.since)
+        found.append(Waiver(place, glob, text.backend, outcome, *told))
     problems.raise_any()
     return Waivers(tuple(found), document.digest)
-
-
-def _waiver(problems: Problems, entry: Keys, operator_versions: Collection[str]) -> Waiver:
-    fields = Fields(problems, entry, required=_REQUIRED, optional=("backend", "detail", "since"))
-    expires, since = _date(fields, "expires") or dt.date.max, _date(fields, "since")
-    if since is not None and since > expires:
-        fields.fail("since", f"{since} is after it expires, on {expires}")
-    return Waiver(
-        f"{problems.document.file}:{problems.document.position(entry).line}",
-        _glob(fields, operator_versions),
-        fields.text("backend", "*"),
-        _outcome(fields),
-        fields.text("reason"),
-        fields.text("link"),
-        fields.text("owner"),
-        expires,
-        fields.text("detail") or None,
-        since,
-    )
-
-
-def _glob(fields: Fields, operator_versions: Collection[str]) -> Glob:
-    glob = Glob(fields.text("case"))
-    named = glob.operator_version
-    if named and operator_versions and named not in operator_versions:
-        fields.fail("case", f"no operator version is called {named!r}{did_you_mean(named, operator_versions)}")
-    return glob
-
-
-def _outcome(fields: Fields) -> Outcome:
-    failing = [str(o) for o in Outcome if o in ALWAYS_FAILING | FAILING_ON_DEMAND]
-    return Outcome(fields.word("outcome", failing, Outcome.ERROR))
-
-
-def _date(fields: Fields, key: str) -> dt.date | None:
-    text = fields.text(key)
-    if not text:
-        return None
-    try:
-        if _DATE.fullmatch(text):
-            return dt.date.fromisoformat(text)
-        reason = "expected a date, YYYY-MM-DD"
-    except ValueError as error:
-        reason = str(error)
-    fields.fail(key, f"{reason}; read {shown(text)}")
-    return None
 
 
 def _mend(waiver: Waiver) -> str:
@@ -252,4 +214,9 @@ def _difference(waiver: Waiver, result: Result) -> str:
     first = f"{result.case} on {result.backend}"
     if result.outcome is not waiver.outcome:
         return f"waives {waiver.outcome}, but {first} failed with {result.outcome}"
-    return f"waives {waiver.outcome} whose detail has {waiver.detail!r}, but that of {first} is {shown(result.detail)}"
+    return f"waives {waiver.outcome} whose detail has {waiver.detail!r}, but that of {first} is {_short(result.detail)}"
+
+
+def _short(detail: str | None) -> str:
+    text = repr(detail) if detail else "nothing"
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -29,10 +29,9 @@ from .model import (
 )
 from .names import Names, Span
 from .parameters import Misfit, drawn, levels_by_version, literal_of, parameters, settled, text_of, typed
-from .problems import Problems
-from .reading import Document, SpecErrors
+from .reading import Document, Problems
 from .resolve import signatures
-from .schema import OperandText, Spanned, SpecText, structured
+from .schema import OperandText, Spanned, SpecText, parsed
 from .settings import Context, conditions, named_level
 
 _Levels: TypeAlias = Mapping[str, Mapping[str, Value]]
@@ -41,7 +40,7 @@ _Levels: TypeAlias = Mapping[str, Mapping[str, Value]]
 def build(document: Document, vocabulary: Mapping[str, Vocabulary] | None, families: Families) -> Spec:
     """Check and resolve a spec; see `loader.load_spec`. Raises SpecErrors."""
     document = merged(document, families)
-    text = _text(document)
+    text = parsed(SpecText, document)
     problems = Problems(document)
     if text.domain and not text.operator.startswith("onnx/"):
         problems.add(("domain",), "only ONNX has domains", key=True)
@@ -51,7 +50,7 @@ def build(document: Document, vocabulary: Mapping[str, Vocabulary] | None, famil
     bare = Names(found)
     document = fitting(document, text, bare, words)
     if document.origins:
-        text, problems = _text(document), Problems(document)
+        text, problems = parsed(SpecText, document), Problems(document)
     context = _context(text, bare, words, problems)
     check(context, vocabulary)
     check_edges(context)
@@ -66,17 +65,10 @@ def build(document: Document, vocabulary: Mapping[str, Vocabulary] | None, famil
 def fitted(document: Document, families: Families) -> Document:
     """Return a spec file with those entries of the families that it uses which fit. Raises SpecErrors."""
     document = merged(document, families)
-    text, problems = _text(document), Problems(document)
+    text, problems = parsed(SpecText, document), Problems(document)
     found = signatures(text, problems)
     problems.raise_any()
     return fitting(document, text, Names(found), None)
-
-
-def _text(document: Document) -> SpecText:
-    text, errors = structured(document)
-    if text is None:
-        raise SpecErrors(errors)
-    return text
 
 
 def _context(text: SpecText, bare: Names, words: Vocabulary | None, problems: Problems) -> Context:

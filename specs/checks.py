@@ -11,8 +11,7 @@ from .groups import GROUPS, expand
 from .model import Recipe, Version, Vocabulary, Word
 from .names import Names, Span
 from .parameters import Level, Parameter, literal_of, text_of
-from .problems import Problems
-from .reading import Keys
+from .reading import Keys, Problems
 from .schema import ID, ClauseText, OperandText, SpecText
 from .settings import (
     SAME,
@@ -42,10 +41,8 @@ def check(context: Context, vocabulary: Mapping[str, Vocabulary] | None) -> None
     """
     text, problems = context.text, context.problems
     _check_family(text, vocabulary, problems)
-    _check_source(text, problems)
     _check_ids(text, problems)
     _check_spans(context)
-    _check_silences(text, problems)
     _check_operands(context)
     _check_types_from(context)
     _check_graphs(text, problems)
@@ -123,29 +120,8 @@ def _check_family(text: SpecText, vocabulary: Mapping[str, Vocabulary] | None, p
         problems.unknown(("family",), f"no family is called {module!r}", module, sorted(vocabulary))
 
 
-def _check_source(text: SpecText, problems: Problems) -> None:
-    sources: list[tuple[Keys, str | None]] = [(("source",), text.source)]
-    sources += [(("clauses", id_, "source"), clause.source) for id_, clause in text.clauses.items()]
-    sources += [(("silences", id_, "source"), silence.source) for id_, silence in text.silences.items()]
-    for path, source in sources:
-        if source is None:
-            continue
-        if not re.fullmatch(r"https?://[^\s/]+/\S*", source):
-            problems.add(path, f"expected a web address, https://...; read {source!r}")
-        elif wrong := [field for field in re.findall(r"\{(.*?)\}", source) if field != "version"]:
-            problems.add(path, f"only {{version}} is replaced in an address; read {{{wrong[0]}}}")
-
-
 def _check_ids(text: SpecText, problems: Problems) -> None:
-    names: list[tuple[Keys, str]] = [
-        ((section, id_), id_) for section in ("clauses", "silences", "edges") for id_ in getattr(text, section)
-    ]
     former = [(id_, name) for id_, edge in text.edges.items() for name in edge.formerly]
-    names += [(("edges", id_, "also-known-as", name), name) for id_, name in former]
-    for path, id_ in names:
-        if not re.fullmatch(ID, id_):
-            message = f"{id_!r}: an id is of small letters, digits and - _ . ^ +, and begins with a letter or digit"
-            problems.add(path, message, key=True)
     for id_ in text.clauses.keys() & text.silences.keys():
         problems.add(("silences", id_), f"{id_!r} is a clause already: `tests` could not tell them apart", key=True)
     for index, (id_, name) in enumerate(former):
@@ -259,17 +235,6 @@ def _condition_path(path: Keys, raw: object, index: int) -> Keys:
     if isinstance(raw, dict) and raw.keys() == {"not"}:
         path, raw = (*path, "not"), raw["not"]
     return (*path, index) if isinstance(raw, list) else path
-
-
-def _check_silences(text: SpecText, problems: Problems) -> None:
-    for id_, silence in text.silences.items():
-        twice = {option for option in silence.options if silence.options.count(option) > 1}
-        for option in sorted(twice):
-            problems.add(("silences", id_, "options"), f"option {option!r} appears twice")
-        for index, option in enumerate(silence.options):
-            if not re.fullmatch(ID, option):
-                message = f"{option!r}: an option is of small letters, digits and - _ . ^ +"
-                problems.add(("silences", id_, "options", index), message)
 
 
 def _check_operands(context: Context) -> None:

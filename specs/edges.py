@@ -11,8 +11,7 @@ from .groups import expand
 from .model import Edge, Recipe, Signature, Value, Version
 from .names import Names, Span, port_of
 from .parameters import SETTING_WORDS, Misfit, Parameter, is_literal, level_applies, settled, typed
-from .problems import Problems
-from .reading import Keys
+from .reading import Keys, Problems
 from .schema import EdgeText, SpecText
 from .settings import Context, check_draw, check_name, check_types, check_value
 

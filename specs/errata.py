@@ -10,8 +10,7 @@ from pathlib import Path
 
 from .globs import Glob
 from .model import Spec
-from .problems import Problems
-from .reading import Document, SpecErrors, read, read_file
+from .reading import Document, Problems, read, read_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +69,10 @@ def load_errata(path: Path | str | None = None) -> Errata:
 
     Raises SpecError or SpecErrors for what is wrong in the file, OpconformError if it cannot be read.
     """
-    from .schema import ErrataText, validated  # noqa: PLC0415 - it imports pydantic, which few commands need
+    from .schema import ErrataText, parsed  # noqa: PLC0415 - pydantic, which few commands need
 
     document = _shipped() if path is None else read_file(path)
-    text, errors = validated(ErrataText, document)
-    if text is None:
-        raise SpecErrors(errors)
+    text = parsed(ErrataText, document)
     problems = Problems(document)
     for index, one in enumerate(text.root):
         if "/" not in one.affects and "*" not in one.affects:

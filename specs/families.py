@@ -15,8 +15,7 @@ from .checks import levels_written, shape_symbols
 from .model import COMMON_PARAMETERS, Vocabulary
 from .names import Names
 from .parameters import text_of
-from .problems import Problems
-from .reading import ELLIPSIS, Document, Key, Keys, SpecError, SpecErrors, read_file
+from .reading import ELLIPSIS, Document, Key, Keys, Problems, SpecError, SpecErrors, read_file
 from .schema import ClauseText, SpecText, TypesFromText
 from .settings import conditions
 

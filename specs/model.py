@@ -16,6 +16,7 @@ Version: TypeAlias = int | str
 """A number, dotted text such as "3.10", or `any` where the standard's page carries no version."""
 
 PortOption: TypeAlias = Literal["single", "optional", "variadic", "each"]
+ShapeWord: TypeAlias = Literal["static", "bounded", "dynamic"]
 Status: TypeAlias = Literal["required", "inferred", "disputed", "withdrawn"]
 
 

@@ -13,8 +13,7 @@ from .expressions import is_expression, recipe
 from .groups import expand, is_type_word, unwrap
 from .model import Recipe, Signature, TensorValue, Value, Version, Word
 from .names import Names, Span
-from .problems import Problems
-from .reading import Key, Keys
+from .reading import Key, Keys, Problems
 from .resolve import ATTRIBUTE_KINDS, scalar_kind
 
 Levels: TypeAlias = Mapping[Version, Mapping[str, Mapping[str, Value]]]

@@ -13,8 +13,7 @@ from ..cases.errors import OpconformError
 from ..cases.program import NO_VERSION, AttributeValue
 from .groups import ELEMENT_TYPES, expand, is_type_word, unwrap
 from .model import AttributeSignature, Port, Signature, Version
-from .problems import Problems
-from .reading import ELLIPSIS, Keys
+from .reading import ELLIPSIS, Keys, Problems
 from .schema import SpecText, VersionText
 
 REMOVED = "removed"

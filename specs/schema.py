@@ -1,22 +1,37 @@
-"""The form of the YAML files that are read: which sections and keys there are, and what each takes."""
+"""The form of all YAML files that are read: which keys there are, what each takes, and how a mistake is told."""
 
 from __future__ import annotations
 
+import datetime as dt
 import difflib
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, TypeVar
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, RootModel, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    RootModel,
+    ValidationError,
+    WrapValidator,
+    create_model,
+)
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, ErrorDetails
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
 
-from ..cases.errors import did_you_mean
-from .model import STANDARDS, Status, Version
-from .reading import Document, Key, SpecError
-
-ID = r"[a-z0-9][a-z0-9_.^+-]*"
+from ..cases.declared import Flushed, Format
+from ..cases.elements import element_types
+from ..cases.errors import OpconformError, did_you_mean
+from .groups import expand
+from .model import STANDARDS, ShapeWord, Status, Version
+from .reading import Document, Key, SpecError, SpecErrors
 
 _Model = TypeVar("_Model", bound=BaseModel)
+_T = TypeVar("_T")
 
 
 class _Section(BaseModel):
@@ -30,16 +45,91 @@ class _OrText:
         return {"anyOf": [{"type": "string"}, handler(schema)]}
 
 
+def _expected(words: str) -> WrapValidator:
+    """Return what tells `expected WORDS` of a value in which anything is wrong."""
+
+    def check(value: Any, handler: Callable[[Any], Any]) -> Any:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise PydanticCustomError("expected", "expected {words}", {"words": words}) from None
+
+    return WrapValidator(check)
+
+
+def _checked(check: Callable[[_T], object]) -> AfterValidator:
+    """Return what tells the OpconformError that `check` raises of a value; if there is none, the value is as it was."""
+
+    def run(value: _T) -> _T:
+        try:
+            check(value)
+        except OpconformError as error:
+            raise PydanticCustomError("told", "{words}", {"words": str(error)}) from None
+        return value
+
+    return AfterValidator(run)
+
+
+def _check_id(text: str) -> None:
+    if not re.fullmatch(ID, text):
+        raise OpconformError(
+            f"{text!r}: an id is of small letters, digits and - _ . ^ +, and begins with a letter or digit"
+        )
+
+
+def _check_address(text: str) -> None:
+    if not re.fullmatch(r"https?://[^\s/]+/\S*", text):
+        raise OpconformError(f"expected a web address, https://...; read {text!r}")
+    if wrong := [field for field in re.findall(r"\{(.*?)\}", text) if field != "version"]:
+        raise OpconformError(f"only {{version}} is replaced in an address; read {{{wrong[0]}}}")
+
+
+def _check_different(values: list[Any]) -> None:
+    if twice := next((one for index, one in enumerate(values) if one in values[:index]), None):
+        raise OpconformError(f"{twice!r} appears twice")
+
+
+def _check_operator(text: str) -> None:
+    if not re.fullmatch(r"[a-z]+/[A-Za-z_]\w*", text):
+        raise OpconformError(
+            f"{text!r} is no operator; expected a standard and a name without version, onnx/ReduceMean"
+        )
+
+
+def _date(value: object) -> object:
+    if not isinstance(value, str) or not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
+        raise PydanticCustomError("expected", "expected a date, YYYY-MM-DD")
+    try:
+        return dt.date.fromisoformat(value)
+    except ValueError as error:
+        raise PydanticCustomError("expected", "{words}", {"words": str(error)}) from None
+
+
 def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-_Words = Annotated[list[str], BeforeValidator(_listed), _OrText()]
-_Groups = Annotated[list[list[str]], BeforeValidator(lambda v: [v] if _is_words(v) else v)]
-
-
 def _is_words(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(v, str) for v in value)
+
+
+ID = r"[a-z0-9][a-z0-9_.^+-]*"
+
+_Text = Annotated[str, Field(pattern=r"\S")]
+_Id = Annotated[str, _checked(_check_id)]
+_Address = Annotated[str, _checked(_check_address)]
+_Date = Annotated[dt.date, BeforeValidator(_date)]
+_Release = Annotated[_Text, BeforeValidator(lambda v: str(v) if type(v) is int else v)]
+_Version = Annotated[Version, _expected("a version: a number, or quoted text such as '3.10'")]
+_Words = Annotated[list[str], BeforeValidator(_listed), _OrText()]
+_Parts = Annotated[_Words, _expected("the name of an attribute, input, output or type letter, or a list of them")]
+_Groups = Annotated[
+    list[list[str]],
+    BeforeValidator(lambda v: [v] if _is_words(v) else v),
+    _expected("a list of names, or a list of such lists"),
+]
+_Type = Annotated[str, _checked(expand)]
+_Different = _checked(_check_different)
 
 
 class VersionText(_Section):
@@ -50,24 +140,30 @@ class VersionText(_Section):
     attributes: dict[str, str | None] | None = None
     inputs: dict[str, str | None] | None = None
     outputs: dict[str, str | None] | None = None
-    types: dict[str, list[str] | str | None] | None = None
+    types: (
+        dict[
+            str,
+            Annotated[list[str] | str | None, _expected("a list of types, or seq(T) or optional(T) of another letter")],
+        ]
+        | None
+    ) = None
 
 
 class Spanned(_Section):
     """A part of a file that applies to some of the versions."""
 
-    since: Version | None = None
-    before: Version | None = None
-    having: _Words = Field(default_factory=list)
-    lacking: _Words = Field(default_factory=list)
+    since: _Version | None = None
+    before: _Version | None = None
+    having: _Parts = Field(default_factory=list)
+    lacking: _Parts = Field(default_factory=list)
 
 
 class ClauseText(Spanned):
     """One rule of the standard, in our own words."""
 
-    text: str = Field(min_length=1)
-    when: dict[str, Any] | Literal["edges"] | None = None
-    source: str | None = None
+    text: _Text
+    when: Annotated[dict[str, Any] | Literal["edges"] | None, _expected("a mapping of settings, or edges")] = None
+    source: _Address | None = None
     status: Status = "required"
     upstream: str | None = None
     disputes: _Words = Field(default_factory=list)
@@ -76,9 +172,9 @@ class ClauseText(Spanned):
 class SilenceText(Spanned):
     """A question that the standard leaves open."""
 
-    when: str = Field(min_length=1)
-    options: list[str] = Field(min_length=1)
-    source: str | None = None
+    when: _Text
+    options: Annotated[list[_Id], Field(min_length=1), _Different]
+    source: _Address | None = None
 
 
 class EdgeText(Spanned):
@@ -86,10 +182,10 @@ class EdgeText(Spanned):
 
     settings: dict[str, Any] = Field(alias="with")
     mended: dict[str, Any] | None = Field(default=None, min_length=1)
-    tests: _Words = Field(min_length=1)
+    tests: Annotated[_Words, Field(min_length=1), _expected("the id of a clause or silence, or a list of them")]
     expect: Literal["rejected"] | None = None
     runs: int = Field(default=1, ge=1, le=1000)
-    formerly: dict[str, _Words] = Field(default_factory=dict, alias="also-known-as")
+    formerly: dict[_Id, _Words] = Field(default_factory=dict, alias="also-known-as")
 
 
 class OperandText(Spanned):
@@ -110,9 +206,16 @@ class TypesFromText(Spanned):
     absent: str | None = None
 
 
-_Clause = Annotated[ClauseText, BeforeValidator(lambda v: {"text": v} if isinstance(v, str) else v), _OrText()]
+def _clause(value: object) -> object:
+    if not isinstance(value, (str, dict)):
+        raise PydanticCustomError("expected", "expected the clause's text, or a mapping with text")
+    return {"text": value} if isinstance(value, str) else value
+
+
+_Clause = Annotated[ClauseText, BeforeValidator(_clause), _OrText()]
 _Operands = Annotated[list[OperandText], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)]
 _TypesFrom = Annotated[list[TypesFromText], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)]
+_Budget = Annotated[float | dict[str, float], _expected("a number of ulp, or one for each type")]
 
 
 class FamilyText(_Section):
@@ -123,69 +226,135 @@ class FamilyText(_Section):
     operands: dict[str, _Operands] = Field(default_factory=dict)
     types_from: dict[str, _TypesFrom] = Field(default_factory=dict, alias="types-from")
     same: _Groups = Field(default_factory=list)
-    precision: dict[str, float | dict[str, float]] = Field(default_factory=dict)
+    precision: dict[str, _Budget] = Field(default_factory=dict)
     strength: dict[int, _Groups] = Field(default_factory=dict)
     graphs: dict[str, str] = Field(default_factory=dict)
-    clauses: dict[str, _Clause] = Field(default_factory=dict)
-    silences: dict[str, SilenceText] = Field(default_factory=dict)
+    clauses: dict[_Id, _Clause] = Field(default_factory=dict)
+    silences: dict[_Id, SilenceText] = Field(default_factory=dict)
     parameters: dict[str, Any] = Field(default_factory=dict)
     exclude: list[dict[str, Any]] = Field(default_factory=list)
-    edges: dict[str, EdgeText] = Field(default_factory=dict)
+    edges: dict[_Id, EdgeText] = Field(default_factory=dict)
 
 
 class SpecText(FamilyText):
     """One file: all versions of one operator."""
 
-    operator: str = Field(pattern=rf"^({'|'.join(STANDARDS)})/[A-Za-z_]\w*$")
-    domain: str | None = Field(default=None, pattern=r"^[a-z]+(\.[a-z]+)+$")
-    family: str = Field(pattern=r"^[a-z]\w*\.[a-z]\w*$")
+    operator: Annotated[
+        str,
+        Field(pattern=rf"^({'|'.join(STANDARDS)})/[A-Za-z_]\w*$"),
+        _expected(f"a standard ({', '.join(STANDARDS)}), a slash and a name, as in onnx/ReduceMean"),
+    ]
+    domain: Annotated[
+        str | None,
+        Field(pattern=r"^[a-z]+(\.[a-z]+)+$"),
+        _expected("a domain, as in ai.onnx.ml; for ai.onnx leave it out"),
+    ] = None
+    family: Annotated[str, Field(pattern=r"^[a-z]\w*\.[a-z]\w*$"), _expected("module.function, as in reduction.mean")]
     uses: str | list[str] | dict[str, dict[str, Any] | None] = Field(default_factory=list)
-    source: str = Field(min_length=1)
+    source: _Address
     versions: dict[Version, VersionText] = Field(min_length=1)
-    clauses: dict[str, _Clause] = Field(min_length=1)
+    clauses: dict[_Id, _Clause] = Field(min_length=1)
 
 
 class ErratumText(_Section):
     """A decision about a disputed verdict."""
 
-    id: str = Field(min_length=1)
-    affects: str = Field(min_length=1)
-    decision: str = Field(min_length=1)
-    link: str = Field(min_length=1)
-    since: Annotated[str, BeforeValidator(lambda v: str(v) if type(v) is int else v)] = Field(min_length=1)
+    id: _Text
+    affects: _Text
+    decision: _Text
+    link: _Text
+    since: _Release
 
 
 class ErrataText(RootModel[list[ErratumText]]):
     """The file of errata."""
 
 
-def structured(document: Document) -> tuple[SpecText | None, list[SpecError]]:
-    """Return what a spec file says if its structure is right, else None and every mistake in it."""
-    if not isinstance(document.value, dict):
-        return None, [document.error((), f"a spec file is a mapping of sections; read {_shown(document.value)}")]
-    return validated(SpecText, document)
+class WaiverText(_Section):
+    """A known failure."""
+
+    case: _Text
+    outcome: Literal[
+        "wrong-value", "wrong-shape", "wrong-dtype", "accepted-invalid", "error", "unsupported", "crash", "timeout"
+    ]
+    reason: _Text
+    link: _Text
+    owner: _Text
+    expires: _Date
+    backend: _Text = "*"
+    detail: _Text | None = None
+    since: _Date | None = None
 
 
-def validated(model: type[_Model], document: Document) -> tuple[_Model | None, list[SpecError]]:
-    """Return a file's content as a model, else None and every mistake in it, at its place."""
+class WaiversText(RootModel[list[WaiverText]]):
+    """A file of waivers."""
+
+
+def _all_or(words: str) -> BeforeValidator:
+    """Return what reads `all` as None, and tells of what is neither that nor a list."""
+
+    def read(value: object) -> object:
+        if value != "all" and (not isinstance(value, list) or not value):
+            raise PydanticCustomError("expected", "expected all, or a list of {words}", {"words": words})
+        return None if value == "all" else value
+
+    return BeforeValidator(read)
+
+
+class PromiseText(_Section):
+    """What is promised of one operator; None is all."""
+
+    versions: Annotated[Annotated[list[_Release], _Different] | None, _all_or("versions")] = None
+    types: Annotated[Annotated[list[_Type], _Different] | None, _all_or("element types")] = None
+
+
+class ProfileText(_Section):
+    """A profile: what a product promises."""
+
+    name: _Text
+    version: _Release
+    operators: dict[Annotated[str, _checked(_check_operator)], PromiseText] = Field(min_length=1)
+    rank: int | None = Field(default=None, ge=0)
+    elements: int | None = Field(default=None, ge=0)
+    shapes: Annotated[list[ShapeWord], Field(min_length=1), _Different] = Field(default=[*get_args(ShapeWord)])
+
+
+class DeclaredText(_Section):
+    """How a device computes with one element type."""
+
+    compute: Format | None = None
+    accumulator: Format | None = None
+    flush: Annotated[list[Flushed], Field(min_length=1), _Different] = Field(default_factory=list)
+
+
+def declaration_text() -> type[BaseModel]:
+    """Return the model of a file of declared arithmetic: a key for each floating-point type, and two of the whole."""
+    types: dict[str, Any] = {t.name: (DeclaredText, None) for t in element_types().values() if t.kind == "float"}
+    return create_model(
+        "DeclarationText",
+        __base__=_Section,
+        **types,
+        threads=(Annotated[int, Field(ge=1)], None),
+        deterministic=(bool, None),
+    )
+
+
+def parsed(model: type[_Model], document: Document) -> _Model:
+    """Return what a file says. Raises SpecErrors with every mistake in its form, each at its place."""
     try:
-        return model.model_validate(document.value), []
+        return model.model_validate(document.value)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        misspelt = {(d["loc"][:-1], _meant(model, d)) for d in details if d["type"] == "extra_forbidden"}
-        told = [d for d in details if d["type"] != "missing" or (d["loc"][:-1], d["loc"][-1]) not in misspelt]
-        found = [_located(model, document, detail) for detail in told]
-        return None, list({(e.file, e.position, e.message): e for e in found}.values())
+    misspelt = {(d["loc"][:-1], _meant(model, d)) for d in details if d["type"] == "extra_forbidden"}
+    told = [d for d in details if d["type"] != "missing" or (d["loc"][:-1], d["loc"][-1]) not in misspelt]
+    found = [_located(model, document, detail) for detail in told]
+    raise SpecErrors({(e.file, e.position, e.message): e for e in found}.values())
 
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of spec files, for editors that complete and check YAML by it."""
     schema = SpecText.model_json_schema(by_alias=True)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": "opconform spec file",
-    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "opconform spec file"}
 
 
 _EXPECTED: Mapping[str, str] = {
@@ -195,23 +364,10 @@ _EXPECTED: Mapping[str, str] = {
     "bool_type": "expected true or false",
     "list_type": "expected a list",
     "dict_type": "expected a mapping",
-    "model_type": "expected a mapping",
-    "model_attributes_type": "expected a mapping",
     "too_short": "expected at least one entry",
-    "string_too_short": "expected some text",
+    "string_pattern_mismatch": "expected some text",
 }
-_PATTERNS: Mapping[str, str] = {
-    "operator": f"expected a standard ({', '.join(STANDARDS)}), a slash and a name, as in onnx/ReduceMean",
-    "domain": "expected a domain, as in ai.onnx.ml; for ai.onnx leave it out",
-    "family": "expected module.function, as in reduction.mean",
-}
-_MODELS: Mapping[str, type[BaseModel]] = {
-    "versions": VersionText,
-    "clauses": ClauseText,
-    "silences": SilenceText,
-    "edges": EdgeText,
-    "types-from": TypesFromText,
-}
+_OF_MODELS = ("model_type", "model_attributes_type")
 
 
 def _meant(model: type[BaseModel], detail: ErrorDetails) -> str | None:
@@ -221,15 +377,21 @@ def _meant(model: type[BaseModel], detail: ErrorDetails) -> str | None:
 
 
 def _located(model: type[BaseModel], document: Document, detail: ErrorDetails) -> SpecError:
-    path = _real_path(document, detail["loc"])
-    kind, read = detail["type"], detail["input"]
-    if kind == "extra_forbidden":
+    path, kind = _real_path(document, detail["loc"]), detail["type"]
+    is_key = detail["loc"][-1:] == ("[key]",)
+    if kind in ("extra_forbidden", "invalid_key"):
         known = _keys_at(model, path[:-1])
         hint = did_you_mean(str(path[-1]), known) or f"; known here: {', '.join(known)}"
         return document.error(path, f"unknown key {path[-1]!r}{hint}", key=True)
     if kind == "missing":
-        return document.error(path, f"key {detail['loc'][-1]!r} is missing{_missing_from(path)}", key=True)
-    return document.error(path, f"{_expected(detail, path)}; read {_shown(read)}")
+        where = f" in {'.'.join(map(str, path))}" if path else ""
+        return document.error(path, f"key {detail['loc'][-1]!r} is missing{where}", key=True)
+    if kind == "told":
+        return document.error(path, detail["msg"], is_key)
+    expected = (
+        f"expected a mapping of {', '.join(_keys_at(model, path))}" if kind in _OF_MODELS else _expectation(detail)
+    )
+    return document.error(path, f"{expected}; read {shown(detail['input'])}{_hint(detail)}", is_key)
 
 
 def _real_path(document: Document, steps: Iterable[Key]) -> tuple[Key, ...]:
@@ -241,52 +403,43 @@ def _real_path(document: Document, steps: Iterable[Key]) -> tuple[Key, ...]:
     return path
 
 
-def _missing_from(path: tuple[Key, ...]) -> str:
-    return f" in {'.'.join(map(str, path))}" if path else ""
-
-
 def _keys_at(model: type[BaseModel], path: tuple[Key, ...]) -> list[str]:
-    if model is ErrataText:
-        model = ErratumText
-    elif path:
-        model = _MODELS.get(str(path[0]), model)
-    return [found.alias or name for name, found in model.model_fields.items()]
+    """Return the keys that a mapping takes; steps that are no field of a model lead to an entry of the same form."""
+    if issubclass(model, RootModel):
+        model = _model_in(model.model_fields["root"].annotation) or model
+    for step in path:
+        fields = {field.alias or name: field for name, field in model.model_fields.items()}
+        if step in fields:
+            model = _model_in(fields[str(step)].annotation) or model
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _expected(detail: ErrorDetails, path: tuple[Key, ...]) -> str:
-    kind = detail["type"]
-    if special := _expected_here(detail, path):
-        return special
-    if kind == "string_pattern_mismatch":
-        return _PATTERNS[str(path[-1])]
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
+
+
+def _expectation(detail: ErrorDetails) -> str:
+    kind, context = detail["type"], detail.get("ctx", {})
     if kind == "literal_error":
-        return "expected " + str(detail.get("ctx", {}).get("expected", "")).replace("'", "")
+        return f"expected {str(context['expected']).replace(chr(39), '')}"
+    if kind == "greater_than_equal":
+        return f"expected {context['ge']} or more"
     return _EXPECTED.get(kind) or detail["msg"][0].lower() + detail["msg"][1:]
 
 
-def _expected_here(detail: ErrorDetails, path: tuple[Key, ...]) -> str | None:  # noqa: PLR0911 - a table
-    """Return what a place takes where pydantic sees a union, or a type of its own."""
-    match path:
-        case ("clauses", _):
-            return "expected the clause's text, or a mapping with text"
-        case ("clauses", _, "when"):
-            return "expected a mapping of settings, or edges"
-        case ("versions", _, "types", _):
-            return "expected a list of types, or seq(T) or optional(T) of another letter"
-        case (_, _, "since" | "before"):
-            return "expected a version: a number, or quoted text such as '3.10'"
-        case (*_, "having" | "lacking"):
-            return "expected the name of an attribute, input, output or type letter, or a list of them"
-        case ("edges", _, "tests") if detail["type"] == "list_type":
-            return "expected the id of a clause or silence, or a list of them"
-        case ("same",) | ("strength", _):
-            return "expected a list of names, or a list of such lists"
-        case ("precision", _):
-            return "expected a number of ulp, or one for each type"
-    return None
+def _hint(detail: ErrorDetails) -> str:
+    """Return what to do about a value: the word that is meant, or quotes."""
+    read = detail["input"]
+    if detail["type"] == "literal_error" and isinstance(read, str):
+        return did_you_mean(read, re.findall(r"'([^']*)'", str(detail["ctx"]["expected"])))
+    is_number = isinstance(read, (int, float)) and not isinstance(read, bool)
+    return ": quote it" if detail["type"] == "string_type" and is_number else ""
 
 
-def _shown(read: object) -> str:
+def shown(read: object) -> str:
+    """Return a value as a message names what was read."""
     if isinstance(read, dict):
         return "a mapping"
     if isinstance(read, list):

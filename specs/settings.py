@@ -15,8 +15,7 @@ from .groups import expand
 from .model import DELIVERIES, Recipe, Vocabulary, Word
 from .names import Names, port_of
 from .parameters import TENSOR_KINDS, Level, Levels, Misfit, Parameter, is_literal, settled, text_of, typed
-from .problems import Problems
-from .reading import Key, Keys
+from .reading import Key, Keys, Problems
 from .resolve import scalar_kind
 from .schema import SpecText
 

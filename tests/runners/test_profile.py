@@ -81,15 +81,15 @@ def test_a_profile_is_known_by_its_bytes(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("name: edge", "", "key 'name' is missing"),
-        ('"2.1"', "2.1", ":3:10: version: expected some text; read 2.1: quote it"),
-        ("versions: [13, 18]", "versions: 13", ":5:31: versions: expected a list; read 13"),
-        ("versions: [13, 18]", "versions: [1.5]", "versions: expected all, or a list of versions; read 1.5: quote it"),
+        ('"2.1"', "2.1", ":3:10: expected text; read 2.1: quote it"),
+        ("versions: [13, 18]", "versions: 13", ":5:31: expected all, or a list of versions; read 13"),
+        ("versions: [13, 18]", "versions: [1.5]", ":5:32: expected text; read 1.5: quote it"),
         ("versions: [13, 18]", "version: [13]", ":5:21: unknown key 'version'; did you mean 'versions'?"),
         ("types: [float16, float32]", "types: [flot16]", ":5:49: 'flot16' is no element type"),
-        ("types: [float16, float32]", "types: []", "types: expected a list; read an empty list"),
+        ("types: [float16, float32]", "types: []", ":5:48: expected all, or a list of element types; read an"),
         ("onnx/ReduceMean:", "onnx/ReduceMean-13:", "'onnx/ReduceMean-13' is no operator; expected a standard and"),
-        ("rank: 3", "rank: -1", ":8:7: rank: expected a whole number, 0 or more; read -1"),
-        ("shapes: [static]", "shapes: [symbolic]", "shapes: expected one of static, bounded, dynamic; read 'symbolic'"),
+        ("rank: 3", "rank: -1", ":8:7: expected 0 or more; read -1"),
+        ("shapes: [static]", "shapes: [symbolic]", "expected static, bounded or dynamic; read 'symbolic'"),
         ("shapes: [static]", "shape: [static]", ":10:1: unknown key 'shape'; did you mean 'shapes'?"),
     ],
     ids=lambda value: str(value)[:40],
@@ -104,7 +104,7 @@ def test_a_mistake_is_told_at_its_place(tmp_path: Path, old: str, new: str, mess
 
 def test_operators_are_required_and_a_mapping(tmp_path: Path) -> None:
     for operators in ("[onnx/Mean]", "{}", "onnx/Mean"):
-        with pytest.raises(OpconformError, match="operators: expected a mapping of operators"):
+        with pytest.raises(OpconformError, match=r":3:12: expected (a mapping|at least one entry); read"):
             loaded(tmp_path, f"name: a\nversion: 1\noperators: {operators}\n")
 
 

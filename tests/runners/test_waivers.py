@@ -179,16 +179,16 @@ def test_a_suspended_failure_needs_no_waiver_but_a_crash_does(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"outcome": "pass"}, ":3:12: outcome: expected one of wrong-value, wrong-shape, "),
+        ({"outcome": "pass"}, ":3:12: expected wrong-value, wrong-shape, "),
         ({"outcome": "wrong-valeu"}, "read 'wrong-valeu'; did you mean 'wrong-value'?"),
-        ({"outcome": "runner-error"}, "outcome: expected one of"),
-        ({"expires": "2026-02-30"}, ":7:12: expires: day "),
-        ({"expires": "30.6.2026"}, ":7:12: expires: expected a date, YYYY-MM-DD; read '30.6.2026'"),
-        ({"since": "yesterday"}, ":8:10: since: expected a date, YYYY-MM-DD; read 'yesterday'"),
-        ({"since": "2026-06-16"}, ":8:10: since: 2026-06-16 is after it expires, on 2026-06-15"),
-        ({"owner": " "}, ":6:10: owner: expected some text"),
+        ({"outcome": "runner-error"}, ":3:12: expected wrong-value, "),
+        ({"expires": "2026-02-30"}, ":7:12: day "),
+        ({"expires": "30.6.2026"}, ":7:12: expected a date, YYYY-MM-DD; read '30.6.2026'"),
+        ({"since": "yesterday"}, ":8:10: expected a date, YYYY-MM-DD; read 'yesterday'"),
+        ({"since": "2026-06-16"}, ":8:10: 2026-06-16 is after it expires, on 2026-06-15"),
+        ({"owner": " "}, ":6:10: expected some text"),
         ({"ownr": "me"}, ":8:3: unknown key 'ownr'; did you mean 'owner'?"),
-        ({"case": "onnx/ReduceMaen-13/*"}, ":2:9: case: no operator version is called 'onnx/ReduceMaen-13'; did you"),
+        ({"case": "onnx/ReduceMaen-13/*"}, ":2:9: no operator version is called 'onnx/ReduceMaen-13'; did you"),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -216,7 +216,7 @@ def test_a_file_that_is_no_list_or_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(OpconformError, match="cannot be read"):
         load_waivers(file)
     file.write_text("case: x\n")
-    with pytest.raises(OpconformError, match=":1:1: expected a list of waivers, \\[\\] for none; read a mapping"):
+    with pytest.raises(OpconformError, match=":1:1: expected a list; read a mapping"):
         load_waivers(file)
     file.write_text("- just text\n")
     with pytest.raises(OpconformError, match=":1:3: expected a mapping of case, outcome,"):

@@ -51,7 +51,7 @@ MISTAKES = {
     "a run that is none": (
         "tests: empty-axes",
         "runs: «0, tests: empty-axes",
-        "input should be greater than or equal to 1; read 0",
+        "expected 1 or more; read 0",
     ),
     # head
     "a standard that there is not": (
@@ -189,7 +189,7 @@ MISTAKES = {
     ),
     "a silence with a clause's id": ("  rounding: {when", "  «mean: {when", "'mean' is a clause already"),
     "an id with capitals": ("  keepdims-default:", "  «keepdimsDefault:", "an id is of small letters"),
-    "an option twice": ("[truncate, floor]", "«[truncate, truncate]", "option 'truncate' appears twice"),
+    "an option twice": ("[truncate, floor]", "«[truncate, truncate]", "'truncate' appears twice"),
     # edges
     "an edge that tests an unknown clause": ("tests: empty-axes", "tests: «empty-axis", "did you mean 'empty-axes'?"),
     "an unknown clause in a list": ("[rounding, mean]", "[rounding, «maen]", "did you mean 'mean'?"),
