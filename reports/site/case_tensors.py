@@ -125,7 +125,7 @@ def _held(place: int, option: Option, outputs: Sequence[Array]) -> _Held | None:
 def _difference(bounds: Bounds, output: Array, wrong: Array) -> dict[str, Any]:
     numbers = comparable(output[np.newaxis])
     flat_wrong = wrong.reshape(-1)
-    form = element_type(bounds.type).format
+    form = None if numbers.dtype.kind == "c" else element_type(bounds.type).format
     told: dict[str, Any] = {"wrong": int(flat_wrong.sum()), "size": int(output.size), "float": form is not None}
     told["in"] = type_of(bounds.value)
     if form is not None:

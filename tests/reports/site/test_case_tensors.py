@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 
 import numpy as np
 import pytest
@@ -84,6 +85,15 @@ def test_whole_numbers_are_told_to_the_last_digit() -> None:
     told = difference_told(expecting(Bounds("int64", value, value, value)), [value[::-1].copy()])["outputs"][0]
     assert np.frombuffer(base64.b64decode(told["mismatches"]["got"]), "<i8").tolist() == [-(2**63), 2**63 - 1]
     assert told["wrong"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("complex64", np.array([1 + 2j, 3j], "c8")), ("string", np.array(["a", "b"], object))]
+)
+def test_what_has_no_distance_is_right_or_wrong(name, value) -> None:
+    told = difference_told(expecting(Bounds(name, value, value, value)), [value[[0, 0]]])["outputs"][0]
+    assert (told["wrong"], told["share"], told["cells"]["errors"]) == (1, None, [0.0, 1.0])
+    json.dumps(told, allow_nan=False)
 
 
 def test_a_large_tensor_is_drawn_by_the_worst_of_each_run_of_elements() -> None:
