@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from ..cases.program import OperatorVersion
@@ -115,10 +116,24 @@ class _Builder:
             self.domain,
             family,
             function,
-            {version: self.version(version) for version in self.signatures},
+            self.versions(),
             self.text.graphs,
             document,
         )
+
+    def versions(self) -> dict[Version, VersionSpec]:
+        """Return what the file says about each version; what versions agree in is one object, and kept once."""
+        found: dict[Version, VersionSpec] = {}
+        for version in self.signatures:
+            one, before = self.version(version), next(reversed(found.values()), None)
+            if before is not None:
+                for part in ("clauses", "silences", "parameters", "edges", "operands"):
+                    now, then = getattr(one, part), getattr(before, part)
+                    # by their text, since 1 == 1.0
+                    shared = {k: then[k] if k in then and repr(then[k]) == repr(v) else v for k, v in now.items()}
+                    one = replace(one, **{part: shared})
+            found[version] = one
+        return found
 
     def version(self, version: Version) -> VersionSpec:
         signature = self.signatures[version]

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import importlib.resources
-from collections.abc import Iterable, Iterator, Mapping
+import importlib.util
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,36 +33,53 @@ def default_root() -> Path:
     return Path(str(importlib.resources.files(__package__ or "opconform.specs")))
 
 
-def load_spec(path: Path | str, vocabulary: Mapping[str, Vocabulary] | None = None) -> Spec:
-    """Read, check and resolve a spec file; the families that it uses are in the folder `families` beside its own.
-
-    `vocabulary` has the words of each family by its module's name; with None, families and their words are not
-    checked. Raises SpecError if the file is no YAML that is accepted here, SpecErrors with all mistakes otherwise.
-    """
-    return spec_of(read_file(path), vocabulary)
-
-
 def spec_of(
     document: Document, vocabulary: Mapping[str, Vocabulary] | None = None, families: Families | None = None
 ) -> Spec:
-    """Check and resolve a spec that is read already; see `load_spec`."""
+    """Check and resolve a spec that is read already; `families` are by default those of the folder beside its own.
+
+    `vocabulary` has the words of each family by its module's name; with None, families and their words are not
+    checked. Raises SpecErrors with all mistakes.
+    """
     from .build import build  # noqa: PLC0415 - it imports pydantic, which listing operators does not need
-
-    return build(document, vocabulary, families or _families(document))
-
-
-def resolved(document: Document) -> str:
-    """Return all that a spec file says, with what it uses, the origin beside each line. Raises SpecErrors."""
-    from .build import fitted  # noqa: PLC0415 - as above
-    from .families import resolved as written  # noqa: PLC0415
-
-    return written(fitted(document, _families(document)))
-
-
-def _families(document: Document) -> Families:
     from .families import Families  # noqa: PLC0415 - as above
 
-    return Families(Path(document.file).parent.parent / "families")
+    return build(document, vocabulary, families or Families(Path(document.file).parent.parent / "families"))
+
+
+class _Compiled:
+    """Specs that were built before of the same files by the same code, kept as Python keeps its bytecode."""
+
+    def __init__(self, root: Path, vocabulary: Mapping[str, Vocabulary] | None) -> None:
+        words = [] if vocabulary is None else [(name, _sorted(one)) for name, one in sorted(vocabulary.items())]
+        self._begun = hashlib.sha256(repr((sys.version, vocabulary is None, words)).encode())
+        own = Path(__file__).parent
+        for file in sorted([*own.glob("*.py"), own.parent / "cases" / "program.py", *(root / "families").glob("*")]):
+            self._begun.update(file.read_bytes())
+
+    def load(self, file: Path, build: Callable[[], Spec]) -> Spec:
+        """Return the spec of a file, by `build` where it is not kept; what that raises is not kept."""
+        kept = Path(importlib.util.cache_from_source(str(file), optimization="spec"))
+        whole = self._begun.copy()
+        whole.update(str(file).encode() + file.read_bytes())
+        with contextlib.suppress(OSError):
+            content = kept.read_bytes()
+            if content.startswith(whole.digest()):
+                found: Spec = pickle.loads(content[whole.digest_size :])  # noqa: S301 - it stands beside our own code
+                return found
+        spec = build()
+        if not sys.dont_write_bytecode:
+            with contextlib.suppress(OSError):  # an installation that is read-only
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                fresh = kept.with_suffix(f".{os.getpid()}")
+                fresh.write_bytes(whole.digest() + pickle.dumps(spec))
+                fresh.replace(kept)
+        return spec
+
+
+def _sorted(words: Vocabulary) -> list[tuple[str, list[str] | None]]:
+    """Return what a vocabulary has, in an order that does not hang on the process."""
+    return [(one.name, None if (known := getattr(words, one.name)) is None else sorted(known)) for one in fields(words)]
 
 
 class Library:
@@ -64,12 +88,18 @@ class Library:
     `broken` are operators that were asked for among others and whose files are wrong, each with its mistakes.
     """
 
-    def __init__(self, root: Path | None = None, vocabulary: Mapping[str, Vocabulary] | None = None) -> None:
-        """Take the files of `root`, by default those of this package; `vocabulary` as for `load_spec`."""
+    def __init__(
+        self, root: Path | None = None, vocabulary: Mapping[str, Vocabulary] | None = None, *, keep: bool | None = None
+    ) -> None:
+        """Take the files of `root`, by default those of this package; `vocabulary` as for `spec_of`.
+
+        `keep`: specs are built once and kept beside the files, in `__pycache__`; by default those of this package,
+        since whoever writes there can run code here.
+        """
         self.root = root or default_root()
         self._vocabulary = vocabulary
+        self._keep = root is None if keep is None else keep
         self._loaded: dict[str, Spec | OpconformError] = {}
-        self._families: Families | None = None
         self.broken: dict[str, OpconformError] = {}
         self._files = {f"{s}/{file.stem}": file for s in STANDARDS for file in sorted((self.root / s).glob("*.yaml"))}
 
@@ -80,8 +110,6 @@ class Library:
     def spec(self, operator: str) -> Spec:
         """Return an operator's spec. Raises UnknownOperator, SpecError, SpecErrors."""
         if operator not in self._loaded:
-            if operator not in self._files:
-                raise UnknownOperator(self._no_operator(operator))
             try:
                 self._loaded[operator] = self._load(operator)
             except (SpecError, SpecErrors) as error:
@@ -135,19 +163,36 @@ class Library:
 
         Raises UnknownOperator, SpecError, SpecErrors.
         """
+        from .build import fitted  # noqa: PLC0415 - it imports pydantic, which listing operators does not need
+        from .families import resolved  # noqa: PLC0415 - as above
+
+        return resolved(fitted(read_file(self._file(operator)), self._families))
+
+    def _file(self, operator: str) -> Path:
         if operator not in self._files:
             raise UnknownOperator(self._no_operator(operator))
-        return resolved(read_file(self._files[operator]))
+        return self._files[operator]
+
+    @functools.cached_property
+    def _families(self) -> Families:
+        from .families import Families  # noqa: PLC0415 - it imports pydantic, which kept specs do without
+
+        return Families(self.root / "families")
+
+    @functools.cached_property
+    def _compiled(self) -> _Compiled:
+        return _Compiled(self.root, self._vocabulary)
 
     def _load(self, operator: str) -> Spec:
-        if self._families is None:
-            from .families import Families  # noqa: PLC0415 - it imports pydantic, which listing operators does not need
+        file = self._file(operator)
 
-            self._families = Families(self.root / "families")
-        spec = spec_of(read_file(self._files[operator]), self._vocabulary, self._families)
-        if spec.operator != operator:
-            raise SpecErrors([spec.error(("operator",), f"the file is that of {operator}; read {spec.operator}")])
-        return spec
+        def build() -> Spec:
+            spec = spec_of(read_file(file), self._vocabulary, self._families)
+            if spec.operator != operator:
+                raise SpecErrors([spec.error(("operator",), f"the file is that of {operator}; read {spec.operator}")])
+            return spec
+
+        return self._compiled.load(file, build) if self._keep else build()
 
     def operator_version(self, name: str) -> tuple[Spec, Version]:
         """Return the spec and version of `onnx/ReduceMean-13`, or of `onednn/ReduceMean`, which has no version.

@@ -6,7 +6,8 @@ import pytest
 
 from opconform.cases.errors import OpconformError
 from opconform.specs.errata import Errata, Suspensions, disputed_clauses, load_errata
-from opconform.specs.loader import load_spec
+from opconform.specs.loader import spec_of
+from opconform.specs.reading import read_file
 
 ENTRY = """
 - id: E1
@@ -61,7 +62,7 @@ def test_disputed_clauses_are_found_in_spec_files(tmp_path: Path) -> None:
         "  type: the type stays\n"
         "parameters:\n  T: all\n  shapes: {one: [1]}\n  fill: [ramp]\n"
     )
-    spec = load_spec(folder / "Neg.yaml")
+    spec = spec_of(read_file(folder / "Neg.yaml"))
     assert disputed_clauses([spec]) == {"onnx/Neg#sign": "https://tracker.example/3"}
 
 

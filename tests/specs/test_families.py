@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from opconform.cli import main
-from opconform.specs.loader import Library, default_root, load_spec
+from opconform.specs.loader import Library, default_root, spec_of
 from opconform.specs.model import Recipe
-from opconform.specs.reading import SpecErrors
+from opconform.specs.reading import SpecErrors, read_file
 
 NARY = """\
 arguments: {broadcast-since: null, port: A, word: required}
@@ -81,7 +81,7 @@ def changed(root: Path, old: str, new: str, file: str = "onnx/Add.yaml") -> Path
 
 
 def test_entries_are_taken_over_where_they_fit(root) -> None:
-    versions = load_spec(root / "onnx" / "Add.yaml").versions
+    versions = spec_of(read_file(root / "onnx" / "Add.yaml")).versions
     assert list(versions[1].clauses) == ["sum", "same-shape", "consumed", "type-constraint"]
     assert list(versions[6].clauses) == ["sum", "same-shape", "type-constraint"]
     assert list(versions[7].clauses) == ["sum", "broadcast", "type-constraint"]
@@ -106,7 +106,7 @@ def test_an_entry_of_the_file_wins_and_removed_takes_one_away(root) -> None:
     text = (
         "  sum: the sum\n  type-constraint: removed\n  broadcast: {text: mine, since: 7}\nedges: {type-bool: removed}\n"
     )
-    clauses = load_spec(changed(root, "  sum: the sum\n", text) / "onnx" / "Add.yaml").versions[7].clauses
+    clauses = spec_of(read_file(changed(root, "  sum: the sum\n", text) / "onnx" / "Add.yaml")).versions[7].clauses
     assert list(clauses) == ["sum", "broadcast"]
     assert clauses["broadcast"].text == "mine"
 
@@ -115,7 +115,7 @@ def test_an_entry_of_the_file_wins_and_removed_takes_one_away(root) -> None:
 def test_a_family_may_be_named_alone(root, uses) -> None:
     changed(root, "word: required", "word: always", "families/nary.yaml")
     changed(root, "uses: {nary: {broadcast-since: 7, word: as NumPy's}}", uses)
-    versions = load_spec(root / "onnx" / "Add.yaml").versions
+    versions = spec_of(read_file(root / "onnx" / "Add.yaml")).versions
     assert versions[7].clauses["broadcast"].text == "inputs broadcast, always"
 
 
@@ -173,7 +173,7 @@ def test_a_mistake_is_told_where_it_is_written(root, name) -> None:
     file, old, new, place, words = MISTAKES[name]
     changed(root, old, new, file)
     with pytest.raises(SpecErrors) as caught:
-        load_spec(root / "onnx" / "Add.yaml")
+        spec_of(read_file(root / "onnx" / "Add.yaml"))
     told = [str(error) for error in caught.value.errors]
     assert any(place in error and words in error for error in told), told
 
@@ -182,9 +182,9 @@ def test_two_families_that_say_the_same_are_told(root) -> None:
     (root / "families" / "other.yaml").write_text("clauses: {broadcast: another}\n")
     changed(root, "word: as NumPy's}", "word: x}, other: {}")
     with pytest.raises(SpecErrors, match=r"Add.yaml:3:\d+: nary and other both say clauses.broadcast"):
-        load_spec(root / "onnx" / "Add.yaml")
+        spec_of(read_file(root / "onnx" / "Add.yaml"))
     changed(root, "  sum: the sum\n", "  sum: the sum\n  broadcast: mine\n")
-    assert load_spec(root / "onnx" / "Add.yaml").versions[1].clauses["broadcast"].text == "mine"
+    assert spec_of(read_file(root / "onnx" / "Add.yaml")).versions[1].clauses["broadcast"].text == "mine"
 
 
 def test_the_resolved_file_says_the_same_and_where_each_line_comes_from(root) -> None:
@@ -194,14 +194,14 @@ def test_the_resolved_file_says_the_same_and_where_each_line_comes_from(root) ->
     assert re.search(r"^  broadcast: \{.*\} +# .*families/nary.yaml:4$", text, re.MULTILINE)
     assert "modulo" not in text
     (root / "onnx" / "Whole.yaml").write_text(text)
-    whole, spec = load_spec(root / "onnx" / "Whole.yaml"), library.spec("onnx/Add")
+    whole, spec = spec_of(read_file(root / "onnx" / "Whole.yaml")), library.spec("onnx/Add")
     assert whole.versions == spec.versions
 
 
 def test_the_digest_follows_the_families(root) -> None:
-    before = load_spec(root / "onnx" / "Add.yaml").digest
+    before = spec_of(read_file(root / "onnx" / "Add.yaml")).digest
     changed(root, "no effect", "no effect at all", "families/nary.yaml")
-    assert load_spec(root / "onnx" / "Add.yaml").digest != before
+    assert spec_of(read_file(root / "onnx" / "Add.yaml")).digest != before
 
 
 def test_a_wrong_file_stops_its_own_operator_alone(root) -> None:

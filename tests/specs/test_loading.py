@@ -1,17 +1,21 @@
 """What a spec says about each version, and the library of spec files."""
 
+import itertools
 import pickle
+import shutil
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 from fakes.spec_texts import MEAN, REDUCE, VOCABULARY, spec_from
 
 from opconform.cases.errors import OpconformError
 from opconform.cases.program import OperatorVersion
-from opconform.specs.loader import Library, UnknownOperator, default_root, load_spec, spec_of
+from opconform.specs.loader import Library, UnknownOperator, default_root, spec_of
 from opconform.specs.model import AttributeSignature, Condition, Operand, Port, Recipe, Word
-from opconform.specs.reading import SpecErrors, read
+from opconform.specs.reading import SpecErrors, read, read_file
 
 WITHOUT_VERSION = """\
 operator: onednn/X
@@ -364,5 +368,42 @@ def test_listing_operators_imports_nothing_heavy() -> None:
 def test_a_spec_can_be_sent_to_another_process(tmp_path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(REDUCE)
-    spec = load_spec(path, VOCABULARY)
+    spec = spec_of(read_file(path), VOCABULARY)
     assert pickle.loads(pickle.dumps(spec)) == spec
+
+
+def test_a_spec_is_built_once_of_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    monkeypatch.setattr("sys.pycache_prefix", None)
+    folder = tmp_path / "onnx"
+    folder.mkdir()
+    (folder / "ReduceMean.yaml").write_text(REDUCE)
+    fresh = Library(tmp_path, VOCABULARY).spec("onnx/ReduceMean")
+    assert not list(folder.glob("__pycache__/*"))
+    assert Library(tmp_path, VOCABULARY, keep=True).spec("onnx/ReduceMean") == fresh
+    with monkeypatch.context() as patched:
+        patched.setattr("opconform.specs.build.build", lambda *_: pytest.fail("built again"))
+        assert Library(tmp_path, VOCABULARY, keep=True).spec("onnx/ReduceMean") == fresh
+    (folder / "ReduceMean.yaml").write_text(REDUCE.replace("change: axes may be negative", "change: another"))
+    assert Library(tmp_path, VOCABULARY, keep=True).spec("onnx/ReduceMean").versions[11].change == "another"
+    with pytest.raises(SpecErrors):  # other words, other mistakes
+        Library(tmp_path, {}, keep=True).spec("onnx/ReduceMean")
+
+
+@pytest.mark.slow
+def test_two_hundred_files_load_in_less_than_a_third_of_a_second(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    own = sorted((default_root() / "onnx").glob("*.yaml"))
+    shutil.copytree(default_root() / "families", tmp_path / "families")
+    (tmp_path / "onnx").mkdir()
+    for number, file in zip(range(200), itertools.cycle(own)):
+        name = f"{file.stem}{number}"
+        text = file.read_text().replace(f"operator: onnx/{file.stem}\n", f"operator: onnx/{name}\n")
+        (tmp_path / "onnx" / f"{name}.yaml").write_text(text)
+    assert len(Library(tmp_path, keep=True).specs()) == 200
+    seconds = []
+    for _ in range(3):
+        begun = time.process_time()
+        assert len(Library(tmp_path, keep=True).specs()) == 200
+        seconds.append(time.process_time() - begun)
+    assert min(seconds) < 0.3
