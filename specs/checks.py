@@ -433,6 +433,12 @@ def _check_same(context: Context) -> None:
                 context.problems.unknown((*path, at), f"{letter!r} is no type letter", letter, letters)
         if len(set(group)) < 2:
             context.problems.add(path, f"{group!r}: letters are varied together, so there are two at least")
+        varied = [letter for letter in group if letter in context.parameters]
+        for version, levels in context.levels.items():
+            if len({frozenset(levels[letter]) for letter in varied if levels[letter]}) > 1:
+                message = f"{' and '.join(varied)} are varied together, and list different types in version {version}"
+                context.problems.add(path, message)
+                break
 
 
 def _check_precision(context: Context) -> None:

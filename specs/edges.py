@@ -46,7 +46,7 @@ def resolve_edge(id_: str, text: EdgeText, place: Place) -> Edge | None:
     if not _choose_types(settings, mended, place) or _has_attribute(settings.get("unknown"), place):
         return None
     tests = tuple(t for t in text.tests if t in place.known)
-    return Edge(id_, settings, tests, text.expect == "rejected", mended, text.runs)
+    return Edge(id_, settings, tests, text.expect == "rejected", mended)
 
 
 def aliases(text: SpecText, found: Mapping[str, Edge], signature: Signature) -> dict[str, Edge]:

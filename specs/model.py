@@ -237,7 +237,6 @@ class Edge:
     tests: tuple[str, ...]
     rejected: bool = False
     mended: Mapping[str, Value] | None = None
-    runs: int = 1
 
 
 @dataclass(frozen=True, slots=True)

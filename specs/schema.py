@@ -184,7 +184,6 @@ class EdgeText(Spanned):
     mended: dict[str, Any] | None = Field(default=None, min_length=1)
     tests: Annotated[_Words, Field(min_length=1), _expected("the id of a clause or silence, or a list of them")]
     expect: Literal["rejected"] | None = None
-    runs: int = Field(default=1, ge=1, le=1000)
     formerly: dict[_Id, _Words] = Field(default_factory=dict, alias="also-known-as")
 
 

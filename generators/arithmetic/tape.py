@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ...cases.elements import Array
+from ...cases.errors import OpconformError
 from ...cases.expectation import CheckName
 from ...cases.structures import Structure, TypeExpression, held_by, parse_type
 from .graph import Graph, Value
@@ -153,11 +154,11 @@ class Call:
         """Return the option taken of a silence; `where`: it is open in lanes where any element of that is true.
 
         `rejected` and `anything` end the reading here. `any`, without `where`, frees all elements of all outputs: go on
-        with any one meaning, for the shapes. Raises KeyError where the version has no such silence.
+        with any one meaning, for the shapes. Raises OpconformError where the version has no such silence.
         """
         if silence not in self.met:
             if silence not in self.facts.silences:
-                raise KeyError(f"{self.operator}-{self.version} has no silence {silence!r}")
+                raise OpconformError(f"{self.operator}-{self.version} has no silence {silence!r}")
             self.met[silence] = self._chosen.get(silence, self.facts.silences[silence][0])
             if where is not None:
                 self.conditions[silence] = where.at

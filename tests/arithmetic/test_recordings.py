@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from fakes.recorded import recorded
 
+from opconform.cases.errors import OpconformError
 from opconform.cases.expectation import Expectation, Flag, Labels
 from opconform.generators.arithmetic.native import Machine
 from opconform.generators.arithmetic.tape import Asks, Call, Facts, Port, Value, record
@@ -114,7 +115,7 @@ def test_a_call_says_what_the_program_has() -> None:
 
 
 def test_a_silence_that_the_version_does_not_have_is_a_mistake_of_the_reference() -> None:
-    with pytest.raises(KeyError, match="has no silence 'odd'"):
+    with pytest.raises(OpconformError, match="has no silence 'odd'"):
         recorded(lambda c, x: c.open("odd") and x, [np.ones((1, 2), np.float32)], ["float32"])
 
 

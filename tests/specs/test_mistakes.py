@@ -48,11 +48,6 @@ MISTAKES = {
         "expect: «reject}\n  fr",
         "expected rejected; ",
     ),
-    "a run that is none": (
-        "tests: empty-axes",
-        "runs: «0, tests: empty-axes",
-        "expected 1 or more; read 0",
-    ),
     # head
     "a standard that there is not": (
         "operator: onnx/",
