@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from ..cases.program import OperatorVersion
 from .checks import alternative, check, letter_of, shape_symbols, vocabulary_of
@@ -35,6 +35,7 @@ from .resolve import signatures
 from .schema import OperandText, Spanned, SpecText, parsed
 from .settings import Context, conditions, named_level
 
+_T = TypeVar("_T")
 _Levels: TypeAlias = Mapping[str, Mapping[str, Value]]
 
 
@@ -127,11 +128,14 @@ class _Builder:
         for version in self.signatures:
             one, before = self.version(version), next(reversed(found.values()), None)
             if before is not None:
-                for part in ("clauses", "silences", "parameters", "edges", "operands"):
-                    now, then = getattr(one, part), getattr(before, part)
-                    # by their text, since 1 == 1.0
-                    shared = {k: then[k] if k in then and repr(then[k]) == repr(v) else v for k, v in now.items()}
-                    one = replace(one, **{part: shared})
+                one = replace(
+                    one,
+                    clauses=_shared(one.clauses, before.clauses),
+                    silences=_shared(one.silences, before.silences),
+                    parameters=_shared(one.parameters, before.parameters),
+                    edges=_shared(one.edges, before.edges),
+                    operands=_shared(one.operands, before.operands),
+                )
             found[version] = one
         return found
 
@@ -298,6 +302,11 @@ class _Builder:
             for id_, edge in resolved.items()
             if edge is not None and (edge.tests or not context.is_shared("edges", id_))
         }
+
+
+def _shared(now: Mapping[str, _T], before: Mapping[str, _T]) -> dict[str, _T]:
+    """Return entries, with those objects that say the same before; by their text, since 1 == 1.0."""
+    return {k: before[k] if k in before and repr(before[k]) == repr(one) else one for k, one in now.items()}
 
 
 def _without_attribute(
