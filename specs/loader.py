@@ -52,27 +52,27 @@ class _Compiled:
 
     def __init__(self, root: Path, vocabulary: Mapping[str, Vocabulary] | None) -> None:
         words = [] if vocabulary is None else [(name, _sorted(one)) for name, one in sorted(vocabulary.items())]
-        self._begun = hashlib.sha256(repr((sys.version, vocabulary is None, words)).encode())
+        whole = hashlib.sha256(repr((sys.version, vocabulary is None, words)).encode())
         own = Path(__file__).parent
         for file in sorted([*own.glob("*.py"), own.parent / "cases" / "program.py", *(root / "families").glob("*")]):
-            self._begun.update(file.read_bytes())
+            whole.update(file.read_bytes())
+        self._begun = whole.digest()
 
     def load(self, file: Path, build: Callable[[], Spec]) -> Spec:
         """Return the spec of a file, by `build` where it is not kept; what that raises is not kept."""
         kept = Path(importlib.util.cache_from_source(str(file), optimization="spec"))
-        whole = self._begun.copy()
-        whole.update(str(file).encode() + file.read_bytes())
+        key = hashlib.sha256(self._begun + str(file).encode() + file.read_bytes()).digest()
         with contextlib.suppress(OSError):
             content = kept.read_bytes()
-            if content.startswith(whole.digest()):
-                found: Spec = pickle.loads(content[whole.digest_size :])  # noqa: S301 - it stands beside our own code
+            if content.startswith(key):
+                found: Spec = pickle.loads(content[len(key) :])  # noqa: S301 - it stands beside our own code
                 return found
         spec = build()
         if not sys.dont_write_bytecode:
             with contextlib.suppress(OSError):  # an installation that is read-only
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 fresh = kept.with_suffix(f".{os.getpid()}")
-                fresh.write_bytes(whole.digest() + pickle.dumps(spec))
+                fresh.write_bytes(key + pickle.dumps(spec))
                 fresh.replace(kept)
         return spec
 
