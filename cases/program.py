@@ -222,10 +222,6 @@ class Program:
         """A digest of the content: programs with equal keys are equal."""
         return hashlib.sha256(_canonical(self).encode()).hexdigest()
 
-    def remember_key(self, key: str) -> None:
-        """Take the key where it is known, which saves making it again."""
-        self.__dict__["key"] = key
-
 
 @dataclass(frozen=True)
 class ModelProgram(Program):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -78,20 +77,6 @@ class Parameter:
         allowed = names.signatures[version].types.get(names.canonical(self.name, version), ())
         wanted = allowed if self.everything else [t for x in levels if is_type_word(x.name) for t in expand(x.name)]
         return {t: t for t in wanted if t in allowed}
-
-    @functools.cached_property
-    def _everywhere(self) -> dict[str, Value] | None:
-        """The levels, if they are those of every version that has the parameter."""
-        whole = all(level.span.is_whole and level.within.is_whole for level in self.levels)
-        plain = self.name != "outputs" and not any(isinstance(level.value, dict) for level in self.levels)
-        return {level.name: level.value for level in self.levels} if whole and plain else None
-
-    def _untyped(self, version: Version, names: Names) -> dict[str, Value]:
-        return {
-            level.name: level.value
-            for level in self.levels
-            if level.applies(version, names) and level_applies(self.name, level.value, version, names)
-        }
 
 
 def parameters(declared: Mapping[str, Any], problems: Problems) -> dict[str, Parameter]:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from ..cases.errors import OpconformError, did_you_mean
+from .audit.findings import attribute_text, port_type_text
 from .audit.onnx import DOMAINS, onnx_signatures
+from .families import flow
 from .groups import compress, expand
-from .model import AttributeSignature, Port, Signature
+from .model import Signature
 from .reading import ELLIPSIS
 from .resolve import REMOVED
 
 TODO = "TODO"
 WIDTH = 118
-
-_PLAIN = re.compile(r"[A-Za-z][\w.()+* -]*( = (-?[\w.][\w.+-]*))?")
-_RESERVED = frozenset(["true", "false", "null", "yes", "no", "on", "off"])
 
 _Section: TypeAlias = Mapping[str, Any]  # name to text, or to a list of types
 _Sections: TypeAlias = Mapping[str, _Section]
@@ -98,25 +95,11 @@ def _versions(versions: Mapping[int, Signature]) -> Iterator[str]:
 def _sections(signature: Signature) -> _Sections:
     """Return the sections of a signature as a spec writes them, complete."""
     return {
-        "attributes": {a.name: _attribute(a) for a in signature.attributes},
-        "inputs": {p.name: _port(p) for p in signature.inputs},
-        "outputs": {p.name: _port(p) for p in signature.outputs},
+        "attributes": {a.name: attribute_text(a) for a in signature.attributes},
+        "inputs": {p.name: port_type_text(p) for p in signature.inputs},
+        "outputs": {p.name: port_type_text(p) for p in signature.outputs},
         "types": {letter: _types(letter, signature.types) for letter in signature.types},
     }
-
-
-def _attribute(attribute: AttributeSignature) -> str:
-    if attribute.default is None:
-        return attribute.kind if attribute.required else f"optional {attribute.kind}"
-    default = attribute.default
-    text = f"[{', '.join(map(str, default))}]" if isinstance(default, tuple) else str(default)
-    return f"{attribute.kind} = {text}"
-
-
-def _port(port: Port) -> str:
-    if port.is_variadic:
-        return f"{'each ' if port.option == 'each' else ''}{port.type}{'+' if port.minimum else '*'}"
-    return f"{'optional ' if port.option == 'optional' else ''}{port.type}"
 
 
 def _types(letter: str, types: Mapping[str, tuple[str, ...]]) -> str | tuple[str, ...]:
@@ -182,19 +165,8 @@ def _flat(words: Iterable[str]) -> frozenset[str]:
 
 def _lines(section: str, entries: _Section) -> list[str]:
     """Return a section on one line if it fits, else one line an entry."""
-    parts = [ELLIPSIS if name == ELLIPSIS else f"{_key(name)}: {_text(text)}" for name, text in entries.items()]
-    line = f"    {section}: {{{', '.join(parts)}}}"
+    line = f"    {section}: {flow(entries)}"
     if len(line) <= WIDTH:
         return [line]
-    return [f"    {section}:", *(f"      {part if part != ELLIPSIS else ELLIPSIS + ':'}" for part in parts)]
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) and name.lower() not in _RESERVED else json.dumps(name)
-
-
-def _text(text: Any) -> str:
-    if isinstance(text, str):
-        return text if _PLAIN.fullmatch(text) else json.dumps(text)
-    words = [word if "," not in word else json.dumps(word) for word in text]
-    return f"[{', '.join(words)}]"
+    parts = (f"{ELLIPSIS}:" if name == ELLIPSIS else f"{flow(name)}: {flow(text)}" for name, text in entries.items())
+    return [f"    {section}:", *(f"      {part}" for part in parts)]

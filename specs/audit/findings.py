@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 
+from ...cases.errors import did_you_mean
 from ...cases.program import AttributeValue
 from ..model import AttributeSignature, Clause, Port, Spec, Version
 from ..reading import Keys, SpecError
@@ -85,6 +86,31 @@ class Differences:
             yield self.spec.error(path, f"{words} (version {', '.join(map(str, versions))})", key=True)
 
 
+def versions_held(
+    spec: Spec, source: str, operators: Mapping[str, Iterable[Version]], newer: Collection[Version]
+) -> tuple[Findings, list[Version]]:
+    """Return what is said of versions that one side alone has, and the versions that both have.
+
+    `operators` are those of `source` with their versions; `newer` versions of the spec are beyond it.
+    """
+    unchecked = tuple(f"{spec.versions[v].operator} cannot be checked: {source} is older" for v in newer)
+    there = tuple(operators.get(spec.name, ()))
+    if not there:
+        hint = did_you_mean(spec.name, operators)
+        error = spec.error(("operator",), f"{source} has no operator {spec.name!r}{hint}")
+        return Findings((error,) * (len(newer) < len(spec.versions)), unchecked=unchecked), []
+    wrong = [
+        spec.error(("versions",), f"version {version} is in {source}, and missing here", key=True)
+        for version in there
+        if version not in spec.versions
+    ]
+    for version in spec.versions:
+        if version not in there and version not in newer:
+            words = f"{source} has no version {version}, but {', '.join(map(str, there))}"
+            wrong.append(spec.error(("versions", version), words, key=True))
+    return Findings(tuple(wrong), unchecked=unchecked), [v for v in there if v in spec.versions]
+
+
 def disputing(clauses: Mapping[str, Clause], part: str) -> Clause | None:
     """Return the clause that disputes a part of the signature, `inputs.axes`."""
     return next((clause for clause in clauses.values() if part in clause.disputes), None)
@@ -101,14 +127,19 @@ def attribute_text(attribute: AttributeSignature | None) -> str:
 
 def value_text(value: AttributeValue | bool) -> str:
     """Return a default as a spec writes it."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def port_text(port: Port | None) -> str:
     """Return an input or output as a spec writes it, its name before it."""
-    if port is None:
-        return "none"
+    return "none" if port is None else f"{port.name}: {port_type_text(port)}"
+
+
+def port_type_text(port: Port) -> str:
+    """Return what a spec writes for an input or output."""
     if port.is_variadic:
         suffix = {0: "*", 1: "+"}.get(port.minimum, f" (at least {port.minimum})")
-        return f"{port.name}: {'each ' if port.option == 'each' else ''}{port.type}{suffix}"
-    return f"{port.name}: {'optional ' if port.option == 'optional' else ''}{port.type}"
+        return f"{'each ' if port.option == 'each' else ''}{port.type}{suffix}"
+    return f"{'optional ' if port.option == 'optional' else ''}{port.type}"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ...cases.errors import did_you_mean
 from ...cases.program import AttributeValue, OperatorVersion
 from ..model import AttributeSignature, Port, Signature, Spec, Version, VersionSpec
 from .coverage import Extent
-from .findings import Authority, Differences, Findings, attribute_text, port_text, value_text
+from .findings import Authority, Differences, Findings, attribute_text, port_text, value_text, versions_held
 from .onnx import as_float32
 
 
@@ -123,27 +122,12 @@ def _extent(told: LibrarySchema | str | None) -> Extent:
 
 def _findings(spec: Spec, reading: LibraryReading) -> Findings:
     listing = reading.listing
-    has = listing.versions.get(spec.name, ())
     newer = [v for v in spec.versions if listing.is_newer(spec.name, v)]
-    unchecked = [f"{spec.versions[v].operator} cannot be checked: {listing.name} is older" for v in newer]
-    if not has and len(newer) < len(spec.versions):
-        hint = did_you_mean(spec.name, listing.versions)
-        error = spec.error(("operator",), f"{listing.name} has no operator {spec.name!r}{hint}")
-        return Findings((error,), unchecked=tuple(unchecked))
-    wrong = [
-        spec.error(("versions",), f"version {version} is in {listing.name}, and missing here", key=True)
-        for version in has
-        if version not in spec.versions
-    ]
-    for version in spec.versions:
-        if version not in has and version not in newer:
-            words = f"{listing.name} has no version {version}, but {', '.join(map(str, has))}"
-            wrong.append(spec.error(("versions", version), words, key=True))
+    found, both = versions_held(spec, listing.name, listing.versions, newer)
     compared = _Comparison(spec, reading)
-    for version in has:
-        if version in spec.versions:
-            compared.compare(spec.versions[version], version)
-    return Findings(tuple(wrong), unchecked=tuple(unchecked)) + compared.findings()
+    for version in both:
+        compared.compare(spec.versions[version], version)
+    return found + compared.findings()
 
 
 class _Comparison:
@@ -178,8 +162,9 @@ class _Comparison:
             words = f"inputs, outputs and types cannot be checked: {self.name} refuses every operation that was tried"
             self.unchecked.append(f"{one.operator}: {words}")
             return
-        self.inputs(version, one.signature, told)
-        self.outputs(version, one.signature, told)
+        here = one.signature
+        self.ports(version, _Counts("input", here.inputs, here.input_counts, told.inputs, told.counted), "takes")
+        self.ports(version, _Counts("output", here.outputs, here.output_counts, told.outputs, told.counted), "gives")
         self.types(one, version, told)
 
     def attributes(self, version: Version, here: Signature, told: Mapping[str, LibraryAttribute]) -> None:
@@ -188,14 +173,6 @@ class _Comparison:
             if a is None or b is None or not _agrees(a, b):
                 words = f"attribute {name}: here {attribute_text(a)}, {self.name} has {_told_text(b)}"
                 self.differences.add_unless_disputed(version, words, "attributes", name)
-
-    def inputs(self, version: Version, here: Signature, told: LibrarySchema) -> None:
-        counts = _Counts("input", here.inputs, here.input_counts, told.inputs, told.counted)
-        self.ports(version, counts, "takes")
-
-    def outputs(self, version: Version, here: Signature, told: LibrarySchema) -> None:
-        counts = _Counts("output", here.outputs, here.output_counts, told.outputs, told.counted)
-        self.ports(version, counts, "gives")
 
     def ports(self, version: Version, counts: _Counts, verb: str) -> None:
         index = counts.difference(exact=self.reading.exact)

@@ -7,11 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ...cases.errors import did_you_mean
 from ...cases.program import AttributeValue
 from ..model import AttributeSignature, Port, Signature, Spec, Version
 from .coverage import Extent
-from .findings import Authority, Differences, Findings, attribute_text, port_text
+from .findings import Authority, Differences, Findings, attribute_text, port_text, versions_held
 
 if TYPE_CHECKING:
     from onnx.defs import OpSchema
@@ -140,29 +139,13 @@ def _findings(spec: Spec, schemas: Mapping[str, _Schemas]) -> Findings:
     if spec.domain not in schemas:
         known = ", ".join(domain or "ai.onnx (leave it out)" for domain in schemas)
         return Findings((spec.error(("domain",), f"no domain {spec.domain!r}; there is {known}"),))
-    schema = schemas[spec.domain].get(spec.name)
     newest = newest_opset(spec.domain)
     newer = [v for v in spec.versions if isinstance(v, int) and v > newest]
-    unchecked = tuple(f"{spec.versions[v].operator} cannot be checked: onnx {onnx_version()} is older" for v in newer)
-    if schema is None:
-        if len(newer) == len(spec.versions):
-            return Findings(unchecked=unchecked)
-        hint = did_you_mean(spec.name, schemas[spec.domain])
-        error = spec.error(("operator",), f"the schemas have no operator {spec.name!r}{hint}")
-        return Findings((error,), unchecked=unchecked)
-    missing = [
-        spec.error(("versions",), f"version {version} is in the schemas, and missing here", key=True)
-        for version in schema
-        if version not in spec.versions
-    ]
+    found, both = versions_held(spec, f"onnx {onnx_version()}", schemas[spec.domain], newer)
     compared = _Comparison(spec)
-    for version, one in spec.versions.items():
-        if isinstance(version, int) and version in schema:
-            compared.compare(version, one.signature, schema[version])
-        elif version not in newer:
-            words = f"the schemas have no version {version}, but {', '.join(map(str, schema))}"
-            missing.append(spec.error(("versions", version), words, key=True))
-    return Findings((*missing, *compared.differences.errors()), unchecked=unchecked)
+    for version in both:
+        compared.compare(version, spec.versions[version].signature, schemas[spec.domain][spec.name][int(version)])
+    return found + Findings(tuple(compared.differences.errors()))
 
 
 class _Comparison:

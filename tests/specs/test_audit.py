@@ -88,8 +88,8 @@ def test_a_scaffold_of_nothing_says_what_was_meant(operator: str, expected: str)
 
 # name: operator, what is replaced in its scaffold, by what («: where the audit must point), words of the difference
 DAMAGE = {
-    "a missing version": ("Add", r"  14:\n.*\n", "", "version 14 is in the schemas, and missing here"),
-    "a version too many": ("Add", r"  13:\n", "  «12:\n    change: words\n  13:\n", "the schemas have no version 12"),
+    "a missing version": ("Add", r"  14:\n.*\n", "", ", and missing here"),
+    "a version too many": ("Add", r"  13:\n", "  «12:\n    change: words\n  13:\n", "has no version 12, but 1, 6, 7"),
     "a missing attribute": (
         "Add",
         r"axis: optional int, ",
