@@ -76,12 +76,9 @@ def fitted(document: Document, families: Families) -> Document:
 def _context(text: SpecText, bare: Names, words: Vocabulary | None, problems: Problems) -> Context:
     declared = dict(parameters(text.parameters, problems))
     for port, alternatives in text.operands.items():
-        if draws := [
-            (("operands", port, *at, "draw"), one.draw, Span.of(one))
-            for at, one in alternative(alternatives)
-            if one.draw is not None
-        ]:
-            declared.setdefault(port, drawn(port, draws, problems))
+        if any(one.draw for one in alternatives):
+            paths = ((("operands", port, *at), one) for at, one in alternative(alternatives))
+            declared.setdefault(port, drawn(port, paths, problems))
     bound, used = shape_symbols(text, bare.inputs)
     bundles = frozenset(name for name, parameter in declared.items() if parameter.is_bundle)
     set_ = {

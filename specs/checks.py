@@ -12,7 +12,7 @@ from .model import Recipe, Version, Vocabulary, Word
 from .names import Names, Span
 from .parameters import Level, Parameter, literal_of, text_of
 from .reading import Keys, Problems
-from .schema import ID, ClauseText, OperandText, SpecText
+from .schema import ID, ClauseText, OperandText, ParameterText, SpecText
 from .settings import (
     SAME,
     Context,
@@ -81,10 +81,9 @@ def shape_symbols(text: SpecText, inputs: Iterable[str]) -> tuple[frozenset[str]
 
 def _shapes_written(text: SpecText) -> Iterable[Any]:
     """Yield every value of `shapes`: levels, and what bundles and edges set."""
-    for name, raw in text.parameters.items():
-        declared = _declared(raw)
-        for level in declared.values() if isinstance(declared, dict) else ():
-            _, value = literal_of(level)
+    for name, parameter in text.parameters.items():
+        for level in parameter.levels.values() if isinstance(parameter.levels, dict) else ():
+            _, value = literal_of(level.value)
             if name == "shapes":
                 yield value
             elif isinstance(value, dict) and "shapes" in value:
@@ -98,16 +97,12 @@ def _shapes_written(text: SpecText) -> Iterable[Any]:
                     yield value["shapes"]
 
 
-def levels_written(raw: object) -> frozenset[str] | None:
-    """Return the names of the levels that a parameter is written with; None where they are `all`, or no levels."""
-    declared = _declared(raw)
-    if isinstance(declared, dict):
-        return frozenset(map(str, declared))
-    return frozenset(text_of(literal_of(x)[1]) for x in declared) if isinstance(declared, list) else None
-
-
-def _declared(raw: Any) -> Any:
-    return raw["levels"] if isinstance(raw, dict) and "levels" in raw else raw
+def levels_written(parameter: ParameterText) -> frozenset[str] | None:
+    """Return the names of the levels that a parameter is written with; None where they are `all`."""
+    levels = parameter.levels
+    if isinstance(levels, dict):
+        return frozenset(map(str, levels))
+    return None if levels == "all" else frozenset(text_of(literal_of(one.value)[1]) for one in levels)
 
 
 def _check_family(text: SpecText, vocabulary: Mapping[str, Vocabulary] | None, problems: Problems) -> None:
@@ -207,8 +202,9 @@ def _check_disputes(clause: ClauseText, path: Keys, context: Context) -> None:
         context.problems.add(path, "only a clause of status: disputed disputes a part of the signature", key=True)
     for index, part in enumerate(clause.disputes):
         if part not in context.names.parts:
-            at = (*path, index) if context.problems.document.has((*path, index)) else path
-            context.problems.unknown(at, f"{part!r} is no part of the signature", part, sorted(context.names.parts))
+            context.problems.unknown(
+                (*path, index), f"{part!r} is no part of the signature", part, sorted(context.names.parts)
+            )
 
 
 def _check_when(context: Context, name: str, raw: object, path: Keys) -> None:

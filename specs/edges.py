@@ -228,9 +228,8 @@ def _check_rejection(problems: Problems, edge: EdgeText, path: Keys) -> None:
 
 def _check_tests(problems: Problems, text: SpecText, edge: EdgeText, path: Keys) -> None:
     known = (*text.clauses, *text.silences)
-    listed = isinstance(problems.document.value["edges"][path[1]]["tests"], list)
     for index, id_ in enumerate(edge.tests):
-        at = (*path, "tests", index) if listed else (*path, "tests")
+        at = (*path, "tests", index)
         if id_ not in known:
             problems.unknown(at, f"no clause or silence is called {id_!r}", id_, known)
         elif edge.expect == "rejected" and id_ in text.silences:

@@ -14,12 +14,12 @@ from .model import Recipe, Signature, TensorValue, Value, Version, Word
 from .names import Names, Span
 from .reading import Key, Keys, Problems
 from .resolve import ATTRIBUTE_KINDS, scalar_kind
+from .schema import OperandText, ParameterText
 
 Levels: TypeAlias = Mapping[Version, Mapping[str, Mapping[str, Value]]]
 """Version to parameter to level to value."""
 
 SETTING_WORDS: Mapping[str, Word] = {w.value: w for w in (Word.ABSENT, Word.OMITTED, Word.GIVEN)}
-SPAN_KEYS = ("since", "before", "having", "lacking")
 TENSOR_KINDS = frozenset({"tensor", "tensors", "sparse_tensor"})
 
 _LEVEL_NAME = re.compile(r"[^\s,;=/]+")
@@ -79,9 +79,9 @@ class Parameter:
         return {t: t for t in wanted if t in allowed}
 
 
-def parameters(declared: Mapping[str, Any], problems: Problems) -> dict[str, Parameter]:
+def parameters(declared: Mapping[str, ParameterText], problems: Problems) -> dict[str, Parameter]:
     """Read the section `parameters`; mistakes go to `problems`."""
-    return {name: _parameter(name, raw, problems) for name, raw in declared.items()}
+    return {name: _parameter(name, text, problems) for name, text in declared.items()}
 
 
 def levels_by_version(declared: Mapping[str, Parameter], names: Names) -> Levels:
@@ -248,101 +248,42 @@ def _flattened(name: str, value: Value) -> tuple[tuple[int, ...], tuple[bool | i
     return (len(parts), *(parts[0][0] if parts else ())), tuple(v for _, values in parts for v in values)
 
 
-def span_in(raw: Mapping[Any, Any], path: Keys, problems: Problems) -> Span:
-    """Return the span that stands beside a value or levels in a mapping."""
-    found: dict[str, tuple[str, ...]] = {}
-    for key in ("having", "lacking"):
-        words = raw.get(key, [])
-        listed = [words] if isinstance(words, str) else words
-        if not isinstance(listed, list) or not all(isinstance(word, str) for word in listed):
-            problems.add((*path, key), f"{key} names a part of the signature, or a list of them; read {words!r}")
-            listed = []
-        found[key] = tuple(listed)
-    bounds: dict[str, Version | None] = {}
-    for key in ("since", "before"):
-        bound = raw.get(key)
-        if not isinstance(bound, (int, str, type(None))) or isinstance(bound, bool):
-            problems.add((*path, key), f"expected a version: a number, or quoted text such as '3.10'; read {bound!r}")
-            bound = None
-        bounds[key] = bound
-    return Span(bounds["since"], bounds["before"], found["having"], found["lacking"])
-
-
-def drawn(port: str, alternatives: Iterable[tuple[Keys, list[Any], Span]], problems: Problems) -> Parameter:
-    """Return the parameter that an operand's draws are: the path, the list and the span of each alternative."""
+def drawn(port: str, alternatives: Iterable[tuple[Keys, OperandText]], problems: Problems) -> Parameter:
+    """Return the parameter that an operand's draws are, of its alternatives with their paths."""
     levels: list[Level] = []
-    first: Keys = ("operands", port)
-    for path, declared, within in alternatives:
-        for index, raw in enumerate(declared):
-            at, text, span = (*path, index), raw, Span()
-            if isinstance(raw, dict) and len(raw) == 1:
-                text, spanned = next(iter(raw.items()))
-                if isinstance(spanned, dict):
-                    _only(spanned, "a draw", (*at, text), problems)
-                    span = span_in(spanned, (*at, text), problems)
-            if not isinstance(text, str):
-                problems.add(at, f"a draw is a recipe, or {{recipe: {{since: 11}}}}; read {raw!r}")
-            elif text in SETTING_WORDS:
-                levels.append(Level(text, SETTING_WORDS[text], span, at, within))
+    for path, operand in alternatives:
+        for index, ((text, spanned),) in enumerate(draw.items() for draw in operand.draw or ()):
+            at = (*path, "draw", index)
+            if text in SETTING_WORDS:
+                levels.append(Level(text, SETTING_WORDS[text], Span.of(spanned), at, Span.of(operand)))
             elif problems.check(at, lambda text=text: recipe(text)):  # type: ignore[misc]
-                levels.append(Level(text, recipe(text), span, at, within))
-    return Parameter(port, tuple(levels), False, Span(), first)
+                levels.append(Level(text, recipe(text), Span.of(spanned), at, Span.of(operand)))
+    return Parameter(port, tuple(levels), False, Span(), ("operands", port))
 
 
-def _parameter(name: str, raw: Any, problems: Problems) -> Parameter:
+def _parameter(name: str, text: ParameterText, problems: Problems) -> Parameter:
     path: Keys = ("parameters", name)
-    whole, span, declared = path, Span(), raw
-    if isinstance(raw, dict) and "levels" in raw:
-        _only(raw, "levels", path, problems)
-        span, declared, path = span_in(raw, path, problems), raw["levels"], (*path, "levels")
-    if declared == "all":
-        return Parameter(name, (), True, span, whole)
-    if isinstance(declared, dict):
-        entries: list[tuple[Key, Any]] = list(declared.items())
-    elif isinstance(declared, list):
-        entries = list(enumerate(declared))
-    else:
-        message = f"levels are a list, a mapping of names to values, or `all` (for a type); read {declared!r}"
-        problems.add(path, message)
-        return Parameter(name, (), False, span, whole)
-    named = isinstance(declared, dict)
-    levels = [level for key, x in entries if (level := _level((*path, key), key if named else None, x, name, problems))]
-    _check_names(levels, path, problems)
-    return Parameter(name, tuple(levels), False, span, whole)
+    if text.levels == "all":
+        return Parameter(name, (), True, Span.of(text), path)
+    inner = (*path, "levels") if problems.document.has((*path, "levels")) else path
+    entries = text.levels.items() if isinstance(text.levels, dict) else ((None, one) for one in text.levels)
+    levels = []
+    for index, (key, one) in enumerate(entries):
+        at = (*inner, index if key is None else key)
+        literal = is_literal(one.value)
+        value = one.value["value"] if literal else one.value
+        where = (*at, "value") if problems.document.has((*at, "value")) else at
+        try:
+            setting = settled(value, not (literal and isinstance(value, str)), name)
+        except OpconformError as error:  # a recipe that is none
+            problems.add(where, str(error))
+            continue
+        levels.append(Level(text_of(value if key is None else key), setting, Span.of(one), where))
+    _check_names(levels, problems)
+    return Parameter(name, tuple(levels), False, Span.of(text), path)
 
 
-def _level(path: Keys, key: Key | None, raw: Any, parameter: str, problems: Problems) -> Level | None:
-    wrapped, value = literal_of(raw)
-    span = Span()
-    if wrapped:
-        _only(raw, "value", path, problems)
-        span = span_in(raw, path, problems)
-    if value is None:
-        problems.add(path, "null is no value; write absent where nothing is given")
-        return None
-    if key is None and isinstance(value, (list, dict)):
-        problems.add(path, "a level that is a list or a mapping needs a name: write {name: value}")
-        return None
-    where = (*path, "value") if wrapped else path
-    literal = is_literal(raw)
-    if not literal and is_literal(value):  # {value: {value: absent}, since: 11}
-        literal, value = True, value["value"]
-    words = not (literal and isinstance(value, str))
-    try:
-        setting = settled(value, words, parameter)
-    except OpconformError as error:  # a recipe that is none
-        problems.add(where, str(error))
-        return None
-    return Level(text_of(value if key is None else key), setting, span, where)
-
-
-def _only(raw: Mapping[Any, Any], main: str, path: Keys, problems: Problems) -> None:
-    for key in raw:
-        if key not in (main, *SPAN_KEYS):
-            problems.unknown((*path, key), f"unknown key {key!r} beside {main}", key, SPAN_KEYS, key=True)
-
-
-def _check_names(levels: Iterable[Level], path: Keys, problems: Problems) -> None:
+def _check_names(levels: Iterable[Level], problems: Problems) -> None:
     seen: set[str] = set()
     for level in levels:
         if level.name in seen:
@@ -351,5 +292,3 @@ def _check_names(levels: Iterable[Level], path: Keys, problems: Problems) -> Non
         plain = isinstance(level.value, (str, int, float, Word, Recipe)) or is_type_word(level.name)
         if not plain and not _LEVEL_NAME.fullmatch(level.name):
             problems.add(level.path, f"{level.name!r}: a level's name has no spaces and none of , ; = /", key=True)
-    if not seen:
-        problems.add(path, "a parameter has at least one level")

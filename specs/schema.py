@@ -13,10 +13,13 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     GetJsonSchemaHandler,
     RootModel,
+    Tag,
     ValidationError,
+    WithJsonSchema,
     WrapValidator,
     create_model,
 )
@@ -187,13 +190,71 @@ class EdgeText(Spanned):
     formerly: dict[_Id, _Words] = Field(default_factory=dict, alias="also-known-as")
 
 
+class LevelText(Spanned):
+    """A level of a parameter; `{value: x}` alone is in `value` as it stands."""
+
+    value: Any
+
+
+def _level(value: object) -> object:
+    whole = value if isinstance(value, dict) and "value" in value and len(value) > 1 else {"value": value}
+    if whole["value"] is None or whole["value"] == {"value": None}:
+        raise PydanticCustomError("told", "null is no value; write absent where nothing is given")
+    return whole
+
+
+def _unnamed(value: object) -> object:
+    held = value["value"] if isinstance(value, dict) and "value" in value else value
+    if isinstance(held, (list, dict)):
+        raise PydanticCustomError("told", "a level that is a list or a mapping needs a name: write {name: value}")
+    return value
+
+
+def _parameter(value: object) -> object:
+    whole = value if isinstance(value, dict) and "levels" in value else {"levels": value}
+    levels = whole["levels"]
+    if levels != "all" and not isinstance(levels, (list, dict)):
+        raise PydanticCustomError("expected", "levels are a list, a mapping of names to values, or `all` (for a type)")
+    if not levels:
+        raise PydanticCustomError("told", "a parameter has at least one level")
+    return whole
+
+
+_Level = Annotated[LevelText, BeforeValidator(_level)]
+
+
+class ParameterText(Spanned):
+    """A parameter: its levels, by name, by themselves, or all types of a letter."""
+
+    levels: Annotated[
+        Annotated[dict[Key, _Level], Tag("{}")]
+        | Annotated[list[Annotated[_Level, BeforeValidator(_unnamed)]], Tag("[]")]
+        | Annotated[Literal["all"], Tag("all")],
+        Discriminator(lambda v: "all" if v == "all" else "[]" if isinstance(v, list) else "{}"),
+    ]
+
+
+_Parameter = Annotated[ParameterText, BeforeValidator(_parameter), WithJsonSchema({})]
+
+
+def _draw(value: object) -> object:
+    if isinstance(value, str):
+        return {value: {}}
+    if not isinstance(value, dict) or len(value) != 1:
+        raise PydanticCustomError("expected", "a draw is a recipe, or {recipe: {since: 11}}")
+    return value
+
+
+_Draw = Annotated[dict[str, Spanned], BeforeValidator(_draw), WithJsonSchema({})]
+
+
 class OperandText(Spanned):
     """An input: its shape, and how its elements come about; other keys are arguments of the draw."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
     shape: list[Any] | str | None = None
-    draw: Annotated[list[Any] | None, BeforeValidator(_listed), Field(min_length=1)] = None
+    draw: Annotated[list[_Draw] | None, BeforeValidator(_listed), Field(min_length=1)] = None
     domain: str | None = None
     fill: str | None = None
 
@@ -230,7 +291,7 @@ class FamilyText(_Section):
     graphs: dict[str, str] = Field(default_factory=dict)
     clauses: dict[_Id, _Clause] = Field(default_factory=dict)
     silences: dict[_Id, SilenceText] = Field(default_factory=dict)
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: dict[str, _Parameter] = Field(default_factory=dict)
     exclude: list[dict[str, Any]] = Field(default_factory=list)
     edges: dict[_Id, EdgeText] = Field(default_factory=dict)
 
