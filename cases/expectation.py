@@ -205,10 +205,11 @@ class Expectation:
         return {}
 
     def part(self, start: int, stop: int) -> Expectation:
-        """Return the expectations of the lanes from `start` on and before `stop`."""
+        """Return the expectations of the lanes from `start` on and before `stop`, without options that apply in none."""
         if (start, stop) == (0, self.lanes):
             return self
-        found = self.of_lanes(slice(start, stop), stop - start)
+        applying = tuple(option for option in self.options if option.applies[start:stop].any())
+        found = Expectation(applying, self.types, self.lanes).of_lanes(slice(start, stop), stop - start)
         if "digests" in self.__dict__:
             found.__dict__["digests"] = self.digests[start:stop]
         return found

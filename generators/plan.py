@@ -137,14 +137,12 @@ class _Drawn:
 def _drawn(library: Library, selection: Selection) -> Iterator[tuple[str, _Drawn]]:
     """Yield the cases of the operator versions that the selection may admit, with their standard."""
     wanted = [
-        (spec, version)
+        (spec, [version for version in spec.versions.values() if selection.may_admit(str(version.operator))])
         for spec in _specs(library, selection)
-        for version in spec.versions.values()
-        if selection.may_admit(str(version.operator))
     ]
-    _refuse_absurd(wanted, selection)
-    for spec, version in wanted:
-        yield from ((spec.standard, drawn) for drawn in _of_version(spec, version, selection))
+    _refuse_absurd([version for _, versions in wanted for version in versions], selection)
+    for spec, versions in wanted:
+        yield from ((spec.standard, drawn) for drawn in _of_versions(spec, versions, selection))
 
 
 def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
@@ -158,10 +156,10 @@ def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
     )
 
 
-def _refuse_absurd(wanted: Sequence[tuple[Spec, VersionSpec]], selection: Selection) -> None:
+def _refuse_absurd(wanted: Sequence[VersionSpec], selection: Selection) -> None:
     """Raise OpconformError for cases that nobody can wait for; how many there are is told from below."""
     strength, cases = selection.strength, 0
-    for _, version in wanted:
+    for version in wanted:
         levels, name = _levels(version), str(version.operator)
         size = len(levels) if strength is None else min(strength, len(levels))
         rows_at_least = least(levels, size)
@@ -177,16 +175,23 @@ def _refuse_absurd(wanted: Sequence[tuple[Spec, VersionSpec]], selection: Select
             )
 
 
-def _of_version(spec: Spec, version: VersionSpec, selection: Selection) -> Iterator[_Drawn]:
-    single = dict.fromkeys(edges(spec, version))
-    for case in _in_order([*single, *dict.fromkeys(grid(spec, version, selection.strength))]):
-        number = selection.draws if case not in single and draws(version, case) else 1
+def _of_versions(spec: Spec, versions: Iterable[VersionSpec], selection: Selection) -> Iterator[_Drawn]:
+    """Yield the cases of an operator's versions, in an order in which those that compute the same are neighbours."""
+    found: list[tuple[object, VersionSpec, CaseId, bool]] = []
+    for place, version in enumerate(versions):
+        single = dict.fromkeys(edges(spec, version))
+        every = [*single, *dict.fromkeys(grid(spec, version, selection.strength))]
+        found += [(_order(case, place), version, case, case in single) for case in every]
+    for _, version, case, is_edge in sorted(found, key=lambda one: one[0]):  # type: ignore[arg-type,return-value]
+        number = selection.draws if not is_edge and draws(version, case) else 1
         yield _Drawn.of(case, number, selection.seed if draws(version, case) else 0)
 
 
-def _in_order(cases: Iterable[CaseId]) -> list[CaseId]:
-    """Return cases in an order in which those of one program are neighbours."""
-    return sorted(cases, key=lambda c: (c.types, c.settings, len(c.shapes), str(c.shapes), c.edge or "", c.fill))
+def _order(case: CaseId, version: int) -> tuple[object, ...]:
+    """Return what orders cases: by what they compute, then by programs; symbolic dimensions make one for all shapes."""
+    whole, symbolic = str(case.shapes), ("dims", "symbolic") in case.settings
+    alike = str([len(part) if isinstance(part, tuple) else part for part in case.shapes]) if symbolic else whole
+    return case.types, case.settings, len(case.shapes), alike, version, whole, case.edge or "", case.fill
 
 
 def numbered(case: CaseId, draw: int, seed: int) -> CaseId:

@@ -13,14 +13,14 @@ import numpy as np
 
 from ..cases.batch import Batch
 from ..cases.declared import Declaration
-from ..cases.elements import Array, content
+from ..cases.elements import Array
 from ..cases.errors import CaseIdError, OpconformError
 from ..cases.expectation import Expectation
 from ..cases.ids import CaseId, parse_id
 from ..cases.program import Input, Output, Program, count
 from ..specs.loader import Library
 from .arithmetic.recording import Recording, Rules
-from .arithmetic.tape import Asks, Facts, Port, Reference, record
+from .arithmetic.tape import Asks, Facts, Port, Recorder
 from .clauses import clauses_of
 from .families import reference_of, vocabularies
 from .fills import FIRST
@@ -41,7 +41,7 @@ from .rows import LARGEST, Row, draws, mended_row, read_row, without_settings
 
 _LANE_ELEMENTS = 1 << 18  # elements evaluated at once: bounds memory, and still amortises NumPy's overhead
 _MOST_LANES = 1024
-_MOST_RECORDINGS = 1024
+_MOST_PARTS = 256  # whose expectations are worked out before the first is told
 _MOST_PROGRAMS = 64
 _DRAW = re.compile(r"draw=[1-9][0-9]{0,17}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}(?=[;/])")
@@ -66,14 +66,14 @@ class Reasoning:
 class Prepared:
     """All that cases of one program have in common, whatever their data and what is said about them."""
 
-    def __init__(self, row: Row, recorded: dict[tuple[object, ...], Recording | Asks]) -> None:
+    def __init__(self, row: Row, record: Recorder) -> None:
         self.row = row
         self.given: Given = arguments(row)
         self.attributes = attributes_of(row)
         self.outputs = output_ports(row, self.attributes)
         self.captured = captured_of(row)
         self.asks: set[str] = set()
-        self._recordings = recorded
+        self._record = record
         self._programs: dict[tuple[bytes | None, ...], Program] = {}
 
     @functools.cached_property
@@ -119,29 +119,12 @@ class Prepared:
 
     def recording(self, known: Mapping[str, Array]) -> Recording | None:
         """Return the formula, for values of ports that it asks for beside written ones; None where it asks for more."""
-        key = (self._key, *(content(known[name]) for name in sorted(known)))
-        if key not in self._recordings:
-            if len(self._recordings) >= _MOST_RECORDINGS:
-                self._recordings.clear()
-            written = {one.port.name: one.value for one in self.arguments if one.value is not None}
-            function: Reference = reference_of(self.row.spec)
-            try:
-                self._recordings[key] = record(function, self.facts, {**written, **known})
-            except Asks as asked:
-                self._recordings[key] = asked
-        found = self._recordings[key]
-        if isinstance(found, Asks):
-            self.asks.add(found.port)
+        written = {one.port.name: one.value for one in self.arguments if one.value is not None}
+        try:
+            return self._record(reference_of(self.row.spec), self.facts, {**written, **known})
+        except Asks as asked:
+            self.asks.add(asked.port)
             return None
-        return found
-
-    @functools.cached_property
-    def _key(self) -> tuple[object, ...]:
-        facts = self.facts
-        told = [(name, value) for name, value in facts.attributes.items() if name in facts.given]
-        written = [(one.name, content(one.value)) for one in self.arguments if one.value is not None]
-        ports = (*facts.ports.items(), *facts.captured.items(), *facts.outputs.items())
-        return str(self.row.version.operator), ports, tuple(told), tuple(written)
 
     def program(self, tensors: Mapping[str, Arrays], lane: int, ranks: Sequence[int | None]) -> Program:
         """Return what a backend compiles; constants are those of a lane."""
@@ -169,6 +152,12 @@ class Prepared:
         """What makes the elements of the arguments."""
         return Filling(self.row, self.given, self.terms, self.captured)
 
+    @functools.cached_property
+    def weight(self) -> int:
+        """How many elements a lane has in all that is worked out of it."""
+        first = None if self.row.rejected else self.first
+        return max(1, first.weight if first is not None else sum(count(s) for one in self.arguments for s in one.shapes))
+
     @property
     def is_ragged(self) -> bool:
         """Whether each lane has a program of its own, since a constant is filled or drawn."""
@@ -189,6 +178,31 @@ class _Lane:
         """What makes neighbours one batch."""
         mended = None if self.mended is None else self.mended.id
         return id(self.prepared), self.clauses, mended, self.row.id.fill in _RANDOM
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Neighbours that share formula, program and shapes; no formula where they are invalid."""
+
+    lane: _Lane
+    ids: list[str]
+    recording: Recording | None
+    tensors: Mapping[str, Arrays]
+
+    @property
+    def arrays(self) -> list[Array]:
+        """What the formula takes."""
+        return [array for one in self.lane.prepared.arguments for array in self.tensors[one.name]]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The element types of the outputs."""
+        return tuple(type_ for _, type_ in self.lane.prepared.outputs if type_ is not None)
+
+    @property
+    def weight(self) -> int:
+        """How many elements there are in all, a measure of the memory that it takes."""
+        return len(self.ids) * self.lane.prepared.weight
 
 
 @dataclass(frozen=True)
@@ -220,26 +234,41 @@ class GeneratedCases:
             yield from batch.cases()
 
     def batches(self, texts: Sequence[str]) -> Iterator[Batch]:
-        """Yield the cases with these ids, in this order; neighbours of one program and the same shapes are a batch."""
-        for lane, fills, ids in self._runs(texts):
-            for start, stop, recording, tensors in self._made(lane, fills, ids):
-                yield self._batch(lane, ids[start:stop], recording, tensors)
+        """Yield the cases with these ids, in this order; neighbours of one program and the same shapes are a batch.
+
+        The expectations of a few hundred cases are worked out at once, those that share a formula side by side.
+        """
+        parts, left = self._parts(texts), True
+        while left:
+            window: list[_Part] = []
+            weight, wrong = 0, None
+            try:
+                while left and weight < _LANE_ELEMENTS and len(window) < _MOST_PARTS:
+                    part = next(parts, None)
+                    if part is None:
+                        left = False
+                    else:
+                        window.append(part)
+                        weight += part.weight
+            except Exception as error:  # what comes before a wrong id is not wrong
+                wrong, left = error, False
+            for part, expected in zip(window, self._expectations(window), strict=True):
+                yield self._batch(part, expected)
+            if wrong is not None:
+                raise wrong
 
     def reasoning(self, case: Batch) -> Reasoning | None:
         """Return what the expectation of a batch is made of; None where its inputs are invalid."""
-        for lane, fills, ids in self._runs(list(case.ids)):
-            for _start, _stop, recording, tensors in self._made(lane, fills, ids):
-                if recording is None:
-                    return None
-                arrays: list[Array] = []
-                places: list[int | None] = []
-                place = 0
-                for one in lane.prepared.arguments:
-                    arrays += tensors[one.name]
-                    places += [None if one.constant else place + i for i in range(len(tensors[one.name]))]
-                    place += 0 if one.constant else len(tensors[one.name])
-                return Reasoning(recording, tuple(arrays), tuple(places), self._rules(lane))
-        return None
+        part = next(self._parts(case.ids))
+        if part.recording is None:
+            return None
+        places: list[int | None] = []
+        place = 0
+        for one in part.lane.prepared.arguments:
+            count_of = len(part.tensors[one.name])
+            places += [None if one.constant else place + i for i in range(count_of)]
+            place += 0 if one.constant else count_of
+        return Reasoning(part.recording, tuple(part.arrays), tuple(places), self._rules(part.lane))
 
     def row(self, case: CaseId) -> Row:
         """Return what a case id says, typed. Raises CaseIdError."""
@@ -258,7 +287,7 @@ class GeneratedCases:
         found = self._programs.get(content)
         if found is None:
             settings = {name: value for name, value in row.settings.items() if name not in ("draw", "seed")}
-            found = Prepared(Row(row.spec, row.version, content, settings), self._recorded)
+            found = Prepared(Row(row.spec, row.version, content, settings), self._record)
             if not row.rejected:
                 for name in _missing(found):
                     raise CaseIdError(f"{row.id}: invalid in {row.version.operator}, and no edge: it needs {name}")
@@ -274,7 +303,7 @@ class GeneratedCases:
 
         Raises OpconformError where the formula cannot be recorded at all.
         """
-        prepared = Prepared(row, self._recorded)
+        prepared = Prepared(row, self._record)
         tensors = prepared.filling.tensors([row.id.fill], [str(row.id)])
         missing = tuple(_missing(prepared))
         if missing:
@@ -290,9 +319,8 @@ class GeneratedCases:
         return {}
 
     @functools.cached_property
-    def _recorded(self) -> dict[tuple[object, ...], Recording | Asks]:
-        """Formulas by all that they hang on: programs that differ in how their inputs come share one."""
-        return {}
+    def _record(self) -> Recorder:
+        return Recorder()
 
     @functools.cached_property
     def _edges(self) -> dict[tuple[str, str], tuple[CaseId, ...]]:
@@ -338,45 +366,58 @@ class GeneratedCases:
         if lane is not None:
             yield lane, fills, ids
 
-    def _made(
-        self, lane: _Lane, fills: list[str], ids: list[str]
-    ) -> Iterator[tuple[int, int, Recording | None, dict[str, Arrays]]]:
-        """Yield parts of a run that share formula, program and shapes, with their tensors."""
-        prepared = lane.prepared
-        first = None if prepared.row.rejected else prepared.first
-        sizes = sum(count(shape) for one in prepared.arguments for shape in one.shapes)
-        weight = max(1, sizes if first is None else first.weight)
-        together = max(1, min(_MOST_LANES, _LANE_ELEMENTS // weight))
-        for start in range(0, len(ids), together):
-            stop = min(start + together, len(ids))
-            tensors = prepared.filling.tensors(fills[start:stop], ids[start:stop])
-            if first is not None and not prepared.is_ragged:
-                yield start, stop, first, tensors
-                continue
-            if prepared.row.rejected and not prepared.is_ragged:
-                yield start, stop, None, tensors
-                continue
-            for place in range(stop - start):  # each has values, or a program, of its own
-                own = {name: tuple(array[place : place + 1] for array in some) for name, some in tensors.items()}
-                recording = None if prepared.row.rejected else recording_of(prepared, own)
-                yield start + place, start + place + 1, recording, own
+    def _parts(self, texts: Sequence[str]) -> Iterator[_Part]:
+        """Yield neighbours that share formula, program and shapes, with their tensors."""
+        for lane, fills, ids in self._runs(texts):
+            yield from _made(lane, fills, ids)
 
-    def _batch(self, lane: _Lane, ids: list[str], recording: Recording | None, tensors: Mapping[str, Arrays]) -> Batch:
-        prepared = lane.prepared
-        mended = None if lane.mended is None else str(lane.mended.id)
-        ranks = self._ranks(lane, recording)
-        program = prepared.program(tensors, 0, ranks)
-        inputs = tuple(array for one in prepared.arguments if not one.constant for array in tensors[one.name])
-        if recording is None:
-            types = tuple(type_ for _, type_ in prepared.outputs if type_ is not None)
-            return Batch(ids, program, inputs, Expectation((), types, len(ids)), lane.clauses, mended)
-        arrays = [array for one in prepared.arguments for array in tensors[one.name]]
+    def _expectations(self, parts: Sequence[_Part]) -> list[Expectation | Exception]:
+        """Return what is expected of each part, of those that share formula and rules at once."""
+        found: list[Expectation | Exception] = [Expectation((), part.types, len(part.ids)) for part in parts]
+        groups: dict[tuple[int, bool], list[int]] = {}
+        for index, part in enumerate(parts):
+            if part.recording is not None:
+                groups.setdefault((id(part.recording), self._rules(part.lane).random), []).append(index)
+        for group in groups.values():
+            some = [parts[index] for index in group]
+            try:
+                made: Sequence[Expectation | Exception] = self._together(some)
+            except Exception:  # each by itself, so that it costs the part that it is about
+                made = [self._alone(part) for part in some]
+            for index, one in zip(group, made, strict=True):
+                found[index] = one
+        return found
+
+    def _alone(self, part: _Part) -> Expectation | Exception:
+        try:
+            return self._together([part])[0]
+        except Exception as error:
+            return error
+
+    def _together(self, parts: Sequence[_Part]) -> list[Expectation]:
+        """Return what is expected of parts that share a formula. Raises CaseIdError where values are invalid."""
+        recording, ids = parts[0].recording, [text for part in parts for text in part.ids]
+        assert recording is not None
+        columns = zip(*(part.arrays for part in parts), strict=True)
+        arrays = [np.concatenate(some) if len(some) > 1 else some[0] for some in columns]
         for clause, broken in recording.invalid(arrays, len(ids)).items():
             if broken.any():
                 where = ids[int(np.flatnonzero(np.broadcast_to(broken, len(ids)))[0])]
-                raise CaseIdError(f"{where}: {_invalid(prepared.row, clause)}")
-        expected = recording.expectation(arrays, self._rules(lane), len(ids))
-        return Batch(ids, program, inputs, expected, lane.clauses, mended)
+                raise CaseIdError(f"{where}: {_invalid(parts[0].lane.prepared.row, clause)}")
+        whole = recording.expectation(arrays, self._rules(parts[0].lane), len(ids))
+        if len(parts) == 1:
+            return [whole]
+        ends = np.cumsum([len(part.ids) for part in parts]).tolist()
+        return [whole.part(end - len(part.ids), end) for part, end in zip(parts, ends, strict=True)]
+
+    def _batch(self, part: _Part, expected: Expectation | Exception) -> Batch:
+        if isinstance(expected, Exception):
+            raise expected
+        lane, prepared = part.lane, part.lane.prepared
+        mended = None if lane.mended is None else str(lane.mended.id)
+        program = prepared.program(part.tensors, 0, self._ranks(lane, part.recording))
+        inputs = tuple(array for one in prepared.arguments if not one.constant for array in part.tensors[one.name])
+        return Batch(part.ids, program, inputs, expected, lane.clauses, mended)
 
     def _ranks(self, lane: _Lane, recording: Recording | None) -> tuple[int | None, ...]:
         """Return the rank of each output; of an invalid case those of the valid one that it is a damaged copy of."""
@@ -392,6 +433,22 @@ class GeneratedCases:
 
     def _rules(self, lane: _Lane) -> Rules:
         return Rules(lane.row.id.fill in _RANDOM, self.declaration.types)
+
+
+def _made(lane: _Lane, fills: list[str], ids: list[str]) -> Iterator[_Part]:
+    """Yield parts of a run that share formula, program and shapes."""
+    prepared = lane.prepared
+    rejected, first = prepared.row.rejected, None if prepared.row.rejected else prepared.first
+    together = max(1, min(_MOST_LANES, _LANE_ELEMENTS // prepared.weight))
+    for start in range(0, len(ids), together):
+        some = ids[start : start + together]
+        tensors = prepared.filling.tensors(fills[start : start + together], some)
+        if not prepared.is_ragged and (rejected or first is not None):
+            yield _Part(lane, some, first, tensors)
+            continue
+        for place, text in enumerate(some):  # each has values, or a program, of its own
+            own = {name: tuple(array[place : place + 1] for array in arrays) for name, arrays in tensors.items()}
+            yield _Part(lane, [text], None if rejected else recording_of(prepared, own), own)
 
 
 def _facts_of(several: tuple[Argument, ...] | None, port: Any) -> Port | tuple[Port, ...] | None:

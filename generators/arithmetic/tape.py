@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...cases.elements import Array
+from ...cases.elements import Array, content
 from ...cases.errors import OpconformError
 from ...cases.expectation import CheckName
 from ...cases.structures import Structure, TypeExpression, held_by, parse_type
@@ -22,6 +22,7 @@ from .recording import Fork, Recording, Rules, Tested
 
 __all__ = ["Asks", "Call", "Facts", "Fork", "Port", "Recording", "Reference", "Rules", "Value", "record"]
 
+_MOST_KEPT = 1024
 ENDS = ("rejected", "anything")
 """The options that end a reading: a refusal, or whatever comes out."""
 MOST_FORKS = 512
@@ -37,6 +38,9 @@ class Port(NamedTuple):
 Ports: TypeAlias = Mapping[str, Port | tuple[Port, ...] | None]
 """By name, in the signature's order; several for a variadic port or a sequence, None for one left out."""
 Reference: TypeAlias = Callable[..., Any]
+Question: TypeAlias = tuple[Literal["attribute", "given", "clause", "silence", "operator", "version"], str]
+Told: TypeAlias = dict[Question, object]
+"""What a reference asked of the facts, and was told."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +64,21 @@ class Facts:
     precision: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     captured: Mapping[str, Port] = field(default_factory=lambda: MappingProxyType({}))
 
-    @property
-    def standard(self) -> str:
-        """The standard's name, from the operator's."""
-        return self.operator.partition("/")[0]
+    def answer(self, question: Question) -> object:
+        """Return what a reference is told."""
+        kind, name = question
+        match kind:
+            case "attribute":
+                return self.attributes.get(name)
+            case "given":
+                return name in self.given
+            case "clause":
+                return name in self.clauses
+            case "silence":
+                return self.silences.get(name)
+            case "operator":
+                return self.operator
+        return self.version
 
 
 class Asks(Exception):  # noqa: N818 - no error: the answer is to record anew, with the port's values
@@ -85,8 +100,10 @@ class _Ends(Exception):  # noqa: N818
 class Call:
     """What a reference may ask: attributes, version, known values, options of silences, clauses."""
 
-    def __init__(self, facts: Facts, graph: Graph, known: Mapping[str, Array], chosen: Mapping[str, str]) -> None:
-        self.facts, self.graph = facts, graph
+    def __init__(
+        self, facts: Facts, graph: Graph, known: Mapping[str, Array], chosen: Mapping[str, str], told: Told
+    ) -> None:
+        self._facts, self.graph, self._told = facts, graph, told
         self.conditions: dict[str, int] = {}
         self.requirements: list[tuple[str, int]] = []
         self.checks: list[Tested] = []
@@ -96,31 +113,35 @@ class Call:
         self._names: dict[int, str] = {}
         self.captured: dict[str, Value] = {}
 
+    def _ask(self, question: Question) -> Any:
+        found = self._told[question] = self._facts.answer(question)
+        return found
+
     @property
     def operator(self) -> str:
         """The operator's name, with its standard: `onnx/Gather`."""
-        return self.facts.operator
+        return str(self._ask(("operator", "")))
 
     @property
     def standard(self) -> str:
         """The standard's name."""
-        return self.facts.standard
+        return self.operator.partition("/")[0]
 
     @property
     def version(self) -> Any:
         """The operator's version."""
-        return self.facts.version
+        return self._ask(("version", ""))
 
     @property
-    def clauses(self) -> frozenset[str]:
-        """The ids of the version's clauses."""
-        return self.facts.clauses
+    def clauses(self) -> Clauses:
+        """The ids of the version's clauses, of which can be asked whether one is among them."""
+        return Clauses(self)
 
     @property
     def types(self) -> Mapping[str, str]:
         """The element type of each port that is there."""
         found = {}
-        for name, port in self.facts.ports.items():
+        for name, port in self._facts.ports.items():
             if port:
                 found[name] = port.type if isinstance(port, Port) else port[0].type
         return found
@@ -128,20 +149,28 @@ class Call:
     @property
     def output_types(self) -> Mapping[str, str | None]:
         """The element type of each output, None for one left out."""
-        return self.facts.outputs
+        return self._facts.outputs
 
     def attr(self, name: str, default: Any = None) -> Any:
         """Return an attribute's value: given, else the signature's default, else this one."""
-        found = self.facts.attributes.get(name)
+        found = self._ask(("attribute", name))
         return default if found is None else found
 
     def given(self, name: str) -> bool:
         """Return whether the program sets an attribute, or has a port of this name."""
-        return name in self.facts.given or self.facts.ports.get(name) is not None
+        return self.sets(name) or self._facts.ports.get(name) is not None
+
+    def sets(self, name: str) -> bool:
+        """Return whether the program sets an attribute."""
+        return bool(self._ask(("given", name)))
+
+    def silent(self, silence: str) -> bool:
+        """Return whether the version has a silence of this name."""
+        return self._ask(("silence", silence)) is not None
 
     def wants(self, output: str) -> bool:
         """Return whether an output is asked for."""
-        return self.facts.outputs.get(output) is not None
+        return self._facts.outputs.get(output) is not None
 
     def require(self, clause: str, condition: bool | Value) -> None:
         """Say what makes an input valid: of the program, or of its values (all elements must be true)."""
@@ -157,9 +186,10 @@ class Call:
         with any one meaning, for the shapes. Raises OpconformError where the version has no such silence.
         """
         if silence not in self.met:
-            if silence not in self.facts.silences:
+            options = self._ask(("silence", silence))
+            if options is None:
                 raise OpconformError(f"{self.operator}-{self.version} has no silence {silence!r}")
-            self.met[silence] = self._chosen.get(silence, self.facts.silences[silence][0])
+            self.met[silence] = self._chosen.get(silence, options[0])
             if where is not None:
                 self.conditions[silence] = where.at
             elif self.met[silence] == "any":
@@ -170,7 +200,7 @@ class Call:
 
     def answer(self, silence: str, usual: str) -> str:
         """Return the option taken of a silence, or what is usual where the version has no such silence."""
-        return self.open(silence) if silence in self.facts.silences else usual
+        return self.open(silence) if self.silent(silence) else usual
 
     @property
     def frees_all(self) -> bool:
@@ -186,7 +216,7 @@ class Call:
 
     def ints(self, name: str) -> tuple[int, ...] | None:
         """Return whole numbers by the name of an attribute or of a port whose values are known; None without either."""
-        if self.facts.ports.get(name) is not None:
+        if self._facts.ports.get(name) is not None:
             return tuple(int(n) for n in self.known(name).reshape(-1))
         found = self.attr(name)
         if found is None:
@@ -208,7 +238,7 @@ class Call:
 
         `arrays` are what outputs are held against. See `runners/checks.py` for the tests and their settings.
         """
-        wanted = [output for output, type_ in self.facts.outputs.items() if type_ is not None]
+        wanted = [output for output, type_ in self._facts.outputs.items() if type_ is not None]
         places = tuple(wanted.index(output) for output in outputs or wanted)
         self.checks.append(Tested(name, places, tuple(settings.items()), tuple(a.at for a in arrays)))
 
@@ -216,7 +246,7 @@ class Call:
         """Return the ports as values, in the signature's order."""
         found: list[Any] = []
         place = 0
-        for name, port in self.facts.ports.items():
+        for name, port in self._facts.ports.items():
             if port is None:
                 found.append(None)
                 continue
@@ -227,23 +257,73 @@ class Call:
                 values.append(value)
                 place += 1
             found.append(values[0] if isinstance(port, Port) else values)
-        for name, port in self.facts.captured.items():
+        for name, port in self._facts.captured.items():
             self.captured[name] = self.graph.port(place, port.shape, port.type)
             place += 1
         return found
 
 
-def record(function: Reference, facts: Facts, known: Mapping[str, Array] | None = None) -> Recording:
+class Clauses:
+    """The clauses of the version that a call is of."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def __contains__(self, clause: str) -> bool:
+        return bool(self._call._ask(("clause", clause)))
+
+
+class Recorder:
+    """Records formulas, once for all programs that differ in nothing that the reference asks."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], list[tuple[Told, Recording | Asks]]] = {}
+
+    def __call__(self, function: Reference, facts: Facts, known: Mapping[str, Array]) -> Recording:
+        """Return what `record` returns. Raises what it raises."""
+        values = ((name, content(known[name])) for name in sorted(known))
+        ports = (*facts.ports.items(), *facts.captured.items(), *facts.outputs.items())
+        key = (function, ports, tuple(values), tuple(facts.precision.items()))
+        found = next((one for told, one in self._known.get(key, ()) if _holds(told, facts)), None)
+        if found is None:
+            told: Told = {}
+            try:
+                found = record(function, facts, known, told)
+            except Asks as asks:
+                found = asks
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            self._known.setdefault(key, []).append((told, found))
+        if isinstance(found, Asks):
+            raise Asks(found.port)
+        return found
+
+
+def _holds(told: Told, facts: Facts) -> bool:
+    return all(_is_same(facts.answer(question), answer) for question, answer in told.items())
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Return whether answers are the same, in type too: a reference may tell 1 from 1.0."""
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return type(one) is type(other) and one == other
+
+
+def record(
+    function: Reference, facts: Facts, known: Mapping[str, Array] | None = None, told: Told | None = None
+) -> Recording:
     """Return a reference's formula for a program; `known` are values of ports, by name, that belong to the program.
 
-    Raises Asks where the reference needs the values of another port, KeyError where it opens a silence that the version
-    does not have.
+    `told` takes what the reference asks of the facts. Raises Asks where the reference needs the values of another port,
+    KeyError where it opens a silence that the version does not have.
     """
+    told = {} if told is None else told
     graph = Graph(facts.precision)
     forks: list[Fork] = []
     chosen: dict[str, str] | None = {}
     while chosen is not None:
-        call = Call(facts, graph, known or {}, chosen)
+        call = Call(facts, graph, known or {}, chosen, told)
         graph.asked = call
         forks.append(_fork(function, call))
         if len(forks) > MOST_FORKS:
@@ -279,10 +359,10 @@ def _fork(function: Reference, call: Call) -> Fork:
 def _outputs(found: Any, call: Call, leaves: list[Value]) -> tuple[Structure, ...]:
     """Collect the tensors of what a reference returned, and return the structure of each output."""
     named = found if isinstance(found, tuple) else (found,)
-    if len(named) < len(call.facts.outputs):
-        raise ValueError(f"{call.operator}: {len(call.facts.outputs)} outputs; its reference has {len(named)}")
+    if len(named) < len(call.output_types):
+        raise ValueError(f"{call.operator}: {len(call.output_types)} outputs; its reference has {len(named)}")
     structures = []
-    for value, (name, type_) in zip(named, call.facts.outputs.items(), strict=False):
+    for value, (name, type_) in zip(named, call.output_types.items(), strict=False):
         if type_ is None:
             continue
         try:

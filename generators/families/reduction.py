@@ -21,9 +21,9 @@ def mean(c: Call, data: Value, axes: Value | None = None) -> Value:
 
 def reduced_axes(c: Call, data: Value, axes: Value | None) -> tuple[tuple[int, ...], bool]:
     """Return the axes that are reduced, sorted and counted from the front, and whether they stay with extent 1."""
-    c.require("axes-once", axes is None or "axes" not in c.facts.given)
+    c.require("axes-once", axes is None or not c.sets("axes"))
     listed = c.ints("axes")
-    if data.rank == 0 and "rank-0-silent" in c.facts.silences:
+    if data.rank == 0 and c.silent("rank-0-silent"):
         c.require("axes-range", not listed)
         c.open("rank-0-silent")
         return (), False
