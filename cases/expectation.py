@@ -205,7 +205,7 @@ class Expectation:
         return {}
 
     def part(self, start: int, stop: int) -> Expectation:
-        """Return the expectations of the lanes from `start` on and before `stop`, without options that apply in none."""
+        """Return the expectations of the lanes from `start` on and before `stop`: the options that apply in any."""
         if (start, stop) == (0, self.lanes):
             return self
         applying = tuple(option for option in self.options if option.applies[start:stop].any())

@@ -156,7 +156,9 @@ class Prepared:
     def weight(self) -> int:
         """How many elements a lane has in all that is worked out of it."""
         first = None if self.row.rejected else self.first
-        return max(1, first.weight if first is not None else sum(count(s) for one in self.arguments for s in one.shapes))
+        return max(
+            1, first.weight if first is not None else sum(count(s) for one in self.arguments for s in one.shapes)
+        )
 
     @property
     def is_ragged(self) -> bool:

@@ -37,12 +37,18 @@ def exact(graph: Graph, live: Sequence[int], arrays: Sequence[Array], *, wide: b
     `wide`: real numbers that are computed are gmpy2's, for float64 results; else they are float64.
     """
     known: dict[int, Known] = {}
+    made: dict[tuple[object, ...], Known] = {}  # forks often differ in nothing, such as in how whole numbers round
     with np.errstate(all="ignore"), precise():
         for at in live:
             node = graph.nodes[at]
-            known[at] = Known(_exact(node, known, arrays, wide=wide))
-            if wide and known[at].v.dtype == object and node.kind == "real":
-                known[at] = _overflown(known[at])
+            same = (node.operation, *[id(known[a]) for a in node.args])
+            if not node.args or (found := made.get(same)) is None:
+                value = _exact(node, known, arrays, wide=wide)
+                found = next((known[a] for a in node.args if known[a].v is value), None) or Known(value)
+                if wide and value.dtype == object and node.kind == "real":
+                    found = _overflown(found)
+                made[same] = found
+            known[at] = found
     return known
 
 

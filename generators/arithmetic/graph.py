@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
@@ -28,7 +28,8 @@ class Node:
     """A primitive applied to nodes before it, by their places. `type` is the element type of the result.
 
     `computes` is the floating-point type whose arithmetic applies: the result's, else that of the first operand that
-    has one, else none. Beside the rooms' primitives there are `port` and `literal`.
+    has one, else none. Beside the rooms' primitives there are `port` and `literal`. Nodes of one `operation` differ in
+    their operands alone.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Node:
     shape: tuple[int, ...]
     type: str
     computes: str
+    operation: Hashable = ()
 
     @property
     def kind(self) -> str:
@@ -93,7 +95,8 @@ class Graph:
             type_ = room.type([o.type for o in operands], **parameters)
             types = (type_, *(self.nodes[a].computes for a in args))
             computes = next((t for t in types if t and kind_of(t) == "real"), "")
-            return self._added(key, Node(name, args, parameters, shape, type_, computes))
+            operation = name, type_, key[2:]
+            return self._added(key, Node(name, args, parameters, shape, type_, computes, operation))
         return Value(self, at)
 
     def _leaf(self, name: str, parameter: tuple[str, object], shape: tuple[int, ...], type_: str) -> Value:
@@ -106,6 +109,11 @@ class Graph:
             self._places[key] = len(self.nodes)
             self.nodes.append(node)
         return Value(self, self._places[key])
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """The nodes, hashable: graphs with the same content compute the same, at the same places."""
+        return tuple(self._places)
 
     def live(self, outputs: Iterable[int]) -> tuple[int, ...]:
         """Return the nodes that some nodes need, in order."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _VAGUE_FROM = 32  # outputs: a second moment over fewer says too little
 
 Outputs: TypeAlias = tuple[Bounds, ...]
+MaybeFlags: TypeAlias = Array | None
 _NONE: Final = Error()
 
 
@@ -146,16 +147,18 @@ class Maker:
         anywhere = np.logical_or.reduce(valid)
         for index, (fork, where) in enumerate(zip(forks, self._applies(), strict=True)):
             own = valid[index]
-            if (where & own).any():
+            here = where & own
+            if here.any():
                 checks = self._checks(fork) if fork.checks else ()
                 for one in self._options(fork, self.recording.works[index]):
-                    both = one.applies & where & own
+                    both = one.applies & here
                     if both.any():
                         labels = (*fork.labels, *one.labels)
                         yield replace(one, labels=labels, applies=both, structure=fork.structure, checks=checks)
-            refused = where & anywhere & ~own  # by this reading a refusal is what is welcome
-            if refused.any():
-                yield Option(fork.labels, kind="rejected", applies=refused)
+            if own is not self._everywhere:
+                refused = where & anywhere & ~own  # by this reading a refusal is what is welcome
+                if refused.any():
+                    yield Option(fork.labels, kind="rejected", applies=refused)
 
     def _checks(self, fork: Fork) -> tuple[Check, ...]:
         made = []
@@ -174,9 +177,15 @@ class Maker:
         """The lanes in which each fork's requirements hold; none if the program breaks one of them."""
         found = []
         for fork in self.recording.forks:
-            broken = list(self.broken([fork]).values())
-            found.append(np.full(self.lanes, fork.kind != "invalid") & ~np.logical_or.reduce(broken, axis=0))
+            valid = ~self._everywhere if fork.kind == "invalid" else self._everywhere
+            if fork.requirements:
+                valid = valid & ~np.logical_or.reduce(list(self.broken([fork]).values()), axis=0)
+            found.append(valid)
         return found
+
+    @functools.cached_property
+    def _everywhere(self) -> Array:
+        return np.ones(self.lanes, bool)
 
     def broken(self, forks: Sequence[Fork]) -> dict[str, Array]:
         """Return in which lanes each requirement of some forks does not hold."""
@@ -196,7 +205,7 @@ class Maker:
         """Return where each fork's options apply: where the silences that it answers otherwise make a difference."""
         forks = self.recording.forks
         if len(forks) == 1:
-            return [np.ones(self.lanes, bool)]
+            return [self._everywhere]
         differs: dict[Labels, Array] = {}
         self._compare(list(range(len(forks))), 0, differs)
         for fork in forks:
@@ -210,7 +219,7 @@ class Maker:
                 first.setdefault(silence, option)
         found = []
         for fork in forks:
-            here = np.ones(self.lanes, bool)
+            here = self._everywhere
             for depth, (silence, option) in enumerate(fork.labels):
                 if option != first[silence]:
                     here = here & differs[_place(fork.labels, depth)]
@@ -241,16 +250,18 @@ class Maker:
         """Return in which lanes two forks admit different things: by their values and errors in the first context."""
         forks, works, nodes = self.recording.forks, self.recording.works, self.recording.graph.nodes
         a, b, p, q = forks[one], forks[other], works[one], works[other]
-        unlike = self._valid[one] ^ self._valid[other]
+        unlike: Array = ~self._everywhere
+        if self._valid[one] is not self._valid[other]:
+            unlike = self._valid[one] ^ self._valid[other]
         same = [nodes[at].shape for at in a.outputs] == [nodes[at].shape for at in b.outputs]
         kinds = [(one.kind, one.structure, one.checks) for one in (a, b)]
         if not same or kinds[0] != kinds[1] or (p.level, p.copies) != (q.level, q.copies):
-            return np.ones(self.lanes, bool)
+            return self._everywhere
         if a.kind != "values":
             return unlike
         errors = self.errors(self.recording.contexts[0], flushed=False)
         for x, y in zip(a.outputs, b.outputs, strict=True):
-            if x != y:
+            if self.values[x] is not self.values[y] or errors[x] is not errors[y]:
                 found = _unlike(self.values[x].v, self.values[y].v)
                 for e, f in ((errors[x].e, errors[y].e), (errors[x].flags, errors[y].flags)):
                     found = found | np.not_equal(e, f)
@@ -259,7 +270,7 @@ class Maker:
         return np.asarray(unlike)
 
     def _options(self, fork: Fork, work: Work) -> Iterator[Option]:
-        everywhere = np.ones(self.lanes, bool)
+        everywhere = self._everywhere
         if fork.kind in ("rejected", "anything"):
             yield Option((), kind=fork.kind, applies=everywhere)  # type: ignore[arg-type]  # one of these two
         elif fork.kind == "any":
@@ -277,15 +288,12 @@ class Maker:
         return Bounds(type_, zeros, zeros, zeros, np.full(zeros.shape, FREE, np.uint8))
 
     def _of_values(self, fork: Fork, work: Work) -> Iterator[Option]:
-        everywhere = np.ones(self.lanes, bool)
-        contexts = self.recording.contexts
-        if work.level == "moves":
+        everywhere, contexts = self._everywhere, self.recording.contexts
+        if work.level == "moves" or not self.recording.real_types:
             branch = _Branch(self, fork, work, contexts[0])
             outputs, _ = branch.evaluated(contexts[0])
             flags = branch.flags_of(outputs)
-            bounds = tuple(
-                replace(b, flags=f | _unknown(b).astype(np.uint8) * NAN) for b, f in zip(outputs, flags, strict=True)
-            )
+            bounds = tuple(replace(b, flags=_flagged(f, _unknown(b), NAN)) for b, f in zip(outputs, flags, strict=True))
             yield Option((), bounds, applies=everywhere)
             return
         small = self.small
@@ -419,16 +427,17 @@ class _Branch:
                 found.append(Residue(np.zeros(shape), np.broadcast_to(np.asarray(errors[at].e), shape)))
         return found
 
-    def flags_of(self, outputs: Outputs) -> list[Array]:
+    def flags_of(self, outputs: Outputs) -> list[MaybeFlags]:
         """Return each output's flags, with what copying and flushing say of zeros."""
         found = []
         for bounds, copies in zip(outputs, self.work.copies, strict=True):
-            flags = np.zeros(bounds.value.shape, np.uint8) if bounds.flags is None else bounds.flags
+            flags = bounds.flags
             if self.flush_input:  # a flushed zero has either sign
-                flags = flags & ~NEGATIVE_ZERO
+                flags = None if flags is None else flags & ~NEGATIVE_ZERO
             elif copies and kind_of(bounds.type) == "real":
-                plus = (bounds.value == 0) & ((flags & (NEGATIVE_ZERO | FREE)) == 0)
-                flags = np.asarray(flags | plus.astype(np.uint8) * POSITIVE_ZERO)
+                plus = bounds.value == 0
+                plus = plus if flags is None else plus & ((flags & (NEGATIVE_ZERO | FREE)) == 0)
+                flags = _flagged(flags, plus, POSITIVE_ZERO)
             found.append(flags)
         return found
 
@@ -445,14 +454,14 @@ class _Branch:
             flushed = tuple(replace(b, spread=o.spread, residue=o.residue) for b, o in pairs)
         for mask in flushing:
             flushes = flushes | self.maker.any_lane(mask)
-        zeroed = [f | z.astype(np.uint8) * ZERO for f, z in zip(self.flags_of(flushed), flushing, strict=True)]
-        if self.flush_input:
-            variants = [("input-and-output", flushed, zeroed, applies)]
-        else:
-            plain = self.flags_of(outputs)
-            variants = [("none", outputs, plain, applies), ("output", flushed, zeroed, applies & flushes)]
-        for flush, bounds, admitted, where in variants:
-            yield from self._by_overflow(bounds, admitted, where, (("summation", summation), ("flush", flush)))
+        if not self.flush_input:
+            labels: Labels = (("summation", summation), ("flush", "none"))
+            yield from self._by_overflow(outputs, self.flags_of(outputs), applies, labels)
+            applies = applies & flushes
+        if applies.any():
+            zeroed = [_flagged(f, z, ZERO) for f, z in zip(self.flags_of(flushed), flushing, strict=True)]
+            labels = (("summation", summation), ("flush", "input-and-output" if self.flush_input else "output"))
+            yield from self._by_overflow(flushed, zeroed, applies, labels)
 
     def _zeros(self, outputs: Outputs, errors: Mapping[int, Error]) -> list[Array]:
         """Return where each output may be below the normal range, and nothing else admits zero."""
@@ -480,31 +489,32 @@ class _Branch:
         return found
 
     def _by_overflow(
-        self, outputs: Outputs, flags: Sequence[Array], applies: Array, labels: Labels
+        self, outputs: Outputs, flags: Sequence[MaybeFlags], applies: Array, labels: Labels
     ) -> Iterator[Option]:
         """Tell a sum that stays finite from one that overflows on the way, where that is possible."""
-        possible, quiet = np.zeros(self.maker.lanes, bool), []
+        possible, quiet = np.zeros(self.maker.lanes, bool), list[MaybeFlags]()
         for bounds, flag in zip(outputs, flags, strict=True):
             unknown = _unknown(bounds)
-            possible = possible | self.maker.any_lane(((flag & EXCEPTIONAL) > 0) & ~unknown)
-            quiet.append(flag & ~EXCEPTIONAL | unknown.astype(np.uint8) * NAN)
+            if flag is not None:
+                possible = possible | self.maker.any_lane(((flag & EXCEPTIONAL) > 0) & ~unknown)
+            quiet.append(_flagged(None if flag is None else flag & ~EXCEPTIONAL, unknown, NAN))
         possible = possible & applies
         yield from self._by_zero(outputs, quiet, applies, (*labels, ("overflow", "avoided")), exceptional=False)
         if possible.any():
-            whole = [f | q for f, q in zip(flags, quiet, strict=True)]
+            whole = [q if f is None else f if q is None else f | q for f, q in zip(flags, quiet, strict=True)]
             yield from self._by_zero(outputs, whole, possible, (*labels, ("overflow", "infinite")), exceptional=True)
 
     def _by_zero(
-        self, outputs: Outputs, flags: Sequence[Array], applies: Array, labels: Labels, *, exceptional: bool
+        self, outputs: Outputs, flags: Sequence[MaybeFlags], applies: Array, labels: Labels, *, exceptional: bool
     ) -> Iterator[Option]:
         """Tell a mean of minus zeros that keeps the sign from one that starts from plus zero."""
         signs = [("kept", list(flags), applies)]
-        lost, losing = [], np.zeros(self.maker.lanes, bool)
+        lost, losing = list[MaybeFlags](), np.zeros(self.maker.lanes, bool)
         for flag, copies in zip(flags, self.work.copies, strict=True):
-            negative = (flag & NEGATIVE_ZERO) > 0
-            if copies:
+            if copies or flag is None:
                 lost.append(flag)
                 continue
+            negative = (flag & NEGATIVE_ZERO) > 0
             lost.append(np.where(negative, flag ^ (NEGATIVE_ZERO | POSITIVE_ZERO), flag))
             losing = losing | self.maker.any_lane(negative)
         signs.append(("lost", lost, applies & losing))
@@ -516,6 +526,13 @@ class _Branch:
                 bounds = tuple(replace(b, flags=f) for b, f in zip(outputs, admitted, strict=True))
                 told = (*accumulator, *labels, ("zero-sign", sign))
                 yield Option(told, bounds, exceptional=exceptional, level=level, applies=where)
+
+
+def _flagged(flags: MaybeFlags, where: Array, bit: np.uint8) -> MaybeFlags:
+    """Return flags with one more bit where `where`."""
+    if not where.any():
+        return flags
+    return where.astype(np.uint8) * bit if flags is None else flags | where.astype(np.uint8) * bit
 
 
 def _unknown(bounds: Bounds) -> Array:

@@ -274,10 +274,14 @@ class Clauses:
 
 
 class Recorder:
-    """Records formulas, once for all programs that differ in nothing that the reference asks."""
+    """Records formulas, once for all programs that differ in nothing that the reference asks.
+
+    Programs that compute the same have the same recording, whatever they are.
+    """
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], list[tuple[Told, Recording | Asks]]] = {}
+        self._same: dict[tuple[object, ...], Recording] = {}
 
     def __call__(self, function: Reference, facts: Facts, known: Mapping[str, Array]) -> Recording:
         """Return what `record` returns. Raises what it raises."""
@@ -288,11 +292,13 @@ class Recorder:
         if found is None:
             told: Told = {}
             try:
-                found = record(function, facts, known, told)
+                made = record(function, facts, known, told)
+                found = self._same.setdefault((made.graph.content, made.forks, made.types), made)
             except Asks as asks:
                 found = asks
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()
+                self._same.clear()
             self._known.setdefault(key, []).append((told, found))
         if isinstance(found, Asks):
             raise Asks(found.port)
