@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..cases.declared import Declaration
@@ -25,6 +26,8 @@ from ..specs.errata import disputed_clauses
 from ..specs.loader import Library
 from ..specs.model import Spec
 from .options import RunOptions
+
+_MOST_KEPT = 50_000
 
 
 @dataclass(frozen=True)
@@ -66,17 +69,33 @@ class GeneratedSuite:
         """Return those of all operators and of the spec files."""
         return silences(self.source.library)
 
+    @functools.cached_property
+    def _planned(self) -> dict[Selection, list[str]]:
+        """The ids that were counted, of whatever standard, if they are few: planning takes as long as judging."""
+        return {}
+
+    def _selected(self, selection: Selection) -> Iterator[str]:
+        known = self._planned.get(replace(selection, standards=()))
+        if known is None:
+            return selected(self.source, selection)
+        return (text for text in known if not selection.standards or text.partition("/")[0] in selection.standards)
+
     def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
         """Yield the ids of the selected cases."""
-        return of_shard(selected(self.source, selection), shard)
+        return of_shard(self._selected(selection), shard)
 
     def counts(self, selection: Selection) -> Counter[str]:
         """Return how many cases are selected, by standard."""
+        if selection.draws == 1 and not selection.standards:
+            ids = list(itertools.islice(selected(self.source, selection), _MOST_KEPT + 1))
+            if len(ids) <= _MOST_KEPT:
+                self._planned[selection] = ids
+                return Counter(text.partition("/")[0] for text in ids)
         return selected_counts(self.source, selection)
 
     def share(self, selection: Selection, shard: Shard) -> int:
         """Return how many cases a shard has."""
-        return share(selected(self.source, selection), shard)
+        return share(self._selected(selection), shard)
 
     def clause_text(self, operator_version: str, clause: str) -> str | None:
         """Return a clause's text."""

@@ -12,17 +12,25 @@ def clauses_of(row: Row) -> tuple[str, ...]:
     """Return the clauses that a case tests, as `onnx/ReduceMean#mean`; an invalid one those that its edge names."""
     edge = row.edge
     named = [i for i in edge.tests if i in row.version.clauses] if edge else []
-    held = [] if row.rejected else [c.id for c in row.version.clauses.values() if _holds(c, row)]
+    known: dict[str, Value] = {}
+    held = [] if row.rejected else [c.id for c in row.version.clauses.values() if _holds(c, row, known)]
     operator = f"{row.spec.standard}/{row.spec.name}"
     return tuple(f"{operator}#{clause}" for clause in dict.fromkeys([*named, *held]))
 
 
-def _holds(clause: Clause, row: Row) -> bool:
-    return clause.when is not None and all(_meets(condition, name, row) for name, condition in clause.when.items())
+def _holds(clause: Clause, row: Row, known: dict[str, Value]) -> bool:
+    """Return whether a clause's conditions hold; `known` gathers what the case has by the names that they are about."""
+    if clause.when is None:
+        return False
+    for name, condition in clause.when.items():
+        if name not in known:
+            known[name] = _content(row, name)
+        if not _meets(condition, known[name]):
+            return False
+    return True
 
 
-def _meets(condition: Condition, name: str, row: Row) -> bool:
-    content = _content(row, name)
+def _meets(condition: Condition, content: Value) -> bool:
     return any(_matches(content, value) for value in condition.values) != condition.negated
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 from ..specs.model import COMMON_PARAMETERS, Port, Recipe, VersionSpec, Word
@@ -25,7 +26,7 @@ def usual_delivery(version: VersionSpec, port: Port) -> str:
 
 def free_letters(version: VersionSpec) -> tuple[str, ...]:
     """Return the type letters that cases vary, in the signature's order."""
-    return tuple(letter for letter in version.signature.types if letter not in version.signature.ties)
+    return version.signature.free_letters
 
 
 def resolve_type(version: VersionSpec, types: tuple[str, ...], port: Port, place: int = 0) -> str:
@@ -38,7 +39,12 @@ def resolve_type(version: VersionSpec, types: tuple[str, ...], port: Port, place
 
 def bound_type(version: VersionSpec, types: tuple[str, ...], text: str) -> str:
     """Return a type with the letters in it replaced by the types that a case has for them."""
-    bound = dict(zip(free_letters(version), types, strict=False))
+    return _bound(text, tuple(zip(free_letters(version), types, strict=False)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _bound(text: str, types: tuple[tuple[str, str], ...]) -> str:
+    bound = dict(types)
     return re.sub(r"[A-Za-z_]\w*", lambda word: bound.get(word[0], word[0]), text)
 
 

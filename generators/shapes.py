@@ -120,11 +120,7 @@ class Shapes:
 
 def _bound(version: VersionSpec) -> dict[str, Value]:
     """Return what the first level of each bundle binds of symbols, which holds where a case does not name it."""
-    first = [
-        next(iter(some.values()), ()) for name, some in version.parameters.items() if name not in ("shapes", "dims")
-    ]
-    bundles = [level for level in first if isinstance(level, Mapping)]
-    return {name: value for level in bundles for name, value in level.items() if is_symbol(version, name)}
+    return {name: value for level in version.usual_bundles for name, value in level.items() if is_symbol(version, name)}
 
 
 def _usual(version: VersionSpec) -> Value:

@@ -85,7 +85,6 @@ class Prepared:
     def facts(self) -> Facts:
         """What the operator's formula depends on beside data."""
         row, version = self.row, self.row.version
-        usual = {a.name: a.default for a in version.signature.attributes if a.default is not None}
         told = {a.name: a.value for a in self.attributes}
         ports = {name: _facts_of(several, row.version.signature.input(name)) for name, several in self.given.items()}
         floats = [leaf.type for one in self.arguments for leaf in one.leaves]
@@ -95,10 +94,10 @@ class Prepared:
             version=version.operator.version,
             ports=ports,
             outputs=dict(self.outputs),
-            attributes={**usual, **told},
+            attributes={**version.signature.defaults, **told},
             given=frozenset(told),
-            silences={silence.id: silence.options for silence in version.silences.values()},
-            clauses=frozenset(version.clauses),
+            silences=version.options,
+            clauses=version.clause_ids,
             captured={one.name: Port(one.type, one.shapes[0]) for one in self.captured},
             precision={name: budget.get(floats[0] if floats else "", budget.get("", 0.0)) for name, budget in budgets},
         )

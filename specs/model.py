@@ -140,6 +140,16 @@ class Signature:
     deprecated: bool = False
 
     @functools.cached_property
+    def free_letters(self) -> tuple[str, ...]:
+        """The type letters that cases vary, in order."""
+        return tuple(letter for letter in self.types if letter not in self.ties)
+
+    @functools.cached_property
+    def defaults(self) -> Mapping[str, AttributeValue]:
+        """The values of attributes that are not given, by name, as far as there are any."""
+        return {a.name: a.default for a in self.attributes if a.default is not None}
+
+    @functools.cached_property
     def _attributes(self) -> Mapping[str, AttributeSignature]:
         return {attribute.name: attribute for attribute in self.attributes}
 
@@ -269,7 +279,7 @@ class TypeSource:
     absent: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class VersionSpec:
     """All that a spec says about one operator version.
 
@@ -296,6 +306,24 @@ class VersionSpec:
     strength: Mapping[int, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     graphs: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, Edge] = field(default_factory=dict)
+
+    @functools.cached_property
+    def options(self) -> Mapping[str, tuple[str, ...]]:
+        """The options of each silence."""
+        return {silence.id: silence.options for silence in self.silences.values()}
+
+    @functools.cached_property
+    def clause_ids(self) -> frozenset[str]:
+        """The ids of the clauses."""
+        return frozenset(self.clauses)
+
+    @functools.cached_property
+    def usual_bundles(self) -> tuple[Mapping[str, Value], ...]:
+        """The first level of each bundle but `shapes` and `dims`, which holds where a case does not name it."""
+        first = (
+            next(iter(some.values()), ()) for name, some in self.parameters.items() if name not in ("shapes", "dims")
+        )
+        return tuple(level for level in first if isinstance(level, Mapping))
 
     def edge(self, id_: str) -> Edge | None:
         """Return the edge called `id_`, now or in earlier times."""
