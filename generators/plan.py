@@ -1,7 +1,7 @@
 """Which cases there are: programs from covering arrays, many fills for each, and every edge; as ids, by program.
 
-Shapes and attributes are crossed for one type. Every other type has a short list of programs, the widest shape among
-them, and every fill that suits it.
+Shapes and attributes are crossed for one type. A type of other arithmetic has two programs, that of the widest shape
+with every fill that suits; what remains are types that differ in size alone, with one program each.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from ..cases.elements import element_type
 from ..cases.errors import OpconformError
@@ -30,14 +30,20 @@ from .rows import draws, fill_recipe, fill_text, identify
 
 __all__ = ["Expected", "Selection", "counted", "edge_cases", "edges", "expected", "grid", "planned", "strength_of"]
 
+T = TypeVar("T")
 Choice: TypeAlias = "dict[str, str]"
 """Type letters, each with the type that is taken."""
+
+Share: TypeAlias = Literal["all", "few", "one"]
+"""What is planned for a choice: everything crossed, two programs with every fill, or one program with one."""
 
 MOST_CASES = 20_000_000
 _MOST_COMBINATIONS = 5_000_000  # of levels that a covering array is looked for
 _FEW = 2  # fills a program, where nothing else calls for more
-_SHORT = 4  # programs of a type that is not the one that everything is crossed for
+_ENOUGH = 40  # cases of the type that is crossed, from which on a program has one fill, where nothing calls for more
 _USUAL = ("float32", "float16", "int32", "int64")  # which type everything is crossed for: the first of these, or any
+_TELLING = ("special", "ends", "extremes", "boundary", "infinities", "nan")  # of fills, what a type gets in any case
+_OWN_BITS = 16  # floating-point types from so many on have an arithmetic of their own, smaller ones are converted
 _FIRST_DRAW = re.compile(r"(?<=[/;])draw=1(?=[;/])")
 _SECONDS_A_CASE, _SECONDS_A_PROGRAM = 0.0006, 0.0008  # of one processor, onnxruntime, small tensors
 
@@ -220,52 +226,68 @@ def _rows(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[Ro
             if all(len({row[letter] for letter in group}) == 1 for group in same):
                 yield row
         return
-    for types, crossed in _choices(version):
-        programs = _programs(version, types, excluded, strength, crossed)
+    letters = {x: list(version.parameters[x]) for x in free_letters(version) if x in version.parameters}
+    telling = {x: _telling(types) for x, types in letters.items()}
+    for number, types in enumerate(_around(version, letters)):
+        share: Share = "few" if all(types[x] in telling[x] for x in letters) else "one"
+        share = share if number else "all"
+        programs = _programs(version, types, excluded, strength, share)
         empty = [_is_empty(spec, version, {**types, **row}) for row in programs]
         yield from ({**types, **row} for row, nothing in zip(programs, empty, strict=True) if nothing)
         filled = [row for row, nothing in zip(programs, empty, strict=True) if not nothing]
-        yield from _filled(version, types, filled, excluded, crossed)
+        yield from _filled(version, types, filled, excluded, share)
 
 
-def _choices(version: VersionSpec) -> Iterator[tuple[Choice, bool]]:
-    """Yield types for the letters: first those for which everything is crossed, then one letter changed at a time."""
-    letters = [letter for letter in free_letters(version) if letter in version.parameters]
-    usual = {letter: _usual(list(version.parameters[letter])) for letter in letters}
+def _around(version: VersionSpec, letters: Mapping[str, Sequence[str]]) -> Iterator[Choice]:
+    """Yield the usual type of each letter, then, one letter at a time, its others; letters of one group as one."""
+    usual = {letter: _usual(types) for letter, types in letters.items()}
     for group in version.same:
         usual |= {letter: usual[group[0]] for letter in group if letter in usual and group[0] in usual}
-    yield usual, True
+    yield usual
     seen = {tuple(usual.values())}
-    for letter in letters:
+    for letter, types in letters.items():
         together = next((group for group in version.same if letter in group), (letter,))
-        for level in version.parameters[letter]:
+        for level in types:
             changed = {**usual, **{one: level for one in together if one in usual}}
             if tuple(changed.values()) not in seen:
                 seen.add(tuple(changed.values()))
-                yield changed, False
+                yield changed
 
 
 def _usual(levels: Sequence[str]) -> str:
     return next((one for one in _USUAL if one in levels), levels[0])
 
 
-def _programs(version: VersionSpec, types: Choice, excluded: Excluded, strength: int, crossed: bool) -> list[Row]:
+def _arithmetic(type_: str) -> str:
+    """Return what tells the arithmetic of a type from that of others: floats of some size have each their own."""
+    element = element_type(element_names(type_)[-1])
+    if element.kind == "float" and element.bits >= _OWN_BITS:
+        return element.name
+    nested = type_.partition("(")[0] if "(" in type_ else ""
+    return f"{nested}{'packed' if element.is_packed else element.kind}"
+
+
+def _telling(types: Sequence[str]) -> list[str]:
+    """Return a type of each arithmetic, the usual one where there are several."""
+    found: dict[str, str] = {}
+    for type_ in sorted(types, key=lambda one: _USUAL.index(one) if one in _USUAL else len(_USUAL)):
+        found.setdefault(_arithmetic(type_), type_)
+    return list(found.values())
+
+
+def _programs(version: VersionSpec, types: Choice, excluded: Excluded, strength: int, share: Share) -> list[Row]:
     """Return the programs of some types, as rows without a fill."""
     levels = {name: some for name, some in _levels(version).items() if name not in types and name != "fill"}
-    left = _within(excluded, types, levels)
+    left, crossed = _within(excluded, types, levels), share == "all"
     groups = [
         [name for name in group if name not in types]
         for size, several in version.strength.items()
         for group in several
         if strength > 1 and (crossed or any(name in types for name in group)) and size > 1
     ]
-    if crossed:
-        return rows(levels, left, strength, _subsets(version, groups, types, crossed))
-    if strength > 2:
-        return rows(levels, left, strength - 1, _subsets(version, groups, types, crossed))
-    if groups:
-        return rows(levels, left, 1, _subsets(version, groups, types, crossed))
-    return _few(version, rows(levels, left, 1), types)
+    wanted = strength if crossed else max(strength - 1, 1)
+    found = rows(levels, left, wanted, _subsets(version, groups, types, crossed))
+    return found if crossed or groups or strength > 2 else _few(version, found, types, 1 + (share == "few"))
 
 
 def _subsets(
@@ -295,15 +317,17 @@ def _within(
     return found
 
 
-def _few(version: VersionSpec, whole: list[Row], types: Choice) -> list[Row]:
+def _few(version: VersionSpec, whole: list[Row], types: Choice, most: int) -> list[Row]:
     """Return a few of the programs: that of the widest shape, and others that hang on the types."""
-    if len(whole) <= _SHORT:
-        return whole
-    widest = max(range(len(whole)), key=lambda i: _width(version, whole[i]))
-    start = sum(map(ord, "".join(types.values())))
-    others = [i for i in range(len(whole)) if i != widest]
-    chosen = {widest, *(others[(start + k * len(others) // (_SHORT - 1)) % len(others)] for k in range(_SHORT - 1))}
-    return [whole[i] for i in sorted(chosen)]
+    widest = max(range(len(whole)), key=lambda i: _width(version, whole[i]), default=0)
+    others = [row for i, row in enumerate(whole) if i != widest]
+    return [*whole[widest : widest + 1], *_turned(others, types)[: most - 1]]
+
+
+def _turned(some: Sequence[T], types: Choice) -> list[T]:
+    """Return what there is, beginning at a place that hangs on the types, so that types get different ones."""
+    start = sum(map(ord, "".join(types.values()))) % max(len(some), 1)
+    return [*some[start:], *some[:start]]
 
 
 def _width(version: VersionSpec, row: Row) -> int:
@@ -330,15 +354,16 @@ def _is_empty(spec: Spec, version: VersionSpec, row: Row) -> bool:
 
 
 def _filled(
-    version: VersionSpec, types: Choice, programs: Sequence[Row], excluded: Excluded, crossed: bool
+    version: VersionSpec, types: Choice, programs: Sequence[Row], excluded: Excluded, share: Share
 ) -> Iterator[Row]:
-    """Give programs fills: a few each, and more until each fill met every level, or, of other types, one program."""
-    fills = list(version.parameters.get("fill", {}))
+    """Give programs fills: one or two each, and more until each fill met every level, or, of a few, one program."""
+    fills, crossed = list(version.parameters.get("fill", {})), share == "all"
     if not fills:
         yield from ({**types, **row} for row in programs)
         return
+    order = fills if crossed else sorted(_turned(fills, types), key=lambda fill: not fill.startswith(_TELLING))
     allowed = [
-        [fill for fill in fills if not _is_excluded({**types, **row, "fill": fill}, excluded)] for row in programs
+        [fill for fill in order if not _is_excluded({**types, **row, "fill": fill}, excluded)] for row in programs
     ]
     names = [name for row in programs[:1] for name in row] if crossed else []
     missing = {
@@ -357,10 +382,11 @@ def _filled(
         used[fill] += 1
         missing.difference_update([(fill, "", ""), *((fill, name, programs[at][name]) for name in names)])
 
-    for at, some in enumerate(allowed):
-        for _ in range(min(_FEW, len(some))):
-            take(at, max((f for f in some if f not in taken[at]), key=lambda f: (gain(at, f), -used[f])))
-    while missing:
+    for turn in range(_FEW if crossed else 1):
+        for at, some in enumerate(allowed):
+            if turn < len(some) and (turn == 0 or used.total() < _ENOUGH):
+                take(at, max((f for f in some if f not in taken[at]), key=lambda f: (gain(at, f), -used[f])))
+    while missing and share != "one":
         at, fill = max(
             ((at, fill) for at, some in enumerate(allowed) for fill in some if fill not in taken[at]),
             key=lambda one: gain(*one),
@@ -407,24 +433,48 @@ def _is_filled(version: VersionSpec, port: Port) -> bool:
 
 
 def edges(spec: Spec, version: VersionSpec) -> Iterator[CaseId]:
-    """Yield the edges' cases, one for each type that an edge is for."""
+    """Yield the edges' cases: one for each type that an edge names; else one, or, about values, a few."""
     for edge in version.edges.values():
-        yield from edge_cases(spec, version, edge)
+        yield from _edge_cases(spec, version, edge, _planned_types(version, edge))
 
 
 def edge_cases(spec: Spec, version: VersionSpec, edge: Edge) -> Iterator[CaseId]:
-    """Yield one edge's cases: letters that it does not name stand for each of their types."""
-    named = any(name.startswith("type(") for name in edge.settings)
-    choices = [
-        _types(edge.settings[letter])
-        if letter in edge.settings
-        else version.signature.types[letter][: 1 if named else None]
-        for letter in free_letters(version)
-    ]
-    for types in itertools.product(*choices):
-        levels = {**edge.settings, **dict(zip(free_letters(version), types, strict=True))}
-        yield replace(identify(spec, version, levels), edge=edge.id)
+    """Yield all cases that an edge may be: letters that it does not name stand for each of their types."""
+    letters = free_letters(version)
+    choices = [_named(edge, letter) or version.signature.types[letter] for letter in letters]
+    every_type = [dict(zip(letters, types, strict=True)) for types in itertools.product(*choices)]
+    yield from _edge_cases(spec, version, edge, every_type[: 1 if _is_of_a_port(edge) else None])
 
 
-def _types(value: Value) -> tuple[str, ...]:
+def _planned_types(version: VersionSpec, edge: Edge) -> Iterator[Choice]:
+    """Yield the types for which an edge is planned.
+
+    Of letters that it does not name the usual type alone, and where it fills its inputs in a way of its own, which is
+    then what it is about, a type of each arithmetic.
+    """
+    letters = free_letters(version)
+    named = {letter: types for letter in letters if (types := _named(edge, letter))}
+    about_values = "fill" in edge.settings and not edge.rejected
+    free = {x: version.signature.types[x] for x in letters if x not in named}
+    if _is_of_a_port(edge):
+        yield {letter: version.signature.types[letter][0] for letter in letters}
+        return
+    around = list(_around(version, {x: _telling(types) for x, types in free.items()}))
+    for others in around if about_values else around[:1]:
+        for types in itertools.product(*named.values()):
+            yield {**others, **dict(zip(named, types, strict=True))}
+
+
+def _is_of_a_port(edge: Edge) -> bool:
+    return any(name.startswith("type(") for name in edge.settings)
+
+
+def _edge_cases(spec: Spec, version: VersionSpec, edge: Edge, choices: Iterable[Choice]) -> Iterator[CaseId]:
+    for types in choices:
+        yield replace(identify(spec, version, {**edge.settings, **types}), edge=edge.id)
+
+
+def _named(edge: Edge, letter: str) -> tuple[str, ...]:
+    """Return the types that an edge names for a letter, none where it does not."""
+    value = edge.settings.get(letter, ())
     return tuple(str(v) for v in value) if isinstance(value, tuple) else (str(value),)

@@ -75,22 +75,55 @@ def test_every_version_has_valid_cases_of_every_type_of_its_constraint(name: str
         counted = Counter(case[place] for case in valid)
         tensors = {type_ for type_ in version.signature.types[letter] if "(" not in type_}
         assert tensors <= set(counted)
-        assert name not in MEANS or min(counted.values()) >= 10
+        assert name not in MEANS or place or min(counted.values()) >= 4
 
 
 @each_version
-def test_every_edge_is_there_once_for_each_of_its_types(name: str) -> None:
+def test_every_edge_is_there_once_for_each_type_that_it_names_and_for_few_of_others(name: str) -> None:
     version = VERSIONS[name]
-    planned_edges = Counter(c.edge for c in of(name) if c.edge)
+    planned_edges: dict[str, list[CaseId]] = {}
+    for case in of(name):
+        if case.edge:
+            planned_edges.setdefault(case.edge, []).append(case)
     for edge in version.edges.values():
-        wanted = 1
-        for letter in free_letters(version):
-            all_types = version.signature.types[letter]
-            named = edge.settings.get(letter, all_types)
-            assert isinstance(named, tuple)
-            wanted *= len(named)
-        assert planned_edges.pop(edge.id) == (1 if "type(data_0)" in edge.settings else wanted), edge.id
+        cases = planned_edges.pop(edge.id)
+        assert len(set(cases)) == len(cases)
+        if "type(data_0)" in edge.settings:
+            assert len(cases) == 1
+            continue
+        varied = "fill" in edge.settings and not edge.rejected
+        for place, letter in enumerate(free_letters(version)):
+            found = Counter(case.types[place] for case in cases)
+            named = edge.settings.get(letter)
+            if isinstance(named, tuple):
+                assert set(found) == set(named)
+                assert len(set(found.values())) == 1
+            else:
+                assert set(found) <= set(version.signature.types[letter])
+                assert len(found) == 1 or varied
     assert not planned_edges
+
+
+def test_an_edge_about_values_has_a_type_of_each_arithmetic_and_others_one() -> None:
+    def types(edge: str) -> set[str]:
+        return {case.types[0] for case in of("onnx/ReduceMean-18") if case.edge == edge}
+
+    assert types("axes-unsorted") == {"float32"}
+    assert types("axis-too-large") == {"float32"}
+    assert types("longer-than-16-bits") == {"float32", "float16", "bfloat16", "float64", "int32", "uint32"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "onnx/ReduceMean-18/uint64/3x2x2/axes=2,0/ramp/axes-unsorted",
+        "onnx/ReduceMean-18/bfloat16/8x8/axes=1/beside-2^10/accumulator-10-bfloat16",
+        "openvino/ReduceMean-1/int8,int64/3x2x2/axes=0,1,2;keep_dims=true/ramp/all-kept",
+    ],
+)
+def test_an_edge_for_a_type_or_under_a_name_that_is_not_planned_is_there_by_its_id(text: str) -> None:
+    assert text not in plan(text.rpartition("/")[0].rsplit("/", 4)[0])
+    assert list(SOURCE.case(text).ids) == [text]
 
 
 def test_mean_has_the_numbers_of_inputs_and_the_shapes_that_trip_backends() -> None:
@@ -226,7 +259,7 @@ def test_cases_of_one_program_are_neighbours(name: str) -> None:
 
 
 @each_mean
-def test_one_type_is_crossed_and_every_other_has_the_widest_shape_and_every_fill_that_suits(name: str) -> None:
+def test_one_type_is_crossed_others_have_the_widest_shape_and_those_of_other_arithmetic_every_fill(name: str) -> None:
     version, cases = VERSIONS[name], [c for c in of(name) if c.edge is None]
     by_type: dict[str, list[CaseId]] = {}
     for case in cases:
@@ -239,15 +272,18 @@ def test_one_type_is_crossed_and_every_other_has_the_widest_shape_and_every_fill
         banned = {
             fill for out in version.exclude if set(out) == {"T", "fill"} and one in out["T"] for fill in out["fill"]
         }
-        assert {c.fill for c in some} == suiting - banned, one
+        if element_type(one).kind == "float":
+            assert {c.fill for c in some} == suiting - banned, one
+        assert {c.fill for c in some} <= suiting - banned, one
 
 
-def test_the_default_suite_of_the_mean_stays_within_its_budget() -> None:
-    means = ("*/ReduceMean*", "*/Mean-*")
-    size = expected(LIBRARY, Selection(means))
-    assert size["onnx"].cases < 2500
-    assert sum(one.cases for one in size.values()) == len(plan(*means))
-    assert size["onnx"].programs == len({tuple(t.split("/")[1:5]) for t in plan(*means) if t.startswith("onnx/")})
+def test_the_default_suite_stays_within_its_budget() -> None:
+    every = Counter("/".join(text.split("/", 2)[:2]) for text in plan())
+    assert max(every.values()) <= 300
+    assert every.total() <= 85 * len(VERSIONS)
+    size = expected(LIBRARY, Selection())
+    assert sum(one.cases for one in size.values()) == every.total()
+    assert size["onnx"].programs == len({tuple(t.split("/")[1:5]) for t in plan() if t.startswith("onnx/")})
     assert size["onnx"].seconds < 60
 
 
