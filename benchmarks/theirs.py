@@ -9,9 +9,8 @@ import time
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from opconform.cases.batch import Batch
+from opconform.cases.batch import Batch, cases_of
 from opconform.cases.onnx_model import onnx_bytes
-from opconform.cases.source import cases_of
 from opconform.generators.source import GeneratedCases
 from opconform.runners.answers import Answers
 from opconform.runners.judge import judge

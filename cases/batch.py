@@ -6,6 +6,7 @@ import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -107,3 +108,18 @@ class Batch:
     def expectation_digests(self) -> list[str]:
         """The digest of what is expected of each case."""
         return self.expectation.digests
+
+
+class CaseSource(Protocol):
+    """Cases by id; picklable, since a worker process has its own."""
+
+    def case(self, text: str, /) -> Batch:
+        """Return one case, a batch of one. Raises CaseIdError."""
+
+    def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
+        """Yield the cases with these ids, in this order, neighbours that differ in their data alone side by side."""
+
+
+def cases_of(source: CaseSource, texts: Sequence[str]) -> Iterator[Batch]:
+    """Yield the cases with these ids, in this order, one by one. Raises CaseIdError."""
+    return (case for batch in source.batches(texts) for case in batch.cases())

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,13 @@ import numpy as np
 
 from .batch import Batch
 from .corpus.files import LARGEST_JSON, CorpusError, Files, open_files, read_json
-from .corpus.tensors import read_value_file
-from .elements import Array, from_tensor_proto, numbered, type_of
+from .corpus.tensors import parsed, read_value_file
+from .elements import Array, comparable, element_type, from_tensor_proto, numbered, type_of
 from .errors import CaseIdError, did_you_mean
-from .expectation import Expectation, Option
+from .expectation import Bounds, Expectation, Flag, Option
 from .ids import CaseId, parse_id
 from .program import Input, ModelProgram, OperatorVersion, Output
 from .structures import Structure, parse_type
-from .tolerances import ABSOLUTE, RELATIVE, Tolerances
 
 MODEL, TOLERANCES = "model.onnx", "data.json"
 LARGEST_MODEL = 512 << 20
@@ -172,7 +172,7 @@ class ForeignCases:
         """Return a model's bytes and the model; the last one is kept, since its data sets follow each other."""
         if path not in self._recent_model:
             content = self._files.read(path, LARGEST_MODEL)
-            model = _parsed("ModelProto", content, f"{self._files.name}: {path}")
+            model = parsed("ModelProto", content, f"{self._files.name}: {path}")
             self._recent_model.clear()
             self._recent_model[path] = content, model
         return self._recent_model[path]
@@ -221,11 +221,11 @@ class ForeignCases:
         try:
             type_ = _type_of(port.type)
             if type_ is None:  # a tensor, whatever the model says of its elements
-                array = _array(_parsed("TensorProto", held, f"{self._files.name}: {path}"), name)
+                array = from_tensor_proto(parsed("TensorProto", held, f"{self._files.name}: {path}"))
                 return _Value(port.name, type_of(array), [array], Structure("tensor", array.shape))
             return _Value(port.name, type_, *read_value_file(held, type_, name))
         except ValueError as error:
-            raise _LeftOut(f"{name} {error}") from None
+            raise _LeftOut(f"{name}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -257,18 +257,6 @@ def _types(inputs: Sequence[Array]) -> tuple[str, ...]:
     return tuple(type_of(array) for array in inputs) or ("none",)
 
 
-def _parsed(kind: str, content: bytes, name: str) -> Any:
-    import onnx  # noqa: PLC0415 - it takes long
-    from google.protobuf.message import DecodeError  # noqa: PLC0415
-
-    message = getattr(onnx, kind)()
-    try:
-        message.ParseFromString(content)
-    except (DecodeError, ValueError) as error:
-        raise CorpusError(f"{name}: no {kind} of ONNX: {error}") from None
-    return message
-
-
 def _refers_elsewhere(message: Any) -> bool:
     """Return whether a tensor anywhere in a message has its content in another file."""
     if message.DESCRIPTOR.name == "TensorProto" and (message.external_data or message.data_location):
@@ -290,20 +278,6 @@ def _names(model: Any) -> Iterator[str | bytes]:
         yield value.name
 
 
-def _array(tensor: Any, name: str) -> Array:
-    known = numbered(tensor.data_type)
-    if known is None:
-        raise _LeftOut(f"{name} is no tensor of a type that cases have")
-    if tensor.external_data or tensor.data_location:
-        raise _LeftOut(f"the content of {name} is in another file")
-    if any(d < 0 for d in tensor.dims) or math.prod(tensor.dims) * known.bits // 8 > LARGEST_MODEL:
-        raise _LeftOut(f"{name} has a shape that is none, or too large")
-    try:
-        return from_tensor_proto(tensor)
-    except ValueError as error:
-        raise _LeftOut(f"{name} cannot be read: {error}") from None
-
-
 def _type_of(told: Any) -> str | None:
     """Return a type of ONNX as an expression, None for a tensor; ValueError for what cases have no values of."""
     match told.WhichOneof("value"):
@@ -317,7 +291,7 @@ def _type_of(told: Any) -> str | None:
         case "tensor_type" | None:
             return None
         case other:
-            raise ValueError(f"is of a type that cases have no values of: {other}")
+            raise ValueError(f"of a type that cases have no values of: {other}")
 
 
 def _element_of(told: Any) -> str:
@@ -325,7 +299,7 @@ def _element_of(told: Any) -> str:
         return inner
     known = numbered(told.tensor_type.elem_type)
     if known is None:
-        raise ValueError("is of a type that cases have no values of")
+        raise ValueError("of a type that cases have no values of")
     return known.name
 
 
@@ -367,3 +341,62 @@ def _operator(model: Any) -> tuple[OperatorVersion, int]:
 
 def _domain(name: str) -> str:
     return "" if name == "ai.onnx" else name
+
+
+RELATIVE, ABSOLUTE = 1e-3, 1e-7
+"""The tolerances of ONNX's own runner of backend tests, unless a folder has others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerances:
+    """How far from an expected value an answer may be. Raises ValueError for what are no tolerances."""
+
+    relative: float = RELATIVE
+    absolute: float = ABSOLUTE
+
+    def __post_init__(self) -> None:
+        for one, below in ((self.relative, 1.0), (self.absolute, math.inf)):
+            if type(one) not in (int, float) or not 0 <= one < below:
+                raise ValueError(f"expected 0 <= rtol < 1 and 0 <= atol; read {self.relative!r} and {self.absolute!r}")
+
+    def bounds(self, array: Array) -> Bounds:
+        """Return what is admitted: |expected - answer| <= atol + rtol * |answer|, NaN and infinities in place.
+
+        Text and truth values must be equal. ValueError for complex numbers, which bounds do not join.
+        """
+        name = type_of(array)
+        kind = element_type(name)
+        if kind.kind == "complex":
+            raise ValueError(f"tolerances of {name} are no bounds")
+        if kind.kind in ("bool", "string"):
+            return Bounds(name, array, array, array)
+        if kind.is_integer:
+            return Bounds(name, array, self._integers(array, -1), self._integers(array, 1))
+        value = comparable(array)
+        finite = np.isfinite(value)
+        number = np.where(finite, value, 0.0)
+        lower, upper = -self._farthest(-number), self._farthest(number)
+        flags = np.zeros(value.shape, np.uint8)
+        for flag, where in (
+            (Flag.NAN, np.isnan(value)),
+            (Flag.POSITIVE_INFINITY, value == np.inf),
+            (Flag.NEGATIVE_INFINITY, value == -np.inf),
+        ):
+            flags[where] = flag
+        lower, upper = (np.where(finite, end, np.nan) for end in (lower, upper))
+        return Bounds(name, value, lower, upper, flags if flags.any() else None)
+
+    def _farthest(self, number: Array) -> Array:
+        """Return the largest answer that is admitted for each expected number."""
+        reach = number + self.absolute
+        with np.errstate(over="ignore"):
+            return np.where(reach >= 0, reach / (1 - self.relative), reach / (1 + self.relative))
+
+    def _integers(self, array: Array, sign: int) -> Array:
+        kind, relative, absolute = element_type(type_of(array)), Fraction(self.relative), Fraction(self.absolute)
+        ends = []
+        for number in array.reshape(-1).tolist():
+            reach = sign * number + absolute
+            end = math.floor(reach / (1 - relative) if reach >= 0 else reach / (1 + relative))
+            ends.append(min(max(sign * end, kind.smallest), kind.largest))
+        return np.array(ends, array.dtype).reshape(array.shape)

@@ -7,13 +7,18 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from ..generators.exercised import exercised
+from ..cases.ids import parse_id
+from ..generators.clauses import clauses_of
+from ..generators.plan import Selection, planned
+from ..generators.ports import bound_type, free_letters
+from ..generators.rows import Row
 from ..generators.source import GeneratedCases
 from ..runners.library_reading import LibraryLost, read_library
 from ..specs.audit import Audit, audit, check_standard
-from ..specs.audit.coverage import Coverages
+from ..specs.audit.coverage import Coverages, Exercise
 from ..specs.audit.library import LibraryReading
 from ..specs.loader import Library
+from ..specs.model import Word
 
 _FAILED = 3
 
@@ -73,3 +78,33 @@ def _cell(coverages: Coverages, name: str) -> str:
     one = getattr(coverages, name)
     share = f"{100 * one.covered / one.total:5.1f} %" if one.total else ""
     return f"{one.covered:>7} / {one.total:<5}{share:>7}"
+
+
+def exercised(source: GeneratedCases) -> dict[str, Exercise]:
+    """Return what is touched, by operator version; an invalid case touches the clauses that it tests alone."""
+    found: dict[str, Exercise] = {}
+    for text in planned(source.library, Selection()):
+        row = source.row(parse_id(text))
+        name = str(row.version.operator)
+        found[name] = _with(found.get(name, Exercise()), row)
+    return found
+
+
+def _with(known: Exercise, row: Row) -> Exercise:
+    clauses = known.clauses | {clause.partition("#")[2] for clause in clauses_of(row)}
+    if row.rejected:
+        return Exercise(known.types, known.attributes, clauses)
+    version, types = row.version, row.id.types
+    varied = zip(free_letters(version), types, strict=False)
+    tied = ((letter, bound_type(version, types, text)) for letter, text in version.signature.ties.items())
+    return Exercise(known.types | {*varied, *tied}, known.attributes | _set(row), clauses)
+
+
+def _set(row: Row) -> set[str]:
+    """Return the attributes that a case sets to another value than their default, or that it has for its type."""
+    made = {told.attribute for told in row.version.types_from.values()}
+    return {
+        attribute.name
+        for attribute in row.version.signature.attributes
+        if attribute.name in made or row.get(attribute.name) not in (Word.ABSENT, attribute.default)
+    }

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ..cases.batch import Batch
+from ..cases.batch import Batch, cases_of
 from ..cases.corpus.cases import CLAUSES, DESCRIPTOR
 from ..cases.corpus.descriptor import CorpusCase, described, other_tensors, tensors, value_files
 from ..cases.corpus.files import ArchiveSink, CorpusError, FolderSink, Sink, compact_json, lined_json
@@ -18,7 +18,6 @@ from ..cases.corpus.manifest import MANIFEST, SIBLINGS, SUMS, CaseEntry, Manifes
 from ..cases.corpus.tensors import tensors_file, write_npz
 from ..cases.errors import OpconformError
 from ..cases.program import Program
-from ..cases.source import cases_of
 from ..generators.plain_answers import RELATIVE, PlainAnswer, plain_answer
 from ..generators.plan import Selection
 from ..generators.select import selected

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..cases.declared import Declaration
-from ..cases.selection import Selection, Shard
-from ..cases.shards import of_shard, share
+from ..cases.selection import Selection, Shard, of_shard, share
 from ..generators.select import selected, selected_counts
 from ..generators.source import GeneratedCases
 from ..reports.certificates import AttachCertificate

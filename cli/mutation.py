@@ -15,9 +15,8 @@ from ..cases.errors import OpconformError
 from ..cases.ids import parse_id
 from ..cases.lock import read_locks
 from ..generators.plan import Selection
-from ..generators.select import selected
+from ..generators.select import selected, suite_text
 from ..generators.source import GeneratedCases
-from ..generators.suite import suite_text
 from ..reports.matrix import Matrix, VersionMatrix, matrix_html, matrix_markdown, print_matrix, read_record
 from .killing import tested
 from .locking import package_root

@@ -16,12 +16,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ..cases.batch import Batch
+from ..cases.batch import Batch, cases_of
 from ..cases.declared import Declaration
 from ..cases.elements import Array
 from ..cases.errors import CaseIdError, OpconformError
 from ..cases.results import Result
-from ..cases.source import cases_of
 from ..generators.source import GeneratedCases
 from ..reports.arithmetic import ATTACHMENT
 from ..reports.certificates import certificate_json

@@ -14,10 +14,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from ..cases.batch import CaseSource
 from ..cases.errors import OpconformError
 from ..cases.results import Outcome
 from ..cases.selection import Selection, Shard
-from ..cases.source import CaseSource
 from ..reports.arithmetic import ATTACHMENT
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
 from ..reports.junit import check_target, write_junit

@@ -8,16 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from ..cases.batch import CaseSource
 from ..cases.corpus.cases import CorpusCases
 from ..cases.corpus.files import open_files
 from ..cases.corpus.manifest import MANIFEST, differences
 from ..cases.errors import OpconformError
-from ..cases.foreign import ForeignCases
+from ..cases.foreign import ABSOLUTE, RELATIVE, ForeignCases
 from ..cases.ids import parse_id
-from ..cases.selection import Selection, Shard
-from ..cases.shards import of_shard, share
-from ..cases.source import CaseSource
-from ..cases.tolerances import ABSOLUTE, RELATIVE
+from ..cases.selection import Selection, Shard, of_shard, share
 from ..reports.text import counted
 from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs

@@ -22,11 +22,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from ..cases.batch import Batch
+from ..cases.batch import Batch, CaseSource
 from ..cases.elements import Array
 from ..cases.errors import OpconformError
 from ..cases.results import Outcome, Result
-from ..cases.source import CaseSource
 from .answers import Answer, Answered, Answers, GatheredAnswers, Refusal, same_answer
 from .attaching import Attach, attachments, last_lines
 from .host import Freshness, OurFailure, Request

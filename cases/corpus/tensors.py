@@ -121,18 +121,10 @@ def read_value_file(content: bytes, type_: str, file: str) -> tuple[list[Array],
 
     Raises CorpusError that names `file`.
     """
-    import onnx  # noqa: PLC0415 - the npz form does without
-
     arrays: list[Array] = []
     expression = parse_type(type_)
-    message = _parsed(getattr(onnx, _MESSAGES[expression.kind])(), content, file)
+    message = parsed(_MESSAGES[expression.kind], content, file)
     return arrays, _read_value(expression, message, arrays, file)
-
-
-def tensor_file(name: str, array: Array) -> bytes:
-    """Return an array as the bytes of a TensorProto."""
-    written: bytes = tensor_proto(array, name).SerializeToString(deterministic=True)
-    return written
 
 
 def tensors_file(tensors: Mapping[str, Array]) -> bytes:
@@ -144,18 +136,9 @@ def tensors_file(tensors: Mapping[str, Array]) -> bytes:
     return written
 
 
-def read_tensor_file(content: bytes, file: str) -> Array:
-    """Read what `tensor_file` writes. Raises CorpusError that names `file`."""
-    from onnx import TensorProto  # noqa: PLC0415
-
-    return _tensor(_parsed(TensorProto(), content, file), file)
-
-
 def read_tensors_file(content: bytes, file: str) -> dict[str, Array]:
     """Read what `tensors_file` writes. Raises CorpusError that names `file`."""
-    from onnx import GraphProto  # noqa: PLC0415
-
-    tensors = list(_parsed(GraphProto(), content, file).initializer)
+    tensors = list(parsed("GraphProto", content, file).initializer)
     found = {tensor.name: _tensor(tensor, f"{file}: {tensor.name}") for tensor in tensors}
     if len(found) != len(tensors):
         raise CorpusError(f"{file}: a tensor stands there twice")
@@ -253,13 +236,16 @@ def _read_map(expression: TypeExpression, message: Any, arrays: list[Array], fil
     return Structure("map", count=len(keys))
 
 
-def _parsed(message: Any, content: bytes, file: str) -> Any:
+def parsed(kind: str, content: bytes, file: str) -> Any:
+    """Return the message of ONNX of this kind that a file holds. Raises CorpusError that names `file`."""
+    import onnx  # noqa: PLC0415 - the npz form does without
     from google.protobuf.message import DecodeError  # noqa: PLC0415
 
+    message = getattr(onnx, kind)()
     try:
         message.ParseFromString(content)
     except (DecodeError, ValueError) as error:
-        raise CorpusError(f"{file}: no message of ONNX: {error}") from None
+        raise CorpusError(f"{file}: no {kind} of ONNX: {error}") from None
     return message
 
 

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...cases.batch import Batch
+from ...cases.batch import Batch, cases_of
 from ...cases.declared import Declaration
 from ...cases.elements import Array
 from ...cases.errors import OpconformError
 from ...cases.expectation import Option
 from ...cases.program import Input, count
 from ...cases.results import Result
-from ...cases.source import cases_of
 from ...generators.certificate import certificate
 from ...generators.source import GeneratedCases
 from ...runners.kept import tensor_from_json

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from onnx import TensorProto
 
-from opconform.cases.corpus.tensors import read_tensor_file, tensor_file
+from opconform.cases.elements import from_tensor_proto, tensor_proto
 from opconform.cli import main
 
 COMMAND = shutil.which("emx-onnx-cgen")
@@ -32,8 +33,8 @@ def data_sets(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
     assert found.keys() == {"Mean-13", "ReduceMean-18"}
     reduced = found["ReduceMean-18"]
     wrong = shutil.copytree(reduced.parent, folder.parent / "wrong") / reduced.name
-    right = read_tensor_file((wrong / "output_0.pb").read_bytes(), "output_0.pb")
-    (wrong / "output_0.pb").write_bytes(tensor_file("reduced", np.full_like(right, 99)))
+    right = from_tensor_proto(TensorProto.FromString((wrong / "output_0.pb").read_bytes()))
+    (wrong / "output_0.pb").write_bytes(tensor_proto(np.full_like(right, 99), "reduced").SerializeToString())
     return found["Mean-13"], reduced, wrong
 
 

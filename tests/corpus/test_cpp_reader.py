@@ -16,13 +16,12 @@ import pytest
 from click.testing import CliRunner
 from fakes.judging import judge_answer, judge_refusal
 
-from opconform.cases.batch import Batch
+from opconform.cases.batch import Batch, cases_of
 from opconform.cases.corpus.cases import CorpusCases
 from opconform.cases.corpus.tensors import write_npz
 from opconform.cases.elements import Array, element_type, element_types
 from opconform.cases.expectation import Expectation, Option
 from opconform.cases.results import Outcome
-from opconform.cases.source import cases_of
 from opconform.cli import main
 from opconform.runners.answers import Refusal
 

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from fakes.judging import judge_answer
 
 import opconform.cases
-from opconform.cases.batch import Batch
+from opconform.cases.batch import Batch, cases_of
 from opconform.cases.corpus.cases import CorpusCases
 from opconform.cases.corpus.descriptor import CorpusCase, case_from, described, tensors
 from opconform.cases.corpus.files import CorpusError, compact_json, read_json
@@ -28,7 +28,6 @@ from opconform.cases.corpus.tensors import read_npz, read_tensors_file, tensors_
 from opconform.cases.errors import CaseIdError, OpconformError
 from opconform.cases.program import Attribute
 from opconform.cases.results import Outcome
-from opconform.cases.source import cases_of
 from opconform.cli import main
 from opconform.generators.plain_answers import RELATIVE, plain_answer
 from opconform.generators.plan import Selection

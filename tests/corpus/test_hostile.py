@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 from fakes.corpora import some, verified
 
+from opconform.cases.batch import cases_of
 from opconform.cases.corpus.cases import CorpusCases
 from opconform.cases.corpus.files import ArchiveFiles, ArchiveSink, CorpusError, read_json
-from opconform.cases.corpus.tensors import read_npy, read_npz, read_tensor_file, read_value_file, write_npy
-from opconform.cases.source import cases_of
+from opconform.cases.corpus.tensors import read_npy, read_npz, read_value_file, write_npy
 from opconform.cli import main
 
 
@@ -185,7 +185,7 @@ def test_tensors_that_are_none_are_refused() -> None:
         TensorProto(data_type=22, dims=[3], raw_data=b"x"),
     ):
         with pytest.raises(CorpusError, match=r"^x\.pb: "):
-            read_tensor_file(tensor.SerializeToString(), "x.pb")
+            read_value_file(tensor.SerializeToString(), "float32", "x.pb")
     with pytest.raises(CorpusError, match=r"^x\.npz: no whole zip"):
         read_npz(b"PK", "x.npz")
     with pytest.raises(CorpusError, match=r"^x\.json: "):

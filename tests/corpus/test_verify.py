@@ -15,10 +15,10 @@ import pytest
 from click.testing import CliRunner
 from fakes.corpora import some, verified
 
+from opconform.cases.batch import cases_of
 from opconform.cases.corpus.cases import CorpusCases
 from opconform.cases.corpus.files import CorpusError
 from opconform.cases.corpus.manifest import Sums
-from opconform.cases.source import cases_of
 from opconform.cli import main
 
 DIGESTS = ("case_digest", "expectation_digest")

@@ -9,10 +9,9 @@ import numpy as np
 from fakes.folders import write_folder
 from fakes.judging import judge_answer
 
-from opconform.cases.batch import Batch
+from opconform.cases.batch import Batch, cases_of
 from opconform.cases.elements import Array
 from opconform.cases.results import Outcome, Result
-from opconform.cases.source import cases_of
 from opconform.generators.source import GeneratedCases
 from opconform.reports.certificates import certificate_text
 from opconform.runners.judge import Verdict

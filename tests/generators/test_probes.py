@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+from opconform.cases.batch import cases_of
 from opconform.cases.elements import FloatFormat, element_type
 from opconform.cases.errors import CaseIdError
-from opconform.cases.source import cases_of
 from opconform.generators.arithmetic.formats import format_of, nearest
 from opconform.generators.fills import BESIDE, RECIPES, UNDRAWN, UPON, Blank, fill, suits
 from opconform.generators.plan import Selection, planned

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from fakes.judging import judge_answer
 
+from opconform.cases.batch import cases_of
 from opconform.cases.errors import CaseIdError, OpconformError
 from opconform.cases.expectation import Expectation
 from opconform.cases.ids import parse_id
 from opconform.cases.results import Outcome
-from opconform.cases.source import cases_of
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.runners.requirements import silences
@@ -162,7 +162,7 @@ def test_another_process_with_another_hash_seed_gives_the_same_digests() -> None
     sample = {fact.id: list(fact.digests) for fact in suite()[::10]}
     script = (
         "import json, sys\n"
-        "from opconform.cases.source import cases_of\n"
+        "from opconform.cases.batch import cases_of\n"
         "from opconform.generators.source import GeneratedCases\n"
         "ids = json.load(sys.stdin)\n"
         "print(json.dumps({c.id: [c.digest, c.expectation.digest] for c in cases_of(GeneratedCases(), ids)}))"

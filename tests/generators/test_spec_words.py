@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from opconform.cases.batch import cases_of
 from opconform.cases.errors import OpconformError
-from opconform.cases.source import cases_of
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.specs.groups import GROUPS

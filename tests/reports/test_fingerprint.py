@@ -18,9 +18,9 @@ from fakes.arithmetics import (
 from fakes.judging import accuracy_of, judge_answer
 from fakes.results import case, result
 
+from opconform.cases.batch import cases_of
 from opconform.cases.declared import Declaration, DeclaredType
 from opconform.cases.results import Result
-from opconform.cases.source import cases_of
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.reports.fingerprint import DIFFERS, Fingerprints, Place, Widths, evidence_on, format_told, rolled_up

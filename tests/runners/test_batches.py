@@ -18,12 +18,11 @@ from fakes.here import HostsHere
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opconform.cases.batch import Batch
+from opconform.cases.batch import Batch, CaseSource
 from opconform.cases.declared import Declaration, DeclaredType
 from opconform.cases.elements import Array, element_type
 from opconform.cases.program import Program
 from opconform.cases.results import Outcome, Result, result_from_json
-from opconform.cases.source import CaseSource
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.reports.certificates import AttachCertificate
