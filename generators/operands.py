@@ -212,7 +212,10 @@ def _tensor(row: Row, value: TensorValue, letter: str | None) -> Tensor | Sparse
     letters = dict(zip(free_letters(row.version), row.id.types, strict=False))
     name = value.type or letter or row.version.signature.letter(row.version.signature.outputs[0].name)
     element = element_type(letters.get(str(name), str(name)))
-    held = np.array(value.values, object).astype(element.dtype)
+    try:
+        held = np.array(value.values, object).astype(element.dtype)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise CaseIdError(f"{row.id}: an attribute's tensor holds elements of {element.name}: {error}") from error
     if value.indices is None:
         return Tensor.of(held.reshape(value.dims))
     return SparseTensor(Tensor.of(held), Tensor.of(np.array(value.indices, np.int64)), value.dims)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ...cases.elements import content
-from ...cases.errors import CaseIdError
+from ...cases.errors import CaseIdError, OpconformError
 from ...cases.expectation import Bounds, Flag, Labels, Option
 from ...specs.model import VersionSpec
 from .situations import Inexpressible, Side, Situation
@@ -82,11 +82,16 @@ def _told(side: Side, situation: Situation) -> Said:
 
 
 def _said(side: Side, situation: Situation) -> Said:
-    asked = side.case(situation)
+    try:
+        asked = side.case(situation)
+    except (ValueError, OpconformError) as error:  # shapes of sequences are no shapes of tensors, texts no numbers
+        raise Inexpressible(str(error)) from error
     try:
         case = side.source.case(str(side.named(asked)))
     except CaseIdError as error:
         return Said(str(asked), (), (), str(error).partition(": ")[2] or str(error))
+    except (ValueError, OpconformError) as error:
+        raise Inexpressible(str(error)) from error
     clauses = tuple(c for c in case.clauses if c.partition("#")[2] in side.version.clauses)
     names = [output.name if output else "" for output in case.program.outputs]
     answers: dict[tuple[object, ...], Answer] = {}

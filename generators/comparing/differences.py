@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from ...cases.elements import element_type
 from ...cases.ids import Part, part_size
+from ...cases.structures import element_names
 from ...specs.model import Clause, Silence, Value, Word
 from ..fills import FIRST, suits
 from .answers import Said, said
@@ -105,7 +106,7 @@ class _Comparison:
     def asked(self, situation: Situation) -> tuple[Said, Said] | None:
         """Return what both say; None where one cannot be asked."""
         if situation not in self._known:
-            if situation.type and not suits(situation.fill, element_type(situation.type)):
+            if not all(suits(situation.fill, element_type(one)) for one in element_names(situation.type)):
                 return None
             try:
                 self._known[situation] = said(self.sides, situation)  # type: ignore[assignment]  # two of two
@@ -138,7 +139,7 @@ class _Comparison:
             return
         for name in dict.fromkeys(t for side in self.sides for t in side.types):
             for fill in _NUMERIC:
-                if suits(fill, element_type(name)):
+                if all(suits(fill, element_type(one)) for one in element_names(name)):
                     yield replace(plain, type=name, fill=fill)
 
     def _difference(self, cause: Cause, found: _Found) -> Difference:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from ...cases.elements import element_type
 from ...cases.errors import CaseIdError, OpconformError
 from ...cases.ids import CaseId, Part, parse_id, part_size
-from ...specs.model import Spec, Value, VersionSpec, Word
+from ...specs.model import Spec, TensorValue, Value, VersionSpec, Word
 from ..fills import FIRST, UNDRAWN
 from ..plan import edges, grid
-from ..ports import free_letters
+from ..ports import attribute_name, free_letters, setting_name
 from ..rows import Row, setting_text, settle
 from ..source import GeneratedCases
 
@@ -23,6 +24,7 @@ _SYNONYMS: Mapping[str, str] = MappingProxyType({"keep_dims": "keepdims"})
 """What standards call otherwise than ONNX."""
 _OWN_FIELDS = frozenset({"shapes", "fill", "dims", "unknown"})
 _IGNORED = frozenset({"opset", "dims", "draw", "seed"})  # how a program is wrapped, and not what it means
+_SCALARS = frozenset({"float", "int", "string", "bool", "boolean"})
 _USUAL_TYPE = "int64"  # of what is no data, where a version leaves it open
 LARGEST = 100  # elements
 
@@ -91,7 +93,8 @@ class Side:
     def roles(self) -> Mapping[str, str]:
         """What this version calls each role."""
         signature = self.version.signature
-        names = [a.name for a in signature.attributes] + [p.name for p in signature.inputs[1:]]
+        names = [setting_name(self.version, a.name) for a in signature.attributes]
+        names += ["outputs", *(p.name for p in signature.inputs)]
         names += [f"{port.name}{about}" for port in signature.inputs for about in ("-rank", "-from")]
         names += [name for name in self.version.parameters if name not in _OWN_FIELDS and name not in signature.types]
         roles = {_SYNONYMS.get(name, name): name for name in names}
@@ -142,6 +145,8 @@ class Side:
 
     def _plain(self, situation: Situation) -> Situation:
         """Return a situation with the type and data that others have too."""
+        if any(isinstance(value, TensorValue) for _, value in situation.settings):
+            return situation  # whose elements are of its type
         usual = PLAIN if PLAIN in self.types or not self.types else self.types[0]
         return replace(situation, type=usual if self.types else "", fill=FIRST)
 
@@ -159,7 +164,7 @@ class Side:
             name = self.roles.get(role)
             if name is None or (value is Word.OMITTED and self.version.signature.input(name) is None):
                 raise Inexpressible(f"{self.name} has no {role}")
-            text = setting_text(self.version, types, name, self._own(name, value), {})
+            text = setting_text(self.version, types, name, self._own(name, value, types), {})
             if text is not None:
                 settings[name] = text
         case = CaseId(self.name, types, situation.shapes, tuple(sorted(settings.items())), situation.fill)
@@ -171,9 +176,22 @@ class Side:
             raise Inexpressible(f"{self.name} does not tell {case} from {settled}")
         return settled
 
-    def _own(self, name: str, value: Value) -> Value:
-        attribute = self.version.signature.attribute(name)
-        if attribute is None or attribute.kind not in ("bool", "boolean") or isinstance(value, Word):
+    def _own(self, name: str, value: Value, types: tuple[str, ...]) -> Value:
+        """Return a setting's value as this version writes it. Raises Inexpressible."""
+        if isinstance(value, TensorValue):
+            letters = free_letters(self.version)
+            told = value.type or (letters[0] if letters else "")
+            type_ = dict(zip(letters, types, strict=False)).get(told, told)
+            if not _fits(value, type_):
+                raise Inexpressible(f"{self.name}: {name} has no elements of {type_}")
+        attribute = self.version.signature.attribute(attribute_name(name))
+        if attribute is None or isinstance(value, Word):
+            return value
+        if isinstance(value, tuple) and attribute.kind in _SCALARS:  # a tensor of one element, where it is an input
+            if len(value) != 1:
+                raise Inexpressible(f"{self.name}: {name} is a single value")
+            return self._own(name, value[0], types)
+        if attribute.kind not in ("bool", "boolean"):
             return value
         if value not in (0, 1):
             raise Inexpressible(f"{self.name}: {name} is true or false")
@@ -203,15 +221,30 @@ class Side:
         if case.types and case.types[0] not in self.types:
             raise CaseIdError(f"{case.types[0]} is no type of {self.name}")
         try:
-            return self.source.row(case).id
+            row = self.source.row(case)
         except CaseIdError as error:
             raise Inexpressible(str(error)) from error
+        if any(all(self._is(row, name, levels) for name, levels in out.items()) for out in self.version.exclude):
+            raise Inexpressible(f"{self.name} excludes {case}")
+        return row.id
+
+    def _is(self, row: Row, name: str, levels: Sequence[str]) -> bool:
+        """Return whether a row has one of these levels of a parameter; no row has one of a bundle's."""
+        bound = dict(zip(free_letters(self.version), row.id.types, strict=False))
+        told = bound[name] if name in bound else row.get(name) if name in self.roles.values() else None
+        return told is not None and any(self.version.parameters[name].get(level) == told for level in levels)
 
     @functools.cached_property
     def _rejected(self) -> Mapping[str, str]:
         """The invalid edges by the id that their content has without its edge."""
         cases = [c for c in edges(self.spec, self.version) if c.edge and self.version.edges[c.edge].rejected]
         return {str(replace(c, edge=None)): str(c) for c in cases}
+
+
+def _fits(value: TensorValue, type_: str) -> bool:
+    kind = element_type(type_).kind
+    classes = {"string": str, "float": (int, float), "complex": (int, float)}.get(kind, int)
+    return all(isinstance(one, classes) for one in value.values)
 
 
 def side(source: GeneratedCases, name: str) -> Side:

@@ -10,8 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...cases.elements import Array, type_of
+from ...cases.errors import OpconformError
 from ...cases.program import Body, Node, Tensor
 from ..arithmetic.tape import Call, Value
+
+LONGEST = 10_000
+"""How many iterations a loop of a case may have."""
 
 Known: TypeAlias = "Value | Array"
 """A tensor of a body: what the data decide, or what is known while the formula is recorded."""
@@ -27,7 +31,8 @@ def if_(c: Call, condition: Value) -> tuple[Value, ...]:
         c.open("rank")
     branches: list[Body] = [c.attr("then_branch"), c.attr("else_branch")]
     c.require("no-inputs", not any(body.inputs for body in branches))
-    c.require("same-outputs", len({tuple(out.type for out in body.outputs) for body in branches}) == 1)
+    types = [[out.type for out in body.outputs] for body in branches]
+    c.require("same-outputs", types[0] == types[1] and len(types[0]) >= len(c.output_types))
     found = [[_value(c, one) for one in run(c, body, ())] for body in branches]
     if "same-shape" in c.clauses:
         c.require("same-shape", [one.shape for one in found[0]] == [one.shape for one in found[1]])
@@ -42,7 +47,7 @@ def loop(c: Call, most: Value | None, condition: Value | None, carried: list[Val
     to go on, which counts only where the condition is an input. Source: ONNX Loop-1 to 25.
     """
     body: Body = c.attr("body")
-    c.require("body-inputs", len(body.inputs) == len(carried) + 2)
+    c.require("body-inputs", len(body.inputs) == len(carried) + 2 and len(body.outputs) > len(c.output_types))
     trips = None if most is None else int(c.known("M").reshape(()))
     if trips is not None and trips < 0:
         c.open("trips-negative")
@@ -51,6 +56,8 @@ def loop(c: Call, most: Value | None, condition: Value | None, carried: list[Val
     probe = run(c, body, (np.array(0), go, *values))[1 + len(carried) :]  # says what no iteration would have given
     scans: list[list[Value]] = [[] for _ in probe]
     for turn in count() if trips is None else range(trips):
+        if turn == LONGEST:
+            raise OpconformError(f"a loop of over {LONGEST:,} iterations is no case: it may never end")
         if isinstance(go, Value):
             raise TypeError("the data decide whether the body goes on; a case must decide it by numbers that it knows")
         if condition is not None and not go:

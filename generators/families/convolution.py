@@ -21,6 +21,7 @@ def conv(c: Call, x: Value, w: Value, b: Value | None = None) -> Value:
     if (strides is None or dilations is None) and "defaults" not in c.clauses:
         c.open("defaults-early")
     strides, dilations = strides or (1,) * k, dilations or (1,) * k
+    c.require("per-axis", len(strides) == len(dilations) == k)
     frame = framing(c, x.shape[2:], kernel, strides, dilations)
     spans = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
     fits = [extent + sum(sides) >= span for extent, sides, span in zip(x.shape[2:], frame, spans, strict=True)]

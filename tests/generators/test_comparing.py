@@ -91,3 +91,31 @@ def test_every_case_that_a_difference_names_is_a_case(source: GeneratedCases) ->
         for told in row.said:
             if told.answers:
                 assert source.case(told.case).id == told.case
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "cause"),
+    [
+        ("onnx/If-1", "onnx/If-11", "else_branch"),  # the branches' outputs may differ in shape
+        ("onnx/Clip-6", "onnx/Clip-11", "min"),  # an attribute becomes an input, of rank 0
+        ("onnx/Dropout-7", "onnx/Dropout-12", ""),  # training becomes an input
+    ],
+)
+def test_what_changed_between_versions_is_found(source: GeneratedCases, one: str, other: str, cause: str) -> None:
+    assert any(cause in text for text in found(source, one, other))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("operator", [str(name) for name in GeneratedCases().library.operators()])
+def test_the_first_and_the_last_version_of_an_operator_can_be_held_together(
+    source: GeneratedCases, operator: str
+) -> None:
+    spec = source.library.spec(operator)
+    sides = [side(source, str(version.operator)) for version in spec.versions.values()]
+    try:
+        rows = differences(sides[0], sides[-1])
+    except OpconformError as error:
+        assert "cannot be put to the same inputs" in str(error)  # noqa: PT017 - other references, no other reason
+        return
+    assert len({row.cause for row in rows}) <= len(rows)
+    assert not (rows and sides[0] is sides[-1])
