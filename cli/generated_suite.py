@@ -9,10 +9,9 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ..cases.declared import Declaration
-from ..cases.selection import Selection, Shard, of_shard, share
+from ..cases.selection import Selection
 from ..generators.select import selected, selected_counts
 from ..generators.source import GeneratedCases
 from ..reports.certificates import AttachCertificate
@@ -25,13 +24,14 @@ from ..specs.errata import disputed_clauses
 from ..specs.loader import Library
 from ..specs.model import Spec
 from .options import RunOptions
+from .suite import Suite
 
 _MOST_KEPT = 50_000
 
 
 @dataclass(frozen=True)
-class GeneratedSuite:
-    """A Suite: see there."""
+class GeneratedSuite(Suite):
+    """The cases that are generated from the spec files."""
 
     source: GeneratedCases
 
@@ -59,11 +59,6 @@ class GeneratedSuite:
         """The mistakes in spec files of operators that were asked for."""
         return [f"{name} is left out: {error}" for name, error in self.source.library.broken.items()]
 
-    @property
-    def notes(self) -> Sequence[str]:
-        """Nothing."""
-        return ()
-
     def silences(self) -> Mapping[str, tuple[str, ...]]:
         """Return those of all operators and of the spec files."""
         return silences(self.source.library)
@@ -79,10 +74,6 @@ class GeneratedSuite:
             return selected(self.source, selection)
         return (text for text in known if not selection.standards or text.partition("/")[0] in selection.standards)
 
-    def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
-        """Yield the ids of the selected cases."""
-        return of_shard(self._selected(selection), shard)
-
     def counts(self, selection: Selection) -> Counter[str]:
         """Return how many cases are selected, by standard."""
         if selection.draws == 1 and not selection.standards:
@@ -92,10 +83,6 @@ class GeneratedSuite:
                 return Counter(text.partition("/")[0] for text in ids)
         return selected_counts(self.source, selection)
 
-    def share(self, selection: Selection, shard: Shard) -> int:
-        """Return how many cases a shard has."""
-        return share(self._selected(selection), shard)
-
     def clause_text(self, operator_version: str, clause: str) -> str | None:
         """Return a clause's text."""
         return clause_text_of(self.source.library)(operator_version, clause)
@@ -103,10 +90,6 @@ class GeneratedSuite:
     def attach(self, kept: KeepOutputs) -> Mapping[str, Attach]:
         """Return what makes certificates."""
         return {"certificate": AttachCertificate(self.source, kept)}
-
-    def to_dict(self) -> dict[str, Any] | None:
-        """Return None."""
-        return None
 
 
 def generated_suite(options: RunOptions) -> GeneratedSuite:

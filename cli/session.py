@@ -40,7 +40,7 @@ from ..runners.running import About, Death, Judged, about, batched
 from ..runners.waivers import Waivers, load_waivers
 from ..specs.errata import Suspensions, load_errata
 from .options import RunOptions, check_same, options_of, usable_cores
-from .suite import Suite, counts_of, open_suite
+from .suite import Suite, open_suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def opened(options: RunOptions, executor: Executor) -> Session:
 
 def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite: Suite) -> dict[str, Plan]:
     """Return what each backend is put to: the selected cases of its standards. OpconformError where there is none."""
-    counts = counts_of(suite, options.selection)
+    counts = suite.counts(options.selection)
     globs = ", ".join(options.selection.globs) or ("the suite" if options.corpus is None else str(options.corpus))
     plans: dict[str, Plan] = {}
     totals: dict[Selection, int] = {}

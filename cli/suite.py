@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from ..cases.batch import CaseSource
 from ..cases.corpus.cases import CorpusCases
@@ -27,10 +28,75 @@ _OTHERS = ("strength", "draws", "seed", "suite", "specs", "arithmetic")
 _LEFT_OUT = 3
 
 
-def file_suite(options: RunOptions) -> CorpusSuite | ForeignSuite:
-    """Return the cases of the files that the options name; a corpus is verified first. Raises OpconformError."""
+class Suite(ABC):
+    """The cases that a run may have, which `source` hands out, in the workers too."""
+
+    source: CaseSource
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """What decides all cases and expectations."""
+
+    @abstractmethod
+    def _selected(self, selection: Selection) -> Iterator[str]:
+        """Yield the ids of the selected cases."""
+
+    @property
+    def operator_versions(self) -> Sequence[str]:
+        """The operator versions that it has cases of; empty if it does not know others."""
+        return ()
+
+    @property
+    def disputed(self) -> Mapping[str, str]:
+        """The clauses in dispute, each with the address of the dispute or nothing."""
+        return {}
+
+    @property
+    def broken(self) -> Sequence[str]:
+        """The mistakes in files of operators that were asked for, and are left out: the run exits with 2."""
+        return ()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What has to be said with every figure."""
+        return ()
+
+    def silences(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the silences with their options: those of all operators."""
+        return silences()
+
+    def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
+        """Yield the ids of the selected cases, in a shard."""
+        return of_shard(self._selected(selection), shard)
+
+    def counts(self, selection: Selection) -> Counter[str]:
+        """Return how many cases are selected, by standard."""
+        return Counter(text.partition("/")[0] for text in self._selected(selection))
+
+    def share(self, selection: Selection, shard: Shard) -> int:
+        """Return how many cases a shard has. Raises OpconformError where some shard has none."""
+        return share(self._selected(selection), shard)
+
+    def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - for suites that know
+        """Return a clause's text, None if it is not known."""
+        return None
+
+    def attach(self, kept: KeepOutputs) -> Mapping[str, Attach]:  # noqa: ARG002 - for suites that can
+        """Return what makes attachments that only this suite can make, by their names."""
+        return {}
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """Return for `run.json` which files the cases come from; None if they are generated."""
+        return None
+
+
+def open_suite(options: RunOptions) -> Suite:
+    """Return the suite that the options name; with files the generators are not imported. Raises OpconformError."""
     if options.corpus is None:
-        raise ValueError("no files are named")
+        from .generated_suite import generated_suite  # noqa: PLC0415 - see above
+
+        return generated_suite(options)
     for name in _OTHERS:
         if name in options.given:
             raise OpconformError(f"--{name} with --corpus: its cases are there as they are; leave --{name} out")
@@ -53,8 +119,8 @@ def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class CorpusSuite:
-    """A Suite: see there. `source` is a corpus that is whole."""
+class CorpusSuite(Suite):
+    """The cases of a corpus that is whole; waivers may be about other operators than those that it has."""
 
     source: CorpusCases
 
@@ -64,25 +130,14 @@ class CorpusSuite:
         return self.source.sums.digest
 
     @property
-    def operator_versions(self) -> Sequence[str]:
-        """None: waivers may be about others than those that the corpus has."""
-        return ()
-
-    @property
     def disputed(self) -> Mapping[str, str]:
         """The clauses in dispute when the corpus was written."""
         return {name: told["source"] for name, told in self.source.clauses.items() if told["status"] == "disputed"}
 
     @property
-    def broken(self) -> Sequence[str]:
-        """Nothing."""
-        return ()
-
-    @property
     def notes(self) -> Sequence[str]:
         """Which corpus it is."""
-        manifest = self.source.manifest
-        return (f"cases from a corpus of suite {manifest.suite}, digest {self.digest}",)
+        return (f"cases from a corpus of suite {self.source.manifest.suite}, digest {self.digest}",)
 
     def silences(self) -> Mapping[str, tuple[str, ...]]:
         """Return those of all operators, and those that are open in a case."""
@@ -93,33 +148,25 @@ class CorpusSuite:
                     found[name] = (*found.get(name, ()), answer)
         return found
 
-    def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
+    def _selected(self, selection: Selection) -> Iterator[str]:
         """Yield the ids of the selected cases; those that are there for others' sake only if they are named."""
         siblings = self.source.manifest.siblings - set(selection.globs)
-        return of_shard(_admitted([text for text in self.source.ids() if text not in siblings], selection), shard)
+        return _admitted([text for text in self.source.ids() if text not in siblings], selection)
 
-    def share(self, selection: Selection, shard: Shard) -> int:
-        """Return how many cases a shard has."""
-        return share(self.selected(selection), shard)
-
-    def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - the protocol
+    def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - as above
         """Return a clause's text."""
         told = self.source.clauses.get(clause)
         return None if told is None else told["text"]
 
-    def attach(self, kept: KeepOutputs) -> Mapping[str, Attach]:  # noqa: ARG002 - the protocol
-        """Return nothing: the corpus itself tells where its bounds come from."""
-        return {}
-
-    def to_dict(self) -> dict[str, Any] | None:
+    def to_dict(self) -> dict[str, Any]:
         """Return what identifies the corpus."""
         manifest = self.source.manifest
         return {"kind": "corpus", "format": manifest.format, "suite": manifest.suite, "digest": self.digest}
 
 
 @dataclass(frozen=True)
-class ForeignSuite:
-    """A Suite: see there. `source` are directories without descriptors, judged by ONNX's tolerances."""
+class ForeignSuite(Suite):
+    """Directories without descriptors, judged by ONNX's tolerances; there are no clauses."""
 
     source: ForeignCases
 
@@ -127,21 +174,6 @@ class ForeignSuite:
     def digest(self) -> str:
         """The digest of the files."""
         return self.source.digest
-
-    @property
-    def operator_versions(self) -> Sequence[str]:
-        """None: they are what the models have."""
-        return ()
-
-    @property
-    def disputed(self) -> Mapping[str, str]:
-        """Nothing: there are no clauses."""
-        return {}
-
-    @property
-    def broken(self) -> Sequence[str]:
-        """Nothing."""
-        return ()
 
     @property
     def notes(self) -> Sequence[str]:
@@ -155,27 +187,10 @@ class ForeignSuite:
             told += [f"  {name}: {why}" for name, why in itertools.islice(left.items(), _LEFT_OUT)]
         return told
 
-    def silences(self) -> Mapping[str, tuple[str, ...]]:
-        """Return those of all operators."""
-        return silences()
+    def _selected(self, selection: Selection) -> Iterator[str]:
+        return _admitted(self.source.ids(), selection)
 
-    def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
-        """Yield the ids of the selected cases."""
-        return of_shard(_admitted(self.source.ids(), selection), shard)
-
-    def share(self, selection: Selection, shard: Shard) -> int:
-        """Return how many cases a shard has."""
-        return share(self.selected(selection), shard)
-
-    def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - the protocol
-        """Return None."""
-        return None
-
-    def attach(self, kept: KeepOutputs) -> Mapping[str, Attach]:  # noqa: ARG002 - the protocol
-        """Return nothing."""
-        return {}
-
-    def to_dict(self) -> dict[str, Any] | None:
+    def to_dict(self) -> dict[str, Any]:
         """Return what identifies the files, and how they are judged."""
         return {
             "kind": "onnx-files",
@@ -183,73 +198,3 @@ class ForeignSuite:
             "tolerances": {"rtol": RELATIVE, "atol": ABSOLUTE},
             "left_out": dict(self.source.left_out),
         }
-
-
-class Suite(Protocol):
-    """The cases that a run may have."""
-
-    @property
-    def source(self) -> CaseSource:
-        """Hands out the cases, in the workers too."""
-
-    @property
-    def digest(self) -> str:
-        """What decides all cases and expectations."""
-
-    @property
-    def operator_versions(self) -> Sequence[str]:
-        """The operator versions that it has cases of; empty if it does not know others."""
-
-    @property
-    def disputed(self) -> Mapping[str, str]:
-        """The clauses in dispute, each with the address of the dispute or nothing."""
-
-    @property
-    def broken(self) -> Sequence[str]:
-        """The mistakes in files of operators that were asked for, and are left out: the run exits with 2."""
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """What has to be said with every figure."""
-
-    def silences(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the silences with their options."""
-
-    def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
-        """Yield the ids of the selected cases, in a shard."""
-
-    def share(self, selection: Selection, shard: Shard) -> int:
-        """Return how many cases a shard has. Raises OpconformError where some shard has none."""
-
-    def clause_text(self, operator_version: str, clause: str) -> str | None:
-        """Return a clause's text, None if it is not known."""
-
-    def attach(self, kept: KeepOutputs) -> Mapping[str, Attach]:
-        """Return what makes attachments that only this suite can make, by their names."""
-
-    def to_dict(self) -> dict[str, Any] | None:
-        """Return for `run.json` which files the cases come from; None if they are generated."""
-
-
-@runtime_checkable
-class CountedSuite(Protocol):
-    """A suite that tells how many cases are selected without naming each."""
-
-    def counts(self, selection: Selection) -> Counter[str]:
-        """Return how many cases are selected, by standard."""
-
-
-def counts_of(suite: Suite, selection: Selection) -> Counter[str]:
-    """Return how many cases of a suite are selected, by standard."""
-    if isinstance(suite, CountedSuite):
-        return suite.counts(selection)
-    return Counter(text.partition("/")[0] for text in suite.selected(selection))
-
-
-def open_suite(options: RunOptions) -> Suite:
-    """Return the suite that the options name; with files the generators are not imported. Raises OpconformError."""
-    if options.corpus is None:
-        from .generated_suite import generated_suite  # noqa: PLC0415 - see above
-
-        return generated_suite(options)
-    return file_suite(options)
