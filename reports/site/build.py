@@ -17,7 +17,7 @@ from ..runs import Whole
 from ..tally import ChosenOptions
 from ..text import counted
 from .case_pages import source_of, write_cases
-from .gather import OUTCOMES, Column, Gathered, Knowledge, gather
+from .gather import Column, Gathered, Knowledge, gather
 from .operator_pages import write_operator_pages
 from .overview import write_matrix, write_overview
 from .writer import Level, SiteWriter, case_link, cases_link, check_folder, operator_page_name, shown, written
@@ -88,7 +88,6 @@ def _told(taken: ChosenOptions) -> tuple[object, ...]:
 
 
 SHOWN = 5
-_WAIVED = OUTCOMES.index(Outcome.WAIVED)
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,8 @@ def _covered(gathered: Gathered, whole: Whole, waiver: Waiver) -> Iterator[tuple
 
 
 def _waived(gathered: Gathered, column: Column) -> Iterator[str]:
-    return (gathered.cases[case] for case, outcome in enumerate(column.outcomes) if outcome == _WAIVED)
+    pairs = zip(gathered.cases, column.places, strict=True)
+    return (case for case, place in pairs if place is not None and place.outcome is Outcome.WAIVED)
 
 
 def _state(met: Met, days: int) -> tuple[Level, str]:

@@ -16,7 +16,7 @@ from ...cases.elements import Array
 from ...cases.results import Outcome, Result
 from ..tally import kind_of
 from ..text import reproduce_line
-from .gather import FAILING, NOT_RUN, OUTCOMES, Column, Gathered
+from .gather import Column, Gathered
 from .writer import SiteWriter, operator_page_name, shown
 
 CALL = "opconformData"
@@ -143,7 +143,7 @@ def index_of(gathered: Gathered, chunk_of: Sequence[int]) -> tuple[dict[str, Any
         columns[f"failing-{number}"] = np.packbits(_failing(column), bitorder="little")
     head = {
         "count": len(gathered.cases),
-        "outcomes": [str(outcome) for outcome in OUTCOMES],
+        "outcomes": list(map(str, Outcome)),
         "words": words,
         "pages": [operator_page_name(operator) for operator in words["operator"]],
         "clauses": clauses,
@@ -164,12 +164,12 @@ def _numbered(values: Iterable[Any]) -> tuple[list[Any], Array]:
 
 
 def _outcomes(column: Column) -> Array:
-    found = np.frombuffer(column.outcomes, np.int8)
-    return np.where(found == NOT_RUN, NONE, found).astype("<u1")
+    numbers = {outcome: number for number, outcome in enumerate(Outcome)}
+    return np.array([NONE if place is None else numbers[place.outcome] for place in column.places], "<u1")
 
 
 def _failing(column: Column) -> Array:
-    return (np.frombuffer(column.marks, np.int8) & FAILING) > 0
+    return np.array([place is not None and place.failing for place in column.places], bool)
 
 
 def failing_cases(gathered: Gathered) -> list[int]:
@@ -182,7 +182,7 @@ def failing_cases(gathered: Gathered) -> list[int]:
     ranks = []
     for number in numbers:
         parts = parts_of(gathered.cases[number])
-        outcomes = tuple(column.outcomes[number] for column in gathered.columns)
+        outcomes = tuple(place and place.outcome for place in (column.places[number] for column in gathered.columns))
         kind = (parts[0], parts[1], *parts[4:], outcomes)
         turns[kind] = turns.get(kind, -1) + 1
         ranks.append(turns[kind])
@@ -233,7 +233,8 @@ def _numbers() -> defaultdict[tuple[str, ...], int]:
 
 def _kind(column: Column, case: int, result: Result, kinds: defaultdict[tuple[str, ...], int]) -> int:
     """Return the number of a failure's kind, as the terminal counts kinds; -1 for what is no failure."""
-    return kinds[kind_of(result)] if column.marks[case] & FAILING else -1
+    place = column.places[case]
+    return kinds[kind_of(result)] if place is not None and place.failing else -1
 
 
 _SAID = 200_000
@@ -242,10 +243,9 @@ _SAID = 200_000
 
 def _said(gathered: Gathered, column: Column) -> Iterator[tuple[int, Result]]:
     """Yield the results of a backend that do not pass, failures above all."""
-    outcomes, failing = np.frombuffer(column.outcomes, np.int8), _failing(column)
-    others = ~failing & (outcomes != NOT_RUN) & (outcomes != OUTCOMES.index(Outcome.PASS))
-    chosen = [*np.flatnonzero(failing).tolist(), *np.flatnonzero(others).tolist()][:_SAID]
-    yield from gathered.results(column, sorted(chosen))
+    said = [n for n, place in enumerate(column.places) if place is not None and place.outcome is not Outcome.PASS]
+    failing = _failing(column)
+    yield from gathered.results(column, sorted(sorted(said, key=lambda number: not failing[number])[:_SAID]))
 
 
 def reproduce_lines(gathered: Gathered) -> list[str]:

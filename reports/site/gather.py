@@ -1,16 +1,12 @@
-"""All that the site is made of: cases by number, outcomes by backend, the tables, and what the suite knows."""
+"""All that the site is made of: cases by number, what came of each on each backend, the tables, and what is known."""
 
 from __future__ import annotations
 
-import math
 import re
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from ...cases.errors import OpconformError
 from ...cases.results import Outcome, Result, result_from_json
@@ -26,60 +22,48 @@ from ..runs import Part, Terms, Whole
 from ..tables import Tables, count
 from ..tally import Figures
 
-OUTCOMES = tuple(Outcome)
-NOT_RUN = -1
-
-FAILING, SUSPENDED, DECLARED, INVALID = 1, 2, 4, 8
-"""Bits of `Column.marks`: the result makes the run non-conformant, or our side failed; its case does not count, by
-errata or a disputed clause; it passed by declared arithmetic alone; its input is invalid."""
-
 _DIGITS = re.compile("[0-9]+")
 
-T = TypeVar("T")
 
-Behaviour: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
-"""Silences, each with the options that admit an answer."""
+class Place(NamedTuple):
+    """What came of a case on a backend, and where its result is: in which of the folders, from which byte on.
+
+    `failing`: the result makes the run non-conformant, or our side failed. `invalid`: the case's input is invalid.
+    """
+
+    outcome: Outcome
+    failing: bool
+    invalid: bool
+    folder: Path
+    offset: int
 
 
 @dataclass(frozen=True)
 class Column:
-    """A backend, and what came of each case, by the case's number.
+    """A backend, and what came of each case, by the case's number; None where it was not run.
 
-    `outcomes` has numbers of `OUTCOMES`, or `NOT_RUN`. `marks` has the bits above. `ratios` is the largest error as a
-    share of its bound, NaN where there is none. `behaviours` and `reasons` are numbers in `Gathered.behaviours` and
-    `Gathered.reasons`. `sources` is the number of the results folder in `folders`, `offsets` that of the result's line
-    in its `results.jsonl`. `told` are the `run.json` of the folders, in the same order.
+    `folders` are its results folders, and `told` their `run.json`, in the same order.
     """
 
     name: str
     version: str
-    facts: Mapping[str, str]
     folders: tuple[Path, ...]
     told: tuple[Mapping[str, Any], ...]
-    outcomes: array[int]
-    marks: array[int]
-    ratios: array[float]
-    behaviours: array[int]
-    reasons: array[int]
-    sources: array[int]
-    offsets: array[int]
+    places: Sequence[Place | None]
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """What a site is made of; nothing in it grows with cases times backends but numbers.
+    """What a site is made of; results themselves are read again where they are shown.
 
     `cases` are ids, those of an operator version together, numbers in them as numbers. `clauses` has those of each case
-    (`onnx/ReduceMean-18#axes-given`). `behaviours` are the behaviours that occur, each as pairs of a silence and its
-    options; the first is empty. `reasons` are those of results; the first is None. `waivers` has what the waivers of
-    each run met. `problems` are lines that tell what is wrong beside the cases.
+    (`onnx/ReduceMean-18#axes-given`). `waivers` has what the waivers of each run met. `problems` are lines that tell
+    what is wrong beside the cases.
     """
 
     cases: Sequence[str]
     clauses: Sequence[tuple[str, ...]]
     columns: Sequence[Column]
-    behaviours: Sequence[Behaviour]
-    reasons: Sequence[str | None]
     tables: Tables
     wholes: Sequence[Whole]
     waivers: Sequence[WaiverRun]
@@ -102,31 +86,26 @@ class Gathered:
         """Return the column of a backend."""
         return next(column for column in self.columns if column.name == backend)
 
-    def results(self, column: Column, cases: Sequence[int] | None = None) -> Iterator[tuple[int, Result]]:
-        """Yield results as they stand in their folders, of these cases or of all, in the order of the cases.
+    def results(self, column: Column, cases: Sequence[int]) -> Iterator[tuple[int, Result]]:
+        """Yield results as they stand in their folders, of these cases as far as they were run.
 
         Raises OpconformError if a folder was changed meanwhile.
         """
-        wanted = range(len(self.cases)) if cases is None else cases
-        files: dict[int, Any] = {}
+        files: dict[Path, Any] = {}
         try:
-            for case in wanted:
-                if column.outcomes[case] == NOT_RUN:
+            for case in cases:
+                place = column.places[case]
+                if place is None:
                     continue
-                source = column.sources[case]
-                if source not in files:
-                    files[source] = (column.folders[source] / RESULTS).open("rb")
-                files[source].seek(column.offsets[case])
-                yield case, self._sound(column, case, files[source].readline())
+                if place.folder not in files:
+                    files[place.folder] = (place.folder / RESULTS).open("rb")
+                files[place.folder].seek(place.offset)
+                yield case, self._sound(place, case, files[place.folder].readline())
         except OSError as error:
             raise OpconformError(f"{error.filename}: cannot be read again: {error.strerror}") from None
         finally:
             for file in files.values():
                 file.close()
-
-    def result(self, column: Column, case: int) -> Result | None:
-        """Return one result, None where the case was not run."""
-        return next((result for _, result in self.results(column, (case,))), None)
 
     def by_operator_version(self) -> dict[str, range]:
         """Return the numbers of the cases of each operator version."""
@@ -136,28 +115,39 @@ class Gathered:
         ends = [*list(starts.values())[1:], len(self.cases)]
         return {name: range(start, end) for (name, start), end in zip(starts.items(), ends, strict=True)}
 
-    def _sound(self, column: Column, case: int, line: bytes) -> Result:
-        place = column.folders[column.sources[case]] / RESULTS
+    def _sound(self, place: Place, case: int, line: bytes) -> Result:
         try:
             result = result_from_json(line)
         except (ValueError, TypeError) as error:
-            raise OpconformError(f"{place}: was changed while it was read: {error}") from None
+            raise OpconformError(f"{place.folder / RESULTS}: was changed while it was read: {error}") from None
         if result.case != self.cases[case]:
-            raise OpconformError(f"{place}: was changed while it was read")
+            raise OpconformError(f"{place.folder / RESULTS}: was changed while it was read")
         return result
 
 
 def gather(wholes: Sequence[Whole]) -> Gathered:
     """Read all results of these runs once. Raises OpconformError for what cannot be read or does not fit together."""
-    collected = _Collected(wholes)
-    counted = count(wholes, collected.add)
-    order = _order(collected.cases)
+    terms = wholes[0].parts[0].terms
+    places: dict[str, dict[str, Place]] = {backend: {} for whole in wholes for backend in whole.versions}
+    clauses: dict[str, tuple[str, ...]] = {}
+    same: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def seen(part: Part, kept: StoredResult) -> None:
+        result = kept.result
+        if result.backend not in places:
+            raise OpconformError(f"{part.folder}: has results of {result.backend[:200]!r}, which its run.json lacks")
+        clauses.setdefault(result.case, same.setdefault(result.clauses, result.clauses))
+        suspended = terms.suspensions.reason(result.case, result.clauses) is not None
+        failing = result.outcome is Outcome.RUNNER_ERROR or terms.demands.fails(result, suspended=suspended)
+        place = Place(result.outcome, failing, is_about_invalid(result), part.folder, kept.offset)
+        places[result.backend][result.case] = place
+
+    counted = count(wholes, seen)
+    cases = sorted(clauses, key=_natural)
     return Gathered(
-        [collected.cases[number] for number in order],
-        [collected.clauses[number] for number in order],
-        [collected.column(backend, order) for backend in counted.tables.tally.backends],
-        collected.behaviours,
-        collected.reasons,
+        cases,
+        [clauses[case] for case in cases],
+        [_column(whole, name, cases, places[name]) for whole in wholes for name in whole.versions],
         counted.tables,
         wholes,
         counted.waivers,
@@ -166,139 +156,21 @@ def gather(wholes: Sequence[Whole]) -> Gathered:
     )
 
 
-def _order(cases: Sequence[str]) -> list[int]:
-    """Return the numbers of cases, standard by standard, in the order of their ids with numbers as numbers."""
-    keys = [_natural(case) for case in cases]
-    return sorted(range(len(cases)), key=keys.__getitem__)
+def _column(whole: Whole, backend: str, cases: Sequence[str], places: Mapping[str, Place]) -> Column:
+    folders, told = tuple(part.folder for part in whole.parts), tuple(part.told for part in whole.parts)
+    return Column(backend, whole.versions[backend], folders, told, [places.get(case) for case in cases])
 
 
 def _natural(case: str) -> str:
-    """Return text that sorts as the id does where numbers count as numbers: each has its length before it."""
+    """Return text that sorts as the id does where numbers count as numbers: each has its length before it.
+
+    Standards are in their own order.
+    """
     operator_version = operator_version_of(case)
     standard = operator_version.partition("/")[0]
     rank = STANDARDS.index(standard) if standard in STANDARDS else len(STANDARDS)
     parts = (chr(rank + 1), operator_version, case[len(operator_version) :])
     return "\0".join(_DIGITS.sub(lambda found: f"0{chr(len(found[0]))}{found[0]}", part) for part in parts)
-
-
-class _Numbered(Generic[T]):
-    """Values by number, each once."""
-
-    def __init__(self, *first: T) -> None:
-        self.values: list[T] = list(first)
-        self._numbers = {value: number for number, value in enumerate(first)}
-
-    def number(self, value: T) -> int:
-        found = self._numbers.get(value)
-        if found is None:
-            found = self._numbers[value] = len(self.values)
-            self.values.append(value)
-        return found
-
-
-@dataclass
-class _Rows:
-    """The results of a backend as they arrive, in arrays that belong together."""
-
-    versions: Mapping[str, str]
-    parts: Sequence[Part]
-    cases: array[int] = field(default_factory=lambda: array("i"))
-    outcomes: array[int] = field(default_factory=lambda: array("b"))
-    marks: array[int] = field(default_factory=lambda: array("b"))
-    ratios: array[float] = field(default_factory=lambda: array("d"))
-    behaviours: array[int] = field(default_factory=lambda: array("i"))
-    reasons: array[int] = field(default_factory=lambda: array("h"))
-    sources: array[int] = field(default_factory=lambda: array("h"))
-    offsets: array[int] = field(default_factory=lambda: array("q"))
-
-    def placed(self, name: str, order: Sequence[int], missing: float) -> array[Any]:
-        """Return one of the arrays by the cases' numbers in `order`, with `missing` where a case was not run."""
-        values: array[Any] = getattr(self, name)
-        found = np.full(len(order), missing, values.typecode)
-        found[np.frombuffer(self.cases, np.int32)] = np.frombuffer(values, values.typecode)
-        return array(values.typecode, found[np.asarray(order, np.int64)].tobytes())
-
-
-class _Collected:
-    """What is told of results as they arrive, cases by number in the order in which they came."""
-
-    def __init__(self, wholes: Sequence[Whole]) -> None:
-        self._terms = wholes[0].parts[0].terms
-        self._cases: _Numbered[str] = _Numbered()
-        self._same: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self._behaviours: _Numbered[Behaviour] = _Numbered(())
-        self._reasons: _Numbered[str | None] = _Numbered(None)
-        self._rows = {backend: _Rows(whole.versions, whole.parts) for whole in wholes for backend in whole.versions}
-        self._sources = {part.folder: number for whole in wholes for number, part in enumerate(whole.parts)}
-        self.clauses: list[tuple[str, ...]] = []
-
-    @property
-    def cases(self) -> list[str]:
-        return self._cases.values
-
-    @property
-    def behaviours(self) -> list[Behaviour]:
-        return self._behaviours.values
-
-    @property
-    def reasons(self) -> list[str | None]:
-        return self._reasons.values
-
-    def add(self, part: Part, kept: StoredResult) -> None:
-        """Take in a result."""
-        result = kept.result
-        rows = self._rows.get(result.backend)
-        if rows is None:
-            raise OpconformError(f"{part.folder}: has results of {result.backend[:200]!r}, which its run.json lacks")
-        rows.cases.append(self._case(result))
-        rows.outcomes.append(_NUMBERS[result.outcome])
-        rows.marks.append(self._marks(result))
-        rows.ratios.append(math.nan if result.bound_ratio is None else result.bound_ratio)
-        rows.behaviours.append(self._behaviour(result))
-        rows.reasons.append(self._reasons.number(result.reason))
-        rows.sources.append(self._sources[part.folder])
-        rows.offsets.append(kept.offset)
-
-    def column(self, backend: str, order: Sequence[int]) -> Column:
-        """Return what came of a backend, cases in this order of their numbers."""
-        rows = self._rows[backend]
-        return Column(
-            backend,
-            rows.versions[backend],
-            rows.parts[0].begun.about(backend).facts,
-            tuple(part.folder for part in rows.parts),
-            tuple(part.told for part in rows.parts),
-            rows.placed("outcomes", order, NOT_RUN),
-            rows.placed("marks", order, 0),
-            rows.placed("ratios", order, math.nan),
-            rows.placed("behaviours", order, 0),
-            rows.placed("reasons", order, 0),
-            rows.placed("sources", order, 0),
-            rows.placed("offsets", order, 0),
-        )
-
-    def _case(self, result: Result) -> int:
-        number = self._cases.number(result.case)
-        if number == len(self.clauses):
-            self.clauses.append(self._same.setdefault(result.clauses, result.clauses))
-        return number
-
-    def _behaviour(self, result: Result) -> int:
-        if not result.behaviour:
-            return 0
-        return self._behaviours.number(tuple((s, tuple(map(str, options))) for s, options in result.behaviour.items()))
-
-    def _marks(self, result: Result) -> int:
-        suspended = self._terms.suspensions.reason(result.case, result.clauses) is not None
-        return (
-            FAILING * (result.outcome is Outcome.RUNNER_ERROR or self._terms.demands.fails(result, suspended=suspended))
-            | SUSPENDED * suspended
-            | DECLARED * (result.level == "declared")
-            | INVALID * is_about_invalid(result)
-        )
-
-
-_NUMBERS = {outcome: number for number, outcome in enumerate(OUTCOMES)}
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from ..difference import cause_text, default_text, rule_text, said_text, signatu
 from ..operation import node_text
 from ..show import element_text, output_names
 from ..tally import ChosenOptions, Figures
-from .gather import FAILING, INVALID, NOT_RUN, OUTCOMES, Column, Gathered, Knowledge
+from .gather import Column, Gathered, Knowledge
 from .writer import FAILED, FEW, Level, Mark, SiteWriter, cases_link, mark_of, operator_page_name
 
 SHOWN = 4
@@ -142,10 +142,6 @@ def _values(array: Array) -> str:
     return re.sub(r"\n\n+", "\n", text)
 
 
-_PASS = OUTCOMES.index(Outcome.PASS)
-_UNSUPPORTED = OUTCOMES.index(Outcome.UNSUPPORTED)
-
-
 @dataclass(frozen=True)
 class ClauseMark:
     """What a backend made of the cases that test a clause, and the address of their list.
@@ -183,17 +179,17 @@ def by_clause(gathered: Gathered, columns: Sequence[Column], operator_version: s
 def _counts(column: Column, cases: Sequence[int]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for case in cases:
-        outcome = column.outcomes[case]
-        if outcome == NOT_RUN:
+        place = column.places[case]
+        if place is None:
             continue
         counts["cases"] += 1
-        if outcome == _PASS:
+        if place.outcome is Outcome.PASS:
             counts["passed"] += 1
-        elif column.marks[case] & FAILING:
+        elif place.failing:
             counts["failing"] += 1
-        elif outcome == _UNSUPPORTED:
+        elif place.outcome is Outcome.UNSUPPORTED:
             counts["unsupported"] += 1
-        elif column.marks[case] & INVALID:
+        elif place.invalid:
             counts["answered"] += 1
         else:
             counts["apart"] += 1
@@ -407,4 +403,4 @@ def _results(backends: Sequence[str], by_type: Mapping[str, Mapping[str, Figures
 
 def _runs(column: Column, cases: range) -> bool:
     """Whether a backend was put to any of these cases."""
-    return any(outcome != NOT_RUN for outcome in column.outcomes[cases.start : cases.stop])
+    return any(column.places[cases.start : cases.stop])

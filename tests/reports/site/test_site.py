@@ -18,7 +18,7 @@ from fakes.results import case, invalid, result
 from opconform.cases.results import Outcome
 from opconform.cli import main
 from opconform.reports.runs import Terms, put_together
-from opconform.reports.site.gather import FAILING, INVALID, NOT_RUN, OUTCOMES, gather
+from opconform.reports.site.gather import gather
 from opconform.reports.site.writer import operator_page_name, shown
 from opconform.runners.waivers import Waiver, Waivers
 from opconform.specs.globs import Glob
@@ -280,13 +280,16 @@ def test_what_is_gathered_can_be_read_again_by_number(folders: list[Path]) -> No
     assert [case for case in gathered.cases if case.startswith(FIRST)] == [
         gathered.cases[number] for number in gathered.by_operator_version()[FIRST]
     ]
-    for number, found in gathered.results(alpha):
+    for number, found in gathered.results(alpha, range(len(gathered.cases))):
         assert found.case == gathered.cases[number]
-        assert found.outcome is OUTCOMES[alpha.outcomes[number]]
+        assert (place := alpha.places[number]) is not None
+        assert found.outcome is place.outcome
     crash = gathered.cases.index("onnx/NoSuch-3/float32/4/-/ramp")
-    assert alpha.marks[crash] == FAILING
-    assert (beta.outcomes[crash], gathered.result(beta, crash)) == (NOT_RUN, None)
-    assert alpha.marks[gathered.cases.index(case(FIRST, edge="axes-range"))] == INVALID
+    assert (place := alpha.places[crash]) is not None
+    assert (place.failing, place.invalid) == (True, False)
+    assert (beta.places[crash], list(gathered.results(beta, [crash]))) == (None, [])
+    assert (place := alpha.places[gathered.cases.index(case(FIRST, edge="axes-range"))]) is not None
+    assert (place.failing, place.invalid) == (False, True)
 
 
 def test_the_history_needs_a_site_to_be_shown_in(folders: list[Path], tmp_path: Path) -> None:
