@@ -305,7 +305,7 @@ def _take_all(rejudged: Rejudged, tables: Tables, changes: OutcomeChanges, folde
             changes.add(kept.result, reported, (before, now))
             changes.from_answers += kept.outputs is not None and b'base64":' in kept.outputs
         line = reported.to_json()
-        folder.add(reported, line, companions(Judged(reported, judged.attachments), line, certified))
+        folder.add(line, companions(Judged(reported, judged.attachments), line, certified))
 
 
 def _description(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str]) -> dict[str, Any]:

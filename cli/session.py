@@ -6,7 +6,7 @@ import datetime as dt
 import importlib.metadata
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from ..cases.selection import Selection, Shard
 from ..reports.arithmetic import ATTACHMENT
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
 from ..reports.junit import check_target, write_junit
-from ..reports.reading import FinishedCases
 from ..reports.runs import UNKNOWN, RunRecord, Terms, terms_to_dict
 from ..reports.tables import Tables, take_kept
 from ..reports.tally import OUR_SIDE_FAILED
@@ -126,7 +125,7 @@ class _Progress:
     command: Sequence[str]
     tables: Tables
     abouts: dict[str, About]
-    done: FinishedCases = field(default_factory=FinishedCases)
+    done: Mapping[str, Collection[str]] = field(default_factory=dict)
     certified: set[str] = field(default_factory=set)
     deaths: list[dict[str, Any]] = field(default_factory=list)
     more_deaths: int = 0
@@ -139,7 +138,7 @@ class _Progress:
 
     def left(self, backend: str) -> int:
         """Return how many cases a backend has still to be put to."""
-        return self.session.plans[backend].total - self.done.count(backend)
+        return self.session.plans[backend].total - len(self.done.get(backend, ()))
 
     @property
     def versions(self) -> dict[str, str]:
@@ -200,7 +199,7 @@ def _open_backends(progress: _Progress, begun: RunRecord) -> None:
 def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
     started = dt.datetime.now(tz=dt.UTC)
     session, tables, options = progress.session, progress.tables, progress.session.options
-    goes_on = any(progress.done.count(b.name) for b in session.backends)
+    goes_on = any(progress.done.values())
     folder.start(_description(progress))
     interrupted = _run_all(progress, folder, console)
     problems = tables.waivers.problems(partial=interrupted or options.partial)
@@ -236,7 +235,6 @@ def _run_all(progress: _Progress, folder: ResultsFolder, console: Console) -> bo
     """Run every backend and write JUnit XML; returns whether the user interrupted, which keeps what was judged."""
     terms, more = progress.session.terms, progress.session.options.junit
     interrupted = _run_backends(progress, folder, console)
-    folder.flush()
     targets = [folder.path / "junit.xml", *([more] if more else [])]
     write_junit(folder.path, *targets, demands=terms.demands, suspensions=terms.suspensions, versions=progress.versions)
     return interrupted
@@ -260,7 +258,7 @@ def _taken(progress: _Progress, judged: Judged, folder: ResultsFolder) -> Outcom
     """Count a result, write it down, and return its outcome as it is reported."""
     result = progress.tables.take(judged.result, judged.attachments)
     line = result.to_json()
-    folder.add_line(line, companions(judged, line, progress.certified))
+    folder.add(line, companions(judged, line, progress.certified))
     return result.outcome
 
 
@@ -272,9 +270,9 @@ def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -
         return
     required, isolation = session.terms.demands.required, session.options.isolation
     assignment = Assignment(backend, session.source, required, _attach(session), isolation)
-    has = progress.done.has
+    done = progress.done.get(name, ())
     ids = session.plans[name].ids(session.suite)
-    owed = (text for text in ids if not has(name, text)) if progress.done.count(name) else ids
+    owed = (text for text in ids if text not in done) if done else ids
     jobs = min(session.options.jobs or usable_cores(), left)
     early: list[Judged] | None = []
     for found in session.executor.run_cases(assignment, batched(owed), jobs=jobs, limits=session.options.limits):

@@ -5,46 +5,34 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import threading
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
 from ..cases.errors import OpconformError
-from ..cases.results import Result
 from ..runners.running import Judged
-from .reading import (
-    ACCURACY,
-    CERTIFICATES,
-    OUTPUTS,
-    RESULTS,
-    RUN,
-    StoredResults,
-    case_head_of,
-    head_of,
-    read_places,
-    read_results,
-    read_run,
-)
-
-__all__ = ["ACCURACY", "CERTIFICATES", "INTERRUPTED", "OUTPUTS", "RESULTS", "ResultsFolder", "companions"]
-__all__ += ["read_places", "read_results", "read_run"]
+from .reading import ACCURACY, CERTIFICATES, OUTPUTS, RESULTS, RUN, StoredResults, case_head_of, head_of, read_run
 
 INTERRUPTED = 130
 _PART = f".{RUN}.part"
 
 
 class ResultsFolder:
-    """A results folder being written; a context manager, which always leaves whole lines behind."""
+    """A results folder being written; a context manager, which always leaves whole lines behind.
 
-    def __init__(self, path: Path, journal: Journal) -> None:
-        """Write to a folder with this journal; use `create` or `resume`."""
+    What stands beside a result is written before its line, so that a process that is killed leaves no line whose
+    companions are missing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open a folder to be appended to; use `create` or `resume`. Raises OSError, or OpconformError if in use."""
         self.path = path
         self.told: dict[str, Any] = {}
-        self._journal = journal
+        self._files: dict[str, BinaryIO] = {RESULTS: (path / RESULTS).open("ab", buffering=0)}
+        self._broken: OpconformError | None = None
         self._running = False
+        _lock(self._files[RESULTS], path)
 
     @classmethod
     def create(cls, path: Path | str) -> ResultsFolder:
@@ -56,7 +44,7 @@ class ResultsFolder:
         try:
             _refuse_used(path)
             path.mkdir(parents=True, exist_ok=True)
-            return cls(path, Journal(path, RESULTS))
+            return cls(path)
         except (OSError, ValueError) as error:  # ValueError: a null character in the path
             reason = error.strerror if isinstance(error, OSError) else error
             raise OpconformError(f"{path}: cannot write results there: {reason}; choose another folder") from None
@@ -66,7 +54,7 @@ class ResultsFolder:
         """Take the folder of a run that has begun. Raises OpconformError if it is none, or a process writes to it."""
         read_run(path)
         try:
-            folder = cls(path, Journal(path, RESULTS))
+            folder = cls(path)
         except OSError as error:
             raise OpconformError(f"{path}: cannot write results there: {error.strerror}") from None
         folder.told = read_run(path)  # again, now that nobody else writes it
@@ -88,31 +76,37 @@ class ResultsFolder:
         self._running = True
         self._write_run()
 
-    def add(self, result: Result, line: bytes | None = None, beside: Iterable[tuple[str, bytes]] = ()) -> None:
-        """Append a result, whose line may be known, and the lines of other files that belong to it.
+    def add(self, line: bytes, beside: Iterable[tuple[str, bytes]] = ()) -> None:
+        """Append the line of a result, and the lines of other files that belong to it; all without their ends.
 
-        They are on disk within about a fifth of a second. Raises OpconformError if the disk does not take it.
+        Raises OpconformError if the disk does not take it, or did not take what came before.
         """
-        self.add_line(result.to_json() if line is None else line, beside)
+        if self._broken is not None:  # after half a line, another one would be lost too
+            raise self._broken
+        for name, companion in beside:
+            self._append(name, companion)
+        self._append(RESULTS, line)
 
-    def add_line(self, line: bytes, beside: Iterable[tuple[str, bytes]] = ()) -> None:
-        """Append the line of a result; see `add`."""
-        self._journal.add(line, beside)
-
-    def flush(self) -> None:
-        """Write to the disk what was added. Raises OpconformError if it does not take it."""
-        self._journal.flush()
+    def _append(self, name: str, line: bytes) -> None:
+        try:
+            file = self._files.get(name) or self._files.setdefault(name, (self.path / name).open("ab", buffering=0))
+            left = memoryview(line + b"\n")
+            while left:
+                left = left[file.write(left) :]
+        except OSError as error:
+            self._broken = self._failed(name, error)
+            raise self._broken from None
 
     def finish(self, status: str, exit_code: int, more: Mapping[str, Any] | None = None) -> None:
         """Rewrite `run.json` as that of a run which is over, with `more` JSON such as its figures."""
-        self.flush()
         self.told = {**self.told, **(more or {}), "status": status, "exit_code": exit_code}
         self._running = False
         self._write_run()
 
     def close(self) -> None:
-        """Write what waits and close the files."""
-        self._journal.close()
+        """Close the files."""
+        for file in self._files.values():
+            file.close()
 
     def __enter__(self) -> ResultsFolder:
         return self
@@ -120,17 +114,13 @@ class ResultsFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            self.close()
-            return
         with contextlib.suppress(OpconformError):  # the error under way matters more
-            if self._running and issubclass(kind, KeyboardInterrupt):
+            if self._running and kind is not None and issubclass(kind, KeyboardInterrupt):
                 self.finish("interrupted", INTERRUPTED)
-            elif self._running:
+            elif self._running and kind is not None:
                 self.told["status"] = "failed"
                 self._write_run()
-        with contextlib.suppress(OpconformError):
-            self.close()
+        self.close()
 
     def _write_run(self) -> None:
         """Write aside and move, so that a reader never meets half a file."""
@@ -183,93 +173,6 @@ def _refuse_used(path: Path) -> None:
             raise OpconformError(f"{path}: the folder is not empty; choose a new or an empty one for the results")
     elif path.exists():
         raise OpconformError(f"{path}: is a file; choose a new or an empty folder for the results")
-
-
-_LARGEST_BATCH = 1 << 16  # bytes: a write of so much costs little a line
-_TICK = 0.1  # seconds between two writes, if lines come slower
-
-
-class Journal:
-    """Appends lines to the files of a folder; a context manager.
-
-    Lines wait for a moment (at most about a fifth of a second) and are written together. What stands beside a line of
-    the main file is written before it, so that a process that is killed leaves no line whose companions are missing.
-    """
-
-    def __init__(self, folder: Path, main: str) -> None:
-        """Open `main`, a file in the folder, to be appended to. Raises OpconformError if another process has it."""
-        self._folder = folder
-        self._main = main
-        self._files: dict[str, BinaryIO] = {main: (folder / main).open("ab", buffering=0)}
-        _lock(self._files[main], folder)
-        self._lines: list[bytes] = []
-        self._beside: defaultdict[str, list[bytes]] = defaultdict(list)
-        self._waiting = 0
-        self._broken: OpconformError | None = None
-        self._turn = threading.Lock()
-        self._closing = threading.Event()
-        self._ticker = threading.Thread(target=self._tick, daemon=True, name="opconform-journal")
-        self._ticker.start()
-
-    def add(self, line: bytes, beside: Iterable[tuple[str, bytes]] = ()) -> None:
-        """Append a line, given without its end, and lines of other files that belong to it.
-
-        Raises OpconformError if the disk did not take what came before; what was written is kept.
-        """
-        with self._turn:
-            size = len(line)
-            for name, companion in beside:
-                self._beside[name].append(companion)
-                size += len(companion)
-            self._lines.append(line)
-            self._waiting += size
-            if self._waiting >= _LARGEST_BATCH or self._broken is not None:
-                self._write()
-
-    def flush(self) -> None:
-        """Write what waits. Raises OpconformError if the disk does not take it."""
-        with self._turn:
-            self._write()
-
-    def close(self) -> None:
-        """Write what waits and close the files. Raises OpconformError if the disk does not take it."""
-        self._closing.set()
-        self._ticker.join()
-        try:
-            if self._broken is None:
-                self.flush()
-        finally:
-            for file in self._files.values():
-                file.close()
-
-    def _tick(self) -> None:
-        while not self._closing.wait(_TICK):
-            try:
-                self.flush()
-            except OpconformError:
-                return  # the next line that is added meets it
-
-    def _write(self) -> None:
-        if self._broken is not None:  # after half a line, another one would be lost too
-            raise self._broken
-        lines, beside = self._lines, self._beside
-        self._lines, self._beside, self._waiting = [], defaultdict(list), 0
-        for name, companions in beside.items():
-            self._append(name, companions)
-        if lines:
-            self._append(self._main, lines)
-
-    def _append(self, name: str, lines: list[bytes]) -> None:
-        try:
-            file = self._files.get(name) or self._files.setdefault(name, (self._folder / name).open("ab", buffering=0))
-            left = memoryview(b"\n".join([*lines, b""]))
-            while left:
-                left = left[file.write(left) :]
-        except OSError as error:
-            self._broken = OpconformError(
-                f"{self._folder / name}: cannot be written: {error.strerror}; what was judged is kept"
-            )
-            raise self._broken from None
 
 
 def _lock(file: BinaryIO, folder: Path) -> None:

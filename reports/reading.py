@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import bisect
 import json
-from array import array
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ..cases.errors import OpconformError
 from ..cases.results import Result, result_from_json
@@ -46,20 +42,9 @@ def read_results(path: Path | str) -> Iterator[Result]:
 
     Raises OpconformError if there is none, or a line is no result.
     """
-    file = _file_of(path)
-    return (_result(line, file, number) for number, _, line in _whole_lines(file))
-
-
-def read_places(path: Path | str) -> Iterator[tuple[int, Result]]:
-    """Yield each result with the offset of its line in bytes; see `read_results`."""
-    file = _file_of(path)
-    for number, offset, line in _whole_lines(file):
-        yield offset, _result(line, file, number)
-
-
-def _file_of(path: Path | str) -> Path:
     path = Path(path)
-    return path if path.is_file() else path / RESULTS
+    file = path if path.is_file() else path / RESULTS
+    return (_result(line, file, number) for number, _, line in _whole_lines(file))
 
 
 def _whole_lines(file: Path) -> Iterator[tuple[int, int, bytes]]:
@@ -92,41 +77,6 @@ def case_head_of(line: bytes) -> bytes:
     return line[: line.index(_BACKEND)]
 
 
-class FinishedCases:
-    """Which cases of which backends have a result; eight bytes each."""
-
-    def __init__(self) -> None:
-        self._hashes: dict[str, array[int]] = {}
-
-    def add(self, backend: str, case: str) -> None:
-        """Take in a case, before any question."""
-        self._hashes.setdefault(backend, array("q")).append(hash(case))
-
-    def update(self, other: FinishedCases) -> None:
-        """Take in what another one has, before any question."""
-        for backend, hashes in other._hashes.items():
-            self._hashes.setdefault(backend, array("q")).extend(hashes)
-
-    def settle(self) -> bool:
-        """Return whether each case is there once only, about which a hash may err; from now on questions are cheap."""
-        once = True
-        for hashes in self._hashes.values():
-            numbers = np.frombuffer(hashes, np.int64)
-            numbers.sort()
-            once &= not (numbers[1:] == numbers[:-1]).any()
-        return once
-
-    def count(self, backend: str) -> int:
-        """Return how many cases a backend has."""
-        return len(self._hashes.get(backend, ()))
-
-    def has(self, backend: str, case: str) -> bool:
-        """Return whether a case is there."""
-        hashes, wanted = self._hashes.get(backend, ()), hash(case)
-        place = bisect.bisect_left(hashes, wanted)
-        return place < len(hashes) and hashes[place] == wanted
-
-
 @dataclass(slots=True)
 class StoredResult:
     """A result as it stands in a folder, and the lines that belong to it, where there are any.
@@ -149,11 +99,11 @@ class StoredResults:
 
     What stands beside a result was written before it, in the same order: so lines that belong to no result stand at
     the end of their file, where a run was killed. After the walk `ends` says where each file would have to end for
-    all of it to belong together, and `done` and `certified` which cases are there.
+    all of it to belong together, `done` which cases are there, by backend, and `certified` which have a certificate.
     """
 
     folder: Path
-    done: FinishedCases = field(default_factory=FinishedCases)
+    done: dict[str, set[str]] = field(default_factory=dict)
     certified: set[str] = field(default_factory=set)
     ends: dict[str, int] = field(default_factory=dict)
 
@@ -164,7 +114,10 @@ class StoredResults:
         self.ends[RESULTS] = 0
         for number, offset, line in _whole_lines(file):
             result = _result(line, file, number)
-            self.done.add(result.backend, result.case)
+            done = self.done.setdefault(result.backend, set())
+            if result.case in done:
+                raise OpconformError(f"{file}:{number}: {result.case} on {result.backend} is there twice")
+            done.add(result.case)
             head = _head(line, file, number)
             outputs, accuracy = beside[OUTPUTS].take(head), beside[ACCURACY].take(head)
             certificate = beside[CERTIFICATES].take(case_head_of(line))
@@ -172,8 +125,6 @@ class StoredResults:
                 self.certified.add(result.case)
             self.ends[RESULTS] = offset + len(line)
             yield StoredResult(line, offset, result, accuracy, outputs, certificate)
-        if not self.done.settle():
-            _name_the_double(self.folder)
         for name, companions in beside.items():
             companions.check_rest(self.done)
             if companions.exists:
@@ -205,7 +156,7 @@ class _Companions:
         self._head = next(self._lines, None)
         return line
 
-    def check_rest(self, done: FinishedCases) -> None:
+    def check_rest(self, done: Mapping[str, Collection[str]]) -> None:
         """Raise OpconformError unless the lines that are left belong to cases without a result."""
         while self._head is not None:
             number, _, line = self._head
@@ -215,14 +166,6 @@ class _Companions:
                 case, backend = str(told["case"]), str(told.get("backend"))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
                 raise OpconformError(f"{place}: no line of a case: {error}") from None
-            if done.has(backend, case):
+            if case in done.get(backend, ()):
                 raise OpconformError(f"{place}: not in the order of {RESULTS}: {case} on {backend}")
             self._head = next(self._lines, None)
-
-
-def _name_the_double(folder: Path) -> None:
-    seen: set[tuple[str, str]] = set()
-    for number, result in enumerate(read_results(folder), 1):
-        if (result.backend, result.case) in seen:
-            raise OpconformError(f"{folder / RESULTS}:{number}: {result.case} on {result.backend} is there twice")
-        seen.add((result.backend, result.case))

@@ -17,7 +17,7 @@ from ..runners.waivers import WaiverRun, before_waiving
 from ..specs.loader import Library
 from .arithmetic import ATTACHMENT, ArithmeticTables, attached_accuracy
 from .folder import INTERRUPTED
-from .reading import RESULTS, FinishedCases, StoredResult, StoredResults
+from .reading import RESULTS, StoredResult, StoredResults
 from .runs import Part, Terms, Whole
 from .tally import OUR_SIDE_FAILED, Behaviours, Failures, Tally
 from .terminal import Summary
@@ -168,12 +168,13 @@ def count(wholes: Sequence[Whole], seen: Seen | None = None) -> CountedRuns:
 
 
 def _count(whole: Whole, tables: Tables, seen: Seen | None) -> None:
-    done = FinishedCases()
+    done: dict[str, set[str]] = {}
     for part in whole.parts:
-        done.update(take_kept(part.folder, tables, _of_part(part, seen)).done)
-    if not done.settle():
-        folders = ", ".join(str(part.folder) for part in whole.parts)
-        raise OpconformError(f"{folders}: have results of the same cases, so they are not shards of one run")
+        for backend, cases in take_kept(part.folder, tables, _of_part(part, seen)).done.items():
+            if not done.setdefault(backend, set()).isdisjoint(cases):
+                folders = ", ".join(str(part.folder) for part in whole.parts)
+                raise OpconformError(f"{folders}: have results of the same cases, so they are not shards of one run")
+            done[backend] |= cases
 
 
 def _of_part(part: Part, seen: Seen | None) -> Callable[[StoredResult], None] | None:

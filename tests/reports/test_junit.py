@@ -24,7 +24,7 @@ def junit(path: Path, *results: Result, demands: Demands | None = None, disputed
     path.mkdir(parents=True, exist_ok=True)
     with ResultsFolder.create(path / "results") as out:
         for one in results:
-            out.add(one)
+            out.add(one.to_json())
     suspensions = Suspensions(disputed={disputed: "https://tracker.example/1"})
     versions = {"alpha": "1.2"}
     target = path / "junit.xml"

@@ -35,7 +35,7 @@ def written(folder: Path, numbers: range, *, backends: tuple[str, ...] = ("alpha
             for number in numbers:
                 one = judged(number, backend)
                 line = one.result.to_json()
-                out.add(one.result, line, companions(one, line, certified))
+                out.add(line, companions(one, line, certified))
     return folder
 
 
@@ -83,7 +83,7 @@ def test_a_certificate_that_another_backend_s_failure_called_for_is_kept(tmp_pat
         out.start({})
         for one in (passing, judged(1, "beta")):
             line = one.result.to_json()
-            out.add(one.result, line, companions(one, line, certified))
+            out.add(line, companions(one, line, certified))
     kept = StoredResults(tmp_path / "out")
     assert [one.result.backend for one in kept] == ["alpha", "beta"]
     assert kept.certified == {CASES[1]}
