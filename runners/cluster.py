@@ -1,35 +1,37 @@
-"""A dask.distributed cluster as the place where cases run: reaching it, handing batches out, taking replies in."""
+"""A dask.distributed cluster as the place where cases run: a task is a batch of cases in this package's own pool."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import importlib.metadata
 import logging
 import pickle
 import queue
 import time
-import uuid
+import zlib
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from distributed import Client, KilledWorker, LocalCluster
+from distributed import Client, KilledWorker, LocalCluster, get_worker
 
 from ..cases.errors import OpconformError
 from ..cases.results import Outcome, Result
-from .cluster_worker import Crew, Reply, Suite, Task, crew_key, installed_suite, packed, unpacked
+from ..specs.loader import default_root
 from .execute import Assignment
 from .pool import Limits, WorkerStartError
-from .running import About, Death, Judged, RunCases, told
+from .running import About, Death, Judged, batched, run_cases
 
 _REACH: Final = 10.0  # seconds for a scheduler to answer
 _WORKERS: Final = 30.0  # seconds for a worker to be there that has what is needed
 _LOOK_AGAIN: Final = 0.2
-_AHEAD: Final = 3  # batches a slot of a worker: at work, waiting there, on the way
-_SMALLEST, _LARGEST, _FIRST = 8, 1000, 16  # cases in a batch
-_BATCH_SECONDS: Final = 2.0  # what a batch should take: what a lost worker costs, and how long the end drags on
+_AHEAD: Final = 2  # batches a slot of a worker: at work, and waiting there
+_SMALLEST, _LARGEST, _FIRST = 8, 5000, 16  # cases in a batch
+_BATCH_SECONDS, _STARTS = 10.0, 10  # what a batch should take: so long, and so many times what its pool took to start
 _PIECES: Final = 32  # of a batch that kills workers; each level costs as many workers as dask allows to fail
 _LOOK: Final = 1.0  # seconds between two looks at the cluster
 _ASK_AGAIN: Final = 0.02
@@ -67,7 +69,7 @@ class DaskExecutor:
             opening.enter_context(_silence())
             address = self._address or opening.enter_context(self._own_cluster()).scheduler_address
             self._client = opening.enter_context(contextlib.closing(_client(address, min(_REACH, self._patience))))
-            self._workers = len(self._await_workers(address))
+            self._await_workers(address)
             self._open = opening.pop_all()
         return self
 
@@ -76,22 +78,23 @@ class DaskExecutor:
     ) -> None:
         self._open.close()
 
-    @property
-    def run_cases(self) -> RunCases:
+    def run_cases(
+        self,
+        assignment: Assignment,
+        batches: Iterable[Sequence[str]],
+        /,
+        *,
+        jobs: int,  # noqa: ARG002 - the cluster has as many as it has
+        limits: Limits,
+    ) -> Generator[About | Judged | Death]:
         """Yield what the backend says of itself, and one result for each case id; in any order.
 
         Raises OpconformError where a worker is unfit: without this suite or the backend, or with another version of
         them; and where the scheduler or all workers are lost.
         """
-        return self._run_cases
-
-    def _run_cases(
-        self, assignment: Assignment, batches: Iterable[Sequence[str]], /, *, jobs: int, limits: Limits
-    ) -> Generator[About | Judged | Death]:
-        del jobs  # the cluster has as many as it has
-        run = ClusterRun(self._client, assignment, batches, limits=limits, resources=self._resources)
+        run = _ClusterRun(self._client, assignment, limits, batches, self._resources)
         yield from run.results()
-        self._workers = max(self._workers, run.workers)
+        self._workers = max(self._workers, len(run.workers))
 
     def description(self) -> Mapping[str, object]:
         """Return what of this belongs into `run.json`."""
@@ -107,13 +110,12 @@ class DaskExecutor:
             silence_logs=logging.CRITICAL,  # what befalls a worker is told by results
         )
 
-    def _await_workers(self, address: str) -> Mapping[str, int]:
+    def _await_workers(self, address: str) -> None:
         end = time.monotonic() + self._patience
-        while not (found := _slots(self._client, self._resources)):
+        while not _slots(self._client, self._resources):
             if time.monotonic() > end:
                 raise OpconformError(f"{self._what_is_missing(address)}, also after {self._patience:g} s")
             time.sleep(_LOOK_AGAIN)
-        return found
 
     def _what_is_missing(self, address: str) -> str:
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
@@ -156,31 +158,127 @@ def _client(address: str, seconds: float) -> Any:
         raise OpconformError(f"{address} is no address of a dask scheduler: {error}") from error
 
 
+def _slots(client: Any, resources: Mapping[str, float]) -> dict[str, int]:
+    """Return how many tasks each worker takes at once, by address; without those that lack a resource."""
+    found = {}
+    for address, worker in client.scheduler_info(n_workers=-1)["workers"].items():
+        has = worker["resources"]
+        count = min([worker["nthreads"], *(int(has.get(name, 0) // amount) for name, amount in resources.items())])
+        if count:
+            found[address] = count
+    return found
+
+
+# On a worker
+
+
+class Suite(NamedTuple):
+    """Which suite is installed: its version, and a digest of its spec files."""
+
+    version: str
+    specs: str
+
+
+def installed_suite() -> Suite:
+    """Return the suite that is installed here."""
+    whole = hashlib.sha256()
+    root = default_root()
+    for file in sorted(root.glob("*/*.yaml")):
+        whole.update(f"{file.relative_to(root).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return Suite(importlib.metadata.version("opconform"), whole.hexdigest())
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """What a batch came to on a worker, in how many seconds, after how many to start; or why the worker is unfit."""
+
+    worker: str
+    found: Sequence[About | Judged | Death] = ()
+    start: float = 0.0
+    seconds: float = 0.0
+    unfit: str | None = None
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A batch on its way: unpickling it on a worker runs it, and gives a packed reply.
+
+    A task of dask's is a call of `pickle.loads`: so the scheduler, which unpickles calls, need not have this package.
+    """
+
+    suite: Suite
+    assignment: Assignment
+    limits: Limits
+    ids: Sequence[str]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _performed, (self.suite, _packed((self.assignment, self.limits, self.ids)))
+
+
+def _packed(told: object) -> bytes:
+    """Return what goes from machine to machine; ids and results repeat themselves, so that a tenth of it is left."""
+    return zlib.compress(pickle.dumps(told), 1)
+
+
+def _unpacked(pack: bytes) -> Any:
+    """Return what was packed; whoever reaches a scheduler runs code anyway."""
+    return pickle.loads(zlib.decompress(pack))  # noqa: S301
+
+
+def _performed(suite: Suite, pack: bytes) -> bytes:
+    """Run a batch in a task of dask's, as one machine does, on one judge; it ends with the client's wish for it."""
+    worker = get_worker()
+    here = installed_suite()
+    if here != suite:
+        return _packed(_Reply(worker.address, unfit=_other_suite(here, suite)))
+    assignment, limits, ids = _unpacked(pack)
+    task, tasks = worker.get_current_task(), worker.state.tasks
+    begun = time.perf_counter()
+    started, found = begun, []
+    try:
+        with contextlib.closing(run_cases(assignment, batched(ids), jobs=1, limits=limits)) as results:
+            for one in results:
+                started = time.perf_counter() if isinstance(one, About) else started
+                found.append(one)
+                if task not in tasks or tasks[task].state == "cancelled":
+                    break
+    except WorkerStartError as error:
+        return _packed(_Reply(worker.address, unfit=f"cannot take part: {error}\n{error.tail}".rstrip()))
+    return _packed(_Reply(worker.address, found, started - begun, time.perf_counter() - started))
+
+
+def _other_suite(there: Suite, here: Suite) -> str:
+    what = f"opconform {there.version}" if there.version != here.version else "other spec files"
+    return (
+        f"has {what}, this machine has {here.version} with specs {here.specs[:12]} (there: {there.specs[:12]}); "
+        "install the same there"
+    )
+
+
+# The client's side
+
+
 class Pace:
     """How many cases a batch has: as many as a worker does in a short time, which the answers tell."""
 
     def __init__(self) -> None:
         self.size = _FIRST
 
-    def learn(self, cases: int, seconds: float) -> None:
-        """Take in what a batch took; a step at a time, since batches differ."""
-        wanted = int(_BATCH_SECONDS * cases / max(seconds, 1e-6))
+    def learn(self, cases: int, seconds: float, start: float = 0.0) -> None:
+        """Take in what a batch took, and what its pool took to start; a step at a time, since batches differ."""
+        wanted = int(max(_BATCH_SECONDS, _STARTS * start) * cases / max(seconds, 1e-6))
         self.size = max(_SMALLEST, min(_LARGEST, wanted, 3 * self.size))
 
 
-def gathered(batches: Iterable[Sequence[str]], size: Callable[[], int]) -> Iterator[list[str]]:
-    """Yield batches put together until they have `size` ids, or cut where one has more.
+def gathered(batches: Iterable[Sequence[str]], pace: Pace) -> Iterator[list[str]]:
+    """Yield batches put together until they have as many ids as the pace says; what there is where nothing is left.
 
-    Yields what there is, be it nothing, where the source has nothing for now.
+    An empty batch, of which there is nothing for now, ends what is put together too.
     """
     together: list[str] = []
     for batch in batches:
         together += batch
-        while len(batch) > size() and len(together) > size():
-            cut = size()
-            yield together[:cut]
-            together = together[cut:]
-        if len(together) >= size() or not batch:
+        if len(together) >= pace.size or not batch:
             yield together
             together = []
     if together:
@@ -189,58 +287,37 @@ def gathered(batches: Iterable[Sequence[str]], size: Callable[[], int]) -> Itera
 
 @dataclass(slots=True)
 class _Sent:
-    """A batch under way; `alone`, no other beside it, where its fellows have killed workers; `to` greets a worker."""
+    """A batch under way; `alone`, no other beside it, where its fellows have killed workers."""
 
-    ids: list[str]
+    ids: Sequence[str]
     future: Any
-    alone: bool = False
-    to: str | None = None
+    alone: bool
 
 
-class ClusterRun:
-    """One backend over `batches` of case ids on the workers of `client` that have `resources`.
-
-    A worker takes part once it has been greeted: it gets the crew, which dask keeps there until the run drops it, and
-    an empty batch, whose reply says what the backend is there.
-    """
+class _ClusterRun:
+    """One backend over `batches` of case ids on the workers of `client` that have `resources`."""
 
     def __init__(
         self,
         client: Any,
         assignment: Assignment,
-        batches: Iterable[Sequence[str]],
-        *,
         limits: Limits,
+        batches: Iterable[Sequence[str]],
         resources: Mapping[str, float],
     ) -> None:
-        self._client = client
-        self._backend = assignment.backend
+        self._client, self._assignment, self._limits = client, assignment, limits
         self._resources = dict(resources)
-        self._name = f"opconform-{uuid.uuid4().hex}"
         self._suite = installed_suite()
-        self._crew = pickle.dumps(Crew(assignment, limits))
-        self._crews: dict[str, Any] = {}  # by the worker's address
-        self._slots: dict[str, int] = {}  # of the workers that take part
         self._about: About | None = None
         self._pace = Pace()
-        self._source: Iterator[list[str]] | None = gathered(batches, lambda: self._pace.size)
-        self._dry = False
+        self._source: Iterator[list[str]] | None = gathered(batches, self._pace)
+        self._dry = False  # the source has nothing for now
         self._under_way: dict[str, _Sent] = {}
         self._done: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._suspects: list[list[str]] = []
+        self._suspects: list[Sequence[str]] = []
+        self._slots: dict[str, int] = {}
         self._looked, self._peopled = 0.0, time.monotonic()
-        self.batches = self.sent_bytes = self.received_bytes = 0  # bytes of tasks and of their replies
-        self.busy_seconds = 0.0  # of the workers, together
-
-    @property
-    def crew_bytes(self) -> int:
-        """How many bytes each worker gets when it is greeted."""
-        return len(self._crew)
-
-    @property
-    def workers(self) -> int:
-        """How many workers have been greeted."""
-        return len(self._crews)
+        self.workers: set[str] = set()  # those that took part
 
     def results(self) -> Generator[About | Judged | Death]:
         """Yield what the backend says of itself, then one result for each id. Closing the iterator ends the run.
@@ -249,19 +326,15 @@ class ClusterRun:
         """
         try:
             self._look()
-            while self._greeting:
-                yield from self._next_results()
-                self._look()
+            self._check_suites()
+            self._send([])  # asks what the backend is
             while self._hand_out():
                 yield from self._next_results()
                 self._look()
         finally:
             with contextlib.suppress(Exception):  # a scheduler that is gone has nothing to take back
                 if self._client.status == "running":
-                    futures = [*(sent.future for sent in self._under_way.values()), *self._crews.values()]
-                    self._client.cancel(futures, force=True)
-
-    # Handing out
+                    self._client.cancel([sent.future for sent in self._under_way.values()], force=True)
 
     def _hand_out(self) -> bool:
         """Send batches while there is room; False where nothing is left to do."""
@@ -275,26 +348,15 @@ class ClusterRun:
                 self._send(ids)
             else:
                 self._dry = True
-        left = [sent for sent in self._under_way.values() if sent.ids]
-        if self._source is None and not left and self._suspects:
+        if self._source is None and not self._under_way and self._suspects:
             self._send(self._suspects.pop(), alone=True)
-            return True
-        return bool(left) or self._source is not None
+        return bool(self._under_way) or self._source is not None
 
-    def _send(self, ids: list[str], *, alone: bool = False, to: str | None = None) -> None:
-        # Only the standard library's names are in the task: the scheduler unpickles it, and need not have this package.
-        task = pickle.dumps(Task(self._name, packed(ids)))
-        self.batches += bool(ids)
-        self.sent_bytes += len(task)
-        future = self._submit(task, f"{self._name}-{uuid.uuid4().hex}", to)
-        self._under_way[future.key] = _Sent(ids, future, alone, to)
+    def _send(self, ids: Sequence[str], *, alone: bool = False) -> None:
+        task = pickle.dumps(_Task(self._suite, self._assignment, self._limits, ids))
+        future = self._client.submit(pickle.loads, task, pure=False, resources=self._resources or None)
+        self._under_way[future.key] = _Sent(ids, future, alone)
         future.add_done_callback(lambda future: self._done.put(future.key))
-
-    def _submit(self, pickled: bytes, key: str, to: str | None) -> Any:
-        where = {"resources": self._resources or None, "workers": None if to is None else [to]}
-        return self._client.submit(pickle.loads, pickled, key=key, pure=False, **where)
-
-    # Taking in
 
     def _next_results(self) -> Iterator[About | Judged | Death]:
         """Wait for a batch, for a moment, and yield its results.
@@ -305,9 +367,7 @@ class ClusterRun:
             key = self._done.get(timeout=_ASK_AGAIN if self._dry else _LOOK)
         except queue.Empty:
             return
-        sent = self._under_way.pop(key, None)
-        if sent is None:  # a greeting to a worker that has gone
-            return
+        sent = self._under_way.pop(key)
         try:
             pack = sent.future.result(timeout=_FETCH)
         except TimeoutError:
@@ -318,23 +378,27 @@ class ClusterRun:
         except CancelledError as error:
             raise OpconformError(_LOST) from error
         except Exception as error:
-            self._check_suites([sent.to] if sent.to else list(self._slots))  # says it better, if it can
+            self._check_suites()  # says it better, if it can
             raise OpconformError(f"a worker failed: {type(error).__name__}: {error}") from error
         else:
-            self.received_bytes += len(pack)
-            yield from self._taken(sent, unpacked(pack))
+            yield from self._replied(sent, _unpacked(pack))
 
-    def _taken(self, sent: _Sent, reply: Reply) -> Iterator[About | Judged | Death]:
-        if reply.failed is not None:
-            kind, message, tail = reply.failed
-            raise WorkerStartError(kind, f"{message} (on worker {reply.worker})", tail)
-        if sent.to is not None and reply.about is not None:
-            yield from self._welcome(sent.to, next(told(reply.about, self._backend)))
-            return
-        self.busy_seconds += reply.seconds
-        self._pace.learn(len(sent.ids), reply.seconds)
+    def _replied(self, sent: _Sent, reply: _Reply) -> Iterator[About | Judged | Death]:
+        if reply.unfit is not None:
+            raise OpconformError(f"worker {reply.worker} {reply.unfit}")
+        self.workers.add(reply.worker)
+        if sent.ids:
+            self._pace.learn(len(sent.ids), reply.seconds, reply.start)
         for found in reply.found:
-            yield from told(found, self._backend)
+            if not isinstance(found, About):
+                yield found
+            elif self._about is None:
+                self._about = found
+                yield found
+            elif found.version != self._about.version:
+                name, versions = self._assignment.backend.name, (found.version, self._about.version)
+                told = f"worker {reply.worker} has {name} {versions[0]}, others have {versions[1]}"
+                raise OpconformError(f"{told}; one run, one version")
 
     def _killed(self, sent: _Sent, error: KilledWorker) -> Iterator[Judged]:
         """Try what killed workers again at the end, alone and in smaller pieces; a case that does so alone is it."""
@@ -343,84 +407,33 @@ class ClusterRun:
             self._suspects += [sent.ids[start : start + size] for start in range(0, len(sent.ids), size)]
         else:
             words = f"KilledWorker: {error.allowed_failures + 1} workers of the cluster died, each with this case alone"
-            yield Judged(Result(sent.ids[0], self._backend.name, Outcome.CRASH, detail=words))
-
-    # The cluster
-
-    @property
-    def _greeting(self) -> bool:
-        return any(sent.to is not None for sent in self._under_way.values())
+            yield Judged(Result(sent.ids[0], self._assignment.backend.name, Outcome.CRASH, detail=words))
 
     def _look(self) -> None:
-        """Look, now and then, for workers that came and went; new ones are greeted."""
+        """Look, now and then, for workers that came and went. OpconformError where the scheduler or all are lost."""
         now = time.monotonic()
         if now - self._looked < _LOOK:
             return
         self._looked = now
-        if self._client.status not in ("running", "connecting") or any(
-            sent.future.status in ("lost", "cancelled") for sent in self._under_way.values()
-        ):
+        lost = any(sent.future.status in ("lost", "cancelled") for sent in self._under_way.values())
+        if lost or self._client.status not in ("running", "connecting"):
             raise OpconformError(_LOST)
-        if self._client.status == "connecting":
-            return
-        there = _slots(self._client, self._resources)
-        for key, sent in list(self._under_way.items()):
-            if sent.to is not None and sent.to not in there:
-                del self._under_way[key]
-        self._slots = {address: count for address, count in there.items() if address in self._slots}
-        self._greet([address for address in there if address not in self._crews])
-        if there:
-            self._peopled = now
-        elif now - self._peopled > _DESERTED:
+        if self._client.status == "running":
+            self._slots = _slots(self._client, self._resources)
+            self._peopled = now if self._slots else self._peopled
+        if now - self._peopled > _DESERTED:
             raise OpconformError(f"the cluster has had no worker for this run for {_DESERTED:g} s")
 
-    def _greet(self, workers: Sequence[str]) -> None:
-        """Hand the crew to workers and ask what the backend is there. OpconformError where a suite is another."""
-        self._check_suites(workers)
-        for address in workers:
-            self._crews[address] = self._submit(self._crew, crew_key(self._name, address), address)
-            self._send([], to=address)
-
-    def _welcome(self, address: str, about: About | Judged | Death) -> Iterator[About]:
-        """Let a worker take part from now on. OpconformError where its backend has another version."""
-        if not isinstance(about, About):
-            raise OpconformError(f"worker {address} does not say what its backend is")
-        if self._about is None:
-            self._about = about
-            yield about
-        if about.version != self._about.version:
-            raise OpconformError(
-                f"worker {address} has {self._backend.name} {about.version}, others have {self._about.version}; "
-                "one run, one version"
-            )
-        self._slots[address] = _slots(self._client, self._resources).get(address, 1)
-
-    def _check_suites(self, workers: Sequence[str]) -> None:
-        """Raise OpconformError where a worker has not this suite."""
-        here = self._suite
-        answers = self._client.run(installed_suite, workers=list(workers), on_error="return") if workers else {}
+    def _check_suites(self) -> None:
+        """Raise OpconformError where a worker has not this suite; one that comes later is asked by its first task."""
+        answers = self._client.run(installed_suite, workers=list(self._slots), on_error="return") if self._slots else {}
         for address, answer in answers.items():
             if isinstance(answer, OSError):  # it has gone
                 continue
             if isinstance(answer, Exception) and "No module named 'opconform" in str(answer):  # dask may wrap it
-                raise OpconformError(f"worker {address} has no opconform ({answer}); install {here.version} there")
+                install = f"install {self._suite.version} there"
+                raise OpconformError(f"worker {address} has no opconform ({answer}); {install}")
             if isinstance(answer, Exception):
                 raise OpconformError(f"worker {address} cannot take part: {type(answer).__name__}: {answer}")
-            there = Suite(*answer)
-            if there != here:
-                what = f"opconform {there.version}" if there.version != here.version else "other spec files"
-                raise OpconformError(
-                    f"worker {address} has {what}, this machine has {here.version} with specs {here.specs[:12]}"
-                    f" (there: {there.specs[:12]}); install the same there"
-                )
-
-
-def _slots(client: Any, resources: Mapping[str, float]) -> dict[str, int]:
-    """Return how many tasks each worker takes at once, by address; without those that lack a resource."""
-    found = {}
-    for address, worker in client.scheduler_info(n_workers=-1)["workers"].items():
-        has = worker["resources"]
-        count = min([worker["nthreads"], *(int(has.get(name, 0) // amount) for name, amount in resources.items())])
-        if count:
-            found[address] = count
-    return found
+            if Suite(*answer) != self._suite:
+                raise OpconformError(f"worker {address} {_other_suite(Suite(*answer), self._suite)}")
