@@ -101,7 +101,9 @@ def shard_of(text: str) -> Shard:
 
 
 _DRAWN = re.compile(r"(draw|seed)=\d+;?")
-_PLAIN = re.compile(r"ramp|negative-zero|ones|maximum|halves|underflow|subnormal-among|zeros|(beside|upon)-2\^\d+")
+_PLAIN = re.compile(
+    r"ramp|negative-zero|ones|maximum|halves|underflow|subnormal-among|nan-among|zeros|(beside|upon)-2\^\d+"
+)
 """The fills whose numbers are not drawn: their sums are short."""
 
 # What a case costs, in tenths of a microsecond, as it was measured on one core: see docs/shards-and-resume.md.

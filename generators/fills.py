@@ -134,6 +134,13 @@ def ends(blank: Blank, draw: Draw) -> Array:
     return numbers
 
 
+def nan_among(blank: Blank, draw: Draw) -> Array:
+    """One NaN, in the middle of the ramp."""
+    numbers = ramp(blank, draw).astype(np.float64)
+    numbers[blank.size // 2 : blank.size // 2 + 1] = np.nan
+    return numbers
+
+
 def negative_zero(blank: Blank, _draw: Draw) -> Array:
     """Minus zero throughout."""
     return np.full(blank.size, -0.0)
@@ -247,6 +254,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
         "infinities": infinities,
         "special": special,
         "ends": ends,
+        "nan-among": nan_among,
         "negative-zero": negative_zero,
         "ones": ones,
         "zeros": zeros,
@@ -270,12 +278,13 @@ FIRST = "ramp"
 _BESIDE = {f"beside-2^{bits}": bits for bits in BESIDE}
 _UPON = {f"upon-2^{bits}": bits for bits in UPON}
 UNDRAWN = frozenset(
-    {"ramp", "negative-zero", "ones", "zeros", "maximum", "halves", "underflow", "subnormal-among", *_BESIDE, *_UPON}
+    {"ramp", "negative-zero", "ones", "zeros", "maximum", "halves", "underflow", "subnormal-among", "nan-among"}
+    | {*_BESIDE, *_UPON}
 )
 """The same at every draw."""
 _FLOAT_ONLY = frozenset(
     {"cancelling", "mixed", "overflow", "subnormal", "nan", "infinity", "infinities", "special", "negative-zero"}
-    | {"ends", "inexact", "ties", "underflow", "subnormal-among", *_BESIDE, *_UPON}
+    | {"ends", "inexact", "ties", "underflow", "subnormal-among", "nan-among", *_BESIDE, *_UPON}
 )
 _INTEGER_ONLY = frozenset({"maximum", "extremes", "halves", "beyond-2^53", "unsigned-high"})
 _SUBNORMAL = frozenset({"subnormal", "subnormal-among", "underflow"})
@@ -292,7 +301,7 @@ def suits(name: str, element: ElementType) -> bool:
         fits = form.emax - bits > form.emin and (bits < 53 or form.precision >= 53)
         fits = fits and _UPON.get(name, 0) < form.precision
         fits = fits and (form.infinities or name not in ("infinity", "infinities", "ends"))
-        fits = fits and (form.nans or name not in ("nan", "special", "ends"))
+        fits = fits and (form.nans or name not in ("nan", "special", "ends", "nan-among"))
         fits = fits and (form.subnormals or name not in _SUBNORMAL)
         fits = fits and (form.negative_zero or name != "negative-zero")
         return name not in _INTEGER_ONLY and fits

@@ -37,7 +37,8 @@ _SHAPES_KEPT = 6
 _VALUES_A_CLASS = 2
 _ALTERNATIVES = 8
 _CROSSED = 2_000  # combinations of settings that are all tried
-_NUMERIC = ("ramp", "halves", "maximum", "negative-zero", "nan")
+NUMERIC = ("ramp", "halves", "maximum", "negative-zero", "nan-among")
+"""Kinds of data on which versions are compared; none that is drawn, since each case draws its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ class _Comparison:
         if plain is None:
             return
         for name in dict.fromkeys(t for side in self.sides for t in side.types):
-            for fill in _NUMERIC:
+            for fill in NUMERIC:
                 if all(suits(fill, element_type(one)) for one in element_names(name)):
                     yield replace(plain, type=name, fill=fill)
 

@@ -3,8 +3,9 @@
 import pytest
 
 from opconform.cases.errors import OpconformError
-from opconform.generators.comparing.differences import Difference, differences
-from opconform.generators.comparing.situations import side
+from opconform.generators.comparing.answers import said
+from opconform.generators.comparing.differences import NUMERIC, Difference, differences
+from opconform.generators.comparing.situations import Situation, side
 from opconform.generators.source import GeneratedCases
 
 
@@ -75,6 +76,15 @@ def test_versions_that_differ_in_types_alone_show_these_types_alone(source: Gene
     rows = found(source, "onnx/Mean-8", "onnx/Mean-13")
     assert set(rows) == {"type=any"}
     assert rows["type=any"].types == ("bfloat16",)
+
+
+@pytest.mark.parametrize("fill", NUMERIC)
+def test_two_versions_are_asked_about_the_same_numbers_nan_among_them(source: GeneratedCases, fill: str) -> None:
+    sides = [side(source, name) for name in ("onnx/ReduceMean-13", "onnx/ReduceMean-18")]
+    type_ = "int32" if fill in ("maximum", "halves") else "float32"
+    answers = [told.answers[0].outputs[0].values for told in said(sides, Situation(type_, ((2, 2),), (), fill))]
+    assert repr(answers[0]) == repr(answers[1])
+    assert ("nan" in repr(answers)) is (fill == "nan-among")
 
 
 def test_a_version_does_not_differ_from_itself(source: GeneratedCases) -> None:
