@@ -7,8 +7,9 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from ..cases.batch import Batch
@@ -49,7 +50,7 @@ _RANKS = {grade: rank for rank, grade in enumerate(Grade)}
 _BY_LABEL = {str(grade): grade for grade in (Grade.WIDE, Grade.STEPWISE, Grade.NARROW, Grade.BOUND)}
 
 
-class Accuracy(NamedTuple):
+class Accuracy(msgspec.Struct, frozen=True):
     """How accurate the floating-point elements of an answer are.
 
     `type` is the output's. `graded` counts the elements with a grade, `apart` the others: specials, overflows, flushed
@@ -67,37 +68,15 @@ class Accuracy(NamedTuple):
     share: float | None
     tightest: float | None
 
-    @staticmethod
-    def short(number: float) -> float:
-        """Return a number with the digits that are told of it."""
-        return float(f"{number:.{_DIGITS}g}")
-
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return {
-            "grade": str(self.grade),
-            "type": self.type,
-            "graded": self.graded,
-            "apart": self.apart,
-            "ulp": _short(self.ulp),
-            "at": list(self.at),
-            "share": _short(self.share),
-            "tightest": _short(self.tightest),
-        }
+        """Return it for JSON, numbers with the digits that matter."""
+        told: dict[str, Any] = msgspec.to_builtins(self)
+        return told | {name: _short(told[name]) for name in ("ulp", "share", "tightest")}
 
 
 def accuracy_from(read: Mapping[str, Any]) -> Accuracy:
-    """Read what `Accuracy.to_dict` returned; ValueError, KeyError or TypeError if it is none."""
-    numbers = [None if read[name] is None else float(read[name]) for name in ("ulp", "share", "tightest")]
-    return Accuracy(
-        Grade(read["grade"]),
-        str(read["type"]),
-        int(read["graded"]),
-        int(read["apart"]),
-        numbers[0],
-        tuple(int(i) for i in read["at"]),
-        *numbers[1:],
-    )
+    """Read what `Accuracy.to_dict` returned; ValueError if it is none."""
+    return msgspec.convert(read, Accuracy)
 
 
 @dataclass(frozen=True)
@@ -374,4 +353,4 @@ def _share(errors: Array, group: Sequence[Bounds], choose: Callable[[Array, Arra
 
 def _short(number: float | None) -> float | None:
     """Return a number with the digits that matter; what is not zero stays so."""
-    return None if number is None else Accuracy.short(number)
+    return None if number is None else float(f"{number:.{_DIGITS}g}")

@@ -362,7 +362,7 @@ def test_an_accuracy_survives_json() -> None:
         assert found is not None
         told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
         read = accuracy_from(told)
-        assert read.to_dict() == told
+        assert json.loads(json.dumps(read.to_dict())) == told
         assert (read.grade, read.at, read.share, read.graded) == (found.grade, found.at, found.share, found.graded)
 
 
