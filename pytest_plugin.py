@@ -122,7 +122,7 @@ class _Suite:
 
     @cached_property
     def _required(self) -> Mapping[str, str]:
-        from .runners.requirements import requirements  # noqa: PLC0415
+        from .runners.demands import requirements  # noqa: PLC0415
 
         return requirements(self._option("require"), self.source.library)
 

@@ -17,9 +17,9 @@ from ..generators.source import GeneratedCases
 from ..reports.certificates import AttachCertificate
 from ..reports.tables import clause_text_of
 from ..runners.declaration import load_declaration
+from ..runners.demands import silences
 from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs
-from ..runners.requirements import silences
 from ..specs.errata import disputed_clauses
 from ..specs.loader import Library
 from ..specs.model import Spec

@@ -34,10 +34,9 @@ from ..reports.text import counted, printable
 from ..runners.accuracy import accuracies
 from ..runners.again import CannotJudge, judged_again
 from ..runners.answers import Answers
-from ..runners.demands import Demands
+from ..runners.demands import Demands, requirements
 from ..runners.kept import tensor_from_json
 from ..runners.profile import load_profile
-from ..runners.requirements import requirements
 from ..runners.running import Judged
 from ..runners.waivers import before_waiving, load_waivers
 from ..specs.errata import Suspensions, disputed_clauses, load_errata

@@ -28,14 +28,12 @@ from ..reports.terminal import RunProgress, print_summary
 from ..reports.text import counted, deaths_told, printable
 from ..runners.accuracy import attach_accuracy
 from ..runners.declaration import load_declaration
-from ..runners.demands import Demands
+from ..runners.demands import Demands, required
 from ..runners.execute import Assignment, Attach
-from ..runners.executors import Executor, opened_executor
 from ..runners.kept import KeepOutputs
 from ..runners.profile import load_profile
 from ..runners.registry import BackendSpec, backend_spec
-from ..runners.requirements import required
-from ..runners.running import About, Death, Judged, about, batched
+from ..runners.running import About, Death, Executor, Judged, about, batched, opened_executor
 from ..runners.waivers import Waivers, load_waivers
 from ..specs.errata import Suspensions, load_errata
 from .options import RunOptions, check_same, options_of, usable_cores

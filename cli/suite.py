@@ -18,9 +18,9 @@ from ..cases.foreign import ABSOLUTE, RELATIVE, ForeignCases
 from ..cases.ids import parse_id
 from ..cases.selection import Selection, Shard, of_shard, share
 from ..reports.text import counted
+from ..runners.demands import silences
 from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs
-from ..runners.requirements import silences
 from .options import RunOptions
 
 _OTHERS = ("strength", "draws", "seed", "suite", "specs", "arithmetic")

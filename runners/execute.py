@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -27,8 +27,7 @@ from ..cases.elements import Array
 from ..cases.errors import OpconformError
 from ..cases.results import Outcome, Result
 from .answers import Answer, Answered, Answers, GatheredAnswers, Refusal, same_answer
-from .attaching import Attach, attachments, last_lines
-from .host import Freshness, OurFailure, Request
+from .host import WORDS_KEPT, Freshness, OurFailure, Request
 from .hosts import Hosts, Isolation, Reply
 from .judge import Verdict, asks_again, judge
 from .pool import Limits, Loss, Phase, Stray, WorkerStartError
@@ -54,6 +53,17 @@ _CONFIRMED = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_
 _NONE = Refusal("", unsupported=False, reason="other")
 """Stands for the answer that a case has not: its verdict is another's."""
 _OUTCOME_OF_LOSS = {"timeout": Outcome.TIMEOUT, "raised": Outcome.RUNNER_ERROR}
+
+
+class Attach(Protocol):
+    """Makes what travels beside results, each strict JSON, in the worker; picklable."""
+
+    def __call__(self, batch: Batch, answers: Answers, verdicts: Sequence[Verdict], /) -> Sequence[object]:
+        """Return an attachment for each case: what strict JSON can hold, or None for none.
+
+        Asked for cases of which some were answered; what is returned for the others is left out. What it raises becomes
+        the attachment.
+        """
 
 
 @dataclass(frozen=True)
@@ -264,7 +274,7 @@ class Worker:
         try:
             verdicts, answers = self._verdicts(batch, taken, begin)
             begin(lanes[-1], "prepare")  # the backend has done its part
-            attached = attachments(self.attach, batch, answers, verdicts)
+            attached = _attachments(self.attach, batch, answers, verdicts)
             digests = list(zip(batch.digests, batch.expectation_digests, strict=True))
         except Exception as error:  # the judge or the source failed, not the backend
             taken.ours = dict.fromkeys(lanes, _words(error))
@@ -404,7 +414,7 @@ def _lost_words(loss: Loss) -> str:
 
 def _words(error: Exception) -> str:
     """Return what is told of a failure of our side, which is being handled."""
-    return str(error) if isinstance(error, OpconformError) else last_lines(traceback.format_exc())
+    return str(error) if isinstance(error, OpconformError) else _last_lines(traceback.format_exc())
 
 
 def _rows(batch: Batch) -> Iterator[tuple[Array, ...]]:
@@ -416,3 +426,44 @@ def _rows(batch: Batch) -> Iterator[tuple[Array, ...]]:
 
 def _later(begin: Begin, places: int, place: int, phase: Phase) -> None:
     begin(places + place, phase)
+
+
+# What travels beside a result
+
+
+def _attachments(
+    attach: Mapping[str, Attach], batch: Batch, answers: Answers, verdicts: Sequence[Verdict]
+) -> list[dict[str, str]]:
+    """Return what is attached to each case that was answered, by name, as JSON texts."""
+    found: list[dict[str, str]] = [{} for _ in verdicts]
+    answered = [lane for stack in answers.stacks for lane in stack.lanes]
+    if answered:
+        for name, make in attach.items():
+            texts = _texts(make, batch, answers, verdicts)
+            for lane in answered:
+                if (text := texts[lane]) is not None:
+                    found[lane][name] = text
+    return found
+
+
+def _texts(make: Attach, batch: Batch, answers: Answers, verdicts: Sequence[Verdict]) -> list[str | None]:
+    """Return the attachments as JSON texts; where making them fails, each case is asked for by itself."""
+    try:
+        return [_text(one) for one in make(batch, answers, verdicts)]
+    except Exception:
+        if len(batch) == 1:
+            return [json.dumps({"failed": _last_lines(traceback.format_exc())})]
+    found: list[str | None] = []
+    for lane, case in enumerate(batch.cases()):
+        answer = answers.answer(lane)
+        found += [None] if answer is None else _texts(make, case, Answers.of([answer]), [verdicts[lane]])
+    return found
+
+
+def _text(attached: object) -> str | None:
+    return None if attached is None else json.dumps(attached, allow_nan=False, separators=(",", ":"))
+
+
+def _last_lines(text: str) -> str:
+    """Return the end of a traceback."""
+    return "\n".join(text.strip().splitlines()[-6:])[:WORDS_KEPT]

@@ -25,12 +25,14 @@ from ..cases.program import Program
 from ..cases.runner import Classifies, Describes, Executable, NotInstalled, Reason, Runner, Unsupported
 from ..cases.structures import Structure
 from .answers import Answer, Answered, Refusal, answer_of
-from .attaching import WORDS_KEPT
 from .pool import Begin, Phase
 from .registry import BackendSpec, open_runner
 
 Freshness: TypeAlias = Literal["shared", "own", "failures"]
 """Which preparation of a program runs: the one that its cases share; one made for this case; one for failures alone."""
+
+WORDS_KEPT = 2000
+"""The characters of a message that a result holds."""
 
 _KEPT = 16
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000

@@ -8,12 +8,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ..cases.errors import OpconformError, did_you_mean
 from ..cases.runner import NotInstalled, Runner
 from .loading import is_target, make
-from .python_class import checked, python_runner
+
+STANDARDS = ("onnx", "openvino", "onednn")
+_METHODS = ("version", "prepare")
 
 Scheme: TypeAlias = Literal["built-in", "plug-in", "python", "onnx-backend"]
 
@@ -142,14 +144,12 @@ def open_runner(backend: BackendSpec | str) -> Runner:
     """
     spec = backend_spec(backend) if isinstance(backend, str) else backend
     sys.path[:] = [*spec.path, *(folder for folder in sys.path if folder not in spec.path)]
-    if spec.scheme in {"python", "plug-in"}:
-        return python_runner(spec.name, spec.target, *([] if spec.argument is None else [spec.argument]))
     if spec.scheme == "onnx-backend":
         from .onnx_backend import OnnxBackend  # noqa: PLC0415 - it imports onnx
 
         return OnnxBackend(spec.name, spec.target)
-    runner: Runner = checked(spec.name, make(spec.name, f"{__package__}.{spec.target}"))
-    return runner
+    target = f"{__package__}.{spec.target}" if spec.scheme == "built-in" else spec.target
+    return _checked(spec.name, make(spec.name, target, *([] if spec.argument is None else [spec.argument])))
 
 
 def known_backends() -> list[KnownBackend]:
@@ -208,3 +208,34 @@ def _is_installed(library: str) -> bool:
 
         return is_installed()
     return importlib.util.find_spec(library) is not None
+
+
+# What is opened, checked against the protocol
+
+
+def _checked(backend: str, made: Any) -> Runner:
+    """Return `made` if it has all that a runner has; OpconformError that names what is missing or wrong."""
+    faults = [fault for fault in (_name_fault(made), _standards_fault(made)) if fault]
+    faults += [f"no method {name!r}" for name in _METHODS if not callable(getattr(made, name, None))]
+    if faults:
+        raise OpconformError(
+            f"{backend}: {type(made).__name__} is no runner: {', '.join(faults)}; docs/writing-a-runner.md shows one"
+        )
+    runner: Runner = made
+    return runner
+
+
+def _name_fault(made: Any) -> str | None:
+    name = getattr(made, "name", None)
+    return None if isinstance(name, str) and name else f"'name' is {name!r}, expected a string"
+
+
+def _standards_fault(made: Any) -> str | None:
+    standards = getattr(made, "standards", None)
+    if not isinstance(standards, tuple | list) or not standards:
+        return f"'standards' is {standards!r}, expected a tuple such as ('onnx',)"
+    unknown = [s for s in standards if s not in STANDARDS]
+    if not unknown:
+        return None
+    near = did_you_mean(str(unknown[0]), STANDARDS)
+    return f"{unknown[0]!r} in 'standards' is none of {', '.join(STANDARDS)}{near}"

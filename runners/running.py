@@ -1,13 +1,17 @@
-"""One backend over many cases: batches to isolated workers, and what they lose told as outcomes."""
+"""One backend over many cases, here or on a cluster: batches go to workers, and what they lose is told as outcomes."""
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import json
+import math
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from ..cases.errors import OpconformError
 from ..cases.results import Outcome, Result, result_from_json
 from .execute import ABOUT, Assignment
 from .pool import Found, Limits, Loss, LossKind, Pool, Stray
@@ -148,3 +152,68 @@ def _lost(loss: Loss, backend: BackendSpec) -> Result:
     what = f"the process that judges was lost ({loss.exit or loss.kind})"
     words = f"{what}; last it wrote:\n{loss.tail}" if loss.tail else what
     return Result(loss.key, backend.name, Outcome.RUNNER_ERROR, detail=words, seconds=round(loss.seconds, 7))
+
+
+_FORMS = "expected local, dask (a cluster on this machine), or dask:ADDRESS, as in dask:tcp://host:8786"
+
+
+class Executor(Protocol):
+    """Puts cases to backends, somewhere."""
+
+    @property
+    def run_cases(self) -> RunCases:
+        """Yield what the backend says of itself, and one result for each case id; see `running.run_cases`."""
+
+    def description(self) -> Mapping[str, object]:
+        """Return what of this belongs into `run.json`: strict JSON, and no host."""
+
+
+class LocalExecutor:
+    """Worker processes on this machine."""
+
+    run_cases = staticmethod(run_cases)
+
+    def description(self) -> Mapping[str, object]:
+        """Return what of this belongs into `run.json`."""
+        return {"kind": "local"}
+
+
+@contextmanager
+def opened_executor(name: str, resources: Sequence[str] = (), *, jobs: int) -> Iterator[Executor]:
+    """Open the executor that `name` names: `local`, `dask` or `dask:ADDRESS`.
+
+    `resources` are `NAME=NUMBER`, what a worker of the cluster must have for a task. `jobs` is the number of workers
+    of a cluster on this machine. OpconformError for a wrong name, and where there is no such cluster.
+    """
+    kind, colon, address = name.partition(":")
+    needed = _resources(resources)
+    if kind not in ("local", "dask") or (colon and (kind == "local" or not address)):
+        raise OpconformError(f"--executor {name}: {_FORMS}")
+    if needed and not address:
+        raise OpconformError(f"--resource names what workers of a cluster have; with --executor {name} there is none")
+    if kind == "local":
+        yield LocalExecutor()
+        return
+    if importlib.util.find_spec("distributed") is None:
+        install = "pip install 'opconform[dask]'"
+        raise OpconformError(f"--executor {name} needs dask.distributed, which is not installed: {install}")
+    from .cluster import DaskExecutor  # noqa: PLC0415 - it imports distributed, which takes a second
+
+    with DaskExecutor(address or None, resources=needed, jobs=jobs) as executor:
+        yield executor
+
+
+def _resources(words: Sequence[str]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for word in words:
+        name, _, number = word.partition("=")
+        try:
+            amount = float(number)
+        except ValueError:
+            amount = math.nan
+        if not name or not (0 < amount < math.inf):
+            raise OpconformError(f"--resource {word}: expected NAME=NUMBER with a number above 0, as in npu=1")
+        if name in found:
+            raise OpconformError(f"--resource {name} is given twice")
+        found[name] = amount
+    return found

@@ -21,11 +21,10 @@ from ...generators.certificate import certificate
 from ...generators.source import GeneratedCases
 from ...runners.kept import tensor_from_json
 from ...specs.model import Clause
-from ..derivation import certificate_lines
 from ..operation import node_text, operation_lines
 from ..reading import ACCURACY, CERTIFICATES, OUTPUTS
 from ..script import reproduction
-from ..show import clauses_of, output_names
+from ..show import certificate_lines, clauses_of, output_names
 from .case_lists import (
     chunks,
     failing_cases,

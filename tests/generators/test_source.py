@@ -22,7 +22,7 @@ from opconform.cases.ids import parse_id
 from opconform.cases.results import Outcome
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.runners.requirements import silences
+from opconform.runners.demands import silences
 from opconform.specs.loader import UnknownOperator
 
 SOURCE = GeneratedCases()
