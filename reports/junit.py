@@ -17,8 +17,7 @@ from ..cases.results import Outcome, Result
 from ..runners.demands import Demands
 from ..specs.errata import Suspensions
 from ..specs.globs import operator_version_of
-from .folder import read_run
-from .reading import read_results
+from .reading import read_results, read_run
 from .text import reproduce_line, xml_text
 
 Status: TypeAlias = Literal["passed", "failures", "errors", "skipped"]

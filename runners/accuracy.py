@@ -90,7 +90,7 @@ class AttachAccuracy:
         verdicts: Sequence[Verdict],  # noqa: ARG002 - the protocol of Attach
     ) -> list[dict[str, Any] | None]:
         """Return the accuracy of each case's answer."""
-        return [found and found.to_dict() for found in accuracies(batch.expectation, answers)]
+        return [None if found is None else found.to_dict() for found in accuracies(batch.expectation, answers)]
 
 
 attach_accuracy = AttachAccuracy()
