@@ -30,27 +30,38 @@ class Peak(NamedTuple):
     case: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Graded:
-    """The accuracy of one operator version in one output type.
+    """The accuracy of one operator version in one output type; it does not depend on the order in which results arrive.
 
-    `cases` counts cases by grade. `worst` is the case of the worst grade, the first by its id. `ulp` is the largest
-    error in units in the last place, `share` the largest as a share of the widest admissible bound; None where no case
-    has one.
+    `cases` counts cases by grade, `first` has the first of each grade by its id. `ulp` is the largest error in units in
+    the last place, `share` the largest as a share of the widest admissible bound; None where no case has one.
     """
 
     backend: str
     operator_version: str
     type: str
-    cases: Mapping[Grade, int]
-    worst: str
-    ulp: Peak | None
-    share: Peak | None
+    cases: Counter[Grade] = field(default_factory=Counter)
+    first: dict[Grade, str] = field(default_factory=dict)
+    ulp: Peak | None = None
+    share: Peak | None = None
 
     @property
     def grade(self) -> Grade:
         """The worst grade."""
         return max(self.cases, key=lambda grade: grade.rank)
+
+    @property
+    def worst(self) -> str:
+        """The case of the worst grade, the first by its id."""
+        return self.first[self.grade]
+
+    def add(self, accuracy: Accuracy, case: str) -> None:
+        """Take in how accurate the answer to a case is."""
+        self.cases[accuracy.grade] += 1
+        self.first[accuracy.grade] = min(self.first.get(accuracy.grade, case), case)
+        self.ulp = _higher(self.ulp, accuracy.ulp, case)
+        self.share = _higher(self.share, accuracy.share, case)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON, without what it is about."""
@@ -63,61 +74,27 @@ class Graded:
         }
 
 
-@dataclass
-class _Joined:
-    """Accuracy so far; it does not depend on the order in which results arrive."""
-
-    cases: Counter[Grade] = field(default_factory=Counter)
-    worst: dict[Grade, str] = field(default_factory=dict)
-    ulp: Peak | None = None
-    share: Peak | None = None
-
-    def add(self, grade: Grade, count: int, case: str) -> None:
-        self.cases[grade] += count
-        self.worst[grade] = min(self.worst.get(grade, case), case)
-
-    def reach(self, ulp: Peak | None, share: Peak | None) -> None:
-        self.ulp, self.share = _higher(self.ulp, ulp), _higher(self.share, share)
-
-
-def _higher(a: Peak | None, b: Peak | None) -> Peak | None:
-    found = [peak for peak in (a, b) if peak is not None]
-    return min(found, key=lambda peak: (-peak.number, peak.case), default=None)
+def _higher(peak: Peak | None, number: float | None, case: str) -> Peak | None:
+    found = [one for one in (peak, None if number is None else Peak(number, case)) if one is not None]
+    return min(found, key=lambda one: (-one.number, one.case), default=None)
 
 
 class Grades:
     """Joins the accuracy of results as they arrive."""
 
     def __init__(self) -> None:
-        self._joined: dict[tuple[str, str, str], _Joined] = {}
+        self._graded: dict[tuple[str, str, str], Graded] = {}
 
     def add(self, result: Result, accuracy: Accuracy | None) -> None:
         """Take in how accurate an answer is; None says nothing."""
         if accuracy is None:
             return
-        joined = self._of(result.backend, operator_version_of(result.case), accuracy.type)
-        joined.add(accuracy.grade, 1, result.case)
-        ulp = None if accuracy.ulp is None else Peak(accuracy.ulp, result.case)
-        joined.reach(ulp, None if accuracy.share is None else Peak(accuracy.share, result.case))
-
-    def merge(self, told: Mapping[str, Any]) -> None:
-        """Take in what `to_dict` returned of other results. Raises ValueError, KeyError or TypeError if it is none."""
-        for backend, versions in told.items():
-            for operator_version, types in versions.items():
-                for type_name, graded in types.items():
-                    joined = self._of(backend, operator_version, type_name)
-                    for grade, count in graded["cases"].items():
-                        joined.cases[Grade(grade)] += int(count)
-                    worst = Grade(graded["grade"])
-                    joined.worst[worst] = min(joined.worst.get(worst, graded["worst"]), str(graded["worst"]))
-                    joined.reach(*(graded[name] and Peak(**graded[name]) for name in ("ulp", "share")))
+        key = (result.backend, operator_version_of(result.case), accuracy.type)
+        self._graded.setdefault(key, Graded(*key)).add(accuracy, result.case)
 
     def graded(self, backend: str | None = None) -> Iterator[Graded]:
         """Yield what is known, of one backend or all, in the order in which it came."""
-        for key, joined in self._joined.items():
-            if backend in (None, key[0]):
-                worst = joined.worst[max(joined.cases, key=lambda grade: grade.rank)]
-                yield Graded(*key, dict(joined.cases), worst, joined.ulp, joined.share)
+        return (graded for graded in self._graded.values() if backend in (None, graded.backend))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON, by backend, operator version and type."""
@@ -126,9 +103,6 @@ class Grades:
             versions = found.setdefault(graded.backend, {})
             versions.setdefault(graded.operator_version, {})[graded.type] = graded.to_dict()
         return found
-
-    def _of(self, backend: str, operator_version: str, type_name: str) -> _Joined:
-        return self._joined.setdefault((backend, operator_version, type_name), _Joined())
 
 
 def attached_accuracy(attachments: Mapping[str, Any]) -> Accuracy | None:

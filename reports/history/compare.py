@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import itertools
 import re
-import sqlite3
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -137,8 +135,7 @@ def opened(text: str, *, partial: bool = False) -> Iterator[Side]:
         with reading(Path(found[1])) as history:
             yield _remembered(history, text, found[2])
     else:
-        with tempfile.TemporaryDirectory(prefix="opconform-") as aside:
-            yield _read(text, runs_of(folders_in(path), partial=partial), Path(aside))
+        yield _read(text, runs_of(folders_in(path), partial=partial))
 
 
 def _remembered(history: History, name: str, run: str) -> Side:
@@ -158,42 +155,31 @@ def _remembered(history: History, name: str, run: str) -> Side:
     )
 
 
-def _read(name: str, wholes: Sequence[Whole], aside: Path) -> Side:
+def _read(name: str, wholes: Sequence[Whole]) -> Side:
     return Side(
         name,
         min(map(started, wholes)),
         {backend: version for whole in wholes for backend, version in whole.versions.items()},
         asked_of(wholes[0].parts[0].told),
-        lambda backends: _sorted(wholes, frozenset(backends), aside / "sorted"),
+        lambda backends: _sorted(wholes, frozenset(backends)),
     )
 
 
-def _sorted(wholes: Sequence[Whole], backends: frozenset[str], file: Path) -> Iterator[CaseRecord]:
-    """Yield the results of some backends, sorted by a database on disk: there may be more than memory holds."""
-    numbers: dict[State, int] = {}
-
-    def packed() -> Iterator[tuple[str, str, int, str]]:
-        for whole in wholes:
-            terms = whole.parts[0].terms
-            for result in (result for part in whole.parts for result in read_results(part.folder)):
-                if result.backend in backends:
-                    record = record_of(result, terms)
-                    number = numbers.setdefault(record.state, len(numbers))
-                    yield record.backend, record.case, number, json.dumps([record.asked, record.detail])
-
-    with contextlib.closing(sqlite3.connect(file)) as sorter:
-        sorter.execute("PRAGMA journal_mode = OFF")
-        sorter.execute("PRAGMA synchronous = OFF")
-        sorter.execute('CREATE TABLE record (backend TEXT, "case" TEXT, state INTEGER, rest TEXT)')
-        sorter.executemany("INSERT INTO record VALUES (?, ?, ?, ?)", packed())
-        states = list(numbers)
-        last: tuple[str, str] | None = None
-        for backend, case, number, rest in sorter.execute('SELECT * FROM record ORDER BY backend, "case"'):
-            if (backend, case) == last:
-                raise OpconformError(f"{case} on {backend} is there twice: the folders are not one run")
-            last = (backend, case)
-            asked, detail = json.loads(rest)
-            yield CaseRecord(backend, case, states[number], (asked[0], asked[1]), detail)
+def _sorted(wholes: Sequence[Whole], backends: frozenset[str]) -> Iterator[CaseRecord]:
+    """Yield the results of some backends, sorted. OpconformError for a case that is there twice."""
+    states: dict[State, State] = {}
+    found = []
+    for whole in wholes:
+        terms = whole.parts[0].terms
+        for result in (result for part in whole.parts for result in read_results(part.folder)):
+            if result.backend in backends:
+                record = record_of(result, terms)
+                found.append(record._replace(state=states.setdefault(record.state, record.state)))
+    found.sort(key=lambda record: record[:2])
+    for one, other in itertools.pairwise(found):
+        if one[:2] == other[:2]:
+            raise OpconformError(f"{one.case} on {one.backend} is there twice: the folders are not one run")
+    yield from found
 
 
 # In words
