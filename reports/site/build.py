@@ -52,11 +52,7 @@ class SilenceRow:
 
 def write_silences(site: SiteWriter, gathered: Gathered, known: Knowledge) -> None:
     """Write `silences.html`."""
-    found: dict[str, dict[str, dict[str, ChosenOptions]]] = {}
-    for taken in gathered.tables.behaviours.chosen():
-        if taken.silence != "invalid":  # that one is a figure: refusal
-            by_silence = found.setdefault(taken.operator_version, {})
-            by_silence.setdefault(taken.silence, {})[taken.backend] = taken
+    found = gathered.chosen()
     operators: dict[str, list[str]] = {}
     for operator_version in gathered.by_operator_version():
         if operator_version in found:

@@ -20,7 +20,7 @@ from ...specs.model import STANDARDS
 from ..reading import RESULTS, StoredResult
 from ..runs import Part, Terms, Whole
 from ..tables import Tables, count
-from ..tally import Figures
+from ..tally import ChosenOptions, Figures
 
 _DIGITS = re.compile("[0-9]+")
 
@@ -80,6 +80,15 @@ class Gathered:
         found: dict[str, dict[str, dict[str, Figures]]] = {}
         for group, figures in self.tables.tally.groups():
             found.setdefault(group.operator_version, {}).setdefault(group.types, {})[group.backend] = figures
+        return found
+
+    def chosen(self) -> dict[str, dict[str, dict[str, ChosenOptions]]]:
+        """Return what backends do where a standard is silent, by operator version, silence and backend."""
+        found: dict[str, dict[str, dict[str, ChosenOptions]]] = {}
+        for taken in self.tables.behaviours.chosen():
+            if taken.silence != "invalid":  # that one is a figure: refusal
+                by_silence = found.setdefault(taken.operator_version, {})
+                by_silence.setdefault(taken.silence, {})[taken.backend] = taken
         return found
 
     def column(self, backend: str) -> Column:

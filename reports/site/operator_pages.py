@@ -258,7 +258,7 @@ def write_operator_pages(site: SiteWriter, gathered: Gathered, known: Knowledge)
     siblings: dict[str, list[str]] = {}
     for operator_version in found:
         siblings.setdefault(split_version(operator_version)[0], []).append(operator_version)
-    taken = _taken(gathered)
+    taken = gathered.chosen()
     figures = gathered.figures()
     for operator_version, cases in found.items():
         one = known.side(operator_version)
@@ -378,15 +378,6 @@ def _clauses(one: Side | None, tested: ByClause) -> list[dict[str, Any]]:
         {"id": id_.rpartition("#")[2], "clause": own.get(id_), "marks": tested.get(id_)}
         for id_ in dict.fromkeys([*own, *tested])
     ]
-
-
-def _taken(gathered: Gathered) -> dict[str, dict[str, dict[str, ChosenOptions]]]:
-    """Return what backends do, by operator version, silence and backend."""
-    found: dict[str, dict[str, dict[str, ChosenOptions]]] = {}
-    for taken in gathered.tables.behaviours.chosen():
-        if taken.silence != "invalid":
-            found.setdefault(taken.operator_version, {}).setdefault(taken.silence, {})[taken.backend] = taken
-    return found
 
 
 def _silences(one: Side | None, taken: Mapping[str, Mapping[str, ChosenOptions]]) -> list[dict[str, Any]]:
