@@ -93,9 +93,11 @@ def case_of(text: str, specs: Path | None = None, arithmetic: Path | None = None
 
 
 def _nearest(source: GeneratedCases, text: str) -> str:
-    """Return the nearest id of the default suite, of the same operator version and types if there is one."""
+    """Return the nearest id of the nearest operator's default suite, of the same version and types if there is one."""
     parts = text[:_LONGEST].split("/")
-    known = list(planned(source.library, Selection())) if parts[1:] else []
+    named = "/".join(parts[:2])
+    operators = difflib.get_close_matches(named.rpartition("-")[0] or named, source.library.operators(), 1)
+    known = list(planned(source.library, Selection((f"{operators[0]}-*", operators[0])))) if operators else []
     for length in (2, 3):
         known = [case for case in known if case.split("/")[:length] == parts[:length]] or known
     near = difflib.get_close_matches(text[:_LONGEST], known, 1, cutoff=0.3)
