@@ -361,9 +361,9 @@ class Run:
         last_words = worker.last_words()
         verdict = seat.verdict or self._verdict(seat, worker, "crash", "")
         tail = worker.tail(verdict.place.key)
-        sent = list(seat.sent)
+        sent, was_given = list(seat.sent), bool(seat.first_batch)
         verdict = _ended(verdict, self._dismiss(seat, worker))
-        if not verdict.place.batch:
+        if not was_given or not verdict.place.batch:  # its board may say anything, what it was given is known
             self._count_false_start(verdict, last_words)
         settled = settle(sent, verdict, tail)
         self._found += settled.losses

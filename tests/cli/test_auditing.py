@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from fakes.specs import specs_of_means
 
 from opconform.cli import auditing, main
 from opconform.runners.library_reading import OPERATIONS, read_library
@@ -71,6 +72,7 @@ def test_openvino_bears_out_its_specs_and_says_what_it_does_not_tell(read_once: 
     assert read["clauses"]["covered"] == read["clauses"]["total"] > 10
 
 
+@pytest.mark.slow
 @needs_onednn
 def test_what_onednn_refuses_of_its_page_is_disputed_and_no_failure(read_once: None) -> None:
     done = call("audit", "onednn")
@@ -131,9 +133,9 @@ def test_a_library_that_is_not_there_or_not_usable_exits_2_and_says_what_to_do(n
     assert words in done.output
 
 
-def test_onnx_needs_no_library(library) -> None:
+def test_onnx_needs_no_library(library, tmp_path: Path) -> None:
     library("openvino", "Absent")
-    done = call("audit", "--json")
+    done = call("audit", "--json", "--specs", specs_of_means(tmp_path))
     assert done.exit_code == 0
     assert json.loads(done.output).keys() == {
         *("standard", "operator_versions", "type_triples", "attributes", "clauses"),

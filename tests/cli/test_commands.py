@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from fnmatch import fnmatchcase
@@ -14,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from fakes.specs import specs_of_means
 
 from opconform.cli import main
-from opconform.specs.loader import default_root
 
 INT32 = ["--select", "onnx/ReduceMean-13/int32/*"]
 BEYOND = "onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53"
@@ -33,15 +32,6 @@ def fails(*arguments: object) -> str:
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     return " ".join(done.stderr.split())
-
-
-def specs_of_means(folder: Path) -> Path:
-    """Return a folder of spec files that has two operators of ONNX alone, of which eight versions have cases."""
-    root = folder / "specs"
-    (root / "onnx").mkdir(parents=True)
-    for name in ("Mean", "ReduceMean"):
-        shutil.copy(default_root() / "onnx" / f"{name}.yaml", root / "onnx")
-    return root
 
 
 def specs_with(folder: Path, old: str, new: str) -> Path:
