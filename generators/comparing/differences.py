@@ -86,16 +86,12 @@ class _Comparison:
         levels = _levels(seen)
         causes: dict[_Key, _Found] = {}
         for situation in sorted({*seen, *_crossed(levels), *self._typed(levels)}, key=lambda s: s.size):
-            both = self.asked(situation)
-            if both is None or both[0].content == both[1].content:
-                continue
-            valid = (bool(both[0].answers), bool(both[1].answers))
-            known = next((k for k in causes if k[1] == valid and _is_explained(situation, k[0])), None)
-            key = known or (self._cause(situation, levels), valid)
-            found = causes.setdefault(key, _Found())
-            found.types[situation.type] = None
-            if known is None or self._openness(situation) < self._openness(found.situations[0]):
-                found.situations.append(situation)
+            self._add(situation, levels, causes)
+        for role, kind in [cause[0] for cause, _ in causes if len(cause) == 1 and cause[0][0] not in (SHAPES, TYPE)]:
+            for situation in seen:  # what this difference hides shows where it is not
+                if class_of(role, situation) == kind:
+                    for value in levels[role][:_ALTERNATIVES]:
+                        self._add(situation.having(role, value), levels, causes)
         simple = {cause for cause, _ in causes}
         found_ = [
             self._difference(cause, found)
@@ -104,10 +100,24 @@ class _Comparison:
         ]
         return sorted(found_, key=lambda d: (len(d.cause), d.situation.size))
 
+    def _add(self, situation: Situation, levels: Mapping[str, Sequence[Value]], causes: dict[_Key, _Found]) -> None:
+        """Add a situation to those of its cause, if the two versions differ in it."""
+        both = self.asked(situation)
+        if both is None or both[0].content == both[1].content:
+            return
+        valid = (bool(both[0].answers), bool(both[1].answers))
+        known = next((k for k in causes if k[1] == valid and _is_explained(situation, k[0])), None)
+        key = known or (self._cause(situation, levels), valid)
+        found = causes.setdefault(key, _Found())
+        found.types[situation.type] = None
+        if known is None or self._openness(situation) < self._openness(found.situations[0]):
+            found.situations.append(situation)
+
     def asked(self, situation: Situation) -> tuple[Said, Said] | None:
         """Return what both say; None where one cannot be asked."""
         if situation not in self._known:
-            if not all(suits(situation.fill, element_type(one)) for one in element_names(situation.type)):
+            types = element_names(situation.type) if situation.type else ()
+            if not all(suits(situation.fill, element_type(one)) for one in types):
                 return None
             try:
                 self._known[situation] = said(self.sides, situation)  # type: ignore[assignment]  # two of two
