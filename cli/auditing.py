@@ -15,7 +15,7 @@ from ..generators.rows import Row
 from ..generators.source import GeneratedCases
 from ..runners.library_reading import LibraryLost, read_library
 from ..specs.audit import Audit, audit, check_standard
-from ..specs.audit.coverage import Coverages, Exercise
+from ..specs.audit.findings import Coverages, Exercise
 from ..specs.audit.library import LibraryReading
 from ..specs.loader import Library
 from ..specs.model import Word

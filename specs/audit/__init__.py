@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any
 
 from ...cases.errors import OpconformError, did_you_mean
 from ..loader import Library
 from ..reading import SpecError
-from .coverage import Coverage, Coverages, Exercise, coverages, declared_exercise, gaps
-from .findings import Authority, Findings
+from .findings import Authority, Coverage, Coverages, Exercise, Findings, coverages, gaps
 from .library import LibraryReading, library_authority
 from .onnx import onnx_authority
 
@@ -82,22 +82,21 @@ def check_standard(standard: str) -> None:
 def audit(
     library: Library,
     standard: str = "onnx",
-    exercised: Mapping[str, Exercise] | None = None,
+    touched: Mapping[str, Exercise] = MappingProxyType({}),
     reading: LibraryReading | None = None,
 ) -> Audit:
     """Hold all specs of a standard against its schemas or library, and count what they cover.
 
-    `exercised` says by operator version (`onnx/ReduceMean-13`) what the generated cases touch; without it, what the
-    specs declare counts. `reading` is what the library told, for all standards but ONNX. Totals are those of the
-    schemas or the library, over all operators, those without a spec too; clauses are those of the specs. Raises
-    OpconformError for a standard that cannot be audited, SpecErrors for a broken spec.
+    `touched` says by operator version (`onnx/ReduceMean-13`) what the generated cases touch. `reading` is what the
+    library told, for all standards but ONNX. Totals are those of the schemas or the library, over all operators, those
+    without a spec too; clauses are those of the specs. Raises OpconformError for a standard that cannot be audited,
+    SpecErrors for a broken spec.
     """
     check_standard(standard)
     specs = [library.spec(name) for name in library.operators() if name.startswith(f"{standard}/")]
     authority = onnx_authority() if reading is None else library_authority(reading)
     if authority.standard != standard:
         raise OpconformError(f"{standard} is audited against what its library tells")
-    touched = exercised if exercised is not None else declared_exercise(specs)
     found = sum((authority.compare(spec) for spec in specs), Findings())
     counted = {
         group: coverages(extents, [s for s in specs if authority.group_of(s) == group], touched)

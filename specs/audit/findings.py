@@ -1,15 +1,14 @@
-"""What specs are held against, what is found out of one spec, and differences told once, where they are written."""
+"""What specs are held against, what is found out of one spec, and how much of a standard has cases."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from ...cases.errors import did_you_mean
 from ...cases.program import AttributeValue
-from ..model import AttributeSignature, Clause, Port, Spec, Version
+from ..model import AttributeSignature, Clause, Port, Spec, Version, VersionSpec
 from ..reading import Keys, SpecError
-from .coverage import Extent
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Authority:
     standard: str
     source: str
     version: str
-    extents: Mapping[str, Mapping[str, Extent]]
+    extents: Mapping[str, Mapping[str, Exercise]]
     compare: Callable[[Spec], Findings]
     group_of: Callable[[Spec], str]
     untold: tuple[str, ...] = ()
@@ -143,3 +142,73 @@ def port_type_text(port: Port) -> str:
         suffix = {0: "*", 1: "+"}.get(port.minimum, f" (at least {port.minimum})")
         return f"{'each ' if port.option == 'each' else ''}{port.type}{suffix}"
     return f"{'optional ' if port.option == 'optional' else ''}{port.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """What there is to cover of an operator version, or what its cases touch.
+
+    `types`: pairs of a type letter and a type; `attributes`: names, touched where they are given a value other than the
+    default; `clauses`: ids without the operator.
+    """
+
+    types: frozenset[tuple[str, str]] = frozenset()
+    attributes: frozenset[str] = frozenset()
+    clauses: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many of `total` things have a case."""
+
+    covered: int = 0
+    total: int = 0
+
+    def __add__(self, other: Coverage) -> Coverage:
+        return Coverage(self.covered + other.covered, self.total + other.total)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverages:
+    """Four ways to count: operator versions; (version, letter, type); (version, attribute); (version, clause)."""
+
+    operator_versions: Coverage = Coverage()
+    type_triples: Coverage = Coverage()
+    attributes: Coverage = Coverage()
+    clauses: Coverage = Coverage()
+
+    def __add__(self, other: Coverages) -> Coverages:
+        return Coverages(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+def coverages(extents: Mapping[str, Exercise], specs: Iterable[Spec], touched: Mapping[str, Exercise]) -> Coverages:
+    """Count what cases touch of the operator versions of `extents`, and of the clauses of `specs`."""
+    versions, types, attributes, clauses = Coverage(), Coverage(), Coverage(), Coverage()
+    for operator, extent in extents.items():
+        did = touched.get(operator, Exercise())
+        versions += Coverage(int(operator in touched), 1)
+        types += Coverage(len(extent.types & did.types), len(extent.types))
+        attributes += Coverage(len(extent.attributes & did.attributes), len(extent.attributes))
+    for spec in specs:
+        for one in spec.versions.values():
+            ids = _judged_clauses(one)
+            clauses += Coverage(len(ids & touched.get(str(one.operator), Exercise()).clauses), len(ids))
+    return Coverages(versions, types, attributes, clauses)
+
+
+def gaps(spec: Spec, touched: Mapping[str, Exercise]) -> Iterator[str]:
+    """Yield what a spec describes and no case exercises."""
+    for one in spec.versions.values():
+        name = str(one.operator)
+        did = touched.get(name, Exercise())
+        for letter, allowed in one.signature.types.items():
+            yield from (f"{name}: no case with {letter} = {t}" for t in allowed if (letter, t) not in did.types)
+        for attribute in one.signature.attributes:
+            if attribute.name not in did.attributes:
+                yield f"{name}: no case sets {attribute.name} to other than its default"
+        for id_ in sorted(_judged_clauses(one) - did.clauses):
+            yield f"{name}: no case tests clause {id_}"
+
+
+def _judged_clauses(one: VersionSpec) -> set[str]:
+    return {id_ for id_, clause in one.clauses.items() if clause.status != "withdrawn"}

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from ...cases.program import AttributeValue, OperatorVersion
 from ..model import AttributeSignature, Port, Signature, Spec, Version, VersionSpec
-from .coverage import Extent
-from .findings import Authority, Differences, Findings, attribute_text, port_text, value_text, versions_held
+from .findings import Authority, Differences, Exercise, Findings, attribute_text, port_text, value_text, versions_held
 from .onnx import as_float32
 
 
@@ -113,11 +112,11 @@ def library_authority(reading: LibraryReading) -> Authority:
     )
 
 
-def _extent(told: LibrarySchema | str | None) -> Extent:
+def _extent(told: LibrarySchema | str | None) -> Exercise:
     if not isinstance(told, LibrarySchema):
-        return Extent()
+        return Exercise()
     pairs = ((letter, t) for letter, taken in told.types.items() for t in taken)
-    return Extent(frozenset(pairs), frozenset(told.attributes or ()))
+    return Exercise(frozenset(pairs), frozenset(told.attributes or ()))
 
 
 def _findings(spec: Spec, reading: LibraryReading) -> Findings:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...cases.program import AttributeValue
 from ..model import AttributeSignature, Port, Signature, Spec, Version
-from .coverage import Extent
-from .findings import Authority, Differences, Findings, attribute_text, port_text, versions_held
+from .findings import Authority, Differences, Exercise, Findings, attribute_text, port_text, versions_held
 
 if TYPE_CHECKING:
     from onnx.defs import OpSchema
@@ -123,9 +122,9 @@ def onnx_authority() -> Authority:
     )
 
 
-def _extents(schemas: _Schemas) -> dict[str, Extent]:
+def _extents(schemas: _Schemas) -> dict[str, Exercise]:
     return {
-        f"onnx/{name}-{version}": Extent(
+        f"onnx/{name}-{version}": Exercise(
             frozenset((letter, t) for letter, allowed in schema.types.items() for t in allowed),
             frozenset(a.name for a in schema.attributes),
         )

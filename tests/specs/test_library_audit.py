@@ -63,7 +63,7 @@ def audited(
     of_pool = {1: POOL_1, 8: POOL_8, **(told or {})}
     answers = {("Other", 3): OTHER, **{("Pool", version): one for version, one in of_pool.items()}}
     reading = LibraryReading("openvino", listing, answers, exact, ("names",))
-    return audit(Library(folder), "openvino", exercised, reading)
+    return audit(Library(folder), "openvino", exercised or {}, reading)
 
 
 def messages(found: Audit) -> list[str]:
