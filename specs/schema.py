@@ -99,6 +99,11 @@ def _check_operator(text: str) -> None:
         )
 
 
+def _check_argument(name: str) -> None:
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+        raise OpconformError(f"{name!r}: an argument's name is of small letters, digits and -")
+
+
 def _date(value: object) -> object:
     if not isinstance(value, str) or not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
         raise PydanticCustomError("expected", "expected a date, YYYY-MM-DD")
@@ -245,6 +250,13 @@ def _draw(value: object) -> object:
     return value
 
 
+_Shape = Annotated[
+    list[Annotated[int, Field(ge=0)] | str] | str,
+    _expected("a shape: a list of numbers from 0 and expressions, a symbol, same(x), or a function of the family"),
+]
+_Argument = Annotated[
+    int | float | str | list[int | float | str], _expected("a number, a word, an expression, or a list of them")
+]
 _Draw = Annotated[dict[str, Spanned], BeforeValidator(_draw), WithJsonSchema({})]
 
 
@@ -253,7 +265,9 @@ class OperandText(Spanned):
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
-    shape: list[Any] | str | None = None
+    __pydantic_extra__: dict[Annotated[str, _checked(_check_argument)], _Argument]
+
+    shape: _Shape | None = None
     draw: Annotated[list[_Draw] | None, BeforeValidator(_listed), Field(min_length=1)] = None
     domain: str | None = None
     fill: str | None = None
@@ -275,13 +289,14 @@ def _clause(value: object) -> object:
 _Clause = Annotated[ClauseText, BeforeValidator(_clause), _OrText()]
 _Operands = Annotated[list[OperandText], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)]
 _TypesFrom = Annotated[list[TypesFromText], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)]
-_Budget = Annotated[float | dict[str, float], _expected("a number of ulp, or one for each type")]
+_Ulp = Annotated[float, Field(gt=0)]
+_Budget = Annotated[_Ulp | dict[str, _Ulp], _expected("a number of ulp greater than 0, or one for each type")]
 
 
 class FamilyText(_Section):
     """What files may share: every section but those that say what the operator is."""
 
-    shapes: dict[str, list[Any] | str] = Field(default_factory=dict)
+    shapes: dict[str, _Shape] = Field(default_factory=dict)
     domains: dict[str, str] = Field(default_factory=dict)
     operands: dict[str, _Operands] = Field(default_factory=dict)
     types_from: dict[str, _TypesFrom] = Field(default_factory=dict, alias="types-from")
