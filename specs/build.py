@@ -93,7 +93,7 @@ def _context(text: SpecText, bare: Names, words: Vocabulary | None, problems: Pr
     return Context(text, names, declared, levels_by_version(declared, names), bound, words, problems)
 
 
-_NOTHING = OperandText()
+_NOTHING = OperandText.model_validate({})
 _WORDS: Mapping[str, Word] = {word.value: word for word in Word}
 
 
