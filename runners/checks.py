@@ -7,9 +7,10 @@ slice across the axis is one thing (rows of indices), else each line along it is
 axis: into all its elements), and what stands there is the second output named, or else the second array. `distinct`:
 no index comes twice along the axis; `squeezed`: the axis is missing in the indices.
 
-`moments(alarm, reach)`: the elements are random, independent, of the mean and the variance that the first two arrays
-tell; the third is the fourth central moment (else that of a normal distribution), `reach` how far an element may be
-from its mean (else as a normal one). Right answers fail with a probability of at most `alarm`.
+`moments(alarm, reach, law, unit)`: the elements are random, independent, of the mean and the variance that the first
+two arrays tell; the third is the fourth central moment (else that of a normal distribution), `reach` how far an element
+may be from its mean (else as a normal one). With `law="normal"` they are normal, each rounded by `unit` of itself at
+most. Right answers fail with a probability of at most `alarm`.
 
 `mask-agrees`: the first output named is zero exactly where the second says false; elsewhere it is within its bounds.
 
@@ -120,19 +121,38 @@ def _follows(check: Check, numbers: Sequence[Array]) -> Array:
 
 
 def _moments(check: Check, output: Array) -> Array:
-    """Hold the sums of the errors and of their squares against tail bounds: Bernstein's, Laurent and Massart's."""
+    """Hold the sums of the errors and of their squares against tail bounds: Bernstein's, Laurent and Massart's.
+
+    With `law="normal"` also the share of elements up to each one against the normal distribution's, where each element
+    may be off by `unit` of itself, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart.
+    """
     settings, (mean, variance, *fourth) = dict(check.settings), check.arrays
     lanes, reach = len(output), float(settings.get("reach", 0.0))
     mean, variance = (np.broadcast_to(one, output.shape).reshape(lanes, -1) for one in (mean, variance))
     errors = output.reshape(lanes, -1).astype(np.float64) - mean
     peaked = np.broadcast_to(fourth[0], output.shape).reshape(lanes, -1) if fourth else 3 * variance**2
-    doubt = math.log(4 / float(settings.get("alarm", _ALARM)))  # two sums, two sides
+    is_normal = settings.get("law") == "normal"
+    doubt = math.log((6 if is_normal else 4) / float(settings.get("alarm", _ALARM)))  # two sums, two sides, and the law
     first, total = errors.sum(axis=1), variance.sum(axis=1)
     second, spread = (errors**2).sum(axis=1) - total, (peaked - variance**2).sum(axis=1)
     farthest = reach**2 / 3 if reach else 2 * variance.max(axis=1, initial=0.0)
     allowed = np.sqrt(2 * doubt * total) + doubt * reach / 3
     allowed_second = np.sqrt(2 * doubt * spread) + doubt * farthest
-    return np.asarray(np.isfinite(errors).all(axis=1) & (np.abs(first) <= allowed) & (np.abs(second) <= allowed_second))
+    found = np.isfinite(errors).all(axis=1) & (np.abs(first) <= allowed) & (np.abs(second) <= allowed_second)
+    if is_normal and errors.size:
+        unit = float(settings.get("unit", 0.0))
+        found &= _is_normal(errors, np.abs(errors + mean) * unit, np.sqrt(2 * variance), doubt)
+    return np.asarray(found)
+
+
+def _is_normal(errors: Array, reach: Array, scale: Array, doubt: float) -> Array:
+    """Return in which lanes errors may be normal, each off by `reach` at most; `scale`: deviations times root 2."""
+    order = np.argsort(errors / scale, axis=1)
+    low, high = (np.take_along_axis((errors + sign * reach) / scale, order, axis=1) for sign in (-1, 1))
+    below, above = ((1 + np.vectorize(math.erf, otypes=[float])(one)) / 2 for one in (low, high))
+    count = errors.shape[1]
+    ranks, slack = np.arange(count) / count, math.sqrt(doubt / (2 * count))
+    return np.asarray(((below - slack <= ranks) & (ranks + 1 / count <= above + slack)).all(axis=1))
 
 
 def _mask_agrees(check: Check, outputs: Sequence[Bounds], numbers: Sequence[Array]) -> Array:

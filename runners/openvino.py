@@ -25,7 +25,11 @@ WORDS = (
     Words(r"No conversion rule found for operations", "operator-version", plain=True),
     Words(r"does not support the following ONNX operations", "operator-version", plain=True),
     Words(r"doesn't support .* operation with dynamic rank", "dynamic", plain=True),
-    Words(r"Unsupported input type|Unsupported data type", "type", plain=True),
+    Words(r"Unsupported input type|Unsupported data type|Bad format for f8 conversion type", "type", plain=True),
+    Words(r"unsupported reorder case|unsupported src_prc", "type", plain=True),
+    Words(r"mode is not supported|attribute of \S+ op is not supported", "attribute", plain=True),
+    Words(r"Unsupported padding mode", "attribute", plain=True),
+    Words(r"Non-constant \S+ input is not supported", "dynamic", plain=True),
     Words(r"Not Implemented:", "other", plain=True),
     # Said, and nothing more, where a node's evaluate() returns false: it has no kernel for these types.
     Words(r"Evaluation failed on", "type", plain=True),
@@ -167,9 +171,7 @@ class _Request:
     def __init__(self, runner: OpenVino, compiled: Any, program: Program) -> None:
         self._runner = runner
         self._request = compiled.create_infer_request()
-        # A front end may drop an input that nothing reads.
-        places = {name: index for index, port in enumerate(compiled.inputs) for name in port.get_names()}
-        self._places = [places.get(feed.name) for feed in program.feeds]
+        self._places = _places(compiled.inputs, program.feeds)
         self._outputs = range(len(compiled.outputs))
         self._has_text = any(port.get_element_type().get_type_name() == "string" for port in compiled.outputs)
         self._memory: dict[int, Array] = {}
@@ -199,6 +201,24 @@ class _Request:
         self._request.set_input_tensor(place, tensor)
         if _is_whole(type_of(x)):
             self._memory[place] = _memory(tensor)
+
+
+def _places(ports: Sequence[Any], feeds: Sequence[Input]) -> list[int | None]:
+    """Return where each feed stands among a compiled model's inputs, None for one that nothing reads and is dropped.
+
+    An input that is an output as well goes by the output's name alone: such ones stand for the feeds that no name
+    finds, in order, by type and rank.
+    """
+    named = {name: index for index, port in enumerate(ports) for name in port.get_names()}
+    found = {feed.name: named.get(feed.name) for feed in feeds}
+    for place in sorted(set(range(len(ports))) - set(found.values())):
+        told, shape = ports[place].get_element_type().get_type_name(), ports[place].get_partial_shape()
+        for feed in feeds:
+            rank = shape.rank.get_length() if shape.rank.is_static else len(feed.dims)
+            if found[feed.name] is None and (ELEMENT_TYPES.get(feed.type), len(feed.dims)) == (told, rank):
+                found[feed.name] = place
+                break
+    return list(found.values())
 
 
 class _Evaluation:

@@ -151,6 +151,8 @@ def boundary(blank: Blank, draw: Draw, to: str) -> Array:
         own += [1 + k * math.ldexp(1.0, -form.precision) for k in (1, 2, 3)]
         own += [math.ldexp(k, form.emin - form.precision) for k in (1, 2, 3, 7)]
         pool = np.array([*own, *(-n for n in own), 0.0, -0.0])
+        if blank.type.format:  # infinities are special
+            pool = pool[np.abs(pool) <= blank.type.format.largest]
     elif target.is_integer:
         ends = [target.smallest, target.largest]
         pool = np.array([n + k for n in ends for k in (-1, 0, 1)] + [0, 2 * target.largest + 3], object)

@@ -24,8 +24,12 @@ def conv(c: Call, x: Value, w: Value, b: Value | None = None) -> Value:
     c.require("per-axis", len(strides) == len(dilations) == k)
     frame = framing(c, x.shape[2:], kernel, strides, dilations)
     spans = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
-    fits = [extent + sum(sides) >= span for extent, sides, span in zip(x.shape[2:], frame, spans, strict=True)]
-    c.require("window-fits", all(fits))
+    room = [extent + sum(sides) - span for extent, sides, span in zip(x.shape[2:], frame, spans, strict=True)]
+    c.require("window-fits", all(spare // step >= -1 for spare, step in zip(room, strides, strict=True)))
+    if min(room, default=0) < 0:
+        c.open("no-window")
+        extents = (max(0, spare // step + 1) for spare, step in zip(room, strides, strict=True))
+        return c.constant(0.0, x.type).broadcast(n, m, *extents)
     seen = x.pad(((0, 0), (0, 0), *frame), 0).windows(kernel, strides, dilations)
     out = seen.shape[2 : 2 + k]
     columns = seen.reshape(n, groups, per, *out, *kernel)

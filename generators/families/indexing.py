@@ -93,8 +93,10 @@ def pad(c: Call, data: Value, *ports: Value | None) -> Value:
 def _padding(c: Call, data: Value, given: Value | None) -> Value:
     """The value of new elements in mode constant."""
     if given is not None:
-        c.require("value-scalar", given.rank == 0)
-        return given
+        c.require("value-scalar", given.size == 1)
+        if given.rank:
+            c.open("value-rank")
+        return given.reshape()
     if c.attr("value") is not None:
         return c.constant(c.float32("value"), data.type)
     return c.constant("" if data.type == "string" else False if data.type == "bool" else 0, data.type)

@@ -10,7 +10,7 @@ from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 
 _LISTS = {"strings": "string", "int64s": "int64", "floats": "float32", "tensor": ""}
-_DEFAULTS = {"string": "_Unused", "float": -0.0}
+_DEFAULTS = {"string": "_Unused"}
 
 
 def label_encoder(c: Call, x: Value) -> Value:
@@ -24,6 +24,8 @@ def label_encoder(c: Call, x: Value) -> Value:
         places = np.arange(len(names), dtype=np.int64)
         other = "default_string" if x.type == "string" else "default_int64"
         c.require("one-default", not c.given(other))
+        if not c.given("default_int64" if x.type == "string" else "default_string"):
+            c.open("no-default")
         if x.type == "string":
             return _looked_up(c, x, names, places, np.array(c.attr("default_int64"), np.int64))
         return _looked_up(c, x, places, names, np.array(c.attr("default_string"), object))
@@ -54,17 +56,23 @@ def _name(array: Array) -> str:
 
 
 def _default(c: Call, values: Array) -> Array:
-    """What an element becomes that is no key."""
-    given = c.attr("default_tensor")
-    type_ = _name(values)
-    if isinstance(given, Tensor):
-        c.require("default-type", given.type == type_)
-        return given.array().reshape(())
-    name = {"string": "default_string", "int64": "default_int64", "float32": "default_float"}.get(type_)
-    if name is not None:
-        return np.array(c.attr(name), values.dtype)
-    c.open("default-of-other-types")
-    return np.array(-1 if element_type(type_).is_integer else -0.0, values.dtype)
+    """What an element becomes that is no key.
+
+    The default that "matches" the values: which one does, where one is given that has their type and another name, is
+    open.
+    """
+    type_, tensor = _name(values), c.attr("default_tensor")
+    own = {"string": "default_string", "int64": "default_int64", "float32": "default_float"}.get(type_)
+    of_tensor = c.given("values_tensor")
+    if isinstance(tensor, Tensor):
+        c.require("default-type", tensor.type == type_)
+        if of_tensor or c.open("default-by-name") == "by-type":
+            return tensor.array().reshape(())
+    elif of_tensor and own is not None and c.given(own) and c.open("default-by-name") == "by-name":
+        own = None
+    if own is not None:
+        return np.array(c.attr(own), values.dtype)
+    return np.array(_DEFAULTS.get(type_, -1 if element_type(type_).is_integer else -0.0), values.dtype)
 
 
 def _looked_up(c: Call, x: Value, keys: Array, values: Array, default: Array) -> Value:

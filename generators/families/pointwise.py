@@ -105,6 +105,7 @@ def clip(c: Call, x: Value, low: Value | None = None, high: Value | None = None)
     }[way]()
     if x.kind != "real":
         return y
+    y = y.maximum(y).where(y.equal(lower) | y.equal(upper), y)  # of two equal zeros, which one stands for both is open
     nan = {"propagates": x, "min": lower, "max": upper}[c.open("nan", x.isnan())]
     return nan.where(x.isnan(), y)
 

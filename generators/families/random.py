@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...cases.elements import element_type
 from ..arithmetic.tape import Call, Value
 
 
@@ -19,7 +20,10 @@ def normal(c: Call) -> Value:
     drawn = c.constant(mean, c.output_types["output"] or "float32").broadcast(*shape)
     if scale == 0:
         return drawn
-    c.check("moments", arrays=[c.constant(v, "float64").broadcast(*shape) for v in (mean, scale * scale)])
+    moments = [c.constant(v, "float64").broadcast(*shape) for v in (mean, scale * scale)]
+    float_format = element_type(drawn.type).format
+    assert float_format is not None
+    c.check("moments", arrays=moments, law="normal", unit=2.0 ** (3 - float_format.precision))
     return drawn.undefined(c.constant(True, "bool").broadcast(*shape))
 
 

@@ -39,6 +39,8 @@ def lstm(
     way = c.attr("direction")
     c.require("direction", way in ("forward", "reverse", "bidirectional"))
     c.require("directions", directions == (2 if way == "bidirectional" else 1))
+    if c.attr("hidden_size") is None:
+        c.open("hidden-absent")
     c.require("hidden-size", c.attr("hidden_size") in (None, hidden))
     shapes = ((w, (4 * hidden, x.shape[2])), (r, (4 * hidden, hidden)), (b, (8 * hidden,)), (p, (3 * hidden,)))
     c.require("shapes", all(v is None or v.shape == (directions, *shape) for v, shape in shapes))

@@ -152,8 +152,8 @@ def test_the_first_lstm_page_leaves_open_how_the_state_is_multiplied() -> None:
     rng = np.random.default_rng(3)
     given = {"X": rng.random((2, 1, 2), F), "W": rng.random((1, 8, 2), F), "R": rng.random((1, 8, 2), F)}
     outputs = {"Y": "float32", "Y_h": None, "Y_c": None}
-    early = readings("onnx/LSTM-1", given, outputs, output_sequence=1)
-    later = readings("onnx/LSTM-7", given, outputs)
+    early = readings("onnx/LSTM-1", given, outputs, output_sequence=1, hidden_size=2)
+    later = readings("onnx/LSTM-7", given, outputs, hidden_size=2)
     assert {one.taken["recurrence-early"] for one in early} == {"transposed", "as-written"}
     assert all("recurrence-early" not in one.taken for one in later)
     assert np.array_equal(early[0].values[0], later[0].values[0])

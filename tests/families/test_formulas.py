@@ -10,6 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import readings, values
 
+from opconform.cases.elements import element_type
+from opconform.cases.program import Tensor
+
 F = np.float32
 FLOAT = {"output": "float32"}
 PIECES = st.integers(-12, 12)
@@ -296,3 +299,115 @@ def test_an_infinity_is_the_largest_number_of_every_float8_type() -> None:
     ):
         (found,) = values("onnx/Cast-24", {"input": x}, {"output": name}, to=17)
         assert found.astype(float).tolist() == [largest, -largest, largest]
+
+
+ELEMENTS = st.integers(-8, 8).map(lambda n: n / 2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(ELEMENTS, min_size=1, max_size=6), ELEMENTS, ELEMENTS)
+def test_clip_is_the_middle_of_three(elements, low, high) -> None:
+    given = {"input": np.array(elements, F), "min": np.array(low, F), "max": np.array(high, F)}
+    (found,) = values("onnx/Clip-13", given, FLOAT)
+    assert found.tolist() == [min(max(x, low), high) for x in elements]
+
+
+def test_a_zero_may_become_the_other_zero_that_is_a_bound() -> None:
+    given = {"input": np.array([-0.0, 1.0], F), "min": np.array(0, F)}
+    (one,) = [r for r in readings("onnx/Clip-13", given, FLOAT) if r.taken.get("bound-missing") != "unbounded"]
+    assert one.values[0].tolist() == [0, 1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(-(1 << 12), 1 << 12), min_size=1, max_size=6),
+    st.sampled_from([0.25, 0.5, 2.0, 8.0]),
+    st.sampled_from([("int8", -128, 127), ("uint8", 0, 255), ("int4", -8, 7), ("uint2", 0, 3), ("uint16", 0, 65535)]),
+    st.data(),
+)
+def test_a_quotient_is_rounded_to_even_then_moved_then_saturated(elements, scale, target, data) -> None:
+    name, smallest, largest = target
+    zero = data.draw(st.integers(smallest, largest))
+    given = {
+        "x": np.array(elements, F) / 4,
+        "y_scale": np.array(scale, F),
+        "y_zero_point": np.array(zero).astype(element_type(name).dtype),
+    }
+    (found,) = values("onnx/QuantizeLinear-25", given, {"y": name})
+    quotients = [Fraction(n, 4) / Fraction(scale) for n in elements]
+    assert found.astype(int).tolist() == [min(max(round(q) + zero, smallest), largest) for q in quotients]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text("ab ,\t\n", max_size=8), st.sampled_from([None, ",", "ab", " "]), st.integers(0, 3) | st.none())
+def test_text_is_split_as_python_splits_it(text, delimiter, most) -> None:
+    told = {name: v for name, v in (("delimiter", delimiter), ("maxsplit", most)) if v is not None}
+    found = readings("onnx/StringSplit-20", {"X": np.array([text], object)}, {"Y": "string", "Z": "int64"}, **told)
+    pieces = text.split(delimiter, -1 if most is None else most)
+    assert pieces in [one.values[0][0].tolist() for one in found]
+    assert len(pieces) in [int(one.values[1][0]) for one in found]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_gather_is_the_take_of_numpy(axis) -> None:
+    data, indices = drawn(3, 4, 2), np.array([[0, -1, 1], [1, 1, -2]])
+    (found,) = values("onnx/Gather-13", {"data": data, "indices": indices}, FLOAT, axis=axis)
+    assert found.tolist() == np.take(data, indices, axis=axis).tolist()
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 0)])
+def test_non_zero_lists_places_row_by_row(shape) -> None:
+    x = np.random.default_rng(0).integers(0, 2, shape).astype(F)
+    (found,) = values("onnx/NonZero-13", {"X": x}, {"Y": "int64"})
+    places = [place for place in np.ndindex(*shape) if x[place]]
+    assert found.shape == (len(shape), len(places))
+    assert found.T.tolist() == [list(place) for place in places]
+
+
+@pytest.mark.parametrize(("axis", "version", "joined"), [(1, 13, (1,)), (-1, 13, (2,)), (1, 11, (1, 2)), (2, 1, (2,))])
+def test_softmax_is_the_share_of_an_exponential(axis, version, joined) -> None:
+    x = drawn(2, 3, 4, low=-5, high=5)
+    (found,) = values(f"onnx/Softmax-{version}", {"input": x}, FLOAT, axis=axis)
+    powers = np.vectorize(lambda v: math.exp(float(v)))(x)
+    assert found == pytest.approx(powers / powers.sum(joined, keepdims=True), rel=1e-12)
+
+
+def test_batch_normalization_uses_the_statistics_that_are_given() -> None:
+    x, names = drawn(2, 3, 4), ("scale", "B", "mean", "var")
+    given = {name: drawn(3, seed=i, low=0.5, high=2) for i, name in enumerate(names)}
+    (y,) = values("onnx/BatchNormalization-9", {"X": x, **given}, {"Y": "float32"}, epsilon=0.25)[:1]
+    for n, c, i in np.ndindex(*x.shape):
+        scale, bias, mean, variance = (float(given[name][c]) for name in names)
+        expected = (float(x[n, c, i]) - mean) / math.sqrt(variance + 0.25) * scale + bias
+        assert y[n, c, i] == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_output_without_a_window_is_empty_or_refused() -> None:
+    x, w = drawn(1, 1, 2), drawn(1, 1, 3)
+    found = readings("onnx/Conv-11", {"X": x, "W": w}, {"Y": "float32"})
+    assert {one.kind for one in found} == {"values", "rejected"}
+    assert [one.values[0].shape for one in found if one.values] == [(1, 1, 0)]
+    assert readings("onnx/Conv-11", {"X": x, "W": drawn(1, 1, 5)}, {"Y": "float32"}) == "window-fits"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {-1.0}),
+        ({"default_int64": 9}, {9, -1}),
+        ({"default_tensor": Tensor.of(np.array([5], np.int64))}, {5}),
+    ],
+)
+def test_a_default_that_has_the_type_but_another_name_may_count_or_not(given, expected) -> None:
+    tables = {"keys_int64s": (1,), "values_tensor": Tensor.of(np.array([7], np.int64))}
+    found = readings("onnx/LabelEncoder-4", {"X": np.array([1, 2])}, {"Y": "int64"}, **tables, **given)
+    assert {int(one.values[0][1]) for one in found} == expected
+    assert all(one.values[0][0] == 7 for one in found)
+
+
+def test_a_value_to_pad_with_may_have_rank_1() -> None:
+    given = {"data": np.ones(2, F), "pads": np.array([1, 0])}
+    found = readings("onnx/Pad-13", given | {"constant_value": np.array([7], F)}, FLOAT)
+    assert {one.taken["value-rank"] for one in found} == {"taken", "rejected"}
+    assert [one.values[0].tolist() for one in found if one.values] == [[7, 1, 1]]
+    assert readings("onnx/Pad-13", given | {"constant_value": np.array([7, 8], F)}, FLOAT) == "value-scalar"

@@ -182,6 +182,21 @@ def test_right_distributions_pass_and_others_do_not(size: int) -> None:
         assert set(outcomes(normal, spoilt.astype(np.float32))) == {"wrong-value"}
 
 
+def test_what_is_to_be_normal_needs_more_than_the_moments() -> None:
+    rng = np.random.default_rng(0)
+    lanes = (20, 2000)
+    normal = of_moments(lanes, 3, 4, law="normal", unit=2.0**-8)
+    right = rng.normal(3, 2, lanes)
+    assert set(outcomes(normal, right.astype(np.float32))) == {"pass"}
+    assert set(outcomes(normal, right.astype(np.float16).astype(np.float32))) == {"pass"}
+    others = {
+        "two points": rng.choice([1.0, 5.0], lanes),
+        "one-sided": 1 + rng.exponential(2, lanes),
+    }
+    for name, wrong in others.items():
+        assert set(outcomes(normal, wrong.astype(np.float32))) == {"wrong-value"}, name
+
+
 def test_a_tensor_of_no_element_has_no_moments_to_miss() -> None:
     assert outcomes(of_moments((1, 0), 0, 1), np.zeros((1, 0), np.float32)) == ["pass"]
 

@@ -72,6 +72,21 @@ def test_every_element_type_goes_in_and_comes_out_unchanged(kind, type_: str, sh
     assert (type_of(y), y.shape, content(y)) == (type_, shape, content(x))
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        onnx_program("Dropout", 7, [feed("x", "float32", 3)], rank=1),
+        onnx_program("Dropout", 12, [feed("x", "float32", 3), feed("ratio", "float32")], rank=1),
+    ],
+)
+def test_an_input_that_is_an_output_as_well_is_fed(program) -> None:
+    x = np.array([1.0, 2.0, 3.0], np.float32)
+    given = [x, np.array(0.5, np.float32)][: len(program.feeds)]
+    executable = OpenVinoOnnx().prepare(program)
+    for factor in (1, 2):
+        assert executable.run([factor * given[0], *given[1:]])[0].tolist() == [factor, 2 * factor, 3 * factor]
+
+
 @pytest.mark.parametrize("type_", [t for t in element_types() if t not in ELEMENT_TYPES])
 @pytest.mark.parametrize("kind", NATIVE)
 def test_element_types_that_the_library_lacks_are_unsupported(kind, type_: str) -> None:
@@ -324,6 +339,17 @@ STORED = {
     "supported_types.end())' failed at src/frontends/onnx/frontend/src/op/reduce.cpp:134:\nUnsupported input type "
     "boolean": "type",
     "src/frontends/onnx/frontend/src/utils/common.cpp:81:\nUnsupported data type INT2 expected: BOOL, BFLOAT16": "type",
+    "Check 'is_supported_type' failed at src/core/src/op/fake_convert.cpp:103:\nBad format for f8 conversion type: "
+    "f4e2m1": "type",
+    "Check 'prim' failed at src/plugins/intel_cpu/src/nodes/reorder.cpp:388:\nReorder node with name 'd_f4e2m1_f32' "
+    "could not create reorder primitive: unsupported reorder case.": "type",
+    "unsupported src_prc: f8e4m3": "type",
+    "Check '(!training_mode)' failed at src/frontends/onnx/frontend/src/op/dropout.cpp:29:\nTraining mode is not "
+    "supported for Dropout op": "attribute",
+    "tf_crop_and_resize - this type of coordinate transformation mode is not supported.": "attribute",
+    "consumed_inputs legacy attribute of Add op is not supported": "attribute",
+    "While validating ONNX node '<Node(Pad): Pad>':\nUnsupported padding mode: [wrap]": "attribute",
+    "Non-constant training_mode input is not supported.": "dynamic",
     "Unsupported operation of type: ReduceMean name: ReduceMean\nDetails:\nNot Implemented:\nSecond tensor is not "
     "constant": "other",
     "Exception from src/core/src/model.cpp:549:\nEvaluation failed on opset1::ReduceMean ReduceMean (opset1::Parameter "
