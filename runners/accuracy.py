@@ -212,6 +212,7 @@ class _Admissible:
         graded = np.isfinite(first.value)
         if first.flags is not None:
             graded &= (first.flags & _FREE) == 0
+            graded &= ((first.flags & _ZERO) == 0) | (self.output != 0) | (first.value == 0)  # dropped, or flushed
         for bounds in self.overflowing:
             if bounds.flags is not None:
                 graded &= np.isfinite(self.output) | ((bounds.flags & _EXCEPTIONAL) == 0)

@@ -31,6 +31,8 @@ def cast(c: Call, x: Value) -> Value:
     if to.name == "string":
         return _written(c, x)
     if to.name == "bool":
+        if x.kind == "real" and "to-bool-early" in c.clauses and c.open("nan-to-bool", x.isnan()) == "false":
+            return ~(x.equal(0) | x.isnan())
         return ~x.equal(0)
     if to.is_integer and x.kind == "real":
         whole = x.trunc()

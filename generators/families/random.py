@@ -41,9 +41,9 @@ def dropout(c: Call, data: Value, ratio: Value | None = None, training: Value | 
     c.require("scalars", all(v is None or v.rank == 0 for v in (ratio, training)))
     part = 0.5 if ratio is None else float(c.known("ratio"))
     c.require("ratio-range", 0 <= part < 1)
-    if training is None or not c.known("training_mode"):
+    if training is None or not c.known("training_mode") or part == 0:
         return data, kept
-    if part == 0:
+    if ratio is None and c.open("ratio-missing") == "copy":
         return data, kept
     scaled = data * (c.constant(1.0, data.type) / (1.0 - part))
     if not c.wants("mask"):

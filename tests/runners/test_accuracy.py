@@ -299,6 +299,13 @@ def test_a_flushed_zero_stands_apart() -> None:
     assert found.grade is Grade.OUTSIDE
 
 
+def test_an_element_that_may_be_dropped_and_is_stands_apart() -> None:
+    dropping = [option([2.0, 2.0, 0.0], 0.0, [Flag.ZERO] * 3)]
+    found = of(dropping, [0.0, 2.0, 0.0])
+    assert found is not None
+    assert (found.grade, found.graded, found.apart) == (Grade.ROUNDED, 2, 1)
+
+
 def test_an_overflow_that_is_admitted_stands_apart() -> None:
     options = [
         option([1.0, 1.0], 0.0, labels={"overflow": "avoided"}),
