@@ -60,10 +60,9 @@ def cast(c: Call, x: Value) -> Value:
 def _same(c: Call, x: Value) -> Value:
     """To the type that it has: the number itself, but for an infinity, of which the table for float8 says otherwise."""
     form = element_type(x.type).format
-    saturates = form is not None and element_type(x.type).bits == 8 and form.infinities and c.attr("saturate", 1) != 0
-    if saturates and c.open("same-type", x.isinf()) == "by-table":
-        return x.clip(-form.largest, form.largest)
-    return x
+    if form is None or element_type(x.type).bits != 8 or not form.infinities or c.attr("saturate", 1) == 0:
+        return x
+    return x.clip(-form.largest, form.largest) if c.open("same-type", x.isinf()) == "by-table" else x
 
 
 def _scale(c: Call, x: Value) -> Value:
