@@ -127,13 +127,15 @@ def _input(library: OneDnn, number: int, given: Input) -> LogicalTensor:
 
 
 def _output(library: OneDnn, number: int, output: Output) -> LogicalTensor:
+    # a rank that is given would decide what the library infers, as oneDNN 3.2 does for a scalar
+    return tensor_of_any_rank(library, number, _type(library, output.type))
+
+
+def tensor_of_any_rank(library: OneDnn, number: int, data_type: int) -> LogicalTensor:
+    """Return the description of a tensor of this number, of unknown rank."""
     tensor = LogicalTensor()
-    # Of unknown rank: a rank that is given would decide what the library infers, as oneDNN 3.2 does for a scalar.
-    library.call(
-        "graph_logical_tensor_init",
-        *(ctypes.byref(tensor), number, _type(library, output.type), _UNKNOWN_RANK),
-        *(_STRIDED, _VARIABLE),
-    )
+    described = (number, data_type, _UNKNOWN_RANK, _STRIDED, _VARIABLE)
+    library.call("graph_logical_tensor_init", ctypes.byref(tensor), *described)
     return tensor
 
 
@@ -147,14 +149,18 @@ def _type(library: OneDnn, name: str) -> int:
 def _set(library: OneDnn, operation: ctypes.c_void_p, attribute: Attribute) -> None:
     if attribute.name not in ATTRIBUTES:
         raise Unsupported(f"oneDNN Graph has no attribute {attribute.name}", "attribute")
-    number, value = ATTRIBUTES[attribute.name], attribute.value
+    if attribute.kind not in _SETTERS and not isinstance(attribute.value, str):
+        raise Unsupported(f"oneDNN Graph has no attributes of kind {attribute.kind}", "attribute")
+    set_attribute(library, operation, ATTRIBUTES[attribute.name], attribute.kind, attribute.value)
+
+
+def set_attribute(library: OneDnn, operation: ctypes.c_void_p, number: int, kind: str, value: object) -> None:
+    """Give an operation an attribute by its number, of a kind as f32, s64s or bool, or text. Raises OneDnnError."""
     if isinstance(value, str):
         text = value.encode()
         library.call("graph_op_set_attr_str", operation, number, text, len(text))
         return
-    if attribute.kind not in _SETTERS:
-        raise Unsupported(f"oneDNN Graph has no attributes of kind {attribute.kind}", "attribute")
-    setter, element = _SETTERS[attribute.kind]
+    setter, element = _SETTERS[kind]
     values = value if isinstance(value, tuple) else (value,)
     array = (element * max(1, len(values)))(*values)  # a null pointer is refused even for an empty list
     library.call(f"graph_op_set_attr_{setter}", operation, number, array, len(values))

@@ -6,19 +6,18 @@ import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
 
 from ..cases.program import NO_VERSION, AttributeValue
 from ..specs.audit.library import LibraryAttribute, LibrarySchema, Listing, Question
 from ..specs.model import Signature
 from .onednn_enumerations import ATTRIBUTES, OPERATIONS, TYPES
-from .onednn_library import CPU, LogicalTensor, OneDnn, OneDnnError
+from .onednn_graph import set_attribute, tensor_of_any_rank
+from .onednn_library import CPU, OneDnn, OneDnnError
 from .probing import Layout, Operation, TypeOrAny, layout_of, taken
 
 _Value = AttributeValue | bool
 _Set = Mapping[str, _Value]  # attribute to value
 
-_STRIDED, _VARIABLE, _UNKNOWN_RANK = 2, 1, -1
 _MOST_INPUTS, _MOST_OUTPUTS = 6, 3  # without a spec; all of them are then taken to have one type
 _NO_ATTRIBUTE = 0x7FFF  # a number that no attribute has
 
@@ -37,13 +36,6 @@ _VALUES: Mapping[str, tuple[_Value, ...]] = {
     "string": _WORDS,
 }
 """Values to try for an attribute of each kind: an operation may take some alone."""
-
-
-_SETTERS: Mapping[str, tuple[str, Any]] = {
-    "f32": ("f32", ctypes.c_float),
-    "s64": ("s64", ctypes.c_int64),
-    "bool": ("bool", ctypes.c_uint8),
-}
 
 
 class OneDnnOperations:
@@ -120,13 +112,10 @@ class OneDnnOperations:
         with ExitStack() as handles:
             operation = library.create(handles, "graph_op", 0, kind, b"probe")
             for number, (t, add) in enumerate([*((t, "input") for t in inputs), *((t, "output") for t in outputs)]):
-                tensor = LogicalTensor()
-                described = (number, self._types[t or ""], _UNKNOWN_RANK, _STRIDED, _VARIABLE)
-                library.call("graph_logical_tensor_init", ctypes.byref(tensor), *described)
+                tensor = tensor_of_any_rank(library, number, self._types[t or ""])
                 library.call(f"graph_op_add_{add}", operation, ctypes.byref(tensor))
             for attribute, (of_kind, value) in values.items():
-                setter, content, length = _native(of_kind, value)
-                library.call(f"graph_op_set_attr_{setter}", operation, attribute, content, length)
+                set_attribute(library, operation, attribute, of_kind, value)
             graph = library.create(handles, "graph_graph", CPU)
             library.call("graph_add_op", graph, operation)
 
@@ -141,12 +130,3 @@ def _required(signature: Signature | None) -> Iterator[_Set]:
 
 def _kind(attribute: str) -> str:
     return next(kind for first, kind in _KINDS if ATTRIBUTES[attribute] >= first)
-
-
-def _native(kind: str, value: _Value) -> tuple[str, Any, int]:
-    """Return what sets an attribute: the end of the function's name, the values, and how many they are."""
-    if isinstance(value, str):
-        return "str", value.encode(), len(value)
-    values = value if isinstance(value, tuple) else (value,)
-    setter, element = _SETTERS[kind.removesuffix("s")]
-    return setter, (element * len(values))(*values), len(values)
