@@ -160,9 +160,9 @@ def test_a_backend_that_is_not_installed_says_what_to_install(name: str, monkeyp
 
 @pytest.mark.parametrize("script", [(), ("--script",)])
 def test_a_case_that_there_is_not_suggests_the_nearest(script: tuple[str, ...]) -> None:
-    message = fails("show", *script, "onnx/ReduceMean-13/float16/3x2x2/axes=2,0/ramp/axis-unsorted")
+    message = fails("show", *script, "onnx/ReduceMean-13/float32/3x2x2/axes=2,0/ramp/axis-unsorted")
     assert "has no edge 'axis-unsorted'; did you mean 'axes-unsorted'" in message
-    assert message.endswith("the nearest case is onnx/ReduceMean-13/float16/3x2x2/axes=2,0/ramp/axes-unsorted")
+    assert message.endswith("the nearest case is onnx/ReduceMean-13/float32/3x2x2/axes=2,0/ramp/axes-unsorted")
     assert "the nearest case is onnx/Mean-13/" in fails("show", "onnx/Mean-13/float32/3,2/-/ramp")
     assert "the nearest case is onnx/Mean-" in fails("show", "onnx/Maen-13/float32/3/-/ramp")
 
@@ -253,17 +253,17 @@ def test_operators_are_listed_with_the_number_of_their_cases(tmp_path: Path) -> 
 
 
 def test_cases_are_listed_as_ids_or_as_their_parts() -> None:
-    select = ["--select", "onnx/Mean-*/float16/*", "--draws", "2", "--seed", "3"]
+    select = ["--select", "onnx/Mean-*/float32/*", "--draws", "2", "--seed", "3"]
     ids = call("list", "cases", *select).output.splitlines()
-    assert all(fnmatchcase(text, "onnx/Mean-*/float16/*") for text in ids)
+    assert all(fnmatchcase(text, "onnx/Mean-*/float32/*") for text in ids)
     assert any("draw=1;seed=3" in text for text in ids)
     told = [json.loads(line) for line in call("list", "cases", *select, "--json").output.splitlines()]
     assert [t["case"] for t in told] == ids
     one = next(t for t in told if t["edge"] == "grows-twice" and t["operator"] == "onnx/Mean-8")
     assert one == {
-        "case": "onnx/Mean-8/float16/2,3x1,4x1x1/-/ramp/grows-twice",
+        "case": "onnx/Mean-8/float32/2,3x1,4x1x1/-/ramp/grows-twice",
         "operator": "onnx/Mean-8",
-        "types": ["float16"],
+        "types": ["float32"],
         "shapes": [[2], [3, 1], [4, 1, 1]],
         "settings": {},
         "fill": "ramp",
