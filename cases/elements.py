@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -38,35 +38,31 @@ class FloatFormat:
     negative_zero: bool = True
     reserved: int = 0
 
-    @property
-    def roundoff(self) -> float:
-        """The unit roundoff u: half the distance from 1 to the next number."""
-        return math.ldexp(1.0, -self.precision)
+    roundoff: float = field(init=False, repr=False, compare=False)
+    """The unit roundoff u: half the distance from 1 to the next number."""
+    tiny: float = field(init=False, repr=False, compare=False)
+    """The smallest positive normal number."""
+    eta: float = field(init=False, repr=False, compare=False)
+    """The smallest positive number; the distance of subnormal numbers."""
+    largest: float = field(init=False, repr=False, compare=False)
+    """The largest finite number."""
+    overflow: float = field(init=False, repr=False, compare=False)
+    """The magnitude from which rounding to nearest leaves the finite numbers; infinity for float64.
 
-    @property
-    def tiny(self) -> float:
-        """The smallest positive normal number."""
-        return math.ldexp(1.0, self.emin)
+    It is half a unit above `largest`, and itself rounds to even: away from it, but to `largest` in float8e4m3fn.
+    """
 
-    @property
-    def eta(self) -> float:
-        """The smallest positive number; the distance of subnormal numbers."""
-        return math.ldexp(1.0, self.emin - self.precision + 1)
-
-    @property
-    def largest(self) -> float:
-        """The largest finite number."""
-        return math.ldexp(2.0 - math.ldexp(1.0 + self.reserved, 1 - self.precision), self.emax)
-
-    @property
-    def overflow(self) -> float:
-        """The magnitude from which rounding to nearest leaves the finite numbers; infinity for float64.
-
-        It is half a unit above `largest`, and itself rounds to even: away from it, but to `largest` in float8e4m3fn.
-        """
-        if self.emax >= 1023:
-            return math.inf
-        return self.largest + math.ldexp(1.0, self.emax - self.precision)
+    def __post_init__(self) -> None:
+        largest = math.ldexp(2.0 - math.ldexp(1.0 + self.reserved, 1 - self.precision), self.emax)
+        made = {
+            "roundoff": math.ldexp(1.0, -self.precision),
+            "tiny": math.ldexp(1.0, self.emin),
+            "eta": math.ldexp(1.0, self.emin - self.precision + 1),
+            "largest": largest,
+            "overflow": math.inf if self.emax >= 1023 else largest + math.ldexp(1.0, self.emax - self.precision),
+        }
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,13 +88,20 @@ def bounded(
 ) -> dict[int, Error]:
     """Return what an implementation may add to the exact values of `outputs`, and of nodes with exact means."""
     found: dict[int, Error] = {}
+    made: dict[tuple[object, ...], tuple[Error, list[Error]]] = {}  # as in `exact`, of what is never rounded
     kept = set(outputs)
     last = {a: at for at in live for a in graph.nodes[at].args}
     with np.errstate(all="ignore"), precise():
         for at in live:
             node, y = graph.nodes[at], known[at]
-            error = _error(node, y, [known[a] for a in node.args], [found[a] for a in node.args], context)
-            found[at] = _fitted(error, y.v.shape)
+            xs, es = [known[a] for a in node.args], [found[a] for a in node.args]
+            if node.computes:
+                error = found[at] = _fitted(_error(node, y, xs, es, context), y.v.shape)
+            else:
+                same = (node.operation, *map(id, (y, *xs, *es)))
+                if not es or same not in made:
+                    made[same] = _fitted(_error(node, y, xs, es, context), y.v.shape), es
+                error = found[at] = made[same][0]
             if error.exact_mean is not None:
                 kept.add(at)
             for a in node.args:

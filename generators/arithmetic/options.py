@@ -263,10 +263,12 @@ class Maker:
         for x, y in zip(a.outputs, b.outputs, strict=True):
             if self.values[x] is not self.values[y] or errors[x] is not errors[y]:
                 found = _unlike(self.values[x].v, self.values[y].v)
-                for e, f in ((errors[x].e, errors[y].e), (errors[x].flags, errors[y].flags)):
-                    found = found | np.not_equal(e, f)
-                free = np.bitwise_and(np.bitwise_and(errors[x].flags, errors[y].flags), FREE) > 0
-                unlike = unlike | self.any_lane(np.asarray(found & ~free))
+                if not (errors[x].none and errors[y].none):
+                    for e, f in ((errors[x].e, errors[y].e), (errors[x].flags, errors[y].flags)):
+                        found = found | np.not_equal(e, f)
+                    free = np.bitwise_and(np.bitwise_and(errors[x].flags, errors[y].flags), FREE) > 0
+                    found = np.asarray(found & ~free)
+                unlike = unlike | self.any_lane(found)
         return np.asarray(unlike)
 
     def _options(self, fork: Fork, work: Work) -> Iterator[Option]:
