@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
@@ -29,7 +29,8 @@ class Node:
 
     `computes` is the floating-point type whose arithmetic applies: the result's, else that of the first operand that
     has one, else none. Beside the rooms' primitives there are `port` and `literal`. Nodes of one `operation` differ in
-    their operands alone.
+    their operands alone. While a formula is recorded there are nodes called `choice` too, whose operands are
+    what each option of a silence makes.
     """
 
     name: str
@@ -54,8 +55,8 @@ class Node:
 class Asked(Protocol):
     """What knows the options taken of silences: a Call."""
 
-    def answer(self, silence: str, usual: str) -> str:
-        """Return the option taken of a silence, or what is usual where the version has no such silence."""
+    def deferred(self, silence: str) -> tuple[str, ...]:
+        """Return the options of a silence that may be taken later; the one that has been taken; none of no silence."""
 
     def open(self, silence: str, where: Value | None = None) -> str:
         """Return the option taken of a silence, which is open where any element of `where` is true."""
@@ -72,10 +73,48 @@ class Graph:
         self.asked: Asked | None = None
         self.precision = precision
         self._places: dict[object, int] = {}
+        self._hangs: dict[int, tuple[str, ...]] = {}  # the silences whose options a node hangs on
+        self._resolved: dict[tuple[object, ...], int] = {}
 
-    def answer(self, silence: str, usual: str) -> str:
-        """Return the option taken of a silence, or what is usual where the standard is not silent."""
-        return usual if self.asked is None else self.asked.answer(silence, usual)
+    def choose(self, silence: str, usual: str, make: Callable[[str], Value]) -> Value:
+        """Return what is made of the option of a silence, or of the usual one where the standard is not silent.
+
+        It stands for what is made of each option, until `resolved` picks one: formulas are not asked anew for each.
+        """
+        options = () if self.asked is None else self.asked.deferred(silence)
+        if len(options) < 2:
+            return make(options[0] if options else usual)
+        made = tuple(make(option).at for option in options)
+        node = self.nodes[made[0]]
+        parameters = {"silence": silence, "options": options}
+        return self._added(("choice", silence, made), replace(node, name="choice", args=made, parameters=parameters))
+
+    def resolved(self, places: Iterable[int], chosen: Mapping[str, str]) -> dict[int, int]:
+        """Return what some nodes are with the options chosen."""
+        todo = list(places)
+        while todo:
+            at = todo[-1]
+            node = self.nodes[at]
+            needed: Sequence[int] = node.args
+            if node.name == "choice":
+                needed = (node.args[node.parameters["options"].index(chosen[node.parameters["silence"]])],)
+            found = [self._known(a, chosen) for a in needed]
+            if self._known(at, chosen) is not None:
+                todo.pop()
+            elif None in found:
+                todo += [a for a, one in zip(needed, found, strict=True) if one is None]
+            elif node.name == "choice":
+                self._resolved[self._key(at, chosen)] = found[0]  # type: ignore[assignment]  # not None
+            else:
+                operands = [Value(self, a) for a in found]  # type: ignore[arg-type]  # likewise
+                self._resolved[self._key(at, chosen)] = self.node(node.name, operands, node.parameters).at
+        return {at: self._known(at, chosen) or 0 for at in places}
+
+    def _known(self, at: int, chosen: Mapping[str, str]) -> int | None:
+        return self._resolved.get(self._key(at, chosen)) if at in self._hangs else at
+
+    def _key(self, at: int, chosen: Mapping[str, str]) -> tuple[object, ...]:
+        return at, *[chosen[silence] for silence in self._hangs[at]]
 
     def port(self, place: int, shape: tuple[int, ...], type_: str) -> Value:
         """Return the node of an input array, by its place among the case's."""
@@ -106,8 +145,13 @@ class Graph:
 
     def _added(self, key: object, node: Node) -> Value:
         if key not in self._places:
-            self._places[key] = len(self.nodes)
+            at = self._places[key] = len(self.nodes)
             self.nodes.append(node)
+            hangs = {silence: None for a in node.args for silence in self._hangs.get(a, ())}
+            if node.name == "choice":
+                hangs[node.parameters["silence"]] = None
+            if hangs:
+                self._hangs[at] = tuple(hangs)
         return Value(self, self._places[key])
 
     @property
@@ -201,7 +245,7 @@ class Value:
         """Return a primitive of this value and others, as they are."""
         found = self.graph.node(name, (self, *others), parameters)
         if ROOMS[name].overflows and found.kind == "int":
-            return found.fit(self.graph.answer("integer-overflow", "exact"))
+            return self.graph.choose("integer-overflow", "exact", found.fit)
         return found
 
     def __getattr__(self, name: str) -> Callable[..., Value]:

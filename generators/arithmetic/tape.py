@@ -6,8 +6,9 @@ What it computes becomes a graph, which every number type interprets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -194,9 +195,23 @@ class Call:
                 self.conditions[silence] = where.at
             elif self.met[silence] == "any":
                 self._whole.add(silence)
+        if not self.met[silence]:
+            raise OpconformError(f"{self.operator}: {silence} is answered by a primitive, before the formula is")
         if self.met[silence] in ENDS:
             raise _Ends(self.met[silence])
         return self.met[silence]
+
+    def deferred(self, silence: str) -> tuple[str, ...]:
+        """Return the options of a silence, all of which are taken when the formula is whole.
+
+        The one taken already, if there is one; none where the version has no such silence.
+        """
+        options = self._ask(("silence", silence)) or ()
+        if self.met.get(silence) or any(option in (*ENDS, "any") for option in options):
+            return (self.open(silence),)
+        if options:
+            self.met.setdefault(silence, "")
+        return tuple(options)
 
     def answer(self, silence: str, usual: str) -> str:
         """Return the option taken of a silence, or what is usual where the version has no such silence."""
@@ -331,10 +346,11 @@ def record(
     while chosen is not None:
         call = Call(facts, graph, known or {}, chosen, told)
         graph.asked = call
-        forks.append(_fork(function, call))
+        forks += _forks(_fork(function, call), graph, facts.silences)
         if len(forks) > MOST_FORKS:
             raise ValueError(f"{facts.operator}: more than {MOST_FORKS} combinations of options: {list(call.met)}")
-        chosen = _next(call.met, facts.silences)
+        chosen = _next({silence: option for silence, option in call.met.items() if option}, facts.silences)
+    forks.sort(key=lambda fork: [facts.silences[silence].index(option) for silence, option in fork.labels])
     return Recording(graph, tuple(forks), tuple(t for t in facts.outputs.values() if t is not None))
 
 
@@ -360,6 +376,27 @@ def _fork(function: Reference, call: Call) -> Fork:
         structure=structure if any(one.kind != "tensor" for one in structure) else (),
         invalid=invalid,
     )
+
+
+def _forks(fork: Fork, graph: Graph, silences: Mapping[str, tuple[str, ...]]) -> Iterator[Fork]:
+    """Yield a fork for every combination of options that were deferred."""
+    deferred = [silence for silence, option in fork.labels if not option]
+    if not deferred:
+        yield fork
+        return
+    places = [*fork.outputs, *(at for _, at in (*fork.requirements, *fork.conditions))]
+    places += [at for check in fork.checks for at in check.arrays]
+    for options in itertools.product(*(silences[silence] for silence in deferred)):
+        chosen = dict(zip(deferred, options, strict=True))
+        found = graph.resolved(places, chosen)
+        yield replace(
+            fork,
+            labels=tuple((silence, option or chosen[silence]) for silence, option in fork.labels),
+            outputs=tuple(found[at] for at in fork.outputs),
+            requirements=tuple((clause, found[at]) for clause, at in fork.requirements),
+            conditions=tuple((silence, found[at]) for silence, at in fork.conditions),
+            checks=tuple(replace(one, arrays=tuple(found[at] for at in one.arrays)) for one in fork.checks),
+        )
 
 
 def _outputs(found: Any, call: Call, leaves: list[Value]) -> tuple[Structure, ...]:

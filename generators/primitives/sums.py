@@ -236,9 +236,12 @@ class Mean(Sum):
             return super().record(value, *others, **parameters)
         axes = value.axes(others[0] if others else parameters.get("axes"))
         total = value.sum(axes, keep=parameters.get("keep", True))
-        rounding = value.graph.answer("integer-rounding", "truncate")
-        operands = total.aligned(count_along(value.shape, axes))
-        return value.graph.node("quotient", operands, {"rounding": rounding})  # it fits where the sum does
+        operands, graph = total.aligned(count_along(value.shape, axes)), value.graph
+
+        def quotient(rounding: str) -> Any:
+            return graph.node("quotient", operands, {"rounding": rounding})  # it fits where the sum does
+
+        return graph.choose("integer-rounding", "truncate", quotient)
 
     @staticmethod
     def exact(*xs: Array, **parameters: Any) -> Array:
