@@ -210,8 +210,7 @@ class Expectation:
             return self
         applying = tuple(option for option in self.options if option.applies[start:stop].any())
         found = Expectation(applying, self.types, self.lanes).of_lanes(slice(start, stop), stop - start)
-        if "digests" in self.__dict__:
-            found.__dict__["digests"] = self.digests[start:stop]
+        found.__dict__["_whole"] = self, start, stop
         return found
 
     def of_lanes(self, which: slice | Array, lanes: int) -> Expectation:
@@ -263,6 +262,9 @@ class Expectation:
     @functools.cached_property
     def digests(self) -> list[str]:
         """sha256 over all that decides a verdict, to the bit, of each lane."""
+        if "_whole" in self.__dict__:  # with those of its neighbours, which costs little more
+            whole, start, stop = self.__dict__["_whole"]
+            return list(whole.digests[start:stop])
         found = [""] * self.lanes
         for lanes, alike in self.by_pattern():
             every = [bounds for option in alike.options for bounds in option.outputs]

@@ -262,7 +262,12 @@ def _common_dims(structure: Structure) -> Dims | None:
 
 
 def _value(name: str, type_: str, dims: Dims | None) -> ValueInfoProto:
-    return ValueInfoProto(name=name, type=_type(parse_type(type_), dims))
+    return ValueInfoProto(name=name, type=_type_of(type_, dims))
+
+
+@functools.lru_cache(maxsize=256)  # which is copied into what it becomes a part of
+def _type_of(type_: str, dims: Dims | None) -> TypeProto:
+    return _type(parse_type(type_), dims)
 
 
 def _type(expression: TypeExpression, dims: Dims | None) -> TypeProto:

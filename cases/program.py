@@ -222,6 +222,9 @@ class Program:
         """A digest of the content: programs with equal keys are equal."""
         return hashlib.sha256(_canonical(self).encode()).hexdigest()
 
+    def __hash__(self) -> int:
+        return hash(self.key)
+
 
 @dataclass(frozen=True)
 class ModelProgram(Program):

@@ -438,12 +438,19 @@ def edges(spec: Spec, version: VersionSpec) -> Iterator[CaseId]:
         yield from _edge_cases(spec, version, edge, _planned_types(version, edge))
 
 
-def edge_cases(spec: Spec, version: VersionSpec, edge: Edge) -> Iterator[CaseId]:
-    """Yield all cases that an edge may be: letters that it does not name stand for each of their types."""
+def edge_cases(spec: Spec, version: VersionSpec, edge: Edge, only: tuple[str, ...] | None = None) -> Iterator[CaseId]:
+    """Yield all cases that an edge may be: letters that it does not name stand for each of their types.
+
+    `only`: those of some types.
+    """
     letters = free_letters(version)
-    choices = [_named(edge, letter) or version.signature.types[letter] for letter in letters]
-    every_type = [dict(zip(letters, types, strict=True)) for types in itertools.product(*choices)]
-    yield from _edge_cases(spec, version, edge, every_type[: 1 if _is_of_a_port(edge) else None])
+    if _is_of_a_port(edge):
+        some = [{letter: (_named(edge, letter) or version.signature.types[letter])[0] for letter in letters}]
+    else:
+        choices = [_named(edge, letter) or version.signature.types[letter] for letter in letters]
+        every = itertools.product(*choices)
+        some = [dict(zip(letters, types, strict=True)) for types in every if only is None or only == types]
+    yield from _edge_cases(spec, version, edge, some)
 
 
 def _planned_types(version: VersionSpec, edge: Edge) -> Iterator[Choice]:

@@ -19,6 +19,7 @@ from ..cases.expectation import Expectation
 from ..cases.ids import CaseId, parse_id
 from ..cases.program import Input, Output, Program, count
 from ..specs.loader import Library
+from ..specs.model import Edge
 from .arithmetic.recording import Recording, Rules
 from .arithmetic.tape import Asks, Facts, Port, Recorder
 from .clauses import clauses_of
@@ -276,10 +277,7 @@ class GeneratedCases:
         spec, key = self.library.operator_version(case.operator)
         row = read_row(spec, spec.version(key), case)
         if row.edge is not None:
-            place = str(row.version.operator), row.edge.id
-            if place not in self._edges:
-                self._edges[place] = tuple(edge_cases(row.spec, row.version, row.edge))
-            _check_edge(row, self._edges[place])
+            _check_edge(row, row.edge)
         return row
 
     def prepared(self, row: Row) -> Prepared:
@@ -322,11 +320,6 @@ class GeneratedCases:
     @functools.cached_property
     def _record(self) -> Recorder:
         return Recorder()
-
-    @functools.cached_property
-    def _edges(self) -> dict[tuple[str, str], tuple[CaseId, ...]]:
-        """The cases of the edges that were asked for: by operator version and edge."""
-        return {}
 
     @functools.cached_property
     def _recent(self) -> Callable[[str], _Lane]:
@@ -517,9 +510,10 @@ def _invalid(row: Row, clause: str) -> str:
     return f"invalid in {row.version.operator}, and no edge: {known.text if known else clause}"
 
 
-def _check_edge(row: Row, wanted: Sequence[CaseId]) -> None:
+def _check_edge(row: Row, edge: Edge) -> None:
     """Raise CaseIdError for an id that names an edge and has another content, since the edge says what is expected."""
-    if without_settings(row.id, "draw", "seed") not in wanted:
+    if without_settings(row.id, "draw", "seed") not in edge_cases(row.spec, row.version, edge, row.id.types):
+        wanted = list(edge_cases(row.spec, row.version, edge))
         near = next((case for case in wanted if case.types == row.id.types), wanted[0])
         raise CaseIdError(f"{row.id}: edge {row.id.edge!r} has another content: {near}")
 
