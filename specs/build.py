@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from ..cases.program import OperatorVersion
 from .checks import alternative, check, letter_of, shape_symbols, vocabulary_of
-from .edges import Place, aliases, check_edges, check_reach, resolve_edge
+from .edges import aliases, check_edges, check_reach, resolve_edge
 from .expressions import recipe
 from .families import Families, fitting, merged
 from .groups import expand
@@ -291,13 +291,11 @@ class _Builder:
         return expand(value) if self.names.is_type(name) else (text_of(literal_of(value)[1]),)
 
     def edges(self, version: Version, known: frozenset[str]) -> dict[str, Edge]:
-        context = self.context
-        place = Place(version, self.names, context.parameters, context.levels[version], known, context.problems)
-        resolved = {id_: resolve_edge(id_, text, place) for id_, text in self.text.edges.items()}
+        resolved = {id_: resolve_edge(id_, self.context, version, known) for id_ in self.text.edges}
         return {
             id_: edge
             for id_, edge in resolved.items()
-            if edge is not None and (edge.tests or not context.is_shared("edges", id_))
+            if edge is not None and (edge.tests or not self.context.is_shared("edges", id_))
         }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from .expressions import is_expression, recipe
@@ -16,36 +16,23 @@ from .schema import EdgeText, SpecText
 from .settings import Context, check_draw, check_name, check_types, check_value
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A version for which edges are resolved, with what they may name.
-
-    `levels` are those of the version, by the parameter's name as declared; `known` are its clauses and silences.
-    """
-
-    version: Version
-    names: Names
-    parameters: Mapping[str, Parameter]
-    levels: Mapping[str, Mapping[str, Value]]
-    known: frozenset[str]
-    problems: Problems
-
-
-def resolve_edge(id_: str, text: EdgeText, place: Place) -> Edge | None:
+def resolve_edge(id_: str, context: Context, version: Version, known: frozenset[str]) -> Edge | None:
     """Return the edge in one version; None where it does not apply.
 
     An edge applies where its span holds and the version has every name, level and type that it sets. Of what it tests
-    the version's clauses and silences are kept.
+    the clauses and silences that are `known` in the version are kept.
     """
-    if not Span.of(text).covers(place.version, place.names):
+    text, signature = context.text.edges[id_], context.names.signatures[version]
+    if not Span.of(text).covers(version, context.names):
         return None
-    mended = None if text.mended is None else _settings(text.mended, place, ("edges", id_, "mended"))
-    settings = _settings(text.settings, place, ("edges", id_, "with"))
+    mended = None if text.mended is None else _settings(text.mended, context, version, ("edges", id_, "mended"))
+    settings = _settings(text.settings, context, version, ("edges", id_, "with"))
     if settings is None or (text.mended is not None and mended is None):
         return None
-    if not _choose_types(settings, mended, place) or _has_attribute(settings.get("unknown"), place):
+    unknown = settings.get("unknown")
+    if not _choose_types(settings, mended, signature) or (isinstance(unknown, str) and signature.attribute(unknown)):
         return None
-    tests = tuple(t for t in text.tests if t in place.known)
+    tests = tuple(t for t in text.tests if t in known)
     return Edge(id_, settings, tests, text.expect == "rejected", mended)
 
 
@@ -55,15 +42,11 @@ def aliases(text: SpecText, found: Mapping[str, Edge], signature: Signature) -> 
     for id_, edge in found.items():
         for name, words in text.edges[id_].formerly.items():
             types = {t for word in words for t in expand(word)}
-            letters = [letter for letter in edge.settings if letter in signature.types]
-            kept = {x: tuple(t for t in _listed(edge.settings[x]) if t in types or not types) for x in letters}
+            named: Mapping[str, Any] = {x: listed for x, listed in edge.settings.items() if x in signature.types}
+            kept = {x: tuple(t for t in listed if t in types or not types) for x, listed in named.items()}
             if all(kept.values()):
                 former[name] = replace(edge, id=name, settings={**edge.settings, **kept})
     return former
-
-
-def _listed(value: Value) -> tuple[Value, ...]:
-    return value if isinstance(value, tuple) else (value,)
 
 
 def check_edges(context: Context) -> None:
@@ -100,58 +83,57 @@ def check_reach(context: Context, found: Mapping[Version, Mapping[str, Edge]]) -
             problems.add(("edges", id_, "tests"), message)
 
 
-def _settings(raw: Mapping[str, Any], place: Place, path: Keys) -> dict[str, Value] | None:
-    found: dict[str, Value] = {}
+def _settings(raw: Mapping[str, Any], context: Context, version: Version, path: Keys) -> dict[str, Value] | None:
+    names, found = context.names, dict[str, Value]()
     for name, value in raw.items():
-        if not place.names.applies(name, place.version):
+        if not names.applies(name, version):
             return None
-        if place.names.is_type(name):
+        if names.is_type(name):
             words = value if isinstance(value, list) else [value]
-            found[_type_key(name, place)] = tuple(t for word in words for t in expand(word))
+            found[_type_key(name, names, version)] = tuple(t for word in words for t in expand(word))
             continue
-        setting = _setting(name, value, place)
+        setting = _setting(name, value, context, version)
         if setting is None:
             return None
         try:
-            found[name] = typed(name, setting, place.names.signatures[place.version])
+            found[name] = typed(name, setting, names.signatures[version])
         except Misfit as error:
-            place.problems.add((*path, name, *error.at), str(error))
+            context.problems.add((*path, name, *error.at), str(error))
             return None
     return found
 
 
-def _setting(name: str, raw: Any, place: Place) -> Value | None:
+def _setting(name: str, raw: Any, context: Context, version: Version) -> Value | None:
     literal = is_literal(raw)
     value = raw["value"] if literal else raw
-    parameter = place.parameters.get(name)
+    parameter = context.parameters.get(name)
     if not literal and isinstance(value, str) and parameter is not None:
-        levels = place.levels[name]
+        levels = context.levels[version][name]
         if value in levels or _names_level(parameter, value):
             return levels.get(value)
         if _is_drawn(parameter) and value not in SETTING_WORDS:
             return recipe(value)
     found = settled(value, words=not (literal and isinstance(value, str)), name=name)
-    return found if level_applies(name, found, place.version, place.names) else None
+    return found if level_applies(name, found, version, context.names) else None
 
 
 def _is_drawn(parameter: Parameter | None) -> bool:
     return parameter is not None and any(isinstance(level.value, Recipe) for level in parameter.levels)
 
 
-def _type_key(name: str, place: Place) -> str:
+def _type_key(name: str, names: Names, version: Version) -> str:
     """Return the letter, or `type(port)` where the types go to the elements of a variadic port."""
     port = port_of(name)
-    found = place.names.signatures[place.version].input(port) if port else None
-    return name if found and found.is_variadic else place.names.canonical(name, place.version)
+    found = names.signatures[version].input(port) if port else None
+    return name if found and found.is_variadic else names.canonical(name, version)
 
 
-def _choose_types(settings: dict[str, Value], mended: Mapping[str, Value] | None, place: Place) -> bool:
+def _choose_types(settings: dict[str, Value], mended: Mapping[str, Value] | None, signature: Signature) -> bool:
     """Keep the types that make sense in the version; return whether each letter has one left.
 
     That is: those of its constraint. Where the mended program has another type, the type is what is wrong: those
     outside the constraint; unless a letter that follows another one is set beside it, as their pair is wrong then.
     """
-    signature = place.names.signatures[place.version]
     types, pair = signature.types, not signature.ties.keys().isdisjoint(settings)
     for letter in settings.keys() & types.keys():
         wanted = settings[letter]
@@ -166,10 +148,6 @@ def _choose_types(settings: dict[str, Value], mended: Mapping[str, Value] | None
         for letter, value in (mended or {}).items()
         if letter in types
     )
-
-
-def _has_attribute(name: Value | None, place: Place) -> bool:
-    return isinstance(name, str) and place.names.signatures[place.version].attribute(name) is not None
 
 
 def _check_settings(context: Context, raw: Mapping[str, Any], path: Keys) -> None:

@@ -19,9 +19,6 @@ from .reading import Key, Keys, Problems
 from .resolve import scalar_kind
 from .schema import SpecText
 
-OPSETS = ("first", "last")
-
-
 SAME = "same"
 """The shape function that every family has."""
 
@@ -281,11 +278,6 @@ def check_fill(context: Context, value: object, path: Keys) -> None:
         context.problems.unknown(path, f"no fill recipe is called {found!r}", found, known)
 
 
-def _check_opset(context: Context, value: object, path: Keys) -> None:
-    if value not in OPSETS:
-        context.problems.unknown(path, f"opset is first or last of the version's range; read {value!r}", value, OPSETS)
-
-
 def _check_outputs(context: Context, value: object, path: Keys) -> None:
     outputs = context.names.outputs
     if type(value) is int and value >= 0:
@@ -322,7 +314,7 @@ _check_rank = _one_of("the rank of what is written", (0, 1, 2))
 _COMMON: Mapping[str, Callable[[Context, Any, Keys], None]] = MappingProxyType(
     {
         "fill": check_fill,
-        "opset": _check_opset,
+        "opset": _one_of("opset is", ("first", "last")),
         "outputs": _check_outputs,
         "unknown": _check_unknown,
         "shapes": _check_shapes,

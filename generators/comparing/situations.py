@@ -243,7 +243,7 @@ class Side:
 
 def _fits(value: TensorValue, type_: str) -> bool:
     kind = element_type(type_).kind
-    classes = {"string": str, "float": (int, float), "complex": (int, float)}.get(kind, int)
+    classes: Any = {"string": str, "float": (int, float), "complex": (int, float)}.get(kind, int)
     return all(isinstance(one, classes) for one in value.values)
 
 

@@ -208,7 +208,7 @@ MISTAKES = {
         "unknown: absent}, tests: «rounding",
         "cannot demand rejection",
     ),
-    "an opset that is a number": ("{shapes: cube, axes", "{opset: «10, shapes: cube, axes", "opset is first or last"),
+    "an opset that is a number": ("{shapes: cube, axes", "{opset: «10, shapes: cube, axes", "opset is: first or last"),
     "an edge that runs where its silence does not apply": (
         "tests: empty-axes, before: 18",
         "tests: «empty-axes",
