@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onnx import TensorProto
 
 Array: TypeAlias = npt.NDArray[Any]
-Kind: TypeAlias = Literal["float", "signed", "unsigned", "bool", "complex", "string"]
+ElementKind: TypeAlias = Literal["float", "signed", "unsigned", "bool", "complex", "string"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class ElementType:
     """
 
     name: str
-    kind: Kind
+    kind: ElementKind
     bits: int
     onnx: int
     format: FloatFormat | None = None

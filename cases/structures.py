@@ -13,9 +13,9 @@ import numpy as np
 from .elements import Array, canonical, element_type, element_types
 
 Dims: TypeAlias = tuple[int | str, ...]
-Kind: TypeAlias = Literal["tensor", "sequence", "optional", "map", "sparse"]
+StructureKind: TypeAlias = Literal["tensor", "sequence", "optional", "map", "sparse"]
 
-_WORDS: dict[str, Kind] = {"seq": "sequence", "optional": "optional", "map": "map", "sparse": "sparse"}
+_WORDS: dict[str, StructureKind] = {"seq": "sequence", "optional": "optional", "map": "map", "sparse": "sparse"}
 _EXPRESSION = re.compile(r"(seq|optional|map|sparse)\((.+)\)")
 _KEYS = ("string", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _DEEPEST = 8
@@ -28,7 +28,7 @@ class TypeExpression:
     `of` is what a sequence or an optional holds.
     """
 
-    kind: Kind
+    kind: StructureKind
     element: str = ""
     key: str = ""
     of: TypeExpression | None = None
@@ -92,7 +92,7 @@ class Structure:
     or none. A map has `count` entries, a sparse tensor `count` elements that are given.
     """
 
-    kind: Kind
+    kind: StructureKind
     dims: Dims | None = None
     items: tuple[Structure, ...] = ()
     count: int = 0

@@ -127,7 +127,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _ExportedCase:
     one: CorpusCase
     plain: PlainAnswer | None
 
@@ -139,10 +139,10 @@ class _Told:
         return "open" if self.plain.tolerance is None else "values"
 
 
-def _corpus_case(source: GeneratedCases, case: Batch) -> _Told:
+def _corpus_case(source: GeneratedCases, case: Batch) -> _ExportedCase:
     plain = plain_answer(case.expectation)
     certificate = None if case.expectation.invalid else derivations_json(source, case)
-    return _Told(CorpusCase(case, None if plain is None else plain.outputs, certificate), plain)
+    return _ExportedCase(CorpusCase(case, None if plain is None else plain.outputs, certificate), plain)
 
 
 @dataclass
@@ -162,7 +162,7 @@ class _Writing:
     shapes: dict[str, tuple[Program, list[set[tuple[int, ...]]]]] = field(default_factory=dict)
     tolerances: dict[str, tuple[float, float]] = field(default_factory=dict)
 
-    def add(self, told: _Told) -> None:
+    def add(self, told: _ExportedCase) -> None:
         case = told.one.case
         model = f"{told.folder}/{program_folder(case.program)}"
         number = self.models.setdefault(model, 0)
@@ -199,7 +199,7 @@ class _Writing:
             known = tuple(next(iter(found)) if static and len(found) == 1 else None for found in shapes)
             self.write(f"{model}/model.onnx", onnx_bytes(program, known))
 
-    def _tolerate(self, model: str, told: _Told) -> None:
+    def _tolerate(self, model: str, told: _ExportedCase) -> None:
         if told.plain is None or told.plain.tolerance is None:
             return
         exact = not any(output.dtype.kind in "fV" for output in told.plain.outputs)
