@@ -175,7 +175,7 @@ def damaged_tensor(name: str, content: bytes) -> Callable[[Path], object]:
         (damaged_descriptor(lambda told: told["options"][0]["labels"].update(more="one")), "tells of what is settled"),
         (damaged_descriptor(lambda told: told["program"].update(opset=99)), "not those of its case_digest"),
         (damaged_descriptor(lambda told: told.update(id="another")), "manifest.json has"),
-        (damaged_tensor("input_0.pb", b"\xff\xff"), "no message of ONNX"),
+        (damaged_tensor("input_0.pb", b"\xff\xff"), "no TensorProto of ONNX"),
         (damaged_tensor("input_0.pb", b""), "data_type 0"),
         (damaged_tensor("bounds.pb", b""), "is missing"),
     ],
