@@ -150,7 +150,8 @@ def test_its_verdicts_are_ours_on_answers_of_every_kind(built: Path, of_all_kind
         for outcome, case in judged(built / "recorded_answers", corpus, ANSWERS=tmp_path)[1]
         if outcome == "skipped"
     }
-    assert {case.split("/")[1].split("-")[0] for case in skipped} == {"Add", "Cast", "TopK", "StringConcat", "SequenceInsert"}
+    of_skipped = {case.split("/")[1].split("-")[0] for case in skipped}
+    assert of_skipped == {"Add", "Cast", "TopK", "StringConcat", "SequenceInsert"}
     cases = [case for case in cases_of(read, read.ids()) if case.id not in skipped]
     assert {"float8e5m2", "int4", "float4e2m1"} <= {name for case in cases for name in case.expectation.types}
     for number in (0, 1, 2, 3, 4, 5, 6, 7, 10, 11):
@@ -201,7 +202,7 @@ def _near(option: Option, number: int, chance: random.Random) -> Iterator[Array]
     for bounds in option.outputs:
         kind = element_type(bounds.type)
         with np.errstate(all="ignore"):
-            ends = [bounds.lower, bounds.upper, bounds.value]
+            ends = [bounds.lower[0], bounds.upper[0], bounds.value[0]]
             array = np.array(chance.choice(ends), copy=True).astype(kind.dtype)
             if array.size and number > 3:
                 place = tuple(chance.randrange(extent) for extent in array.shape)
@@ -239,7 +240,7 @@ def small(corpus: Path, tmp_path: Path) -> tuple[Path, Path]:
     block = next(block for block in blocks if f"case {folder}\n" in block)
     (tmp_path / "small" / "cases.txt").write_text(f"{head}\n{block}\n\n")
     (tmp_path / "answers").mkdir()
-    outputs = {f"{k}_{b.type}": b.lower.astype(element_type(b.type).dtype) for k, b in enumerate(_bounds(case))}
+    outputs = {f"{k}_{b.type}": b.lower[0].astype(element_type(b.type).dtype) for k, b in enumerate(_bounds(case))}
     (tmp_path / "answers" / f"{folder.replace('/', '.')}.npz").write_bytes(write_npz(outputs))
     return tmp_path / "small", tmp_path / "answers"
 
