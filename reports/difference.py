@@ -15,8 +15,7 @@ from rich.text import Text
 
 from ..cases.errors import OpconformError
 from ..cases.ids import print_shapes
-from ..generators.comparing.answers import Answer, Element, OutputAnswer, Said
-from ..generators.comparing.differences import Cause, Difference, differences
+from ..generators.comparing.differences import Answer, Cause, Difference, Element, OutputAnswer, Said, differences
 from ..generators.comparing.situations import FILL, SHAPES, TYPE, Side, Situation, side
 from ..generators.literals import plain_text
 from ..generators.source import GeneratedCases

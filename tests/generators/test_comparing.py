@@ -3,8 +3,7 @@
 import pytest
 
 from opconform.cases.errors import OpconformError
-from opconform.generators.comparing.answers import said
-from opconform.generators.comparing.differences import NUMERIC, Difference, differences
+from opconform.generators.comparing.differences import NUMERIC, Difference, differences, said
 from opconform.generators.comparing.situations import Situation, side
 from opconform.generators.source import GeneratedCases
 
