@@ -1,4 +1,4 @@
-"""Puts mutants and compliant variants before the cases of one operator version, in this process, and judges them."""
+"""Runs the cases of one operator version against mutants and compliant variants, in this process, and judges them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..cases.batch import Batch
-from ..cases.lock import CaseDigests, lock_of
+from ..cases.elements import Array
+from ..cases.expectation import Bounds, Expectation, Flag
+from ..cases.lock import SHORT, CaseDigests, lock_of
 from ..cases.results import Outcome
 from ..generators.mutants.catalogue import mutants_of
-from ..generators.mutants.formula import Answering, SameFormula, invocations
+from ..generators.mutants.formula import Answering, SameFormula, formula_mutant, invocations
 from ..generators.mutants.implementation import Answer, Implementation, Memory
 from ..generators.mutants.invocation import Refused
 from ..generators.mutants.variants import variants_of
@@ -26,7 +28,9 @@ from ..runners.judge import judge
 KILLS = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
 """What tells a mutant from a right implementation; an answer to an invalid input does not."""
 
-_TRIED = 12  # programs with a long formula that a mutant of it is put to
+_TRIED = 12  # programs with a long formula that a mutant of it is tried on
+_SMOKE = 12  # cases of the smoke suite, unless mutants alone take more
+_CANDIDATES = 10  # groups of cases that the smoke suite is chosen from, beside the smallest that kills each mutant
 _ORDER: tuple[Status, ...] = ("unmet", "same", "unseen", "admitted", "killed")
 
 
@@ -64,8 +68,8 @@ class Bench:
         if len(answer) == len(right) and all(map(operator.is_, answer, right)):
             return "unmet", ()
         content = _content(answer)
-        if content == self._right:
-            return "unseen", ()
+        if content == self._right:  # an effect on the answer that leaves it as it is does nothing
+            return "unmet" if implementation.kind in ("answer", "trigger") else "unseen", ()
         if content not in self._verdicts:
             self._verdicts[content] = tuple(self._judged(answer))
         return "admitted", self._verdicts[content]
@@ -106,7 +110,7 @@ def benches(source: GeneratedCases, ids: Sequence[str]) -> tuple[list[Bench], st
         if not batch.expectation.invalid:
             found += (Bench(part, answering) for part, answering in _parts(source, batch))
     found.sort(key=lambda bench: bench.size)
-    return found, lock_of("", "", digests).digest
+    return found, lock_of("", "", digests).digest[:SHORT]
 
 
 def _parts(source: GeneratedCases, batch: Batch) -> Iterator[tuple[Batch, Answering]]:
@@ -130,7 +134,7 @@ def _some(batch: Batch, lanes: Sequence[int]) -> Batch:
 
 
 def tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatrix:
-    """Put the cases with these ids, all of one operator version, to the test."""
+    """Return the kill matrix of the cases with these ids, all of one operator version."""
     spec, key = source.library.operator_version(name)
     version = spec.version(key)
     every, digest = benches(source, ids)
@@ -152,15 +156,16 @@ def tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatr
         len(variants),
         tuple(fate for variant in variants for fate in _blamed(variant, every)),
         len(levels),
-        tuple(f"{level} ({why})" for level, why in levels.items() if why),
+        {level: why for level, why in levels.items() if why},
         tuple(case for case in ids if case in smoke),
+        blindness(bench.batch.expectation for bench in every),
         tuple(f for f in fates if f.status == "killed"),
     )
 
 
 @dataclass
 class _Trial:
-    """The mutants of a version before its cases, small ones first: each until some case kills it."""
+    """The mutants of a version and its cases, small ones first: each mutant is tried until some case kills it."""
 
     benches: Sequence[Bench]
     mutants: dict[str, Implementation]
@@ -172,8 +177,9 @@ class _Trial:
 
     def run(self) -> None:
         for bench in self.benches:
-            for name, mutant in bench.answering.formula_mutants(self.killed.keys()).items():
-                self.mutants.setdefault(name, mutant)
+            for name in bench.answering.deviations:
+                if name not in self.mutants:
+                    self.mutants[name] = formula_mutant(name)
             for mutant in self.mutants.values():
                 if mutant.name not in self.killed and not self._is_done(mutant, bench):
                     self._put(mutant, bench)
@@ -200,7 +206,8 @@ class _Trial:
     def fates(self) -> list[Fate]:
         """Return what became of the mutants, without those that are none: what they misread says the same."""
         every = map(self._fate, self.mutants.values())
-        return [fate for fate in every if fate.status != "same"]
+        none = {True: ("same", "unseen", "unmet"), False: ("same",)}
+        return [fate for fate in every if fate.status not in none[self.mutants[fate.name].incidental]]
 
     def _fate(self, mutant: Implementation) -> Fate:
         if mutant.name in self.killed:
@@ -209,27 +216,39 @@ class _Trial:
         return Fate(mutant.name, mutant.kind, mutant.text, self._best.get(mutant.name, "unmet"))
 
     def smoke(self) -> set[str]:
-        """Return few cases that kill all that is killed: those of programs that kill most come first."""
-        chosen = set(self._before.values())
-        left = {name for name, kills in self.killed.items() if not {kill.id for kill in kills} & chosen}
+        """Return few cases that kill every mutant that is killed, and expose as many triggers as there is room for."""
         firsts = Counter(kills[0].id for kills in self.killed.values())
-        for bench in sorted(self.benches, key=lambda bench: -sum(firsts[id_] for id_ in bench.batch.ids)):
-            if not left:
-                break
-            bench.answering.formula_mutants(self.mutants.keys() - left)
-            found = {name: {kill.id for kill in self._kills(name, bench)} for name in sorted(left)}
-            found = {name: ids for name, ids in found.items() if ids}
-            while found:
-                case = min(Counter(id_ for ids in found.values() for id_ in ids).most_common(), key=_most_then_small)[0]
-                chosen.add(case)
-                left -= {name for name, ids in found.items() if case in ids}
-                found = {name: ids for name, ids in found.items() if case not in ids}
+        weights = {id(bench): sum(firsts[id_] for id_ in bench.batch.ids) for bench in self.benches}
+        candidates = sorted(self.benches, key=lambda bench: -weights[id(bench)])[:_CANDIDATES]
+        mutants: dict[str, set[str]] = {}
+        triggers: dict[str, set[str]] = {}
+        for name, kills in self.killed.items():
+            ids = {kill.id for kill in kills}
+            if self.mutants[name].kind != "state":
+                ids.update(kill.id for bench in candidates for kill in self._kills(name, bench))
+            if self.mutants[name].kind == "trigger":
+                triggers.setdefault(_level(name), set()).update(ids)
+            else:
+                mutants[name] = ids
+        chosen = _covering(mutants.values(), set(self._before.values()))
+        chosen = _covering(triggers.values(), chosen, most=_SMOKE)
         return chosen or {bench.batch.ids[0] for bench in self.benches[:1]}
 
     def _kills(self, name: str, bench: Bench) -> tuple[Kill, ...]:
         if self.killed[name][0].id in bench.batch.ids:
             return self.killed[name]
-        return () if self.mutants[name].kind == "state" else bench.put(self.mutants[name])[1]
+        return bench.put(self.mutants[name])[1]
+
+
+def _covering(wanted: Iterable[set[str]], chosen: set[str], most: int | None = None) -> set[str]:
+    """Return `chosen` and few more cases, at most `most` in all, so that each set has one of them."""
+    left, found = [ids for ids in wanted if not ids & chosen], set(chosen)
+    while left and (most is None or len(found) < most):
+        counted = Counter(id_ for ids in left for id_ in ids)
+        case = min(counted.items(), key=_most_then_small)[0]
+        found.add(case)
+        left = [ids for ids in left if case not in ids]
+    return found
 
 
 def _most_then_small(counted: tuple[str, int]) -> tuple[int, int, str]:
@@ -244,12 +263,17 @@ def _blamed(variant: Implementation, every: Iterable[Bench]) -> Iterator[Fate]:
             return
 
 
+def _level(name: str) -> str:
+    """Return the trigger, `rank=4`, of the name of a mutant under it."""
+    return name.partition(":")[0]
+
+
 def _levels(fates: Iterable[Fate]) -> Mapping[str, str]:
     """Return of each trigger why it is hidden: nothing shows under it, or effects that do are not exposed."""
     found: dict[str, list[Fate]] = {}
     for fate in fates:
         if fate.kind == "trigger":
-            found.setdefault(fate.name.partition(":")[0], []).append(fate)
+            found.setdefault(_level(fate.name), []).append(fate)
     return {level: _hidden(each) for level, each in found.items()}
 
 
@@ -258,3 +282,43 @@ def _hidden(effects: Sequence[Fate]) -> str:
     if not shown:
         return "no case"
     return ", ".join(fate.name.partition(":")[2] for fate in shown if fate.status == "admitted")
+
+
+# What bounds cannot see
+
+
+def blindness(expectations: Iterable[Expectation]) -> dict[str, tuple[int, int]]:
+    """Return how many elements of outputs there are by type, and in how many of them no mistake would show.
+
+    That is so where an option admits any value, or has a bound that exceeds the magnitude and no second moment beside.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for expectation in expectations:
+        for type_, blind in _blind(expectation):
+            count, seen = found.get(type_, (0, 0))
+            found[type_] = count + blind.size, seen + int(np.count_nonzero(blind))
+    return found
+
+
+def _blind(expectation: Expectation) -> Iterator[tuple[str, Array]]:
+    """Yield the type of each output, and which of its elements some option leaves open."""
+    usual = next((o for o in expectation.options if o.kind == "values"), None)
+    strict = [o for o in expectation.options if o.level == "strict"]
+    for place, bounds in enumerate(() if usual is None else usual.outputs):
+        blind = np.zeros(bounds.value.shape, bool)
+        for option in strict:
+            applies = option.applies.reshape(-1, *(1,) * len(bounds.shape))
+            if option.kind == "anything":
+                blind |= applies
+            elif len(option.outputs) > place and option.outputs[place].shape == bounds.shape:
+                blind |= applies & _vacuous(option.outputs[place])
+        yield bounds.type, blind
+
+
+def _vacuous(bounds: Bounds) -> Array:
+    free = np.zeros(bounds.value.shape, bool) if bounds.flags is None else (bounds.flags & Flag.FREE) > 0
+    if bounds.value.dtype != np.float64 or bounds.spread is not None:
+        return np.asarray(free)
+    with np.errstate(all="ignore"):
+        reach = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower)
+        return np.asarray(free | (np.isfinite(bounds.value) & (reach > np.abs(bounds.value))))

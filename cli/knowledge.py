@@ -103,7 +103,7 @@ def scaffold(operator: str) -> None:
     "--record",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Test what has changed since FILE was written, and write it anew.",
+    help="Make the matrix of what has changed since FILE was written, and write it anew.",
 )
 @click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write the matrix as JSON.")
 @click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Write the matrix as one HTML page.")
@@ -112,11 +112,11 @@ def scaffold(operator: str) -> None:
     "--write-smoke",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write the smallest set of cases that kills all.",
+    help="Write a small set of cases that kills all.",
 )
 @clear_errors
 def mutants(**options: Any) -> int:
-    """Put the suite to the test: wrong implementations that it must expose, right ones that it must not blame.
+    """Test the suite itself: wrong implementations that it must expose, right ones that it must not blame.
 
     Exits 1 if a right one is blamed, or a wrong one survives that is not in the record as such.
     """

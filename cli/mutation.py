@@ -1,11 +1,13 @@
-"""`opconform mutants`: wrong and compliant implementations before the cases, an operator version a process."""
+"""`opconform mutants`: the cases are run against wrong and compliant implementations, an operator version a process."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -13,17 +15,18 @@ from rich.console import Console
 
 from ..cases.errors import OpconformError
 from ..cases.ids import parse_id
-from ..cases.lock import read_locks
+from ..cases.lock import SHORT, read_locks
 from ..generators.plan import Selection
-from ..generators.select import selected, suite_text
+from ..generators.select import selected, suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
 from ..reports.matrix import Matrix, VersionMatrix, matrix_html, matrix_markdown, print_matrix, read_record
+from ..specs.model import Spec
 from .killing import tested
 from .locking import package_root
 from .options import usable_cores
 
 _REMARK = (
-    "The suite `smoke`: near the smallest set of cases that kills every mutant that the whole suite kills.\n"
+    "The suite `smoke`: few cases of each operator version that kill every mutant that the whole suite kills.\n"
     "Made by `opconform mutants --write-smoke FILE`."
 )
 
@@ -52,13 +55,20 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
     for target in (options.record, options.json, options.html, options.markdown, options.write_smoke):
         if target is not None and not target.absolute().parent.is_dir():
             raise OpconformError(f"{target}: {target.parent} is no folder; make it first")
-    known = read_record(options.record) if options.record is not None and options.record.exists() else Matrix({})
-    ids = _by_version(source, options.selection)
-    if not ids:
+    known = Matrix({})
+    if options.record is not None and options.record.exists():
+        known = read_record(options.record, _smoke(options.write_smoke))
+    specs = {str(v.operator): spec for spec in source.library.specs() for v in spec.versions.values()}
+    codes = _codes(specs)
+    unchanged = _unchanged(specs, codes, known, options.selection)
+    ids = _by_version(source, _without(options.selection, unchanged, specs))
+    ids = {name: cases for name, cases in ids.items() if name not in unchanged}
+    if not ids and not unchanged:
         raise OpconformError(f"{', '.join(options.selection.globs) or 'the suite'} selects no case")
-    changed = {name: cases for name, cases in ids.items() if not _is_known(name, cases, known)}
-    made = kill_matrix(source, changed, options.jobs or usable_cores())
-    matrix = Matrix({name: made.tested.get(name) or known.tested[name] for name in ids})
+    made = kill_matrix(source, ids, options.jobs or usable_cores())
+    made = Matrix({name: replace(one, code=codes[name]) for name, one in made.tested.items()})
+    every = known.tested | made.tested
+    matrix = Matrix({name: every[name] for name in specs if name in every})
     for target, page in (
         (options.record, matrix.to_record()),
         (options.json, json.dumps(matrix.to_dict(), indent=1, allow_nan=False) + "\n"),
@@ -80,15 +90,62 @@ def _write(target: Path, text: str) -> None:
         raise OpconformError(f"{target}: cannot be written: {error.strerror}") from None
 
 
-def _is_known(name: str, ids: Sequence[str], known: Matrix) -> bool:
-    """Whether the record is about the cases that the lock of the suite holds now."""
-    one, locks = known.tested.get(name), _locked()
-    return one is not None and one.cases == len(ids) and locks.get(name) == one.digest
+def _smoke(file: Path | None) -> Mapping[str, Sequence[str]]:
+    """Return the cases of the smoke suite by operator version: of a file that is to be written, else of the package."""
+    cases = suite_cases("smoke") if file is None else suite_file(file) if file.exists() else ()
+    found: dict[str, list[str]] = {}
+    for text in cases:
+        found.setdefault(parse_id(text).operator, []).append(text)
+    return found
 
 
-def _locked() -> Mapping[str, str]:
-    """Return the digest of each operator version's cases, as locked."""
-    return {lock.operator: lock.digest for lock in read_locks(package_root() / "cases" / "manifests").values()}
+def _unchanged(
+    specs: Mapping[str, Spec], codes: Mapping[str, str], known: Matrix, selection: Selection
+) -> frozenset[str]:
+    """Return the operator versions that are selected as a whole, with cases as locked, and recorded with these."""
+    if replace(selection, globs=()) != Selection():
+        return frozenset()
+    locks = read_locks(package_root() / "cases" / "manifests")
+    return frozenset(
+        name
+        for name in specs
+        if name in known.tested
+        and name in locks
+        and (known.tested[name].digest, known.tested[name].code) == (locks[name].digest[:SHORT], codes[name])
+        and _is_whole(name, selection)
+    )
+
+
+def _is_whole(name: str, selection: Selection) -> bool:
+    return not selection.globs or any(fnmatchcase(name, glob) for glob in selection.globs)
+
+
+def _without(selection: Selection, unchanged: frozenset[str], names: Iterable[str]) -> Selection:
+    """Return the selection without whole operator versions, where it selects nothing but whole ones."""
+    admitted = [name for name in names if selection.may_admit(name)]
+    if not unchanged or not all(_is_whole(name, selection) for name in admitted):
+        return selection
+    return replace(selection, globs=tuple(n for n in admitted if n not in unchanged) or ("nothing",))
+
+
+def _codes(specs: Mapping[str, Spec]) -> dict[str, str]:
+    """Return of each operator version a digest of the code that its mutants are made by.
+
+    Code of primitives is not among that: a change there that matters changes expectations, and so the lock.
+    """
+    generators = package_root() / "generators"
+    shared = [*sorted((generators / "mutants").glob("*.py")), generators / "arithmetic" / "native.py"]
+    shared.append(package_root() / "cli" / "killing.py")
+    common = "".join(map(_code, shared))
+    families = {spec.family: _code(generators / "families" / f"{spec.family}.py") for spec in specs.values()}
+    digests = {name: hashlib.sha256((common + code).encode()).hexdigest()[:SHORT] for name, code in families.items()}
+    return {name: digests[spec.family] for name, spec in specs.items()}
+
+
+def _code(file: Path) -> str:
+    """Return the lines of a module without comments and empty ones."""
+    lines = (line.rstrip() for line in file.read_text("utf-8").splitlines())
+    return "".join(f"{line}\n" for line in lines if line and not line.lstrip().startswith("#"))
 
 
 def kill_matrix(source: GeneratedCases, ids: Mapping[str, Sequence[str]], jobs: int) -> Matrix:

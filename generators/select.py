@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.resources
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from ..cases.errors import CaseIdError, OpconformError, did_you_mean
 from ..cases.ids import parse_id
@@ -82,6 +83,11 @@ def suite_cases(name: str) -> tuple[str, ...]:
         raise OpconformError(f"no suite is called {name!r}{did_you_mean(name, known)}; there is {', '.join(known)}")
     folder = importlib.resources.files(__package__ or "opconform.generators") / _FOLDER
     return _ids((folder / f"{name}{_ENDING}").read_text("utf-8"))
+
+
+def suite_file(file: Path) -> tuple[str, ...]:
+    """Return the case ids of a suite's file, in their order."""
+    return _ids(file.read_text("utf-8"))
 
 
 def suite_text(ids: Iterable[str], remark: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -17,11 +17,11 @@ from rich.text import Text
 
 from ..cases.errors import OpconformError
 from .site.writer import templates
-from .text import NOTHING, counted, printable
+from .text import counted, printable
 
 Status: TypeAlias = Literal["killed", "admitted", "unseen", "unmet", "same", "blamed"]
 STATUSES: tuple[Status, ...] = ("admitted", "unseen", "unmet")
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,11 @@ class Fate:
 class VersionMatrix:
     """How an operator version's cases were put to the test.
 
-    `digest` is that of the cases. `tried` has for each kind of mutant how many there are and how many are killed;
-    `survivors` and `blamed` what is wrong with the suite; `hidden` the triggers under which not all effects show, and
-    `triggers` how many there are. `smoke` are the cases that are enough to kill all that is killed.
+    `digest` is that of the cases, `code` that of what the mutants are made of. `tried` has for each kind of mutant how
+    many there are and how many are killed; `survivors` and `blamed` what is wrong with the suite; `hidden` the triggers
+    under which not all effects show, with the reason, and `triggers` how many there are. `smoke` are the cases that are
+    enough to kill all that is killed. `blind`: by type, how many elements outputs have, and how many of them the bounds
+    leave open.
     """
 
     version: str
@@ -59,18 +61,31 @@ class VersionMatrix:
     variants: int
     blamed: tuple[Fate, ...]
     triggers: int
-    hidden: tuple[str, ...]
+    hidden: Mapping[str, str]
     smoke: tuple[str, ...]
+    blind: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     killed: tuple[Fate, ...] = ()
+    code: str = ""
 
     @property
     def mutants(self) -> int:
         """How many mutants there are, those of triggers apart."""
         return sum(every for kind, (every, _) in self.tried.items() if kind != "trigger")
 
+    @property
+    def operator(self) -> str:
+        """The operator, without the version."""
+        return operator_of(self.version)
+
     def surviving(self, status: Status) -> list[str]:
         """Return the names of the mutants that are not killed, for the reason `status`."""
         return [fate.name for fate in self.survivors if fate.status == status]
+
+
+def operator_of(version: str) -> str:
+    """Return the operator of an operator version: `onnx/Add` of `onnx/Add-14`; some standards number no versions."""
+    name, _, number = version.rpartition("-")
+    return name if number.isdigit() else version
 
 
 @dataclass(frozen=True)
@@ -99,11 +114,11 @@ class Matrix:
         return [case for one in self.tested.values() for case in one.smoke]
 
     def to_record(self) -> str:
-        """Return what is kept between changes: one line an operator version, so that a change shows as one."""
-        texts = {f.name: (f.kind, f.text) for _, f in (*self.survivors, *self.blamed)}
-        lines = [json.dumps({"format": FORMAT, "texts": dict(sorted(texts.items()))})]
-        lines += [json.dumps(_kept(one)) for one in self.tested.values()]
-        return "\n".join(lines) + "\n"
+        """Return what is kept between changes: a line a mutant that survives, then one an operator version."""
+        told = {f.name: {"mutant": f.name, "kind": f.kind, "does": f.text} for _, f in (*self.survivors, *self.blamed)}
+        lines: list[Mapping[str, Any]] = [{"format": FORMAT}, *(told[name] for name in sorted(told))]
+        lines += [_kept(one) for one in self.tested.values()]
+        return "".join(f"{json.dumps(line)}\n" for line in lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON."""
@@ -115,55 +130,67 @@ def _beyond(one: VersionMatrix, known: VersionMatrix | None) -> VersionMatrix:
         return one
     names = {fate.name for fate in known.survivors}
     survivors = tuple(fate for fate in one.survivors if fate.name not in names)
-    return replace(one, survivors=survivors, hidden=tuple(h for h in one.hidden if h not in known.hidden))
+    hidden = {level: why for level, why in one.hidden.items() if level not in known.hidden}
+    return replace(one, survivors=survivors, hidden=hidden)
 
 
 def _kept(one: VersionMatrix) -> dict[str, Any]:
+    hidden: dict[str, list[str]] = {}
+    for level, why in one.hidden.items():
+        hidden.setdefault(why, []).append(level)
     return {
         "version": one.version,
         "digest": one.digest,
+        "code": one.code,
         "cases": one.cases,
         "tried": one.tried,
-        "admitted": one.surviving("admitted"),
-        "unseen": one.surviving("unseen"),
-        "unmet": one.surviving("unmet"),
+        **{status: one.surviving(status) for status in STATUSES},
         "variants": one.variants,
         "blamed": [[f.name, f.case, f.outcome] for f in one.blamed],
         "triggers": one.triggers,
-        "hidden": one.hidden,
-        "smoke": one.smoke,
+        "hidden": hidden,
+        "smoke": len(one.smoke),
+        "blind": one.blind,
     }
 
 
-def read_record(file: Path) -> Matrix:
-    """Return the matrix of a record, without what killed each mutant. Raises OpconformError."""
+def read_record(file: Path, smoke: Mapping[str, Sequence[str]]) -> Matrix:
+    """Return the matrix of a record, without what killed each mutant, of versions that the smoke suite has as well.
+
+    `smoke` has the suite's cases by operator version. Raises OpconformError.
+    """
     try:
         head, *lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
         if head["format"] != FORMAT:
-            raise OpconformError(f"{file}: format {head['format']}, expected {FORMAT}; make it anew")
-        return Matrix({line["version"]: _tested(line, head["texts"]) for line in lines})
+            raise OpconformError(f"{file}: format {head['format']}, expected {FORMAT}; remove it and make it anew")
+        texts = {line["mutant"]: (line["kind"], line["does"]) for line in lines if "mutant" in line}
+        every = [_tested(line, texts, smoke.get(line["version"], ())) for line in lines if "mutant" not in line]
+        return Matrix({one.version: one for one in every if one is not None})
     except OSError as error:
         raise OpconformError(f"{file}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:
         raise OpconformError(f"{file}: is no record of a kill matrix: {error}") from None
 
 
-def _tested(line: Mapping[str, Any], texts: Mapping[str, Sequence[str]]) -> VersionMatrix:
+def _tested(line: Mapping[str, Any], texts: Mapping[str, Sequence[str]], smoke: Sequence[str]) -> VersionMatrix | None:
     def fate(name: str, status: Status, case: str = "", outcome: str = "") -> Fate:
         return Fate(name, texts[name][0], texts[name][1], status, case, outcome)
 
-    survivors = [fate(name, status) for status in STATUSES for name in line[status]]
+    if line["smoke"] != len(smoke):
+        return None
     return VersionMatrix(
         line["version"],
         line["digest"],
         line["cases"],
         {kind: (every, killed) for kind, (every, killed) in line["tried"].items()},
-        tuple(survivors),
+        tuple(fate(name, status) for status in STATUSES for name in line[status]),
         line["variants"],
         tuple(fate(name, "blamed", case, outcome) for name, case, outcome in line["blamed"]),
         line["triggers"],
-        tuple(line["hidden"]),
-        tuple(line["smoke"]),
+        {level: why for why, levels in line["hidden"].items() for level in levels},
+        tuple(smoke),
+        {type_: (count, blind) for type_, (count, blind) in line["blind"].items()},
+        code=line["code"],
     )
 
 
@@ -209,28 +236,76 @@ def print_matrix(console: Console, matrix: Matrix) -> None:
     for row in _figures(matrix):
         table.add_row(*row)
     console.print(table)
-    for version, fate in matrix.survivors:
-        console.print(Text(f"{fate.status:<9} {version}  {fate.name}: {fate.text}", style="yellow"))
-    for version, one in matrix.tested.items():
-        if one.hidden:
-            console.print(Text(f"hidden    {version}  {', '.join(one.hidden)}", style="yellow"))
+    for operator, reason, names in (*survivors_of(matrix), *hidden_of(matrix)):
+        console.print(Text(f"{reason}  {operator}  {names}", style="yellow"))
     for version, fate in matrix.blamed:
-        told = f"blamed    {version}  {fate.name}: {fate.outcome} on {printable(fate.case)}"
+        told = f"blamed  {version}  {fate.name}: {fate.outcome} on {printable(fate.case)}"
         console.print(Text(told, style="red"))
     survivors, alarms = len(matrix.survivors), len(matrix.blamed)
     ending = f"{counted(survivors, 'survivor')}, {counted(alarms, 'false alarm')}"
     console.print(Text(ending, style="red" if alarms else "yellow" if survivors else "green"))
 
 
-def _survivors(matrix: Matrix) -> Iterator[tuple[str, ...]]:
-    """Yield each mutant that survives somewhere: its name, what it does, and where, by the reason."""
-    texts: dict[str, str] = {}
-    where: dict[tuple[str, Status], list[str]] = {}
-    for version, fate in matrix.survivors:
-        texts[fate.name] = fate.text
-        where.setdefault((fate.name, fate.status), []).append(version)
-    for name in sorted(texts):
-        yield name, texts[name], *(", ".join(where.get((name, s), ())) or NOTHING for s in STATUSES)
+def _by_operator(matrix: Matrix) -> Mapping[str, list[VersionMatrix]]:
+    found: dict[str, list[VersionMatrix]] = {}
+    for one in matrix.tested.values():
+        found.setdefault(one.operator, []).append(one)
+    return found
+
+
+def _named(versions: Sequence[VersionMatrix], names: Mapping[str, Sequence[VersionMatrix]]) -> str:
+    """Return names, each with the versions of an operator that it is about, where these are not all."""
+    return ", ".join(f"`{name}`{_numbers(versions, where)}" for name, where in names.items())
+
+
+def _numbers(versions: Sequence[VersionMatrix], where: Sequence[VersionMatrix]) -> str:
+    if len(where) == len(versions):
+        return ""
+    numbers = [one.version.rpartition("-")[2] for one in where]
+    place = versions.index(where[0])
+    if len(where) > 2 and list(where) == list(versions[place : place + len(where)]):
+        return f" ({numbers[0]} to {numbers[-1]})"
+    return f" ({', '.join(numbers)})"
+
+
+def survivors_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
+    """Yield an operator, a reason, and the mutants that survive for it, each with versions if it is not all of them."""
+    for operator, versions in _by_operator(matrix).items():
+        for status in STATUSES:
+            names: dict[str, list[VersionMatrix]] = {}
+            for one in versions:
+                for name in one.surviving(status):
+                    names.setdefault(name, []).append(one)
+            if names:
+                yield operator, status, _named(versions, names)
+
+
+def hidden_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
+    """Yield an operator, why triggers are hidden, and which: `no case`, or effects that the bounds admit."""
+    for operator, versions in _by_operator(matrix).items():
+        reasons: dict[str, dict[str, list[VersionMatrix]]] = {}
+        for one in versions:
+            for level, why in one.hidden.items():
+                reasons.setdefault(why, {}).setdefault(level, []).append(one)
+        for why, levels in reasons.items():
+            yield operator, why, _named(versions, levels)
+
+
+def blind_of(matrix: Matrix) -> Iterator[tuple[str, str]]:
+    """Yield an operator, and by type the share of elements that its bounds leave open, where it is not nothing."""
+    for operator, versions in _by_operator(matrix).items():
+        found: dict[str, tuple[int, int]] = {}
+        for one in versions:
+            for type_, (count, blind) in one.blind.items():
+                before = found.get(type_, (0, 0))
+                found[type_] = before[0] + count, before[1] + blind
+        shares = {type_: blind / count for type_, (count, blind) in found.items() if blind}
+        if shares:
+            yield operator, ", ".join(f"{type_} {_percent(share)}" for type_, share in shares.items())
+
+
+def _percent(share: float) -> str:
+    return "< 1 %" if share < 0.005 else f"{100 * share:.0f} %"
 
 
 def matrix_markdown(matrix: Matrix) -> str:
@@ -256,19 +331,22 @@ def _page(matrix: Matrix) -> Iterator[str]:
     yield ""
     yield "## What survives"
     yield ""
-    yield from _table(("mutant", "does", "admitted on", "unseen on", "unmet on"), _coded(_survivors(matrix)))
+    yield "Numbers in brackets are the versions, where it is not all of an operator's."
+    yield ""
+    yield from _table(("operator", "reason", "mutants"), survivors_of(matrix))
     yield ""
     yield "## Triggers under which not all shows"
     yield ""
-    yield from _table(("operator version", "triggers"), ((v, ", ".join(o.hidden)) for v, o in _hiding(matrix)))
-
-
-def _hiding(matrix: Matrix) -> Iterable[tuple[str, VersionMatrix]]:
-    return ((version, one) for version, one in matrix.tested.items() if one.hidden)
-
-
-def _coded(rows: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
-    return ((f"`{name}`", *rest) for name, *rest in rows)
+    yield "The reason is that there is no case, or which effects the bounds admit."
+    yield ""
+    yield from _table(("operator", "reason", "triggers"), hidden_of(matrix))
+    yield ""
+    yield "## What bounds cannot see"
+    yield ""
+    yield "The share of elements, by type, for which an option admits any value or has a bound beyond the magnitude."
+    yield "Where a second moment is judged beside, elements are not counted."
+    yield ""
+    yield from _table(("operator", "share"), blind_of(matrix))
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -282,5 +360,15 @@ def matrix_html(matrix: Matrix) -> str:
     """Return the matrix as one static page that needs nothing else: no script, no network."""
     page = templates().get_template("kill-matrix.html.j2")
     return page.render(
-        matrix=matrix, about=_ABOUT, heads=HEADINGS, rows=_figures(matrix), survivors=list(_survivors(matrix))
+        matrix=matrix,
+        about=_ABOUT,
+        heads=HEADINGS,
+        rows=_figures(matrix),
+        survivors=[_html(row) for row in survivors_of(matrix)],
+        hidden=[_html(row) for row in hidden_of(matrix)],
+        blind=list(blind_of(matrix)),
     )
+
+
+def _html(row: tuple[str, str, str]) -> tuple[str, str, list[str]]:
+    return row[0], row[1], row[2].split("`")

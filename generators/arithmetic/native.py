@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
@@ -71,37 +73,80 @@ class Machine:
             return np.asarray(operation.accumulate(flat, -1, dtype=self.acc)[..., -1].reshape(kept))
 
 
-def interpreted(
-    graph: Graph,
-    live: Sequence[int],
-    arrays: Sequence[Array],
-    machine: Machine,
-    base: Mapping[int, Array] | None = None,
-) -> dict[int, Array]:
-    """Return what a machine gives at every live node; of `base`, another run, what no deviation reaches is kept."""
-    got, touched = dict(base or {}), set[int]()
+def interpreted(graph: Graph, live: Sequence[int], arrays: Sequence[Array], machine: Machine) -> dict[int, Array]:
+    """Return what a machine gives at every live node."""
+    got: dict[int, Array] = {}
+    machines = _Machines(machine)
     with np.errstate(all="ignore"):
         for at in live:
-            node, deviation = graph.nodes[at], machine.deviate.get(at)
-            here = machine.at(node.computes)
-            if base is not None and deviation is None and touched.isdisjoint(node.args):
-                continue
-            touched.add(at)
-            if node.name in ("port", "literal"):
-                own = arrays[node.parameters["port"]] if node.name == "port" else _literal(node, here)
-                own = own.astype(here.type) if node.kind == "real" else own
-                got[at] = own if deviation is None else deviation(here, None, [own], {}).astype(own.dtype)
-                continue
-            xs = [got[a] for a in node.args]
-            if node.kind == "int" and all(x.dtype.kind in "iu" for x in xs):
-                xs = _alike(xs, node.type)
-            found = (
-                deviation(here, node.room, xs, node.parameters)
-                if deviation
-                else node.room.native(here, *xs, **node.parameters)
-            )
-            got[at] = np.asarray(found)
+            got[at] = _computed(graph, at, arrays, machines, got)
     return got
+
+
+def departing(
+    graph: Graph,
+    users: Mapping[int, Sequence[int]],
+    arrays: Sequence[Array],
+    machine: Machine,
+    base: MutableMapping[int, Array],
+) -> dict[int, Array]:
+    """Return what a machine gives otherwise than in another run, `base`, which has none of its deviations.
+
+    `users`: the nodes that take a node, among those that are live. Only what a difference reaches is computed.
+    """
+    changed: dict[int, Array] = {}
+    got = ChainMap(changed, base)
+    machines = _Machines(machine)
+    todo = [at for at in machine.deviate if at in base]
+    heapify(todo)
+    queued = set(todo)
+    with np.errstate(all="ignore"):
+        while todo:
+            at = heappop(todo)
+            found = _computed(graph, at, arrays, machines, got)
+            if identical(found, base[at]):
+                continue
+            changed[at] = found
+            for user in users.get(at, ()):
+                if user not in queued:
+                    queued.add(user)
+                    heappush(todo, user)
+    return changed
+
+
+def identical(one: Array, other: Array) -> bool:
+    """Return whether two arrays have the same type, shape and bits."""
+    if one is other:
+        return True
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    return one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes()
+
+
+class _Machines(dict[str, Machine]):
+    """A machine as it computes with numbers of each type."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__()
+        self.machine = machine
+
+    def __missing__(self, type_: str) -> Machine:
+        return self.setdefault(type_, self.machine.at(type_))
+
+
+def _computed(graph: Graph, at: int, arrays: Sequence[Array], machines: _Machines, got: Mapping[int, Array]) -> Array:
+    node, deviation = graph.nodes[at], machines.machine.deviate.get(at)
+    here = machines[node.computes]
+    if node.name in ("port", "literal"):
+        own = arrays[node.parameters["port"]] if node.name == "port" else _literal(node, here)
+        own = own.astype(here.type) if node.kind == "real" else own
+        return own if deviation is None else deviation(here, None, [own], {}).astype(own.dtype)
+    xs = [got[a] for a in node.args]
+    if node.kind == "int" and all(x.dtype.kind in "iu" for x in xs):
+        xs = _alike(xs, node.type)
+    if deviation is None:
+        return np.asarray(node.room.native(here, *xs, **node.parameters))
+    return np.asarray(deviation(here, node.room, xs, node.parameters))
 
 
 def _literal(node: Any, machine: Machine) -> Array:

@@ -147,17 +147,41 @@ class Recording:
             return {}
         return options.Maker(self, list(arrays), Rules(), count).broken(self.forks)
 
+    def premises(self, arrays: Sequence[Array], lanes: int) -> Mapping[int, Array]:
+        """Return, by the place of each requirement and each condition of a silence, in which lanes it holds.
+
+        A requirement holds in a lane whose elements are all true, a condition in one that has a true element.
+        """
+        wanted = {at: False for f in self.forks for _, at in f.conditions}
+        wanted |= {at: True for f in self.forks for _, at in f.requirements}
+        if not wanted:
+            return {}
+        known = engine.exact(self.graph, self.graph.live(wanted), arrays, wide=False)
+        found = {}
+        for at, every in wanted.items():
+            flat = known[at].v.astype(bool).reshape(len(known[at].v), -1)
+            found[at] = np.broadcast_to(flat.all(axis=1) if every else flat.any(axis=1), (lanes,))
+        return found
+
     def native(
         self,
         arrays: Sequence[Array],
         machine: Machine,
         fork: int = 0,
-        base: Mapping[int, Array] | None = None,
+        base: dict[int, Array] | None = None,
     ) -> tuple[list[Array], dict[int, Array]]:
-        """Return the outputs as a machine computes them, and what it gives at every node."""
+        """Return the outputs as a machine computes them, and what it gives at every node.
+
+        `base`: what it gives there without its deviations; only what these reach is computed anew, and `base` itself
+        is returned where they change nothing.
+        """
         chosen, lanes = self.forks[fork], max((len(a) for a in arrays), default=1)
-        live = self._live_of(chosen.outputs)
-        got = native.interpreted(self.graph, live, arrays, machine, base)
+        live = self.live_of(chosen.outputs)
+        if base is None:
+            got = native.interpreted(self.graph, live, arrays, machine)
+        else:
+            changed = native.departing(self.graph, self._users_of(chosen.outputs), arrays, machine, base)
+            got = base | changed if changed else base
         outputs = []
         with np.errstate(all="ignore"):
             for at in chosen.outputs:
@@ -175,7 +199,22 @@ class Recording:
     def _lives(self) -> dict[tuple[int, ...], tuple[int, ...]]:
         return {}
 
-    def _live_of(self, outputs: tuple[int, ...]) -> tuple[int, ...]:
+    def _users_of(self, outputs: tuple[int, ...]) -> Mapping[int, list[int]]:
+        """Return which of the nodes that outputs need take each of them."""
+        if outputs not in self._users:
+            found: dict[int, list[int]] = {}
+            for at in self.live_of(outputs):
+                for a in dict.fromkeys(self.graph.nodes[at].args):
+                    found.setdefault(a, []).append(at)
+            self._users[outputs] = found
+        return self._users[outputs]
+
+    @functools.cached_property
+    def _users(self) -> dict[tuple[int, ...], dict[int, list[int]]]:
+        return {}
+
+    def live_of(self, outputs: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the nodes that some outputs need, in order."""
         if outputs not in self._lives:
             self._lives[outputs] = self.graph.live(outputs)
         return self._lives[outputs]
@@ -183,7 +222,7 @@ class Recording:
     def derivation(self, fork: int = 0) -> list[str]:
         """Return the formula of a reading, a line a node: what it is, and what it is charged."""
         lines = []
-        for at in self._live_of(self.forks[fork].outputs):
+        for at in self.live_of(self.forks[fork].outputs):
             node = self.graph.nodes[at]
             told = "port {port}" if node.name == "port" else "{number}" if node.name == "literal" else node.room.text
             words = {"name": node.name} | dict(node.parameters)

@@ -32,6 +32,7 @@ def call_mutants(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
                 f"{one.name}-and-{other.name}-swapped",
                 f"takes {one.name} for {other.name} and the reverse",
                 lambda i, a=one.name, b=other.name: _swapped(i, a, b),
+                incidental=True,
             )
     for port in ports[1:]:
         if not port.is_variadic:
@@ -39,6 +40,7 @@ def call_mutants(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
                 f"{ports[0].name}-for-{port.name}",
                 f"takes {ports[0].name} for {port.name} where it fits",
                 lambda i, a=ports[0].name, b=port.name: _instead(i, a, b),
+                incidental=True,
             )
     if len(ports) > 1 or any(port.is_variadic for port in ports):
         yield _call("shapes-differ-refused", "refuses inputs of different shapes", _no_broadcasting)
@@ -53,8 +55,12 @@ def call_mutants(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
         )
 
 
-def _call(name: str, text: str, reading: Callable[..., Invocation]) -> Implementation:
-    return Implementation(name, "call", text, reading=reading)
+_OF_SOME = frozenset({"negative-plus-one", "last-plus-one", "reversed", "sorted", "first-alone"})
+"""Misreadings of numbers below zero and of lists, which an operator need not have."""
+
+
+def _call(name: str, text: str, reading: Callable[..., Invocation], *, incidental: bool = False) -> Implementation:
+    return Implementation(name, "call", text, reading=reading, incidental=incidental)
 
 
 def _refusing(i: Invocation, when: bool, words: str) -> Invocation:
@@ -135,6 +141,7 @@ def _of_attribute(attribute: AttributeSignature, version: VersionSpec) -> Iterat
             f"{name}-{mistake}",
             f"takes the attribute {name} for {text}",
             lambda i, m=misread: _misread(i, name, m),
+            incidental=mistake in _OF_SOME,
         )
         if default is not None and (wrong := misread(default)) != default:
             yield _call(
@@ -201,7 +208,12 @@ def _of_port(port: Port, version: VersionSpec) -> Iterator[Implementation]:
     yield from _of_delivery(name, version)
     if port.is_variadic:
         for mistake, (text, change) in _OF_MANY.items():
-            yield _call(f"{name}-{mistake}", f"takes {text} of {name}", lambda i, c=change: _of_many(i, name, c))
+            yield _call(
+                f"{name}-{mistake}",
+                f"takes {text} of {name}",
+                lambda i, c=change: _of_many(i, name, c),
+                incidental=mistake == "reversed",
+            )
     letter = version.signature.letter(name)
     types = version.signature.types[letter] if letter else (port.type,)
     if not port.is_variadic and all(t in element_types() and element_types()[t].is_integer for t in types):
@@ -211,6 +223,7 @@ def _of_port(port: Port, version: VersionSpec) -> Iterator[Implementation]:
                     f"{name}-{mistake}",
                     f"takes the numbers of {name} for {text}",
                     lambda i, m=misread: _list_misread(i, name, m),
+                    incidental=mistake in _OF_SOME,
                 )
 
 

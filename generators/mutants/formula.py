@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,9 +12,12 @@ from ...cases.elements import Array, content, type_of
 from ...cases.program import Program
 from ...specs.loader import Library
 from ...specs.model import Port as SignaturePort
-from ..arithmetic.recording import Recording
+from ..arithmetic.native import Deviation, Machine
+from ..arithmetic.recording import Fork, Recording
 from ..arithmetic.tape import Asks, Facts, Port, record
 from ..families import reference_of
+from ..primitives import ROOMS
+from ..primitives.primitive import Primitive
 from .implementation import Answer, Implementation, Memory
 from .invocation import Given, Invocation, Refused
 from .nodes import LONG, deviations
@@ -46,8 +48,22 @@ def invocations(
         decisive = [a[lane, ...] for name in asked for a in _listed(whole.port(name))]
         groups.setdefault(tuple(map(content, decisive)), []).append(lane)
     for found in groups.values():
-        same = len(found) == lanes
-        yield tuple(found), whole if same else _part(whole, found)
+        part = whole if len(found) == lanes else _part(whole, found)
+        for places in _alike(part, len(found)):
+            same = len(places) == len(found)
+            yield tuple(found[place] for place in places), part if same else _part(part, places)
+
+
+def _alike(part: Invocation, lanes: int) -> Iterator[list[int]]:
+    """Yield the lanes in which the same silences are open, and the same readings valid."""
+    try:
+        premises = recorded(part).premises(part.arrays, lanes)
+    except Refused:
+        premises = {}
+    groups: dict[tuple[bool, ...], list[int]] = {}
+    for lane in range(lanes):
+        groups.setdefault(tuple(bool(holds[lane]) for holds in premises.values()), []).append(lane)
+    yield from groups.values()
 
 
 def _part(whole: Invocation, lanes: list[int]) -> Invocation:
@@ -181,29 +197,33 @@ class SameFormula(Exception):  # noqa: N818 - it says that a mistake makes no di
 
 
 class Answering:
-    """An invocation before implementations: its formula, and what a right one answers. Raises Refused if invalid."""
+    """An invocation before implementations: its formula, and what a right one answers. Raises Refused if invalid.
+
+    All lanes have the same silences open.
+    """
 
     def __init__(self, invocation: Invocation) -> None:
         self.invocation = invocation
         self.recording = recorded(invocation)
-        self.fork = _fork(self.recording, {})
-        self._deviations: Mapping[str, Mapping[int, Any]] | None = None
-        arrays, machine = invocation.arrays, usual_machine(invocation)
-        self.right, self._trace = self.recording.native(arrays, machine, self.fork)
+        self.fork = _fork(self.recording, invocation.arrays, {})
+        self._usual = usual_machine(invocation)
+        self.right, self._trace = self.recording.native(invocation.arrays, self._usual, self.fork)
+        self._others: dict[tuple[object, ...], Answer] = {}
+        self._rounding: dict[int, set[type[Primitive]]] = {}
 
     @functools.cached_property
     def is_long(self) -> bool:
         """Whether the formula has so many nodes that not each is tried by itself."""
-        return len(self.recording.graph.live(self.recording.forks[self.fork].outputs)) > LONG
+        return len(self._live) > LONG
 
-    def formula_mutants(self, done: Collection[str] = frozenset()) -> Mapping[str, Implementation]:
-        """Return the mutants of the formula, by name; `done` are those that nobody asks for any more."""
-        self._deviations = self._derived(done)
-        return {name: formula_mutant(name) for name in self._deviations}
+    @functools.cached_property
+    def _live(self) -> tuple[int, ...]:
+        return self.recording.live_of(self.recording.forks[self.fork].outputs)
 
-    def _derived(self, done: Collection[str] = frozenset()) -> Mapping[str, Mapping[int, Any]]:
-        graph = self.recording.graph
-        return deviations(graph, graph.live(self.recording.forks[self.fork].outputs), done)
+    @functools.cached_property
+    def deviations(self) -> Mapping[str, Mapping[int, Deviation]]:
+        """What the mutants of the formula do, by their names: at which nodes."""
+        return deviations(self.recording.graph, self.recording.forks[self.fork].outputs)
 
     def answer(self, implementation: Implementation, memory: Memory | None = None) -> Answer:
         """Return what an implementation answers: `right` itself where it does nothing else.
@@ -219,26 +239,51 @@ class Answering:
 
     def _computed(self, one: Implementation) -> Answer:
         if one.kind == "formula":
-            if self._deviations is None:  # a mutant by itself
-                self._deviations = self._derived()
-            found = self._deviations.get(one.name)
+            found = self.deviations.get(one.name)
             if found is None:
                 return self.right
-            machine = replace(usual_machine(self.invocation), deviate=found)
-            return self.recording.native(self.invocation.arrays, machine, self.fork, self._trace)[0]
+            machine = replace(self._usual, deviate=found)
+            answer, got = self.recording.native(self.invocation.arrays, machine, self.fork, self._trace)
+            return self.right if got is self._trace else answer
         told = self.invocation if one.reading is None else one.reading(self.invocation)
-        if told is self.invocation and one.machine is None and not one.choices:
-            return self.right
-        recording = self.recording if told is self.invocation else recorded(told)
+        if told is self.invocation:
+            return self._by_machine(one)
+        recording = recorded(told)
         if one.kind == "call" and self._is_same(recording, told):
             raise SameFormula
-        fork = _fork(recording, one.choices)
         machine = usual_machine(told) if one.machine is None else one.machine(told)
-        return recording.native(told.arrays, machine, fork)[0]
+        return recording.native(told.arrays, machine, _fork(recording, told.arrays, one.choices))[0]
+
+    def _by_machine(self, one: Implementation) -> Answer:
+        """Return what a machine answers that takes the call for what it is, by its own choices."""
+        fork = _fork(self.recording, self.invocation.arrays, one.choices) if one.choices else self.fork
+        machine = self._usual if one.machine is None else one.machine(self.invocation)
+        usual, key = (self._of_interest(m, fork) for m in (self._usual, machine))
+        if fork == self.fork and key == usual:
+            return self.right
+        if (fork, key) not in self._others:
+            self._others[fork, key] = self.recording.native(self.invocation.arrays, machine, fork)[0]
+        return self._others[fork, key]
+
+    def _of_interest(self, machine: Machine, fork: int) -> tuple[object, ...]:
+        """Return what of a machine makes a difference to a formula: nothing where it does not round."""
+        if fork not in self._rounding:
+            nodes = (
+                self.recording.graph.nodes[at] for at in self.recording.live_of(self.recording.forks[fork].outputs)
+            )
+            rooms = {ROOMS[node.name] for node in nodes if node.args and node.computes}
+            self._rounding[fork] = {room for room in rooms if room.work == "rounds"}
+        rooms = self._rounding[fork]
+        if not rooms:
+            return ()
+        return machine.type, *((machine.acc, machine.order) if any(room.accumulates for room in rooms) else ())
 
     def _is_same(self, recording: Recording, told: Invocation) -> bool:
         """Whether another call has the very formula of this one, on the same data."""
-        if recording.derivation(_fork(recording, {})) != self._text:
+        fork = _fork(recording, told.arrays, {})
+        if len(recording.live_of(recording.forks[fork].outputs)) != len(self._live):
+            return False
+        if recording.derivation(fork) != self._text:
             return False
         used = {n.parameters["port"] for n in (recording.graph.nodes[at] for at in recording.live) if n.name == "port"}
         return len(told.arrays) == len(self.invocation.arrays) and all(
@@ -255,16 +300,35 @@ def formula_mutant(name: str) -> Implementation:
     node, _, mistake = name.partition(":")
     primitive, _, number = node.rpartition("-")
     which = "every" if number == "all" else f"number {number} of the"
-    return Implementation(name, "formula", f"at {which} {primitive}: {mistake.replace('-', ' ')}")
+    text = f"at {which} {primitive}: {mistake.replace('-', ' ')}"
+    return Implementation(name, "formula", text, incidental=mistake.endswith(("nan-lost", "infinity-lost", "flipped")))
 
 
-def _fork(recording: Recording, choices: Mapping[str, str]) -> int:
-    """Return the reading that answers silences as told, or by their first options. Raises Refused where it refuses."""
-    valid = [at for at, fork in enumerate(recording.forks) if fork.kind != "invalid"]
-    fitting = [at for at in valid if all(choices.get(s, option) == option for s, option in recording.forks[at].labels)]
-    found = next(iter(fitting or valid))
-    if recording.forks[found].kind == "anything":
-        found = next((at for at in valid if recording.forks[at].kind in ("values", "any")), found)
-    if recording.forks[found].kind in ("rejected", "anything"):
+def _fork(recording: Recording, arrays: Sequence[Array], choices: Mapping[str, str]) -> int:
+    """Return the reading that answers open silences as told, or by their first options.
+
+    Raises Refused where it refuses, and where its requirements do not hold.
+    """
+    forks = recording.forks
+    lanes = len(arrays[0]) if arrays else 1
+    holds = {at: bool(there[0]) for at, there in recording.premises(arrays, lanes).items()}
+    first: dict[str, str] = {}
+    for fork in forks:
+        for silence, option in fork.labels:
+            first.setdefault(silence, option)
+
+    def fits(fork: Fork) -> bool:
+        closed = {silence for silence, at in fork.conditions if not holds[at]}
+        told = ((s, first[s] if s in closed else choices.get(s, option), option) for s, option in fork.labels)
+        return all(wanted == option for _, wanted, option in told)
+
+    valid = [at for at, f in enumerate(forks) if f.kind != "invalid" and all(holds[n] for _, n in f.requirements)]
+    fitting = [at for at, fork in enumerate(forks) if fits(fork)]
+    if not valid or (choices and fitting and fitting[0] not in valid):
+        raise Refused("invalid, by this reading")
+    found = next((at for at in fitting if at in valid), valid[0])
+    if forks[found].kind == "anything":
+        found = next((at for at in valid if forks[at].kind in ("values", "any")), found)
+    if forks[found].kind in ("rejected", "anything"):
         raise Refused("refused, as the standard leaves open")
     return found

@@ -13,8 +13,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from ...cases.elements import Array
-from ..arithmetic.native import Deviation, Machine
-from ..arithmetic.recording import Recording
+from ..arithmetic.native import Machine
 from .invocation import Invocation
 
 Kind: TypeAlias = Literal["call", "formula", "answer", "trigger", "state", "process", "variant"]
@@ -22,8 +21,6 @@ Answer: TypeAlias = list[Array]
 """The outputs that were asked for, lanes first."""
 Memory: TypeAlias = dict[str, Answer]
 """What a prepared program keeps from run to run."""
-Deviations: TypeAlias = Callable[[Recording], Mapping[int, Deviation]]
-"""What is done at which nodes of a recording; nothing where it has no such node."""
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -32,18 +29,18 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 class Implementation:
     """One way to implement an operator version.
 
-    `text` says what it does. `reading` is what it takes its call for, and may raise Refused; `deviations` what it does
-    at nodes of the formula; `finish` what it makes of the answer; `recall` of the answers to the runs of one program.
-    `machine` is its arithmetic, None for the usual one; `choices` its answers to silences, which else have the first
-    option.
+    `text` says what it does. `reading` is what it takes its call for, and may raise Refused; `finish` what it makes of
+    the answer; `recall` of the answers to the runs of one program. What a mutant of a formula does at nodes goes by its
+    name. `machine` is its arithmetic, None for the usual one; `choices` its answers to silences, which else have the
+    first option. An `incidental` mutant is none where no case tells it: operators need not have what sets it off.
     """
 
     name: str
     kind: Kind
     text: str
     reading: Callable[[Invocation], Invocation] | None = None
-    deviations: Deviations | None = None
     finish: Callable[[Invocation, Answer], Answer] | None = None
     recall: Callable[[Memory, Answer], Answer] | None = None
     machine: Callable[[Invocation], Machine] | None = None
     choices: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    incidental: bool = False

@@ -7,7 +7,7 @@ was unrolled) there is one for all nodes of a primitive besides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,18 +31,18 @@ _NARROWER: Mapping[str, str] = {
 }
 _COMMUTES = frozenset({"add", "mul", "maximum", "minimum", "and", "or", "xor", "equal", "either", "matmul"})
 _REDUCES = frozenset({"sum", "mean", "prod", "max", "min"})
+_HEEDED: Mapping[str, int] = {"free": 1, "either": 1}
+"""How many of its operands a primitive gives its value from, where the others are about bounds alone."""
 _MOVES = frozenset({"reshape", "broadcast", "cast", "either", "free", "fit", "within"})
 
 
-def deviations(
-    graph: Graph, live: Sequence[int], done: Collection[str] = frozenset()
-) -> Mapping[str, Mapping[int, Deviation]]:
+def deviations(graph: Graph, outputs: Sequence[int]) -> Mapping[str, Mapping[int, Deviation]]:
     """Return the mutants of a formula by name, `sub-1:operands-swapped`: what is done at which nodes.
 
-    Of long formulas only what is done at the first node of a primitive, and at all. `done` are names that nobody asks
-    for any more.
+    Of long formulas only what is done at the first node of a primitive, and at all.
     """
     found: dict[str, dict[int, Deviation]] = {}
+    live = _computed(graph, outputs)
     each = _EACH if len(live) <= LONG else 1
     places: dict[str, list[int]] = {}
     for at in live:
@@ -51,12 +51,24 @@ def deviations(
     for name, nodes in places.items():
         for number, at in enumerate(nodes, 1):
             for mistake, deviate in _of_node(graph, at):
-                alone = len(nodes) == 1 or (number <= each and mistake not in _SPECIAL)
-                if alone and f"{name}-{number}:{mistake}" not in done:
+                if len(nodes) == 1 or (number <= each and mistake not in _SPECIAL):
                     found.setdefault(f"{name}-{number}:{mistake}", {})[at] = deviate
-                if len(nodes) > 1 and f"{name}-all:{mistake}" not in done:
+                if len(nodes) > 1:
                     found.setdefault(f"{name}-all:{mistake}", {})[at] = deviate
     return found
+
+
+def _computed(graph: Graph, outputs: Sequence[int]) -> list[int]:
+    """Return the nodes that decide what an implementation answers, in order: those of bounds alone do not."""
+    found: set[int] = set()
+    todo = list(outputs)
+    while todo:
+        at = todo.pop()
+        if at not in found:
+            found.add(at)
+            node = graph.nodes[at]
+            todo += node.args[: _HEEDED.get(node.name)]
+    return sorted(found)
 
 
 def _of_node(graph: Graph, at: int) -> Derived:

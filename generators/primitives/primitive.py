@@ -23,7 +23,8 @@ class Primitive:
     `work`: whether it moves elements as they are; selects, compares or changes signs, where subnormal numbers may be
     read as zero but nothing rounds; or rounds. `keeps_zeros`: the result's zeros have the sign that the operand's have.
     `rational`: fractions are enough to compute it. `overflows`: a whole result may not fit its type. `widens`: `exact`
-    takes float64 and, told `wide`, returns gmpy2.mpfr. `text` tells what it is and what it is charged.
+    takes float64 and, told `wide`, returns gmpy2.mpfr. `accumulates`: a machine's order and its accumulator make a
+    difference. `text` tells what it is and what it is charged.
     """
 
     name: ClassVar[str] = ""
@@ -32,6 +33,7 @@ class Primitive:
     rational: ClassVar[bool] = False
     overflows: ClassVar[bool] = False
     widens: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False
     text: ClassVar[str] = ""
 
     @classmethod

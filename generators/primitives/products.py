@@ -35,7 +35,7 @@ _ROOM: Final = 1 << 62
 class Matmul(Primitive):
     """The product of matrices, of the last two axes; those before broadcast."""
 
-    name, rational, overflows = "matmul", True, True
+    name, rational, overflows, accumulates = "matmul", True, True, True
     text = "{0} @ {1}: n·u·Σ|xy|, nothing where every order is exact"
     _CHUNK: ClassVar[int] = 1 << 20
 

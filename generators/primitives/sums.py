@@ -155,7 +155,7 @@ def stored(c: Arithmetic, total: Known, error: Error) -> Error:
 class Sum(Primitive):
     """The sum over axes, which stay with extent 1."""
 
-    name, rational, overflows, widens = "sum", True, True, True
+    name, rational, overflows, widens, accumulates = "sum", True, True, True, True
     text = "sum of {0} over {axes}: (n-1)·u·Σ|x|, nothing where every order is exact"
 
     @classmethod
