@@ -81,7 +81,7 @@ def misreadings(words: Sequence[str] = ()) -> Mapping[str, tuple[str, Misread]]:
         "sorted": ("in ascending order", _listed(sorted)),
         "first-alone": ("only its first number", _listed(lambda v: v[:1])),
         "off-by-2^-8": ("a 256th more", _real(lambda v: v * (1 + 2.0**-8))),
-        "zero": ("zero", _real(lambda v: v * 0)),
+        "zero": ("zero", _real(lambda v: np.nan_to_num(v, posinf=0.0, neginf=0.0) * 0)),
     }
     for word in words:
         found[f"as-{word}"] = (word, _said(word))

@@ -226,7 +226,7 @@ def _other_type(array: Array) -> Array:
         return array
     other = np.float64 if array.dtype == np.float32 else np.float32
     with np.errstate(all="ignore"):
-        return array.astype(other)
+        return (array.real if array.dtype.kind == "c" else array).astype(other)
 
 
 def _negated(array: Array) -> Array:

@@ -49,7 +49,7 @@ def tensors(recording: Recording, *shapes: tuple[int, ...], lanes: int = 4) -> l
 
 
 def mutants(recording: Recording):
-    return deviations(recording.graph, recording.graph.live(recording.forks[0].outputs))
+    return deviations(recording.graph, recording.forks[0].outputs)
 
 
 def admitted(recording: Recording, arrays: list[np.ndarray], answer: np.ndarray) -> bool:
@@ -100,6 +100,30 @@ def test_a_primitive_that_occurs_often_has_a_mutant_of_all_its_nodes():
     assert len(names["mul-all:in-float16"]) == 8
     assert "mul-4:in-float16" in names
     assert "mul-5:in-float16" not in names
+
+
+def test_what_bounds_alone_heed_has_no_mutant():
+    def freed(c: Call, x: Value) -> Value:
+        return (x * 2.0).undefined(x.sqrt() > 1.0)
+
+    names = mutants(recorded(freed, (3,)))
+    assert any(name.startswith("mul-1") for name in names)
+    assert not any(name.startswith(("sqrt", "less")) for name in names)
+
+
+def test_a_deviation_that_changes_no_number_leaves_the_run_as_it_was():
+    recording = recorded(lambda c, x: x.exp().sum((0,)), (3,))
+    x = tensors(recording, (3,))
+    _, base = recording.native(x, SINGLE)
+    deviate = mutants(recording)["exp-1:nan-lost"]
+    _, got = recording.native(x, replace(SINGLE, deviate=deviate), 0, base)
+    assert got is base
+    x[0][0, 0] = np.nan
+    right, base = recording.native(x, SINGLE)
+    wrong, got = recording.native(x, replace(SINGLE, deviate=deviate), 0, base)
+    assert got is not base
+    assert np.isnan(right[0][0]).all()
+    assert not np.isnan(wrong[0][0]).any()
 
 
 def test_a_mutant_that_swaps_the_operands_of_a_difference_negates_it():

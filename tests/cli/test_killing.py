@@ -1,0 +1,126 @@
+"""The kill matrix of operators of any kind, and which of it is made anew."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from fakes.here import shipped
+
+from opconform.cases.expectation import Bounds, Expectation, Flag, Option, Spread
+from opconform.cases.selection import Selection
+from opconform.cli import killing, main
+from opconform.cli.killing import blindness
+from opconform.generators.select import selected
+from opconform.generators.source import GeneratedCases
+from opconform.reports.matrix import VersionMatrix
+
+
+def matrix(name: str, *globs: str) -> VersionMatrix:
+    source = GeneratedCases()
+    source.__dict__["library"] = shipped()
+    return killing.tested(source, name, list(selected(source, Selection(globs or (name,)))))
+
+
+@pytest.mark.parametrize(
+    ("name", "killed"),
+    [
+        ("onnx/Loop-11", "cond-required"),
+        ("onnx/If-13", "zeros"),
+        ("onnx/SequenceInsert-11", "flat"),
+        ("onnx/StringConcat-20", "last-lost"),
+        ("onnx/RandomNormal-1", "type-other"),
+        ("onnx/Optional-15", "zeros"),
+        ("onnx/LabelEncoder-2", "flat"),
+        ("onnx/NonZero-13", "transposed"),
+    ],
+)
+def test_operators_of_every_kind_have_a_matrix(name: str, killed: str) -> None:
+    found = matrix(name)
+    assert not found.blamed
+    assert found.mutants > 10
+    assert found.cases >= len(found.smoke) > 0
+    names = {fate.name for fate in found.killed}
+    assert killed in names
+
+
+@pytest.mark.parametrize("name", ["onnx/Clip-11", "onnx/Gather-1"])
+def test_a_variant_answers_a_silence_where_it_is_open_alone(name: str) -> None:
+    found = matrix(name, f"{name}/float32/*", f"{name}/float32,int64/*")
+    assert found.variants > 9, "options of silences are variants"
+    assert not found.blamed
+
+
+def test_mutants_that_need_not_arise_are_none() -> None:
+    found = matrix("onnx/Add-14", "onnx/Add-14/float32/*")
+    names = {fate.name for fate in (*found.survivors, *found.killed)}
+    assert "A-and-B-swapped" not in names, "a sum is the same"
+    assert "add-1:operand-2-ignored" in names
+
+
+# What bounds cannot see
+
+
+def expectation(**changes: object) -> Expectation:
+    value = np.array([[1.0, -1.0, 0.0, 4.0]])
+    reach = np.array([[0.5, 1.5, 0.0, 0.1]])
+    bounds = Bounds("float16", value, value - reach, value + reach, **changes)  # type: ignore[arg-type]
+    return Expectation((Option((), (bounds,)),), ("float16",))
+
+
+def test_an_element_whose_bound_exceeds_its_magnitude_is_blind() -> None:
+    assert blindness([expectation()]) == {"float16": (4, 1)}
+    free = np.array([[0, Flag.FREE, Flag.FREE, Flag.NAN]], np.uint8)
+    assert blindness([expectation(flags=free)]) == {"float16": (4, 2)}
+    assert blindness([expectation(spread=Spread(np.ones((1, 4))))]) == {"float16": (4, 0)}, "judged as a whole"
+    assert blindness([expectation(), expectation()]) == {"float16": (8, 2)}
+
+
+def test_a_case_that_admits_anything_is_blind() -> None:
+    usual = expectation()
+    anything = Option((("silence", "any"),), kind="anything")
+    assert blindness([Expectation((*usual.options, anything), usual.types)]) == {"float16": (4, 4)}
+
+
+# What is made anew
+
+
+def make(folder: Path, *selects: str) -> Result:
+    options = [part for word in ("record", "write-smoke") for part in (f"--{word}", folder / word)]
+    arguments = [part for select in selects for part in ("--select", select)]
+    done = CliRunner().invoke(main, [str(part) for part in ("mutants", "--jobs", 1, *arguments, *options)])
+    assert done.exit_code in (0, 1), done.output
+    return done
+
+
+def test_what_has_not_changed_is_not_made_again(tmp_path: Path) -> None:
+    made = make(tmp_path, "onnx/Constant-1")
+    assert "onnx/Constant-1 " in made.output
+    files = {word: (tmp_path / word).read_text() for word in ("record", "write-smoke")}
+    again = make(tmp_path, "onnx/Constant-1")
+    assert again.exit_code == 0
+    assert "onnx/Constant-1 " not in again.output
+    assert files == {word: (tmp_path / word).read_text() for word in files}
+    more = make(tmp_path, "onnx/Constant-1", "onnx/StringConcat-20")
+    assert "onnx/StringConcat-20 " in more.output
+    assert "onnx/Constant-1 " not in more.output
+    only = make(tmp_path, "onnx/StringConcat-20")
+    assert "onnx/Constant-1" in (tmp_path / "record").read_text(), "what is not selected stays"
+    assert only.exit_code == 0
+
+
+@pytest.mark.parametrize("word", ["digest", "code"])
+def test_what_has_changed_is_made_again(tmp_path: Path, word: str) -> None:
+    make(tmp_path, "onnx/Constant-1")
+    record = tmp_path / "record"
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    lines[-1][word] = "0" * 16
+    record.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    again = make(tmp_path, "onnx/Constant-1")
+    assert "onnx/Constant-1 " in again.output
+    assert again.exit_code == 0, "nothing survives that did not"
+    (tmp_path / "write-smoke").write_text("")
+    assert "onnx/Constant-1 " in make(tmp_path, "onnx/Constant-1").output, "the smoke suite is another"
