@@ -127,7 +127,7 @@ class Graph:
     def node(self, name: str, operands: Sequence[Value], parameters: Mapping[str, Any]) -> Value:
         """Return the node of a primitive; its shape comes from its exact value over zero lanes."""
         room, args = ROOMS[name], tuple(o.at for o in operands)
-        key = (name, args, *((k, _frozen(v)) for k, v in parameters.items()))
+        key = (name, args, *((k, frozen(v)) for k, v in parameters.items()))
         at = self._places.get(key)
         if at is None:
             shape = _shape(name, tuple((o.kind, o.shape) for o in operands), _Frozen(key[2:], parameters))
@@ -140,7 +140,7 @@ class Graph:
 
     def _leaf(self, name: str, parameter: tuple[str, object], shape: tuple[int, ...], type_: str) -> Value:
         computes = type_ if kind_of(type_) == "real" else ""
-        key = (name, type_, shape, _frozen(parameter[1]))
+        key = (name, type_, shape, frozen(parameter[1]))
         return self._added(key, Node(name, (), dict([parameter]), shape, type_, computes))
 
     def _added(self, key: object, node: Node) -> Value:
@@ -194,7 +194,8 @@ def _shape(name: str, operands: tuple[tuple[str, tuple[int, ...]], ...], paramet
         return np.shape(ROOMS[name].exact(*empty, **parameters.parameters))[1:]
 
 
-def _frozen(parameter: object) -> object:
+def frozen(parameter: object) -> object:
+    """Return what two parameters have in common only if they are the same to the bit, and can be hashed."""
     if isinstance(parameter, np.ndarray):
         content = repr(parameter.tolist()) if parameter.dtype == object else parameter.tobytes()
         return parameter.shape, parameter.dtype.str, content

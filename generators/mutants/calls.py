@@ -308,6 +308,7 @@ def _neighbours(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
             f"as-{other.operator.name}-{other.operator.version}",
             f"does what {other.operator} does",
             lambda i, v=other: as_version(i, v),
+            incidental=True,
         )
 
 

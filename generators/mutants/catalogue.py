@@ -33,7 +33,8 @@ def mutants_of(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
     names = {a.name for a in signature.attributes} | {p.name for p in signature.inputs}
     axes = bool(names & AXES_NAMES)
     yield from answer_mutants(types, outputs, several=several, variadic=variadic, axes=axes)
-    yield from state_mutants()
+    if signature.inputs:
+        yield from state_mutants()
 
 
 def _element_types(version: VersionSpec, ports: Sequence[Port]) -> list[str]:

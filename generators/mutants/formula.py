@@ -12,6 +12,7 @@ from ...cases.elements import Array, content, type_of
 from ...cases.program import Program
 from ...specs.loader import Library
 from ...specs.model import Port as SignaturePort
+from ..arithmetic.graph import frozen
 from ..arithmetic.native import Deviation, Machine
 from ..arithmetic.recording import Fork, Recording
 from ..arithmetic.tape import Asks, Facts, Port, record
@@ -283,7 +284,7 @@ class Answering:
         fork = _fork(recording, told.arrays, {})
         if len(recording.live_of(recording.forks[fork].outputs)) != len(self._live):
             return False
-        if recording.derivation(fork) != self._text:
+        if _written(recording, fork) != self._formula:
             return False
         used = {n.parameters["port"] for n in (recording.graph.nodes[at] for at in recording.live) if n.name == "port"}
         return len(told.arrays) == len(self.invocation.arrays) and all(
@@ -291,8 +292,19 @@ class Answering:
         )
 
     @functools.cached_property
-    def _text(self) -> list[str]:
-        return self.recording.derivation(self.fork)
+    def _formula(self) -> list[object]:
+        return _written(self.recording, self.fork)
+
+
+def _written(recording: Recording, fork: int) -> list[object]:
+    """Return the nodes of a reading in order, to be compared: what is done, with which of those before."""
+    live = recording.live_of(recording.forks[fork].outputs)
+    places = {at: place for place, at in enumerate(live)}
+    nodes = (recording.graph.nodes[at] for at in live)
+    return [
+        (n.name, n.type, n.shape, [places[a] for a in n.args], [(k, frozen(v)) for k, v in n.parameters.items()])
+        for n in nodes
+    ]
 
 
 def formula_mutant(name: str) -> Implementation:

@@ -75,7 +75,7 @@ def _of_node(graph: Graph, at: int) -> Derived:
     node = graph.nodes[at]
     operands = [graph.nodes[a] for a in node.args]
     yield from _of_literal(node)
-    if operands:
+    if operands and node.name not in _HEEDED:
         yield from _of_operands(node, operands)
         yield from _of_sums(node, operands)
         yield from _of_parameters(node, operands)
