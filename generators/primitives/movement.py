@@ -272,7 +272,9 @@ class Gather(Movement):
         if not lanes or not n:
             return np.zeros((lanes, *a.shape[1 : axis + 1], *index.shape[1:], *a.shape[axis + 2 :]), a.dtype)
         flat = to_lanes(index, lanes).reshape(lanes, -1)
-        found = np.moveaxis(to_lanes(a, lanes), axis + 1, 1)[np.arange(lanes)[:, None], flat.clip(0, n - 1).astype(np.int64)]
+        found = np.moveaxis(to_lanes(a, lanes), axis + 1, 1)[
+            np.arange(lanes)[:, None], flat.clip(0, n - 1).astype(np.int64)
+        ]
         whole = found.reshape(lanes, *index.shape[1:], *found.shape[2:])
         return np.moveaxis(whole, range(1, index.ndim), range(axis + 1, axis + index.ndim))
 

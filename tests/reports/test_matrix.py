@@ -13,7 +13,6 @@ from opconform.cases.errors import OpconformError
 from opconform.cli import main
 from opconform.generators.select import suite_cases
 from opconform.reports.matrix import Fate, Matrix, VersionMatrix, matrix_html, matrix_markdown, read_record
-from opconform.reports.text import NOTHING
 
 ONE = VersionMatrix(
     "onnx/Tried-1",
