@@ -67,7 +67,7 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
         raise OpconformError(f"{', '.join(options.selection.globs) or 'the suite'} selects no case")
     made = kill_matrix(source, ids, options.jobs or usable_cores())
     made = Matrix({name: replace(one, code=codes[name]) for name, one in made.tested.items()})
-    every = known.tested | made.tested
+    every = {**known.tested, **made.tested}
     matrix = Matrix({name: every[name] for name in specs if name in every})
     for target, page in (
         (options.record, matrix.to_record()),

@@ -12,6 +12,7 @@ import numpy as np
 from ...cases.elements import Array, element_types
 from ...cases.program import Tensor
 from ...specs.model import AttributeSignature, Port, Recipe, Spec, VersionSpec, Word
+from ..envelope import opset_range
 from .implementation import Implementation
 from .invocation import Invocation, Refused
 
@@ -46,12 +47,17 @@ def call_mutants(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
         yield _call("shapes-differ-refused", "refuses inputs of different shapes", _no_broadcasting)
         yield _call("ranks-differ-refused", "refuses inputs of different ranks", _one_rank)
     yield from _neighbours(spec, version)
-    if spec.standard == "onnx":
-        usual = max((v for v in (version.operator.version,) if isinstance(v, int)), default=1)
+    span = opset_range(spec, version)
+    if span is not None and span[0] < span[1]:
         yield _call(
             "first-opset-alone",
             "knows the version in the opset that brought it, and in no later one",
-            lambda i, n=usual: _refusing(i, i.program.opset != n, "another opset"),
+            lambda i: _refusing(i, i.program.opset != span[0], "another opset"),
+        )
+        yield _call(
+            "first-opset-refused",
+            "knows the version in no opset but later ones than that which brought it",
+            lambda i: _refusing(i, i.program.opset == span[0], "that opset"),
         )
 
 
