@@ -20,7 +20,7 @@ from ..generators.plan import Selection
 from ..generators.select import selected, suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
 from ..reports.matrix import Matrix, VersionMatrix, matrix_html, matrix_markdown, print_matrix, read_record
-from ..specs.model import Spec
+from ..specs.model import Spec, VersionSpec
 from .killing import tested
 from .locking import package_root
 from .options import usable_cores
@@ -58,7 +58,7 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
     known = Matrix({})
     if options.record is not None and options.record.exists():
         known = read_record(options.record, _smoke(options.write_smoke))
-    specs = {str(v.operator): spec for spec in source.library.specs() for v in spec.versions.values()}
+    specs = {str(v.operator): spec for spec in source.library.specs() for v in sorted(spec.versions.values(), key=_age)}
     codes = _codes(specs)
     unchanged = _unchanged(specs, codes, known, options.selection)
     ids = _by_version(source, _without(options.selection, unchanged, specs))
@@ -81,6 +81,11 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
     new = made.beyond(known)
     print_matrix(console or Console(), new if options.record is not None else matrix)
     return 1 if matrix.blamed or new.survivors else 0
+
+
+def _age(version: VersionSpec) -> int:
+    number = version.operator.version
+    return number if isinstance(number, int) else 0
 
 
 def _write(target: Path, text: str) -> None:

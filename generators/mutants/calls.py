@@ -44,8 +44,8 @@ def call_mutants(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
                 incidental=True,
             )
     if len(ports) > 1 or any(port.is_variadic for port in ports):
-        yield _call("shapes-differ-refused", "refuses inputs of different shapes", _no_broadcasting)
-        yield _call("ranks-differ-refused", "refuses inputs of different ranks", _one_rank)
+        for what, refusing in (("shapes", _no_broadcasting), ("ranks", _one_rank)):
+            yield _call(f"{what}-differ-refused", f"refuses inputs of different {what}", refusing, incidental=True)
     yield from _neighbours(spec, version)
     span = opset_range(spec, version)
     if span is not None and span[0] < span[1]:
