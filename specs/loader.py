@@ -54,15 +54,20 @@ class _Compiled:
         words = [] if vocabulary is None else [(name, _sorted(one)) for name, one in sorted(vocabulary.items())]
         whole = hashlib.sha256(repr((sys.version, vocabulary is None, words)).encode())
         own = Path(__file__).parent
-        for file in sorted([*own.glob("*.py"), own.parent / "cases" / "program.py", *(root / "families").glob("*")]):
+        for file in sorted(
+            [*own.glob("*.py"), own.parent / "cases" / "program.py", *(root / "families").glob("*.yaml")]
+        ):
             whole.update(file.read_bytes())
         self._begun = whole.digest()
 
     def load(self, file: Path, build: Callable[[], Spec]) -> Spec:
         """Return the spec of a file, by `build` where it is not kept; what that raises is not kept."""
         kept = Path(importlib.util.cache_from_source(str(file), optimization="spec"))
-        key = hashlib.sha256(self._begun + str(file).encode() + file.read_bytes()).digest()
-        with contextlib.suppress(OSError):
+        try:
+            key = hashlib.sha256(self._begun + str(file).encode() + file.read_bytes()).digest()
+        except OSError:
+            return build()  # says why
+        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):  # not there, or cut short
             content = kept.read_bytes()
             if content.startswith(key):
                 found: Spec = pickle.loads(content[len(key) :])  # noqa: S301 - it stands beside our own code

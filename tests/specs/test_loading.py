@@ -384,6 +384,9 @@ def test_a_spec_is_built_once_of_the_same_files(tmp_path: Path, monkeypatch: pyt
     with monkeypatch.context() as patched:
         patched.setattr("opconform.specs.build.build", lambda *_: pytest.fail("built again"))
         assert Library(tmp_path, VOCABULARY, keep=True).spec("onnx/ReduceMean") == fresh
+    (kept,) = folder.glob("__pycache__/*")
+    kept.write_bytes(kept.read_bytes()[:-100])
+    assert Library(tmp_path, VOCABULARY, keep=True).spec("onnx/ReduceMean") == fresh
     (folder / "ReduceMean.yaml").write_text(REDUCE.replace("change: axes may be negative", "change: another"))
     assert Library(tmp_path, VOCABULARY, keep=True).spec("onnx/ReduceMean").versions[11].change == "another"
     with pytest.raises(SpecErrors):  # other words, other mistakes
