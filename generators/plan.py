@@ -1,7 +1,7 @@
-"""Which cases there are: programs from covering arrays, many fills for each, and every edge; as ids, by program.
+"""Which cases there are: programs from covering arrays, with fills, and every edge; as ids, by program.
 
-Shapes and attributes are crossed for one type. A type of other arithmetic has two programs, that of the widest shape
-with every fill that suits; what remains are types that differ in size alone, with one program each.
+Shapes and attributes are crossed for one type. A type of another arithmetic has the program of the widest shape with
+every fill that suits it; what remains are types that differ in size alone, with one case each.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ T = TypeVar("T")
 Choice: TypeAlias = "dict[str, str]"
 """Type letters, each with the type that is taken."""
 
-Share: TypeAlias = Literal["all", "few", "one"]
-"""What is planned for a choice: everything crossed, two programs with every fill, or one program with one."""
+Share: TypeAlias = Literal["all", "two", "fills", "one"]
+"""What is planned for a choice: everything crossed; two programs, every fill; one program, every fill; one case."""
 
 MOST_CASES = 20_000_000
 _MOST_COMBINATIONS = 5_000_000  # of levels that a covering array is looked for
-_FEW = 2  # fills a program, where nothing else calls for more
-_ENOUGH = 40  # cases of the type that is crossed, from which on a program has one fill, where nothing calls for more
+_PAIRS = 2  # the strength to which few programs are enough for other types
+_WHOLE = 3  # programs of the type that is crossed that have every fill
 _USUAL = ("float32", "float16", "int32", "int64")  # which type everything is crossed for: the first of these, or any
 _TELLING = ("special", "ends", "extremes", "boundary", "infinities", "nan")  # of fills, what a type gets in any case
 _OWN_BITS = 16  # floating-point types from so many on have an arithmetic of their own, smaller ones are converted
@@ -227,15 +227,27 @@ def _rows(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[Ro
                 yield row
         return
     letters = {x: list(version.parameters[x]) for x in free_letters(version) if x in version.parameters}
-    telling = {x: _telling(types) for x, types in letters.items()}
+    telling = {letter: _telling(types) for letter, types in letters.items()}
+    interacting = [group for several in version.strength.values() for group in several]
+    crossed: set[tuple[str, str]] = set()  # levels that the first types have
     for number, types in enumerate(_around(version, letters)):
-        share: Share = "few" if all(types[x] in telling[x] for x in letters) else "one"
-        share = share if number else "all"
+        share: Share = _share(types, telling) if number else "all"
         programs = _programs(version, types, excluded, strength, share)
+        if share == "all":
+            crossed.update(level for row in programs for level in row.items())
+        elif strength <= _PAIRS and not any(letter in group for group in interacting for letter in types):
+            programs = _few(version, programs, types, share, crossed)
         empty = [_is_empty(spec, version, {**types, **row}) for row in programs]
         yield from ({**types, **row} for row, nothing in zip(programs, empty, strict=True) if nothing)
         filled = [row for row, nothing in zip(programs, empty, strict=True) if not nothing]
         yield from _filled(version, types, filled, excluded, share)
+
+
+def _share(types: Choice, telling: Mapping[str, Sequence[str]]) -> Share:
+    """Return what is planned for types of which one is not the usual one."""
+    if not all(type_ in telling[letter] for letter, type_ in types.items()):
+        return "one"
+    return "two" if all(_is_float(type_) or type_ == _usual(telling[x]) for x, type_ in types.items()) else "fills"
 
 
 def _around(version: VersionSpec, letters: Mapping[str, Sequence[str]]) -> Iterator[Choice]:
@@ -261,10 +273,15 @@ def _usual(levels: Sequence[str]) -> str:
 def _arithmetic(type_: str) -> str:
     """Return what tells the arithmetic of a type from that of others: floats of some size have each their own."""
     element = element_type(element_names(type_)[-1])
-    if element.kind == "float" and element.bits >= _OWN_BITS:
-        return element.name
+    if _is_float(type_):
+        return type_
     nested = type_.partition("(")[0] if "(" in type_ else ""
     return f"{nested}{'packed' if element.is_packed else element.kind}"
+
+
+def _is_float(type_: str) -> bool:
+    """Return whether a type's numbers are added and multiplied as they are, and not as those of a larger type."""
+    return "(" not in type_ and element_type(type_).kind == "float" and element_type(type_).bits >= _OWN_BITS
 
 
 def _telling(types: Sequence[str]) -> list[str]:
@@ -286,8 +303,7 @@ def _programs(version: VersionSpec, types: Choice, excluded: Excluded, strength:
         if strength > 1 and (crossed or any(name in types for name in group)) and size > 1
     ]
     wanted = strength if crossed else max(strength - 1, 1)
-    found = rows(levels, left, wanted, _subsets(version, groups, types, crossed))
-    return found if crossed or groups or strength > 2 else _few(version, found, types, 1 + (share == "few"))
+    return rows(levels, left, wanted, _subsets(version, groups, types, crossed))
 
 
 def _subsets(
@@ -317,11 +333,19 @@ def _within(
     return found
 
 
-def _few(version: VersionSpec, whole: list[Row], types: Choice, most: int) -> list[Row]:
-    """Return a few of the programs: that of the widest shape, and others that hang on the types."""
-    widest = max(range(len(whole)), key=lambda i: _width(version, whole[i]), default=0)
-    others = [row for i, row in enumerate(whole) if i != widest]
-    return [*whole[widest : widest + 1], *_turned(others, types)[: most - 1]]
+def _few(
+    version: VersionSpec, every_level: list[Row], types: Choice, share: Share, crossed: set[tuple[str, str]]
+) -> list[Row]:
+    """Return a few of the programs: the widest shape's, another one, and those of levels that only some types have."""
+    if not every_level:
+        return []
+    widest = max(range(len(every_level)), key=lambda at: _width(version, every_level[at]))
+    others = _turned([row for at, row in enumerate(every_level) if at != widest], types)
+    found = [every_level[widest], *others[: share == "two"]]
+    for row in others:
+        if not set(row.items()) <= crossed.union(*(one.items() for one in found)):
+            found.append(row)
+    return found
 
 
 def _turned(some: Sequence[T], types: Choice) -> list[T]:
@@ -341,7 +365,9 @@ def _width(version: VersionSpec, row: Row) -> int:
         nested = [size(one) for one in value if isinstance(one, tuple)]
         return max(nested) if nested else math.prod(size(one) for one in value)
 
-    return max((size(version.parameters[name][row[name]]) for name in ("shapes", "dims") if name in row), default=0)
+    levels = {name: version.parameters[name][level] for name, level in row.items()}
+    bundled = [value["shapes"] for value in levels.values() if isinstance(value, Mapping) and "shapes" in value]
+    return max(map(size, [*bundled, *(levels[name] for name in ("shapes", "dims") if name in levels)]), default=0)
 
 
 def _is_empty(spec: Spec, version: VersionSpec, row: Row) -> bool:
@@ -356,7 +382,7 @@ def _is_empty(spec: Spec, version: VersionSpec, row: Row) -> bool:
 def _filled(
     version: VersionSpec, types: Choice, programs: Sequence[Row], excluded: Excluded, share: Share
 ) -> Iterator[Row]:
-    """Give programs fills: one or two each, and more until each fill met every level, or, of a few, one program."""
+    """Give some programs of the widest shape every fill, and each other program the one that tells most."""
     fills, crossed = list(version.parameters.get("fill", {})), share == "all"
     if not fills:
         yield from ({**types, **row} for row in programs)
@@ -365,35 +391,35 @@ def _filled(
     allowed = [
         [fill for fill in order if not _is_excluded({**types, **row, "fill": fill}, excluded)] for row in programs
     ]
-    names = [name for row in programs[:1] for name in row] if crossed else []
-    missing = {
-        (fill, name, row[name]) for row, some in zip(programs, allowed, strict=True) for fill in some for name in names
-    }
-    missing |= {(fill, "", "") for some in allowed for fill in some}
+    whole = _whole(version, programs) if crossed else range(share != "one")
     used: Counter[str] = Counter()
-    taken: list[set[str]] = [set() for _ in programs]
+    met: set[tuple[str, str, str]] = set()
+    taken: list[list[str]] = [[] for _ in programs]
 
-    def gain(at: int, fill: str) -> int:
-        row = programs[at]
-        return sum((fill, name, row[name]) in missing for name in names) + ((fill, "", "") in missing)
+    def gain(fill: str, row: Row) -> tuple[int, int]:
+        return sum((fill, *level) not in met for level in row.items()) if crossed else 0, -used[fill]
 
-    def take(at: int, fill: str) -> None:
-        taken[at].add(fill)
-        used[fill] += 1
-        missing.difference_update([(fill, "", ""), *((fill, name, programs[at][name]) for name in names)])
+    def take(at: int, some: Sequence[str]) -> None:
+        taken[at] += some
+        used.update(some)
+        met.update((fill, *level) for fill in some for level in programs[at].items())
 
-    for turn in range(_FEW if crossed else 1):
-        for at, some in enumerate(allowed):
-            if turn < len(some) and (turn == 0 or used.total() < _ENOUGH):
-                take(at, max((f for f in some if f not in taken[at]), key=lambda f: (gain(at, f), -used[f])))
-    while missing and share != "one":
-        at, fill = max(
-            ((at, fill) for at, some in enumerate(allowed) for fill in some if fill not in taken[at]),
-            key=lambda one: gain(*one),
-        )
-        take(at, fill)
+    for at in sorted(range(len(programs)), key=lambda at: at not in whole):
+        some, row = allowed[at], programs[at]
+        take(at, some if at in whole else sorted(some, key=lambda fill: gain(fill, row), reverse=True)[:1])
+    for fill in fills if share != "one" else ():
+        where = next((at for at, some in enumerate(allowed) if fill in some), None)
+        if where is not None and not used[fill]:
+            take(where, [fill])
     for row, chosen in zip(programs, taken, strict=True):
         yield from ({**types, **row, "fill": fill} for fill in fills if fill in chosen)
+
+
+def _whole(version: VersionSpec, programs: Sequence[Row]) -> set[int]:
+    """Return some programs of the widest shape, apart from each other."""
+    widths = [_width(version, row) for row in programs]
+    widest = [at for at, width in enumerate(widths) if width == max(widths)]
+    return {widest[k * (len(widest) - 1) // (_WHOLE - 1)] for k in range(_WHOLE)} if widest else set()
 
 
 def _is_excluded(row: Row, excluded: Excluded) -> bool:
