@@ -396,5 +396,5 @@ class Unhurried(WrongOnUint32):
         return os.environ.get("FAKE_VERSION", "1.0")
 
     def compute(self, program: Program, arrays: list[Array | None]) -> Array:
-        time.sleep(0.003)
+        time.sleep(0.015)
         return super().compute(program, arrays)
