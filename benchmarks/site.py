@@ -21,12 +21,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from opconform.cases.ids import operator_version_of, split_version
 from opconform.cases.results import Outcome, Result
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.reports.runs import Terms, put_together, terms_to_dict
 from opconform.reports.site.build import write_site
-from opconform.specs.globs import operator_version_of, split_version
 
 FIRST_VIEW = (
     "cases.html",

@@ -98,6 +98,18 @@ def parse_id(text: str) -> CaseId:
     return found
 
 
+def operator_version_of(case_id: str) -> str:
+    """Return the operator version that a case id begins with, `onnx/ReduceMean-13`."""
+    end = case_id.find("/", case_id.find("/") + 1)  # asked of every result, more than once
+    return case_id if end < 0 or "/" not in case_id[:end] else case_id[:end]
+
+
+def split_version(operator_version: str) -> tuple[str, str]:
+    """Return operator and version, `onnx/ReduceMean` and `13`; the version is empty where the name carries none."""
+    operator, dash, version = operator_version.rpartition("-")
+    return (operator, version) if dash else (operator_version, "")
+
+
 def encode_text(text: str) -> str:
     """Return a text as a setting has it: percent-encoded, and without any of `, ; = /` and blanks."""
     return quote(text, safe=_SAFE) or _EMPTY_TEXT

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import OpconformError
+from .ids import operator_version_of
 
 SUFFIX = ".lock"
 SHORT = 16
@@ -159,7 +160,7 @@ def _same(one: str, other: str) -> bool:
 
 def operators_of(ids: Iterable[str]) -> dict[str, None]:
     """Return the operator versions of cases, in order."""
-    return dict.fromkeys("/".join(text.split("/", 2)[:2]) for text in ids)
+    return dict.fromkeys(map(operator_version_of, ids))
 
 
 def least_version(released: str, change: Change) -> str:
@@ -211,5 +212,5 @@ def by_operator(cases: Iterable[CaseDigests]) -> Mapping[str, list[CaseDigests]]
     """Return cases by operator version."""
     found: dict[str, list[CaseDigests]] = {}
     for one in cases:
-        found.setdefault(next(iter(operators_of([one.id]))), []).append(one)
+        found.setdefault(operator_version_of(one.id), []).append(one)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -12,8 +13,8 @@ from ..cases.corpus.cases import DESCRIPTOR, CorpusCases
 from ..cases.corpus.files import CorpusError, open_files
 from ..cases.corpus.index import INDEX, index_entry, index_head
 from ..cases.corpus.manifest import MANIFEST, SUMS, differences, read_manifest
-from ..cases.corpus.manifest import counted as counted_by_version
 from ..cases.errors import OpconformError
+from ..cases.ids import operator_version_of
 from ..cases.lock import SUFFIX, CaseDigests, Difference, difference, least_version, read_lock, read_locks
 from ..reports.text import counted
 
@@ -44,7 +45,7 @@ def _inside(corpus: CorpusCases) -> Iterator[str]:
     for name, entry in manifest.cases.items():
         if f"{entry.folder}/{DESCRIPTOR}" not in sums:
             yield f"missing: {entry.folder}/{DESCRIPTOR}, the descriptor of {name}"
-    if dict(manifest.counts) != counted_by_version(list(manifest.cases)):
+    if manifest.counts != Counter(map(operator_version_of, manifest.cases)):
         yield f"changed: {MANIFEST} (its counts are not those of its cases)"
     there = [size for path, size in corpus.files.sizes().items() if path not in (MANIFEST, SUMS)]
     if (len(there), sum(there)) != (manifest.files, manifest.size):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,9 +15,10 @@ from ..cases.corpus.cases import CLAUSES, DESCRIPTOR
 from ..cases.corpus.descriptor import CorpusCase, described, other_tensors, tensors, value_files
 from ..cases.corpus.files import ArchiveSink, CorpusError, FolderSink, Sink, compact_json, lined_json
 from ..cases.corpus.index import INDEX, index_entry, index_head, program_folder
-from ..cases.corpus.manifest import MANIFEST, SIBLINGS, SUMS, CaseEntry, Manifest, Sums, counted, sha256
+from ..cases.corpus.manifest import MANIFEST, SIBLINGS, SUMS, CaseEntry, Manifest, Sums, sha256
 from ..cases.corpus.tensors import tensors_file, write_npz
 from ..cases.errors import OpconformError
+from ..cases.ids import operator_version_of
 from ..cases.program import Program
 from ..generators.plain_answers import RELATIVE, PlainAnswer, plain_answer
 from ..generators.plan import Selection
@@ -95,7 +97,7 @@ def write_corpus(source: GeneratedCases, ids: Sequence[str], options: ExportOpti
         options.format,
         suite_version(),
         _selection(options.selection) | {SIBLINGS: siblings},
-        counted([*ids, *siblings]),
+        Counter(map(operator_version_of, [*ids, *siblings])),
         writing.cases,
         len(writing.files),
         writing.size,

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..cases.batch import Batch
 from ..cases.declared import Declaration
 from ..cases.errors import CaseIdError, OpconformError
-from ..cases.ids import parse_id, print_shape
+from ..cases.ids import operator_version_of, parse_id, print_shape
 from ..cases.structures import Structure
 from ..generators.plan import Selection, planned
 from ..generators.select import selected
@@ -58,7 +58,7 @@ def _parts(text: str) -> dict[str, object]:
 
 
 def _operators(source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:
-    counts = Counter(text.split("/", 2)[0] + "/" + text.split("/", 2)[1] for text in selected(source, selection))
+    counts = Counter(map(operator_version_of, selected(source, selection)))
     if not counts:
         raise OpconformError(f"{', '.join(selection.globs) or 'the suite'} selects no case")
     for spec in source.library.specs():

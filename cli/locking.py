@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..cases.errors import OpconformError
+from ..cases.ids import operator_version_of
 from ..cases.lock import (
     SUFFIX,
     CaseDigests,
@@ -89,7 +90,7 @@ def difference_lines(found: Difference) -> Iterator[str]:
     for one, many, ids in kinds:
         by_version: dict[str, list[str]] = {}
         for text in ids:
-            by_version.setdefault("/".join(text.split("/", 2)[:2]), []).append(text)
+            by_version.setdefault(operator_version_of(text), []).append(text)
         for operator, those in by_version.items():
             yield f"{operator}: {counted(len(those), one, many)}, the first: {those[0]}"
 

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from ..cases.elements import element_type
 from ..cases.errors import OpconformError
-from ..cases.ids import CaseId
+from ..cases.ids import CaseId, operator_version_of
 from ..cases.selection import Selection, matches_numbered, may_match, strength_of
 from ..cases.structures import element_names
 from ..specs.loader import Library
@@ -137,7 +137,7 @@ class _Drawn:
 
     @property
     def _operator(self) -> str:
-        return "/".join(self.first.split("/", 2)[:2])
+        return operator_version_of(self.first)
 
 
 def _drawn(library: Library, selection: Selection) -> Iterator[tuple[str, _Drawn]]:

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..cases.declared import Declaration
+from ..cases.ids import operator_version_of, split_version
 from ..cases.results import Result
 from ..runners.accuracy import Accuracy, Grade, accuracy_from
-from ..specs.globs import operator_version_of, split_version
 from .fingerprint import DIFFERS, IN_FULL, DeclarationEvidence, Fingerprints, SharedTrait, evidence_on, rolled_up
 from .text import NOTHING, percent, printable
 

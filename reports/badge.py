@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from ..cases.errors import OpconformError
-from ..specs.globs import split_version
+from ..cases.ids import split_version
 from .junit import check_target
 from .tally import CONFORMANT, NON_CONFORMANT, Figures, Tally
 from .text import NOTHING, counted, percent, printable, xml_text

@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..cases.declared import Declaration, DeclaredType
 from ..cases.elements import element_type
+from ..cases.ids import operator_version_of
 from ..cases.results import Result
 from ..runners.accuracy import Accuracy, Grade
-from ..specs.globs import operator_version_of
 from .tally import SilenceEvidence
 
 Probe: TypeAlias = Literal["accumulator", "inputs", "rounding", "partial-sums"]

@@ -13,10 +13,10 @@ from typing import Literal, TextIO, TypeAlias
 from xml.sax.saxutils import escape, quoteattr
 
 from ..cases.errors import OpconformError
+from ..cases.ids import operator_version_of
 from ..cases.results import Outcome, Result
 from ..runners.demands import Demands
 from ..specs.errata import Suspensions
-from ..specs.globs import operator_version_of
 from .reading import read_results, read_run
 from .text import reproduce_line, xml_text
 

@@ -11,9 +11,9 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
+from ..cases.ids import operator_version_of, split_version
 from ..cases.results import Outcome, Result
 from ..runners.demands import Demands, is_about_invalid
-from ..specs.globs import operator_version_of, split_version
 
 CONFORMANT, NON_CONFORMANT, NOTHING_JUDGED, OUR_SIDE_FAILED = 0, 1, 2, 3
 

@@ -18,8 +18,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from ..cases.ids import operator_version_of, split_version
 from ..cases.results import Outcome, Result
-from ..specs.globs import operator_version_of, split_version
 from .arithmetic import ArithmeticTables, print_arithmetic
 from .tally import NOTHING_JUDGED, Behaviours, ChosenOptions, FailureGroup, Failures, Figures, Group, Tally
 from .text import NOTHING, counted, percent, printable, reproduce_line

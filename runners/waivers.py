@@ -12,8 +12,9 @@ from pathlib import Path
 import msgspec
 
 from ..cases.errors import did_you_mean
+from ..cases.ids import operator_version_of
 from ..cases.results import Outcome, Result
-from ..specs.globs import Glob, operator_version_of
+from ..cases.selection import Glob
 from ..specs.reading import Problems, read_file
 from .demands import Demands
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -175,12 +175,3 @@ def _changes(files: Files, sums: Sums, path: str, largest: int) -> Iterator[str]
     except CorpusError as error:
         told = str(error).removeprefix(f"{files.name}: {path}: ")
         yield f"changed: {path} ({told})"
-
-
-def counted(ids: Sequence[str]) -> dict[str, int]:
-    """Return the number of cases by operator version, in order."""
-    found: dict[str, int] = {}
-    for text in ids:
-        operator = "/".join(text.split("/", 2)[:2])
-        found[operator] = found.get(operator, 0) + 1
-    return found

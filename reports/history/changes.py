@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
+from ...cases.ids import operator_version_of, split_version
 from ...cases.results import Outcome, Result
-from ...specs.globs import operator_version_of, split_version
 from ..runs import Terms
 from ..tally import Figures, Tally, group_of
 

@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ...cases.errors import OpconformError
+from ...cases.ids import split_version
 from ...cases.results import Outcome
-from ...specs.globs import split_version
 from ..reading import read_results
 from ..runs import Whole, folders_in, runs_of, started
 from ..runs import compared as asked_apart

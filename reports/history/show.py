@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...cases.errors import OpconformError, did_you_mean
-from ...specs.globs import Glob
+from ...cases.selection import Glob
 from ..tally import Figures
 from ..text import NOTHING, WIDE, counted, percent, printable
 from .changes import CaseRecord, ChangeKind, Changes, State, change_of, kind_of

@@ -10,9 +10,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from ...cases.ids import split_version
 from ...cases.results import Outcome
 from ...runners.waivers import Met, Waiver
-from ...specs.globs import split_version
 from ..runs import Whole
 from ..tally import ChosenOptions
 from ..text import counted

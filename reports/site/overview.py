@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from ...cases.ids import operator_version_of, split_version
 from ...cases.results import Outcome
 from ...runners.accuracy import Grade
-from ...specs.globs import operator_version_of, split_version
 from ..arithmetic import SUBJECTS, Graded
 from ..badge import Badge, badges_of
 from ..fingerprint import IN_FULL, rolled_up

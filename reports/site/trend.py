@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ...specs.globs import split_version
+from ...cases.ids import split_version
 from ..history.changes import ChangeGroup, ChangeKind
 from ..history.compare import heading, is_bad
 from ..history.database import History, plan_words, reading
