@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from opconform.cli import main
@@ -13,6 +14,7 @@ TITLE = "The mean in three standards"
 OPERATORS = ["onnx/ReduceMean", "openvino/ReduceMean", "onednn/ReduceMean", "onnx/Mean"]
 
 
+@pytest.mark.slow
 def test_the_page_of_the_mean_is_what_the_spec_files_say_today() -> None:
     assert (ROOT / "docs/mean.md").read_text() == page(OPERATORS, TITLE)
 

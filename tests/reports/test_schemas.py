@@ -8,6 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 from click.testing import CliRunner
+from fakes.here import run_here
 from fakes.results import case, invalid, result
 
 from opconform.cases.results import Outcome, Result
@@ -60,7 +61,8 @@ def problems(name: str, told: object, *, strictly: bool = True) -> list[str]:
 
 
 def call(*words: object) -> None:
-    done = CliRunner().invoke(main, list(map(str, words)), catch_exceptions=False)
+    with run_here():
+        done = CliRunner().invoke(main, list(map(str, words)), catch_exceptions=False)
     assert done.exit_code in (0, 1), done.output
 
 
