@@ -32,13 +32,6 @@ class BreaksTheNext(Right):
         return super().compute(program, arrays)
 
 
-class TellsItsProcess(Right):
-    """Its version is its process."""
-
-    def version(self) -> str:
-        return str(os.getpid())
-
-
 class Counts(Right):
     """Every second case of its process is wrong."""
 
