@@ -19,7 +19,8 @@ from opconform.reports.script import _option, literal
 def judging_script() -> dict[str, Any]:
     """Return the names that a script has for judging."""
     text = (resources.files("opconform.reports") / "scripts" / "judge.py.txt").read_text(encoding="utf-8")
-    script: dict[str, Any] = {"np": np, "base64": base64, "zlib": zlib, "inf": math.inf, "nan": math.nan}
+    script: dict[str, Any] = {"np": np, "base64": base64, "zlib": zlib}
+    script |= {"erf": math.erf, "inf": math.inf, "nan": math.nan}
     exec(text.partition("\ndef main(")[0], script)
     return script
 
