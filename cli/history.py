@@ -39,16 +39,31 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 )
 @click.option("--partial", is_flag=True, help="Go on where shards are missing or unfinished.")
 @clear_errors
-def compare(**options: Any) -> int:
+def compare(old: str, new: str, *, json: Path | None, markdown: Path | None, fail_on: str | None, partial: bool) -> int:
     """Show what changed between two runs: regressions, fixes, new cases and gone ones, other answers to silences.
 
     OLD and NEW are each a results folder, a folder of results folders (the shards of a run, runs of several backends),
     or a run of a history: FILE:RUN, FILE:last, FILE:last-1. Backends are compared with themselves, by name. Where
     inputs or expectation of a case changed, its new outcome is told apart. Exits 0 unless --fail-on says otherwise.
     """
-    from .compare import run_compare  # noqa: PLC0415
+    from json import dumps  # noqa: PLC0415
 
-    return run_compare(**options)
+    from rich.console import Console  # noqa: PLC0415
+
+    from ..reports.history import compare as comparing  # noqa: PLC0415
+    from ..reports.junit import check_target  # noqa: PLC0415
+    from ..reports.text import write_text  # noqa: PLC0415
+
+    for target in filter(None, (json, markdown)):
+        check_target(target)
+    with comparing.opened(old, partial=partial) as one, comparing.opened(new, partial=partial) as other:
+        comparison = comparing.compared(one, other)
+    if json is not None:
+        write_text(json, dumps(comparing.comparison_json(comparison), allow_nan=False, indent=2) + "\n")
+    if markdown is not None:
+        write_text(markdown, comparing.comparison_markdown(comparison))
+    comparing.print_comparison(Console(), comparison)
+    return comparison.exit_code(fail_on)
 
 
 class _ExamplesOfGroup(Examples, click.Group):

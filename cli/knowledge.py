@@ -69,13 +69,13 @@ def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs:
     versions of the operators from each other.
     """
     from ..reports.difference import page as page_of  # noqa: PLC0415
-    from ..reports.difference import write_page  # noqa: PLC0415
+    from ..reports.text import write_text  # noqa: PLC0415
 
     text = page_of(operators, title or ", ".join(operators), specs)
     if out is None:
         click.echo(text, nl=False)
     else:
-        write_page(text, out)
+        write_text(out, text)
 
 
 @click.command(cls=Examples, examples="opconform scaffold onnx/Add > specs/onnx/Add.yaml")

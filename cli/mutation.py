@@ -20,6 +20,7 @@ from ..generators.plan import Selection
 from ..generators.select import selected, suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
 from ..reports.matrix import Matrix, VersionMatrix, matrix_html, matrix_markdown, print_matrix, read_record
+from ..reports.text import write_text
 from ..specs.model import Spec, VersionSpec
 from .killing import tested
 from .locking import package_root
@@ -77,7 +78,7 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
         (options.write_smoke, suite_text(matrix.smoke, _REMARK)),
     ):
         if target is not None:
-            _write(target, page)
+            write_text(target, page)
     new = made.beyond(known)
     print_matrix(console or Console(), new if options.record is not None else matrix)
     return 1 if matrix.blamed or new.survivors else 0
@@ -86,13 +87,6 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
 def _age(version: VersionSpec) -> int:
     number = version.operator.version
     return number if isinstance(number, int) else 0
-
-
-def _write(target: Path, text: str) -> None:
-    try:
-        target.write_text(text, "utf-8")
-    except OSError as error:
-        raise OpconformError(f"{target}: cannot be written: {error.strerror}") from None
 
 
 def _smoke(file: Path | None) -> Mapping[str, Sequence[str]]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from ..cases.errors import OpconformError
 from ..generators.source import GeneratedCases
 from ..reports.badge import badges_of, check_badge_target, write_badges
 from ..reports.junit import check_target, write_junit
@@ -19,7 +18,7 @@ from ..reports.markdown import markdown_summary
 from ..reports.runs import Whole, put_together
 from ..reports.tables import CountedRuns, Tables, clause_text_of, count
 from ..reports.terminal import Summary, print_summary
-from ..reports.text import printable
+from ..reports.text import printable, write_text
 
 if TYPE_CHECKING:
     from ..reports.site.gather import Gathered
@@ -89,19 +88,12 @@ def _write(options: ReportOptions, wholes: Sequence[Whole], tables: Tables, summ
             versions=summary.versions,
         )
     if options.markdown is not None:
-        _write_text(options.markdown, markdown_summary(summary))
+        write_text(options.markdown, markdown_summary(summary))
     if options.badge is not None:
         write_badges(badges_of(tables.tally, summary.versions), options.badge)
     if options.json is not None:
         told = _told(wholes, tables, summary)
-        _write_text(options.json, json.dumps(told, allow_nan=False, indent=2) + "\n")
-
-
-def _write_text(target: Path, text: str) -> None:
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise OpconformError(f"{target}: cannot be written: {error.strerror}") from None
+        write_text(options.json, json.dumps(told, allow_nan=False, indent=2) + "\n")
 
 
 def _told(wholes: Sequence[Whole], tables: Tables, summary: Summary) -> dict[str, Any]:

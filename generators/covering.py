@@ -14,8 +14,6 @@ from typing import TypeAlias
 Levels: TypeAlias = Mapping[str, Sequence[str]]
 Excluded: TypeAlias = Sequence[Mapping[str, Sequence[str]]]
 Row: TypeAlias = dict[str, str]
-Combination: TypeAlias = tuple[tuple[str, str], ...]
-"""Parameters with a level each, in the order of the parameters."""
 
 _MOST_STEPS = 2_000  # of looking for a row with one combination, before it counts as excluded
 

@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..cases.errors import OpconformError
 from ..cases.ids import print_shapes
 from ..generators.comparing.differences import Answer, Cause, Difference, Element, OutputAnswer, Said, differences
 from ..generators.comparing.situations import FILL, SHAPES, TYPE, Side, Situation, side
@@ -326,11 +325,3 @@ def _cell(text: str) -> str:
 
 def _code(text: str) -> str:
     return f"`{text}`"
-
-
-def write_page(text: str, target: Path) -> None:
-    """Write a page. Raises OpconformError where that is not possible."""
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise OpconformError(f"{target}: cannot be written: {error.strerror}") from error

@@ -6,8 +6,10 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+from ..cases.errors import OpconformError
 from ..cases.results import Result
 
 NOTHING = "\N{EN DASH}"
@@ -104,3 +106,11 @@ def reproduce_line(result: Result) -> str:
     if result.backend in _SCRIPTED:
         return f"opconform show --script {case} | {_SCRIPTED[result.backend]}"
     return f"opconform run {shlex.quote(printable(result.backend))} --select {case}"
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write a file. Raises OpconformError where that is not possible."""
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OpconformError(f"{target}: cannot be written: {error.strerror}") from None
