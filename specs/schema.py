@@ -73,35 +73,9 @@ def _checked(check: Callable[[_T], object]) -> AfterValidator:
     return AfterValidator(run)
 
 
-def _check_id(text: str) -> None:
-    if not re.fullmatch(ID, text):
-        raise OpconformError(
-            f"{text!r}: an id is of small letters, digits and - _ . ^ +, and begins with a letter or digit"
-        )
-
-
-def _check_address(text: str) -> None:
-    if not re.fullmatch(r"https?://[^\s/]+/\S*", text):
-        raise OpconformError(f"expected a web address, https://...; read {text!r}")
-    if wrong := [field for field in re.findall(r"\{(.*?)\}", text) if field != "version"]:
-        raise OpconformError(f"only {{version}} is replaced in an address; read {{{wrong[0]}}}")
-
-
 def _check_different(values: list[Any]) -> None:
     if twice := next((one for index, one in enumerate(values) if one in values[:index]), None):
         raise OpconformError(f"{twice!r} appears twice")
-
-
-def _check_operator(text: str) -> None:
-    if not re.fullmatch(r"[a-z]+/[A-Za-z_]\w*", text):
-        raise OpconformError(
-            f"{text!r} is no operator; expected a standard and a name without version, onnx/ReduceMean"
-        )
-
-
-def _check_argument(name: str) -> None:
-    if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-        raise OpconformError(f"{name!r}: an argument's name is of small letters, digits and -")
 
 
 def _date(value: object) -> object:
@@ -124,8 +98,16 @@ def _is_words(value: object) -> bool:
 ID = r"[a-z0-9][a-z0-9_.^+-]*"
 
 _Text = Annotated[str, Field(pattern=r"\S")]
-_Id = Annotated[str, _checked(_check_id)]
-_Address = Annotated[str, _checked(_check_address)]
+_Id = Annotated[
+    str,
+    Field(pattern=rf"^{ID}$"),
+    _expected("an id of small letters, digits and - _ . ^ +, that begins with a letter or digit"),
+]
+_Address = Annotated[
+    str,
+    Field(pattern=r"^https?://[^\s/{}]+/([^\s{}]|\{version\})*$"),
+    _expected("a web address, https://..., in which {version} alone is replaced"),
+]
 _Date = Annotated[dt.date, BeforeValidator(_date)]
 _Release = Annotated[_Text, BeforeValidator(lambda v: str(v) if type(v) is int else v)]
 _Version = Annotated[Version, _expected("a version: a number, or quoted text such as '3.10'")]
@@ -254,6 +236,9 @@ _Shape = Annotated[
     list[Annotated[int, Field(ge=0)] | str] | str,
     _expected("a shape: a list of numbers from 0 and expressions, a symbol, same(x), or a function of the family"),
 ]
+_ArgumentName = Annotated[
+    str, Field(pattern=r"^[a-z][a-z0-9-]*$"), _expected("an argument's name, of small letters, digits and -")
+]
 _Argument = Annotated[
     int | float | str | list[int | float | str], _expected("a number, a word, an expression, or a list of them")
 ]
@@ -265,7 +250,7 @@ class OperandText(Spanned):
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
-    __pydantic_extra__: dict[Annotated[str, _checked(_check_argument)], _Argument]
+    __pydantic_extra__: dict[_ArgumentName, _Argument]
 
     shape: _Shape | None = None
     draw: Annotated[list[_Draw] | None, BeforeValidator(_listed), Field(min_length=1)] = None
@@ -383,12 +368,19 @@ class PromiseText(_Section):
     types: Annotated[Annotated[list[_Type], _Different] | None, _all_or("element types")] = None
 
 
+_OperatorName = Annotated[
+    str,
+    Field(pattern=r"^[a-z]+/[A-Za-z_]\w*$"),
+    _expected("a standard and a name without version, as in onnx/ReduceMean"),
+]
+
+
 class ProfileText(_Section):
     """A profile: what a product promises."""
 
     name: _Text
     version: _Release
-    operators: dict[Annotated[str, _checked(_check_operator)], PromiseText] = Field(min_length=1)
+    operators: dict[_OperatorName, PromiseText] = Field(min_length=1)
     rank: int | None = Field(default=None, ge=0)
     elements: int | None = Field(default=None, ge=0)
     shapes: Annotated[list[ShapeWord], Field(min_length=1), _Different] = Field(default=[*get_args(ShapeWord)])

@@ -11,7 +11,7 @@ def test_the_schema_names_every_section_and_what_it_takes() -> None:
     assert schema["$schema"].startswith("https://json-schema.org/")
     assert set(schema["required"]) == {"operator", "family", "source", "versions", "clauses"}
     assert schema["additionalProperties"] is False
-    clause = schema["properties"]["clauses"]["additionalProperties"]
+    (clause,) = schema["properties"]["clauses"]["patternProperties"].values()
     assert {"type": "string"} in clause["anyOf"]
     edge = schema["$defs"]["EdgeText"]
     assert set(edge["required"]) == {"with", "tests"}

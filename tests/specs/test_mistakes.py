@@ -30,7 +30,7 @@ MISTAKES = {
     ),
     "a silence without options": ("[truncate, floor]", "«[]", "expected at least one entry; read an empty list"),
     "text where a list is needed": ("[truncate, floor]", "«truncate", "expected a list; read 'truncate'"),
-    "a number as an option": ("[truncate, floor]", "[truncate, «0]", "expected text; read 0"),
+    "a number as an option": ("[truncate, floor]", "[truncate, «0]", "expected an id of small letters, digits and"),
     "a list as a clause": ("mean: the mean of the elements", "mean: «[a]", "expected the clause's text, or a mapping"),
     "text for deprecated": (
         "change: axes may",
@@ -61,7 +61,7 @@ MISTAKES = {
     "a field that no address has": (
         "https://example.org/elsewhere",
         "«https://example.org/{opset}",
-        "only {version} is replaced in an address; read {opset}",
+        "in which {version} alone is replaced; read",
     ),
     "a domain of another standard": ("family:", "domain: «preview\nfamily:", "expected a domain, as in ai.onnx.ml"),
     # versions
@@ -183,7 +183,7 @@ MISTAKES = {
         "no edge tests 'lonely'",
     ),
     "a silence with a clause's id": ("  rounding: {when", "  «mean: {when", "'mean' is a clause already"),
-    "an id with capitals": ("  keepdims-default:", "  «keepdimsDefault:", "an id is of small letters"),
+    "an id with capitals": ("  keepdims-default:", "  «keepdimsDefault:", "expected an id of small letters"),
     "an option twice": ("[truncate, floor]", "«[truncate, truncate]", "'truncate' appears twice"),
     # edges
     "an edge that tests an unknown clause": ("tests: empty-axes", "tests: «empty-axis", "did you mean 'empty-axes'?"),
