@@ -257,8 +257,9 @@ class Either(Primitive):
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
         e = np.maximum(c.bound(es[0].e), c.bound(es[1].e) + _apart(y, xs[1]))
         other = _outcomes(xs[1], es[1])
-        # an answer that is no number stands beside a finite value; a finite one beside an infinity is free
-        lost = np.where(~y.finite & xs[1].finite, FREE, np.uint8(0))
+        # an answer that is no number stands beside a finite value; anything else beside an infinity or NaN is free
+        same = (y.f == xs[1].f) | (np.isnan(y.f) & np.isnan(xs[1].f))
+        lost = np.where(~y.finite & ~same, FREE, np.uint8(0))
         flags = np.where(y.finite, other, np.bitwise_and(other, es[1].flags)) | lost
         return Error(c.of_bound(e), np.bitwise_or(unsigned(es[0].flags), flags).astype(np.uint8))
 

@@ -127,6 +127,15 @@ def test_two_forms_of_a_formula_are_admitted_element_by_element() -> None:
     assert bounds.upper.tolist() == [[3.0, 6.0]]
 
 
+def test_of_two_forms_one_of_which_is_not_a_number_either_is_admitted() -> None:
+    a, b = np.array([[np.nan, np.nan, np.inf, 1.0]], np.float32), np.array([[np.inf, 1.0, 1.0, np.nan]], np.float32)
+    recording = recorded(lambda c, x, y: x.maximum(y).either(x.maximum(y, nan="ignore")), [a, b], ["float32"])
+    (option,) = recording.expectation([a, b]).case(0).options
+    flags = option.outputs[0].flags
+    assert flags is not None
+    assert ((flags & Flag.FREE) > 0).tolist() == [[True, True, False, True]]
+
+
 def test_what_is_written_twice_is_one_node() -> None:
     x = np.ones((1, 3), np.float32)
     recording = recorded(lambda c, v: (v + 1.0) * (v + 1.0), [x], ["float32"])
