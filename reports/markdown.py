@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from ..cases.results import Outcome
 from .tally import FailureGroup
 from .terminal import Summary, ending
-from .text import counted, markdown_code, markdown_text, percent, reproduce_line
+from .text import counted, first_line, markdown_code, markdown_reproduction, markdown_text, percent
 
 _FAILURES = 15
 _OPERATORS = 20
-_DETAIL = 160
-_LONGEST = 2000
 _WORST = (
     *(Outcome.CRASH, Outcome.TIMEOUT, Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR),
 )
@@ -58,16 +56,13 @@ def _failures(summary: Summary) -> Iterator[str]:
     for alike in found[:_FAILURES]:
         first = alike.first
         on = f" on {markdown_text(first.backend)}" if several else ""
-        detail = (first.detail or "").partition("\n")[0]
-        cut = detail if len(detail) <= _DETAIL else f"{detail[:_DETAIL]}…"
-        yield f"| {first.outcome}{on} | {alike.count:,} | {markdown_code(first.case)} | {markdown_text(cut)} |"
+        detail = markdown_text(first_line(first.detail))
+        yield f"| {first.outcome}{on} | {alike.count:,} | {markdown_code(first.case)} | {detail} |"
     yield ""
     if len(found) > _FAILURES:
         yield f"And {counted(len(found) - _FAILURES, 'more kind')} of failures."
         yield ""
-    line = reproduce_line(found[0].first)
-    if len(line) <= _LONGEST and "\n" not in line:  # else it could end the block
-        yield from ("Reproduce the first:", "", "```console", f"$ {line}", "```", "")
+    yield from markdown_reproduction(found[0].first)
 
 
 def _badness(alike: FailureGroup) -> tuple[int, int, str]:

@@ -17,7 +17,8 @@ from ..runners.demands import Demands, is_about_invalid
 
 CONFORMANT, NON_CONFORMANT, NOTHING_JUDGED, OUR_SIDE_FAILED = 0, 1, 2, 3
 
-_COUNTS = ("judged", "passed", "strict", "unsupported", "put", "refused", "failed", "suspended")
+COUNTS = ("judged", "passed", "strict", "unsupported", "put", "refused", "failed", "suspended")
+"""The counts of `Figures`, which add up."""
 
 
 class Group(NamedTuple):
@@ -90,7 +91,7 @@ class Figures:
         return NON_CONFORMANT if self.failed else CONFORMANT
 
     def __add__(self, other: Figures) -> Figures:
-        counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
+        counts = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
         return Figures(**counts, outcomes=Counter(self.outcomes) + Counter(other.outcomes))
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,7 +99,7 @@ class Figures:
         shares = ("correctness", "declared_correctness", "support", "refusal")
         return {
             "cases": self.cases,
-            **{name: getattr(self, name) for name in _COUNTS},
+            **{name: getattr(self, name) for name in COUNTS},
             **{name: None if (s := getattr(self, name)) is None else round(float(s), 6) for name in shares},
             "outcomes": {str(o): self.outcomes[o] for o in Outcome if self.outcomes.get(o)},
         }
@@ -209,9 +210,7 @@ def _figures(parts: Iterable[_Counts]) -> Figures:
     for part in parts:
         outcomes.update(part.outcomes)
         counts.update(part.counts)
-    return Figures(
-        **{name: counts[name] for name in _COUNTS}, outcomes={o: outcomes[o] for o in Outcome if outcomes[o]}
-    )
+    return Figures(**{name: counts[name] for name in COUNTS}, outcomes={o: outcomes[o] for o in Outcome if outcomes[o]})
 
 
 def _share(part: int, whole: int) -> Fraction | None:

@@ -89,7 +89,7 @@ def deaths_told(deaths: Sequence[Mapping[str, Any]], untold: int = 0) -> list[st
     return [*lines, f"and {counted(more, 'more worker process', 'more worker processes')}"] if more > 0 else lines
 
 
-_DEATHS = 5
+_DEATHS, _DETAIL, _LONGEST_COMMAND = 5, 160, 2000
 _SCRIPTED = {
     "onnxruntime": "python",
     "onnxruntime-noopt": "python - --noopt",
@@ -114,3 +114,17 @@ def write_text(target: Path, text: str) -> None:
         target.write_text(text, encoding="utf-8")
     except OSError as error:
         raise OpconformError(f"{target}: cannot be written: {error.strerror}") from None
+
+
+def first_line(detail: str | None) -> str:
+    """Return the beginning of a result's detail, as a table has room for it."""
+    line = (detail or "").partition("\n")[0]
+    return line if len(line) <= _DETAIL else f"{line[:_DETAIL]}…"
+
+
+def markdown_reproduction(result: Result) -> list[str]:
+    """Return the lines of a page that say how to reproduce its first failure; none where that is too long."""
+    line = reproduce_line(result)
+    if len(line) > _LONGEST_COMMAND or "\n" in line:  # it could end the block
+        return []
+    return ["Reproduce the first:", "", "```console", f"$ {line}", "```", ""]

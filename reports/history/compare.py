@@ -22,16 +22,25 @@ from ...cases.results import Outcome
 from ..reading import read_results
 from ..runs import Whole, folders_in, runs_of, started
 from ..runs import compared as asked_apart
-from ..tally import NON_CONFORMANT, Figures
-from ..text import WIDE, counted, markdown_code, markdown_text, percent, printable, reproduce_line
+from ..tally import COUNTS, NON_CONFORMANT, Figures
+from ..text import (
+    WIDE,
+    counted,
+    first_line,
+    markdown_code,
+    markdown_reproduction,
+    markdown_text,
+    percent,
+    printable,
+    reproduce_line,
+)
 from .changes import CaseRecord, Change, ChangeGroup, ChangeKind, Changes, State, change_of, record_of
 from .database import History, asked_of, reading
 from .show import results, turns
 
 _OF_HISTORY = re.compile(r"(.+):(\d{1,9}|last(?:-\d{1,9})?)")
-_SUMMED = ("judged", "passed", "strict", "unsupported", "put", "refused", "failed", "suspended")
 _IN_TERMINAL, _IN_PAGE = 12, 15  # groups of changes that are shown
-_DETAIL_LINES, _DETAIL = 3, 160
+_DETAIL_LINES = 3
 _BAD = frozenset({ChangeKind.REGRESSION, ChangeKind.OTHER_FAILURE})
 
 Records: TypeAlias = Callable[[Sequence[str]], Iterator[CaseRecord]]
@@ -118,9 +127,9 @@ def _total(states: Mapping[State, int]) -> Figures:
     outcomes: Counter[Outcome] = Counter()
     for state, number in states.items():
         outcomes[state.outcome] += number
-        for name in _SUMMED:
+        for name in COUNTS:
             counts[name] += number * getattr(state.figures, name)
-    return Figures(**{name: counts[name] for name in _SUMMED}, outcomes=outcomes)
+    return Figures(**{name: counts[name] for name in COUNTS}, outcomes=outcomes)
 
 
 # The sides
@@ -381,14 +390,11 @@ def _groups(comparison: Comparison) -> Iterator[str]:
     for group in found[:_IN_PAGE]:
         record = group.first.record
         on = f" on {markdown_text(record.backend)}" if several else ""
-        detail = (record.detail or "").partition("\n")[0]
-        cut = detail if len(detail) <= _DETAIL else f"{detail[:_DETAIL]}…"
-        what = markdown_text(f"{group.first.words}: {cut}" if cut else group.first.words)
-        yield f"| {heading(group)}{on} | {group.count:,} | {markdown_code(record.case)} | {what} |"
+        told = ": ".join(filter(None, (group.first.words, first_line(record.detail))))
+        yield f"| {heading(group)}{on} | {group.count:,} | {markdown_code(record.case)} | {markdown_text(told)} |"
     yield ""
     if len(found) > _IN_PAGE:
         yield f"And {counted(len(found) - _IN_PAGE, 'more kind')} of changes."
         yield ""
-    first = found[0].first
-    if first.fails:
-        yield from ("Reproduce the first:", "", "```console", f"$ {reproduce_line(first.record.result)}", "```", "")
+    if found[0].first.fails:
+        yield from markdown_reproduction(found[0].first.record.result)

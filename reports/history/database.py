@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...cases.errors import OpconformError
 from ...cases.results import Outcome
+from .. import tally
 from .changes import State
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ SCHEMA = 1
 OPEN = 2**31 - 1
 """The end of a span that has none yet."""
 
-COUNTS = ("cases", "judged", "passed", "strict", "unsupported", "put", "refused", "failed", "suspended")
+COUNTS = ("cases", *tally.COUNTS)
 
 _COUNT_COLUMNS = ", ".join(f"{name} INTEGER" for name in COUNTS)
 _TABLES = f"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -249,7 +250,7 @@ def show(
         return
     if not console.is_terminal:
         console.width = max(console.width, WIDE)
-    for number, series in enumerate(_by_series(found)):
+    for number, series in enumerate(by_series(found)):
         if number:
             console.print()
         title = f"{_series_words(series[-1])}, suite {printable(series[-1].suite)}"
@@ -319,11 +320,9 @@ _CHANGES: Mapping[ChangeKind, tuple[str, str]] = {
 }
 
 
-def _by_series(found: Sequence[Turn]) -> list[list[Turn]]:
-    by_series: dict[int, list[Turn]] = {}
-    for turn in found:
-        by_series.setdefault(turn.series, []).append(turn)
-    return list(by_series.values())
+def by_series(found: Sequence[Turn]) -> list[list[Turn]]:
+    """Return turns by their series."""
+    return [list(alike) for _, alike in itertools.groupby(found, key=lambda turn: turn.series)]
 
 
 def _series_words(turn: Turn) -> str:

@@ -12,7 +12,7 @@ from ...cases.ids import split_version
 from ..history.changes import ChangeGroup, ChangeKind
 from ..history.compare import heading, is_bad
 from ..history.database import History, plan_words, reading
-from ..history.show import Turn, changes_of, changes_words, turns
+from ..history.show import Turn, by_series, changes_of, changes_words, turns
 from .gather import Gathered
 from .writer import Level, SiteWriter, shown
 
@@ -60,10 +60,7 @@ def write_trend(site: SiteWriter, gathered: Gathered, history: Path) -> None:
 
 
 def _trends(history: History, cases: Collection[str]) -> Iterator[Trend]:
-    by_series: dict[int, list[Turn]] = {}
-    for turn in turns(history):
-        by_series.setdefault(turn.series, []).append(turn)
-    for series in by_series.values():
+    for series in by_series(turns(history)):
         last = series[-1]
         groups = changes_of(history, last).worst_first() if last.before is not None else []
         changed = [_changed(group, cases) for group in groups[:_GROUPS]]
