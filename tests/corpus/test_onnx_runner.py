@@ -59,7 +59,7 @@ def test_onnx_s_runner_passes_every_case_that_ours_does(
     assert ran == {folder.name for folder in (corpus / "values").iterdir()}
     passed = {name for name in ran & ours.keys() if ours[name] == {"pass"}}
     assert not wrong & passed
-    assert len(passed) > 20
+    assert len(passed) > 10
     # onnxruntime's int64 mean is some units off: for integers data.json says to compare exactly
     assert wrong <= {name for name in ran if ours.get(name, {"pass"}) != {"pass"}}
     assert wrong
