@@ -172,6 +172,7 @@ def checkout(folder) -> Path:
     return checkout
 
 
+@pytest.mark.slow
 def test_an_operator_is_added_as_contributing_says(folder, checkout) -> None:
     (checkout / "specs" / "onnx" / "ReduceSum.yaml").unlink(missing_ok=True)
     assert follow(CONTRIBUTING, checkout, checkout_shell(checkout, folder / "bin")) == 7
