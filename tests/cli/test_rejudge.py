@@ -84,7 +84,7 @@ def changed(folder: Path, change: Callable[[Line], object]) -> Path:
 
 RUNS = {
     "values and refusals": ("Right", "--select", f"{V13}/int32/*"),
-    "wrong values": ("WrongOnUint32", "--select", f"{V13}/uint32/3x2x2/*"),
+    "wrong values": ("WrongOnUint32", "--select", f"{V13}/uint32/2x300/*"),
     "required": ("Narrow", "--require", "accumulator=wide", "--select", "onnx/ReduceMean-13/*16/4096/*"),
     "required refusals": ("AnswersInvalid", "--require", "invalid=rejected", "--select", f"{V13}/float32/3*/axis-*"),
     "crashes": ("Crashes", "--select", f"{V13}/int32/2x2/*"),
@@ -164,11 +164,11 @@ def test_a_case_that_is_no_more_is_to_be_run_again(other: str, tmp_path: Path, r
 
 
 def test_an_erratum_suspends_cases_that_were_run_before_it(tmp_path: Path, rejudged: Callable[..., Again]) -> None:
-    folder = ran(tmp_path / "run", "WrongOnUint32", "--select", f"{V13}/uint32/3x2x2/*")
+    folder = ran(tmp_path / "run", "WrongOnUint32", "--select", f"{V13}/uint32/2x300/*")
     assert about(folder)["exit_code"] == 1
     errata = tmp_path / "errata.yaml"
     errata.write_text(
-        f"- id: E9\n  affects: '{V13}/uint32/3x2x2/*'\n  decision: in doubt\n  link: https://example.com/9\n"
+        f"- id: E9\n  affects: '{V13}/uint32/2x300/*'\n  decision: in doubt\n  link: https://example.com/9\n"
         "  since: '0.1.0'\n"
     )
     again = rejudged(folder, "--errata", errata)
@@ -183,15 +183,15 @@ def test_an_erratum_suspends_cases_that_were_run_before_it(tmp_path: Path, rejud
 def test_waivers_given_now_take_the_place_of_those_of_the_run(tmp_path: Path, rejudged: Callable[..., Again]) -> None:
     waivers = tmp_path / "waivers.yaml"
     waivers.write_text(
-        f"- case: '{V13}/uint32/3x2x2/*'\n  outcome: wrong-value\n  reason: known\n  link: https://example.com/1\n"
+        f"- case: '{V13}/uint32/2x300/*'\n  outcome: wrong-value\n  reason: known\n  link: https://example.com/1\n"
         "  owner: me\n  expires: 2099-01-01\n"
     )
-    folder = ran(tmp_path / "run", "WrongOnUint32", "--select", f"{V13}/uint32/3x2x2/*")
+    folder = ran(tmp_path / "run", "WrongOnUint32", "--select", f"{V13}/uint32/2x300/*")
     again = rejudged(folder, "--waivers", waivers)
     assert again.code == 0
     assert {(c["old"], c["new"], c["reason"]) for c in again.told["changed"]} == {("wrong-value", "waived", "waivers")}
     with_them = Again(
-        0, "", ran(tmp_path / "waived", "WrongOnUint32", "--select", f"{V13}/uint32/3x2x2/*", "--waivers", waivers)
+        0, "", ran(tmp_path / "waived", "WrongOnUint32", "--select", f"{V13}/uint32/2x300/*", "--waivers", waivers)
     )
     assert {c: line["outcome"] for c, line in again.results.items()} == {
         c: line["outcome"] for c, line in with_them.results.items()
@@ -201,11 +201,11 @@ def test_waivers_given_now_take_the_place_of_those_of_the_run(tmp_path: Path, re
 def test_waived_results_are_judged_as_what_they_were(tmp_path: Path, rejudged: Callable[..., Again]) -> None:
     waivers, none = tmp_path / "waivers.yaml", tmp_path / "none.yaml"
     waivers.write_text(
-        f"- case: '{V13}/uint32/3x2x2/*'\n  outcome: wrong-value\n  reason: known\n  link: https://example.com/1\n"
+        f"- case: '{V13}/uint32/2x300/*'\n  outcome: wrong-value\n  reason: known\n  link: https://example.com/1\n"
         "  owner: me\n  expires: 2099-01-01\n"
     )
     none.write_text("[]\n")
-    folder = ran(tmp_path / "run", "WrongOnUint32", "--select", f"{V13}/uint32/3x2x2/*", "--waivers", waivers)
+    folder = ran(tmp_path / "run", "WrongOnUint32", "--select", f"{V13}/uint32/2x300/*", "--waivers", waivers)
     assert {line["outcome"] for line in lines(folder / "results.jsonl")} >= {"waived"}
     again = rejudged(folder, "--waivers", none)
     assert again.code == 1
@@ -250,7 +250,7 @@ def test_a_refusal_is_judged_by_its_words(tmp_path: Path, rejudged: Callable[...
 
 
 def test_a_rejudged_folder_can_be_reported_and_judged_again(tmp_path: Path, rejudged: Callable[..., Again]) -> None:
-    again = rejudged(ran(tmp_path / "run", "WrongOnUint32", "--select", f"{V13}/uint32/3x2x2/*"))
+    again = rejudged(ran(tmp_path / "run", "WrongOnUint32", "--select", f"{V13}/uint32/2x300/*"))
     assert invoke("report", again.folder).exit_code == 1
     twice = invoke("rejudge", again.folder, "--out", tmp_path / "twice")
     assert twice.exit_code == 1

@@ -9,7 +9,13 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 V13 = "onnx/ReduceMean-13"
-INT32 = ("--select", f"{V13}/int32/*")
+INVALID = (
+    "scalar/axes=0/ramp/rank-0-axis",
+    "3x2x2/axes=-4/ramp/axis-too-small",
+    "3x2x2/axes=3/ramp/axis-too-large",
+    "3x2x2/unknown=reduction_mode/ramp/unknown-attribute",
+)
+INT32 = ("--select", f"{V13}/int32/*", *(word for case in INVALID for word in ("--select", f"{V13}/int32/{case}")))
 FRACTION = f"{V13}/int32/2x2/axes=1/halves/fraction"
 """What the fakes stumble over."""
 

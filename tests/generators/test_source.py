@@ -146,7 +146,7 @@ def test_draws_are_the_same_alone_and_together() -> None:
     )
     together = [(case.id, case.digest, case.expectation.digest) for case in cases_of(SOURCE, ids)]
     assert [t[0] for t in together] == ids
-    assert len({t[1] for t in together}) > 150
+    assert len({t[1] for t in together}) > 100
     for text, digest, expectation_digest in together[::-1]:
         case = SOURCE.case(text)
         assert (case.digest, case.expectation.digest) == (digest, expectation_digest)

@@ -83,7 +83,8 @@ def specs_with(folder: Path, old: str, new: str) -> Path:
     return root
 
 
-UNSORTED = ("--select", f"{V13}/uint32/*/axes-unsorted", "--select", FRACTION)
+WRONG = f"{V13}/uint32/3x2x2/axes=2,0/ramp/axes-unsorted"
+UNSORTED = ("--select", WRONG, "--select", FRACTION)
 
 
 def test_a_disputed_clause_is_suspended_from_correctness_and_shown(judge: Any, tmp_path: Path) -> None:
@@ -125,9 +126,6 @@ def waiver(case: str, outcome: str = "wrong-value", expires: str = "2999-01-01",
     )
 
 
-WRONG = f"{V13}/uint32/3x2x2/axes=2,0/ramp/axes-unsorted"
-
-
 def test_a_true_waiver_makes_a_run_pass_and_keeps_what_failed(judge: Any, tmp_path: Path) -> None:
     file = written(tmp_path, "waivers.yaml", waiver(f"{V13}/uint32/*"))
     ran = judge("@WrongOnUint32", *UNSORTED, "--waivers", file)
@@ -139,6 +137,8 @@ def test_a_true_waiver_makes_a_run_pass_and_keeps_what_failed(judge: Any, tmp_pa
     assert ran.figures["correctness"] == 0.5, "a waived case is judged, and has not passed"
 
 
+MIXED = f"{V13}/uint32/3x2x2/axes=-1,0/ramp/axes-mixed"
+TWICE = f"{V13}/uint32/3x2x2/axes=0,0/ramp/axis-twice"
 UNTRUE = {
     "expired on 2020-01-01": waiver(f"{V13}/uint32/*/axes-unsorted", expires="2020-01-01"),
     "stale: nothing that it names failed": waiver(FRACTION),
@@ -149,7 +149,7 @@ UNTRUE = {
 
 def test_waivers_that_no_longer_tell_the_truth_fail_a_run_each_with_its_reason(judge: Any, tmp_path: Path) -> None:
     file = written(tmp_path, "waivers.yaml", "".join(UNTRUE.values()))
-    more = [word for name in ("axes-mixed", "axis-twice") for word in ("--select", f"{V13}/uint32/*/{name}")]
+    more = [word for case in (MIXED, TWICE) for word in ("--select", case)]
     ran = judge("@WrongOnUint32", *UNSORTED, *more, "--waivers", file)
     assert ran.code == 1
     assert "waived" not in ran.outcomes()
