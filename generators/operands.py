@@ -56,7 +56,7 @@ class Argument:
         structure = Structure("tensor", self.part) if isinstance(self.part, tuple) else self.part
         return leaves(self.type, structure)
 
-    @property
+    @functools.cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """The shapes of its tensors."""
         return tuple(tuple(int(d) for d in leaf.dims or ()) for leaf in self.leaves)
