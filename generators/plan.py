@@ -7,7 +7,6 @@ every fill that suits it; what remains are types that differ in size alone, with
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,11 +16,11 @@ from typing import Literal, TypeAlias, TypeVar
 
 from ..cases.elements import element_type
 from ..cases.errors import OpconformError
-from ..cases.ids import CaseId, operator_version_of
+from ..cases.ids import CaseId, operator_version_of, part_size
 from ..cases.selection import Selection, matches_numbered, may_match, strength_of
 from ..cases.structures import element_names
 from ..specs.loader import Library
-from ..specs.model import Edge, Port, Spec, Value, VersionSpec, Word
+from ..specs.model import Edge, Port, Spec, TensorValue, Value, VersionSpec, Word
 from .covering import Excluded, Row, combinations, every, least, rows
 from .families import family_of
 from .fills import FIRST, suits
@@ -228,18 +227,18 @@ def _rows(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[Ro
         return
     letters = {x: list(version.parameters[x]) for x in free_letters(version) if x in version.parameters}
     telling = {letter: _telling(types) for letter, types in letters.items()}
-    interacting = [group for several in version.strength.values() for group in several]
-    crossed: set[tuple[str, str]] = set()  # levels that the first types have
+    interacting = {name for several in version.strength.values() for group in several for name in group}
+    crossed: list[tuple[int, Row]] = []  # the programs of the first types, with how many elements they have
     for number, types in enumerate(_around(version, letters)):
         share: Share = _share(types, telling) if number else "all"
         programs = _programs(version, types, excluded, strength, share)
-        if share == "all":
-            crossed.update(level for row in programs for level in row.items())
-        elif strength <= _PAIRS and not any(letter in group for group in interacting for letter in types):
-            programs = _few(version, programs, types, share, crossed)
-        empty = [_is_empty(spec, version, {**types, **row}) for row in programs]
+        if number and strength <= _PAIRS and interacting.isdisjoint(types):
+            allowed = [(size, row) for size, row in crossed if not _is_excluded({**types, **row}, excluded)]
+            programs = _few(allowed or [(0, row) for row in programs], programs, types, share)
+        sizes, empty = _sizes(spec, version, types, programs)
+        crossed = crossed or list(zip(sizes, programs, strict=True))
         yield from ({**types, **row} for row, nothing in zip(programs, empty, strict=True) if nothing)
-        filled = [row for row, nothing in zip(programs, empty, strict=True) if not nothing]
+        filled = [(size, row) for size, row, nothing in zip(sizes, programs, empty, strict=True) if not nothing]
         yield from _filled(version, types, filled, excluded, share)
 
 
@@ -333,17 +332,17 @@ def _within(
     return found
 
 
-def _few(
-    version: VersionSpec, every_level: list[Row], types: Choice, share: Share, crossed: set[tuple[str, str]]
-) -> list[Row]:
-    """Return a few of the programs: the widest shape's, another one, and those of levels that only some types have."""
-    if not every_level:
+def _few(programs: Sequence[tuple[int, Row]], own: Sequence[Row], types: Choice, share: Share) -> list[Row]:
+    """Return a few of the programs: one of the widest shape, another one, and of `own` those of levels beside all."""
+    if not programs:
         return []
-    widest = max(range(len(every_level)), key=lambda at: _width(version, every_level[at]))
-    others = _turned([row for at, row in enumerate(every_level) if at != widest], types)
-    found = [every_level[widest], *others[: share == "two"]]
-    for row in others:
-        if not set(row.items()) <= crossed.union(*(one.items() for one in found)):
+    most = max(size for size, _ in programs)
+    widest = _turned([row for size, row in programs if size == most], types)
+    others = _turned([row for size, row in programs if size < most], types)
+    found = [widest[0], *(others or widest[1:])[: share == "two"]]
+    known = {level for _, row in programs for level in row.items()}
+    for row in own:
+        if not set(row.items()) <= known.union(*(one.items() for one in found)):
             found.append(row)
     return found
 
@@ -354,36 +353,25 @@ def _turned(some: Sequence[T], types: Choice) -> list[T]:
     return [*some[start:], *some[:start]]
 
 
-def _width(version: VersionSpec, row: Row) -> int:
-    """Return how many elements a program's first shape has, as far as its level says it in numbers."""
-
-    def size(value: Value) -> int:
-        if isinstance(value, Mapping):
-            return max(map(size, value.values()), default=0)
-        if not isinstance(value, tuple):
-            return value if isinstance(value, int) else 1
-        nested = [size(one) for one in value if isinstance(one, tuple)]
-        return max(nested) if nested else math.prod(size(one) for one in value)
-
-    levels = {name: version.parameters[name][level] for name, level in row.items()}
-    bundled = [value["shapes"] for value in levels.values() if isinstance(value, Mapping) and "shapes" in value]
-    return max(map(size, [*bundled, *(levels[name] for name in ("shapes", "dims") if name in levels)]), default=0)
-
-
-def _is_empty(spec: Spec, version: VersionSpec, row: Row) -> bool:
-    """Return whether a program has nothing to fill, so that all fills are one case."""
+def _sizes(spec: Spec, version: VersionSpec, types: Choice, programs: Sequence[Row]) -> tuple[list[int], list[bool]]:
+    """Return of programs how large the largest tensor is, and whether there is nothing to fill: all fills are one."""
     other = next((v for v in version.parameters.get("fill", {}).values() if fill_text(v) != FIRST), None)
-    if other is None:
-        return False
-    levels = {name: version.parameters[name][level] for name, level in row.items()}
-    return identify(spec, version, {**levels, "fill": other}).fill == FIRST
+    fill: dict[str, Value] = {} if other is None else {"fill": other}
+    sizes, empty = list[int](), list[bool]()
+    for row in programs:
+        levels = {name: version.parameters[name][level] for name, level in {**types, **row}.items()}
+        case = identify(spec, version, levels | fill)
+        written = [len(value.values) for value in levels.values() if isinstance(value, TensorValue)]
+        sizes.append(max([*map(part_size, case.shapes), *written], default=0))
+        empty.append(other is not None and case.fill == FIRST)
+    return sizes, empty
 
 
 def _filled(
-    version: VersionSpec, types: Choice, programs: Sequence[Row], excluded: Excluded, share: Share
+    version: VersionSpec, types: Choice, sized: Sequence[tuple[int, Row]], excluded: Excluded, share: Share
 ) -> Iterator[Row]:
     """Give some programs of the widest shape every fill, and each other program the one that tells most."""
-    fills, crossed = list(version.parameters.get("fill", {})), share == "all"
+    fills, crossed, programs = list(version.parameters.get("fill", {})), share == "all", [row for _, row in sized]
     if not fills:
         yield from ({**types, **row} for row in programs)
         return
@@ -391,7 +379,7 @@ def _filled(
     allowed = [
         [fill for fill in order if not _is_excluded({**types, **row, "fill": fill}, excluded)] for row in programs
     ]
-    whole = _whole(version, programs) if crossed else range(share != "one")
+    whole = _whole([size for size, _ in sized]) if crossed else range(share != "one")
     used: Counter[str] = Counter()
     met: set[tuple[str, str, str]] = set()
     taken: list[list[str]] = [[] for _ in programs]
@@ -415,10 +403,9 @@ def _filled(
         yield from ({**types, **row, "fill": fill} for fill in fills if fill in chosen)
 
 
-def _whole(version: VersionSpec, programs: Sequence[Row]) -> set[int]:
-    """Return some programs of the widest shape, apart from each other."""
-    widths = [_width(version, row) for row in programs]
-    widest = [at for at, width in enumerate(widths) if width == max(widths)]
+def _whole(sizes: Sequence[int]) -> set[int]:
+    """Return the places of some programs of the widest shape, apart from each other."""
+    widest = [at for at, size in enumerate(sizes) if size == max(sizes)]
     return {widest[k * (len(widest) - 1) // (_WHOLE - 1)] for k in range(_WHOLE)} if widest else set()
 
 

@@ -31,11 +31,14 @@ class Machine:
     deviate: Mapping[int, Deviation] = field(default_factory=lambda: MappingProxyType({}))
 
     def at(self, type_: str) -> Machine:
-        """Return the machine that computes with numbers of a type: 16-bit formats are no concern of wider ones."""
-        if not type_ or format_of(type_).precision < _WIDE or self.type == element_type(type_).dtype:
+        """Return the machine that computes with numbers of a type: 16-bit formats are no concern of any other."""
+        if not type_ or self.type == (own := element_type(type_).dtype):
             return self
-        own = element_type(type_).dtype
-        return Machine(own, own, self.order)
+        if format_of(type_).precision >= _WIDE:
+            return Machine(own, own, self.order)
+        if own.itemsize == self.type.itemsize:
+            return Machine(own, own if self.acc == self.type else self.acc, self.order)
+        return self
 
     def rounded(self, array: Array) -> Array:
         """Return real numbers in the type of results; others as they are."""

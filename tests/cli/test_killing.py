@@ -54,6 +54,19 @@ def test_a_variant_answers_a_silence_where_it_is_open_alone(name: str) -> None:
     assert not found.blamed
 
 
+@pytest.mark.parametrize(
+    ("name", "cases"),
+    [
+        ("onnx/QuantizeLinear-28", "/float32,bfloat16,float8e4m3fn/3*40/*"),
+        ("onnx/BatchNormalization-15", "/bfloat16,float32,float16/*half-trained"),
+    ],
+)
+def test_a_variant_that_rounds_after_each_step_rounds_to_the_type_of_that_step(name: str, cases: str) -> None:
+    found = matrix(name, f"{name}{cases}")
+    assert found.cases
+    assert not found.blamed
+
+
 def test_mutants_that_need_not_arise_are_none() -> None:
     found = matrix("onnx/Add-14", "onnx/Add-14/float32/*")
     names = {fate.name for fate in (*found.survivors, *found.killed)}
