@@ -7,6 +7,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 
@@ -31,6 +32,7 @@ KILLS = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE
 _TRIED = 12  # programs with a long formula that a mutant of it is tried on
 _SMOKE = 12  # cases of the smoke suite, unless mutants alone take more
 _CANDIDATES = 10  # groups of cases that the smoke suite is chosen from, beside the smallest that kills each mutant
+_CHOICES = 4  # how many of these that kill a mutant are looked for
 _ORDER: tuple[Status, ...] = ("unmet", "same", "unseen", "admitted", "killed")
 
 
@@ -225,7 +227,8 @@ class _Trial:
         for name, kills in self.killed.items():
             ids = {kill.id for kill in kills}
             if self.mutants[name].kind != "state":
-                ids.update(kill.id for bench in candidates for kill in self._kills(name, bench))
+                found = filter(None, (self._kills(name, bench) for bench in candidates))
+                ids.update(kill.id for kills in islice(found, _CHOICES) for kill in kills)
             if self.mutants[name].kind == "trigger":
                 triggers.setdefault(_level(name), set()).update(ids)
             else:
