@@ -125,10 +125,11 @@ def test_equal_content_is_one_case() -> None:
     """Only an edge, which tests clauses of its own, or a draw that falls as another recipe's may repeat a content."""
     seen: dict[str, str] = {}
     for fact in sorted(suite(), key=lambda f: parse_id(f.id).edge is not None):  # edges last
-        other = seen.setdefault(fact.digests[0], fact.id)
-        if other != fact.id and not parse_id(fact.id).edge:
-            assert parse_id(fact.id).fill != parse_id(other).fill, (fact.id, other)
-            assert parse_id(fact.id).size == 1, (fact.id, other)
+        other, case = seen.setdefault(fact.digests[0], fact.id), parse_id(fact.id)
+        if other != fact.id and not case.edge:
+            assert case.fill != parse_id(other).fill, (fact.id, other)
+            full = case.types[0] in ("int8", "uint8") and case.size > 127  # no sum of so many fits: fills are zeros
+            assert case.size == 1 or full, (fact.id, other)
 
 
 # The same bytes everywhere
