@@ -30,10 +30,11 @@ from ..runners.accuracy import attach_accuracy
 from ..runners.declaration import load_declaration
 from ..runners.demands import Demands, required
 from ..runners.execute import Assignment, Attach
+from ..runners.host import About
 from ..runners.kept import KeepOutputs
 from ..runners.profile import load_profile
 from ..runners.registry import BackendSpec, backend_spec
-from ..runners.running import About, Death, Executor, Judged, about, batched, opened_executor
+from ..runners.running import Death, Executor, Judged, about, batched, opened_executor
 from ..runners.waivers import Waivers, load_waivers
 from ..specs.errata import Suspensions, load_errata
 from .options import RunOptions, check_same, options_of, usable_cores

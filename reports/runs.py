@@ -15,8 +15,8 @@ from ..cases.declared import Declaration
 from ..cases.errors import OpconformError
 from ..cases.selection import Shard, shard_of
 from ..runners.demands import Demands
+from ..runners.host import About
 from ..runners.profile import Profile
-from ..runners.running import About
 from ..runners.waivers import Waiver, Waivers
 from ..specs.errata import Errata, Erratum, Suspensions
 from .reading import RUN, read_run

@@ -23,8 +23,9 @@ from ..cases.errors import OpconformError
 from ..cases.results import Outcome, Result
 from ..specs.loader import default_root
 from .execute import Assignment
+from .host import About
 from .pool import Limits, WorkerStartError
-from .running import About, Death, Judged, batched, run_cases
+from .running import Death, Judged, batched, run_cases
 
 _REACH: Final = 10.0  # seconds for a scheduler to answer
 _WORKERS: Final = 30.0  # seconds for a worker to be there that has what is needed

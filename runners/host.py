@@ -12,7 +12,7 @@ import importlib
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -25,7 +25,7 @@ from ..cases.program import Program
 from ..cases.runner import Classifies, Describes, Executable, NotInstalled, Reason, Runner, Unsupported
 from ..cases.structures import Structure
 from .answers import Answer, Answered, Refusal, answer_of
-from .pool import Begin, Phase
+from .pool import Begin, Loss, Phase
 from .registry import BackendSpec, open_runner
 
 Freshness: TypeAlias = Literal["shared", "own", "failures"]
@@ -59,8 +59,8 @@ class About(msgspec.Struct, frozen=True, tag="about"):
     """What a backend says of itself once it is opened."""
 
     version: str
-    standards: tuple[str, ...]
-    facts: dict[str, str]
+    standards: tuple[str, ...] = ()
+    facts: Mapping[str, str] = {}
 
 
 class _Tensor(msgspec.Struct, frozen=True, array_like=True):
@@ -105,10 +105,13 @@ class OurFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class HostAnswer:
-    """What came of a request, the seconds that the host claims, and whether the program had not run before."""
+class Reply:
+    """What came of a request; a Loss where the host was lost over it.
 
-    answer: Answered | OurFailure
+    `seconds` is what the host claims. `first`: the program had not run before.
+    """
+
+    answer: Answered | OurFailure | Loss
     seconds: float = 0.0
     first: bool = False
 
@@ -254,18 +257,18 @@ def read_about(record: bytes) -> About:
     return found
 
 
-def read_answer(record: bytes) -> HostAnswer:
+def read_answer(record: bytes) -> Reply:
     """Return the answer that a host's record holds. Raises Unreadable."""
     found = _decoded(record)
     if isinstance(found, About):
         raise Unreadable("a description where an answer was due")
     if isinstance(found, _Failed):
-        return HostAnswer(OurFailure(found.words[:WORDS_KEPT]))
+        return Reply(OurFailure(found.words[:WORDS_KEPT]))
     seconds = found.seconds if math.isfinite(found.seconds) and found.seconds >= 0 else 0.0
     if isinstance(found, _Refused):
-        return HostAnswer(Refusal(found.words[:WORDS_KEPT], found.unsupported, found.reason), seconds)
+        return Reply(Refusal(found.words[:WORDS_KEPT], found.unsupported, found.reason), seconds)
     answer = Answer(tuple(map(_array, found.outputs)), tuple(map(_structure, found.structure)))
-    return HostAnswer(answer, seconds, found.first)
+    return Reply(answer, seconds, found.first)
 
 
 def _decoded(record: bytes) -> About | _Answer | _Refused | _Failed:

@@ -5,29 +5,16 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Literal, TypeAlias
 
-from .answers import Answered
-from .host import About, HostFactory, OurFailure, Request, Unreadable, read_about, read_answer
+from .host import About, HostFactory, Reply, Request, Unreadable, read_about, read_answer
 from .pool import Limits, Loss, Pool, Stray, WorkerStartError
 from .registry import BackendSpec
 
 Isolation: TypeAlias = Literal["program", "case"]
 """What shares a host: the cases that come to it, a program's together; or nothing, a case has its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What came of a request; a Loss where the host was lost over it.
-
-    `seconds` is what the host claims. `first`: the program had not run before.
-    """
-
-    answer: Answered | OurFailure | Loss
-    seconds: float = 0.0
-    first: bool = False
 
 
 class Hosts:
@@ -57,12 +44,12 @@ class Hosts:
         self._queue.append([None])
         for found in self._found:
             if isinstance(found, Loss):
-                return About(f"unknown ({found.exit})", (), {})
+                return About(f"unknown ({found.exit})")
             if isinstance(found, tuple):
                 try:
                     return read_about(found[1])
                 except Unreadable as why:
-                    return About(f"unknown ({why})", (), {})
+                    return About(f"unknown ({why})")
         raise WorkerStartError("died", "the backend's process never described itself")
 
     def ask(self, requests: Sequence[Request]) -> range:
@@ -94,7 +81,6 @@ class Hosts:
 
 def _read(request: Request, record: bytes) -> Reply:
     try:
-        found = read_answer(record)
+        return read_answer(record)
     except Unreadable as why:
         return Reply(Loss(request, "corrupt", request.phase, f"its answer held {why}", "", 0.0))
-    return Reply(found.answer, found.seconds, found.first)

@@ -11,24 +11,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import msgspec
+
 from ..cases.errors import OpconformError
 from ..cases.results import Outcome, Result, result_from_json
 from .execute import ABOUT, Assignment
+from .host import About
 from .pool import Found, Limits, Loss, LossKind, Pool, Stray
 from .registry import BackendSpec
 
 _BATCH, _LARGEST_BATCH = 48, 512
 _PATIENCE = 600.0
 """Seconds that a judge may take for what it does itself, beyond the time that its host has."""
-
-
-@dataclass(frozen=True)
-class About:
-    """What a backend tells of itself once it is opened."""
-
-    version: str
-    standards: tuple[str, ...]
-    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +74,7 @@ def told(found: Found, backend: BackendSpec) -> Iterator[About | Judged | Death]
     """Yield what a pool of judges says of a key, or of a worker that died."""
     if type(found) is tuple:  # most are
         if found[0] == ABOUT:
-            said = json.loads(found[1])
-            yield About(said["version"], tuple(said["standards"]), said["facts"])
+            yield msgspec.json.decode(found[1], type=About)
         else:
             yield from _recorded(found[1], backend)
     elif isinstance(found, Stray):

@@ -14,8 +14,8 @@ from opconform.cli.options import RunOptions
 from opconform.cli.session import RunDescription
 from opconform.reports.runs import Terms
 from opconform.runners.demands import Demands
+from opconform.runners.host import About
 from opconform.runners.profile import Profile
-from opconform.runners.running import About
 from opconform.specs.errata import Errata, Erratum, Suspensions
 
 

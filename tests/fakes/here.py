@@ -18,8 +18,8 @@ from opconform.generators import source
 from opconform.generators.families import vocabularies
 from opconform.runners import execute, running
 from opconform.runners.execute import Assignment
-from opconform.runners.host import Host, Request, read_about, read_answer
-from opconform.runners.hosts import Isolation, Reply
+from opconform.runners.host import Host, Reply, Request, read_about, read_answer
+from opconform.runners.hosts import Isolation
 from opconform.runners.pool import Found, Limits, Stray, Task, WorkerStartError
 from opconform.runners.registry import BackendSpec, open_runner
 from opconform.specs.loader import Library
@@ -63,8 +63,7 @@ class HostsHere:
     def ask(self, requests: Sequence[Request]) -> range:
         places = range(len(self._replies), len(self._replies) + len(requests))
         for place, request in zip(places, requests, strict=True):
-            found = read_answer(self._record(request))
-            self._replies[place] = Reply(found.answer, found.seconds, found.first)
+            self._replies[place] = read_answer(self._record(request))
         return places
 
     def reply(self, place: int) -> Reply:
