@@ -100,6 +100,7 @@ def test_a_wrong_id_says_which_part_is_wrong(text: str) -> None:
         parse_id(text)
 
 
+@pytest.mark.slow
 def test_every_id_of_the_suite_is_printed_as_it_was_parsed() -> None:
     selections = (
         Selection(),

@@ -97,6 +97,7 @@ def test_every_case_of_the_suite_survives_its_descriptor_and_its_tensors(suite: 
             assert case_from(told, held, digests, "case.json").expectation.digest == case.expectation.digest
 
 
+@pytest.mark.slow
 def test_what_only_grades_an_answer_is_kept_as_well(suite: tuple[Batch, ...]) -> None:
     graded = 0
     for case in suite[::7]:
@@ -160,6 +161,7 @@ def test_a_corpus_read_back_has_the_generated_cases(corpus: Path) -> None:
         assert (case.digest, case.expectation.digest) == (generated.digest, generated.expectation.digest)
 
 
+@pytest.mark.slow
 def test_a_corpus_can_be_pickled_and_asked_by_id(npz_corpus: Path) -> None:
     read = CorpusCases(npz_corpus)
     first = read.case(read.ids()[0])

@@ -223,6 +223,7 @@ def test_what_is_no_corpus_and_no_lock_is_refused(tmp_path: Path) -> None:
     assert "manifest.json" in done.output
 
 
+@pytest.mark.slow
 def test_the_smoke_suite_can_be_exported_as_any_other(tmp_path: Path) -> None:
     done = run("export", "--format", "npz", "--suite", "smoke", "--select", "onnx/Mean-*", "--out", tmp_path / "smoke")
     assert done.exit_code == 0

@@ -95,6 +95,7 @@ def test_operators_of_different_arithmetic_cannot_be_compared(source: GeneratedC
         found(source, "onnx/Mean-13", "onnx/ReduceMean-18")
 
 
+@pytest.mark.slow
 def test_every_case_that_a_difference_names_is_a_case(source: GeneratedCases) -> None:
     for row in found(source, "onnx/ReduceMean-13", "openvino/ReduceMean-1").values():
         for told in row.said:

@@ -311,6 +311,7 @@ def test_many_draws_of_few_programs_are_no_absurd_plan() -> None:
 # Edges are as their requirements say
 
 
+@pytest.mark.slow
 @each_last
 def test_rejected_edges_break_a_clause_and_all_other_cases_none(name: str) -> None:
     source, version = SOURCE, VERSIONS[name]
@@ -434,6 +435,7 @@ def test_the_globs_that_users_write_tell_draws_alike(glob: str) -> None:
     assert matches_numbered(glob, "onnx/ReduceMean-18/float32/2x3/axes=1;draw=", "/uniform") is True
 
 
+@pytest.mark.slow
 def test_a_glob_selects_draws_as_fnmatchcase_does() -> None:
     every = list(planned(LIBRARY, Selection(("onnx/ReduceMean-18/float32/*",), draws=13)))
     for glob in ("*/uniform", "*draw=1[/;]*", "*draw=1*", "*;draw=*/large", "onnx/*2x3*/draw=12/*", "*=1/*"):
@@ -452,6 +454,7 @@ def test_a_version_selects_its_cases_and_no_other_version_s() -> None:
 # Another process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
 def test_the_plan_is_the_same_in_every_process(hash_seed: str) -> None:
     script = (
