@@ -452,8 +452,7 @@ class _Branch:
             changes = {} if summation == "sums" else {"summation": summation}
             variant = self.context.using(f"flush {summation}", flush=True, **changes)
             flushed, _ = self.evaluated(variant)
-            pairs = zip(flushed, outputs, strict=True)
-            flushed = tuple(replace(b, spread=o.spread, residue=o.residue) for b, o in pairs)
+            flushed = tuple(_where(flushes, b, o) for b, o in zip(flushed, outputs, strict=True))
         for mask in flushing:
             flushes = flushes | self.maker.any_lane(mask)
         if not self.flush_input:
@@ -594,6 +593,23 @@ def exact_bounds(known: Known, error: Error, type_: str) -> Bounds:
         value = value.astype(element_type(type_).dtype)
     whole = None if isinstance(flags, int) else np.broadcast_to(np.asarray(flags, np.uint8), value.shape)
     return Bounds(type_, value, value, value, whole)
+
+
+def _where(lanes: Array, some: Bounds, others: Bounds) -> Bounds:
+    """Return the bounds of some lanes with those of the others, whose spread and residue hold for all."""
+    shape = (-1, *(1,) * (some.value.ndim - 1))
+
+    def chosen(a: Array | np.uint8, b: Array | np.uint8) -> Array:
+        return np.where(lanes.reshape(shape), a, b)
+
+    flags = (np.uint8(0) if bounds.flags is None else bounds.flags for bounds in (some, others))
+    return replace(
+        others,
+        value=chosen(some.value, others.value),
+        lower=chosen(some.lower, others.lower),
+        upper=chosen(some.upper, others.upper),
+        flags=None if some.flags is None and others.flags is None else chosen(*flags),
+    )
 
 
 def _laned(bounds: Bounds, lanes: int) -> Bounds:

@@ -141,6 +141,17 @@ def test_a_case_is_the_same_alone_and_among_others() -> None:
         assert (alone.digest, alone.expectation.digest) == fact.digests
 
 
+@pytest.mark.parametrize(
+    "glob", ["onnx/Softmax-1/float16/*", "onnx/ReduceMean-18/float16/2x300/*", "onnx/Add-14/float32/*"]
+)
+def test_neighbours_in_a_batch_change_no_expectation(glob: str) -> None:
+    together = [batch for batch in SOURCE.batches(list(planned(SOURCE.library, Selection((glob,))))) if len(batch) > 1]
+    assert together
+    for batch in together:
+        for text, digest in zip(batch.ids, batch.expectation_digests, strict=True):
+            assert SOURCE.case(text).expectation_digests == [digest], text
+
+
 def test_draws_are_the_same_alone_and_together() -> None:
     ids = list(
         planned(SOURCE.library, Selection(("onnx/ReduceMean-18/float*/4x4/*", "onnx/Mean-13/float16/*"), draws=4))
