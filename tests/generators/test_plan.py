@@ -282,9 +282,9 @@ def test_one_type_is_crossed_others_have_the_widest_shape_and_those_of_other_ari
 def test_the_default_suite_stays_within_its_budget() -> None:
     every = Counter("/".join(text.split("/", 2)[:2]) for text in plan())
     assert max(every.values()) <= 300
-    assert every.total() <= 80 * len(VERSIONS)
+    assert every.total() <= 82 * len(VERSIONS)
     usual = [count for name, count in every.items() if name not in MEANS and not name.startswith("onnx/Cast-")]
-    assert sum(usual) <= 62 * len(usual)
+    assert sum(usual) <= 65 * len(usual)
     size = expected(LIBRARY, Selection())
     assert sum(one.cases for one in size.values()) == every.total()
     assert size["onnx"].programs == len({tuple(t.split("/")[1:5]) for t in plan() if t.startswith("onnx/")})
