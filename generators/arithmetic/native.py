@@ -160,7 +160,10 @@ def _literal(node: Any, machine: Machine) -> Array:
         "text": np.dtype(object),
         "complex": np.dtype(complex),
     }
-    return np.asarray(node.parameters["number"], kinds[node.kind])[None]
+    number = node.parameters["number"]
+    if node.kind == "real":  # a fraction becomes no bfloat16 by itself
+        number = np.asarray(number, np.float64)
+    return np.asarray(number, kinds[node.kind])[None]
 
 
 def _alike(xs: list[Array], type_: str) -> list[Array]:
