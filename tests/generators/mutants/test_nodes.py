@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -124,6 +126,13 @@ def test_a_deviation_that_changes_no_number_leaves_the_run_as_it_was():
     assert got is not base
     assert np.isnan(right[0][0]).all()
     assert not np.isnan(wrong[0][0]).any()
+
+
+def test_a_machine_of_any_type_takes_fractions():
+    recording = recorded(lambda c, x: x * c.constant(Fraction(1, 4), "bfloat16"), (3,), type_="bfloat16")
+    brain = np.dtype(ml_dtypes.bfloat16)
+    (answer,), _ = recording.native([np.ones((1, 3), brain)], Machine(brain, brain))
+    assert answer.astype(float).tolist() == [[0.25] * 3]
 
 
 def test_a_mutant_that_swaps_the_operands_of_a_difference_negates_it():
