@@ -103,12 +103,13 @@ def _boxes(drawing: Drawing, box: Callable[[Array, Array], tuple[Any, ...]], *, 
 
 
 def distinct(drawing: Drawing) -> Array:
-    """Scores, multiples of 1/64 below 1, none twice in a batch and class; some are a threshold."""
+    """Scores below 1, multiples of 1/64 or, of more, of less; none twice in a batch and class; some are a threshold."""
     count = drawing.shape[-1]
     if not drawing.size:
         return np.zeros((1, 0))
-    order = np.argsort(drawing.draw.bits(64 * (drawing.size // max(count, 1))).reshape(-1, 64), axis=1, kind="stable")
-    return (order[:, :count] / 64).reshape(-1, drawing.size)
+    steps = max(64, 1 << (count - 1).bit_length())
+    drawn = drawing.draw.bits(steps * (drawing.size // count)).reshape(-1, steps)
+    return (np.argsort(drawn, axis=1, kind="stable")[:, :count] / steps).reshape(-1, drawing.size)
 
 
 def ties(drawing: Drawing) -> Array:

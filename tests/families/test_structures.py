@@ -11,6 +11,7 @@ from recorded import LIBRARY, readings, values
 
 from opconform.cases.program import SparseTensor, Tensor
 from opconform.generators.bodies import body_of
+from opconform.generators.source import GeneratedCases
 
 F = np.float32
 BODIES = {"carry": (lambda go, i: go, 1), "add": (lambda go, i: go, 2), "once": (lambda go, i: not go, 1),
@@ -134,3 +135,11 @@ def test_in_training_an_element_is_scaled_or_dropped() -> None:
 def test_normal_numbers_have_the_shape_and_type_that_is_asked_for(shape) -> None:
     (found,) = values("onnx/RandomNormal-1", {}, {"output": "float16"}, shape=shape, dtype=10)
     assert found.shape == shape
+
+
+def test_more_boxes_than_a_vector_register_holds_have_scores_of_their_own() -> None:
+    case = GeneratedCases().case(
+        "onnx/NonMaxSuppression-11/-/1x129x4,1x2x129/iou_threshold=0.5;max_output_boxes_per_class=1000/ramp"
+    )
+    scores = case.inputs[1][0, 0]
+    assert [len(set(one)) for one in scores.tolist()] == [129, 129]
