@@ -38,6 +38,8 @@ def invocations(
         try:
             _recorded(whole, _known(whole, asked))
         except Asks as question:
+            if question.port in asked:
+                break
             asked[question.port] = None
         except Refused:
             break
@@ -113,6 +115,8 @@ def recorded(invocation: Invocation) -> Recording:
         try:
             return _recorded(invocation, _known(invocation, asked))
         except Asks as question:
+            if question.port in asked:  # a mutant has taken it away
+                raise Refused(f"{question.port} is missing") from None
             asked[question.port] = None
 
 

@@ -137,3 +137,8 @@ def test_what_has_changed_is_made_again(tmp_path: Path, word: str) -> None:
     assert again.exit_code == 0, "nothing survives that did not"
     (tmp_path / "write-smoke").write_text("")
     assert "onnx/Constant-1 " in make(tmp_path, "onnx/Constant-1").output, "the smoke suite is another"
+
+
+def test_a_mutant_without_an_input_that_the_formula_asks_for_refuses() -> None:
+    found = matrix("onnx/Resize-13", "onnx/Resize-13/*/crop")
+    assert "roi-ignored" in {fate.name for fate in found.killed}
