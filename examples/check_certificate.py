@@ -546,7 +546,9 @@ class Formula:
             return [self._input(x, kind) for x in values(told)]
         if op == "literal":
             return [
-                tidy(float.fromhex(x)) if isinstance(x, str) and kind in FLOATS else self._input(x, kind)
+                tidy(Fraction(x) if "/" in x else float.fromhex(x))
+                if isinstance(x, str) and kind in FLOATS
+                else self._input(x, kind)
                 for x in node["elements"]
             ]
         xs = [self.values[place] for place in node["of"]]

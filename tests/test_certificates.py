@@ -41,6 +41,13 @@ RUNS = {
     "leaking state": ("@LeaksIntoOneBuffer", "--draws", "2", "--select", "onnx/Mean-13/float32/*/uniform"),
     "invalid inputs": ("@AnswersInvalid", "--require", "invalid=rejected", "--select", "onnx/*-13/float32/3*/axis-*"),
     "onnxruntime": ("onnxruntime", "--select", "onnx/ReduceMean-18/int64/[127]*"),
+    "fractions in a formula": (
+        "onnxruntime",
+        "--keep-outputs",
+        "all",
+        "--select",
+        "onnx/Resize-19/float32,float32/1x1x1x1/*half_pixel_symmetric;cubic*",
+    ),
     "onnx-reference": ("onnx-reference", "--select", "onnx/*-18/*/*/noop-zeros", "--select", "onnx/*-18/uint64/7/*"),
 }
 
