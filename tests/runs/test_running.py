@@ -299,6 +299,7 @@ def test_an_interrupt_keeps_and_reports_what_was_judged(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=listen,  # noqa: PLW1509 - it starts no thread
     ) as process:
         wait_until(lambda: lines_of(out / "results.jsonl") >= 2)
         workers = children(process.pid)
@@ -314,6 +315,11 @@ def test_an_interrupt_keeps_and_reports_what_was_judged(tmp_path: Path) -> None:
     assert ran.figures["cases"] == len(ran.lines) == len(list(ran.junit().iter("testcase")))
     assert f"{len(ran.lines)} results" in output
     assert "interrupted" in output
+
+
+def listen() -> None:
+    """Take Ctrl-C, as a shell in the background lets nobody do."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def lines_of(file: Path) -> int:
