@@ -21,6 +21,7 @@ from opconform.runners.execute import Assignment
 from opconform.runners.pool import Limits
 from opconform.runners.registry import backend_spec
 from opconform.runners.running import Judged, batched, run_cases
+from opconform.specs.loader import Library
 
 from .sessions import peak_memory
 from .theirs import bare_loop
@@ -179,6 +180,12 @@ def start_up(_cases: int) -> None:
         ours.append(_seconds([sys.executable, "-m", "opconform", "--help"]))
     a, b = statistics.median(ours), statistics.median(bare)
     print(f"start-up        opconform --help {a:.3f} s, {a / b:.1f} times a Python that does nothing")
+    loads = []
+    for _ in range(3):
+        started = time.process_time()
+        count = len(Library().specs())
+        loads.append(time.process_time() - started)
+    print(f"spec files      {min(loads) / count * 200e3:.0f} ms of processor time for 200")
 
 
 def _seconds(command: list[str]) -> float:

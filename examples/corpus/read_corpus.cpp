@@ -176,10 +176,10 @@ static bool admits(const Case& one, size_t option, const std::vector<Tensor>& ou
 }
 
 static string outcome(const Case& one) {
-    auto outputs = one.skipped ? std::nullopt : answer(one.program);
+    if (one.skipped) return "skipped";
+    auto outputs = answer(one.program);
     const auto& wanted = one.program.output_types;
     bool fits = false;
-    if (one.skipped) return "skipped";
     if (one.options.empty()) return outputs ? "accepted-invalid" : "pass";
     if (outputs && outputs->size() != wanted.size()) return "wrong-shape";
     for (size_t k = 0; outputs && k < wanted.size(); k++) if ((*outputs)[k].type != wanted[k]) return "wrong-dtype";

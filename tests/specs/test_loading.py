@@ -1,11 +1,8 @@
 """What a spec says about each version, and the library of spec files."""
 
-import itertools
 import pickle
-import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -391,22 +388,3 @@ def test_a_spec_is_built_once_of_the_same_files(tmp_path: Path, monkeypatch: pyt
     assert Library(tmp_path, VOCABULARY, keep=True).spec("onnx/ReduceMean").versions[11].change == "another"
     with pytest.raises(SpecErrors):  # other words, other mistakes
         Library(tmp_path, {}, keep=True).spec("onnx/ReduceMean")
-
-
-@pytest.mark.slow
-def test_two_hundred_files_load_in_less_than_a_third_of_a_second(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("sys.dont_write_bytecode", False)
-    own = sorted((default_root() / "onnx").glob("*.yaml"))
-    shutil.copytree(default_root() / "families", tmp_path / "families")
-    (tmp_path / "onnx").mkdir()
-    for number, file in zip(range(200), itertools.cycle(own)):
-        name = f"{file.stem}{number}"
-        text = file.read_text().replace(f"operator: onnx/{file.stem}\n", f"operator: onnx/{name}\n")
-        (tmp_path / "onnx" / f"{name}.yaml").write_text(text)
-    assert len(Library(tmp_path, keep=True).specs()) == 200
-    seconds = []
-    for _ in range(3):
-        begun = time.process_time()
-        assert len(Library(tmp_path, keep=True).specs()) == 200
-        seconds.append(time.process_time() - begun)
-    assert min(seconds) < 0.3
