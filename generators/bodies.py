@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 _LETTER = re.compile(r"\{(\w+)\}")
 _NAMES = {"float32": "float", "float64": "double"}
 
+# Types younger than the oldest ONNX that is allowed, whose parser knows no name for them, and types that stand in.
+_YOUNG = frozenset({"float4e2m1", "float6e2m3", "float6e3m2", "float8e8m0", "int2", "uint2"})
+_STAND_INS = ("complex64", "complex128", "uint16", "int16", "uint32", "uint64")
+
 
 def body_of(version: VersionSpec, types: tuple[str, ...], name: str) -> Body:
     """Return the body that a spec calls `name`, `{V}` in it replaced by the type that the case has for V.
@@ -65,22 +69,27 @@ def _parsed(text: str) -> tuple[Body, Mapping[str, Input]]:
     """Return a body, and its outputs with their dimensions."""
     import onnx.parser  # noqa: PLC0415 - it takes long, and few operators have bodies
 
+    words = set(re.findall(r"\w+", text))
+    young, free = sorted(words & _YOUNG), (name for name in _STAND_INS if name not in words)
+    stand_ins = dict(zip(young, free, strict=False))
     try:
-        graph = onnx.parser.parse_graph(text)
+        graph = onnx.parser.parse_graph(re.sub(r"\w+", lambda word: stand_ins.get(word[0], word[0]), text))
     except onnx.parser.ParseError as error:
         raise OpconformError(f"{text!r} is no graph: {error}") from None
-    outputs = {one.name: _input(one) for one in graph.output}
+    named = {name: young for young, name in stand_ins.items()}
+    outputs = {one.name: _input(one, named) for one in graph.output}
     body = Body(
         graph.name,
-        tuple(map(_input, graph.input)),
+        tuple(_input(one, named) for one in graph.input),
         tuple(Output(one.name, one.type, len(one.dims) if one.structure is None else None) for one in outputs.values()),
         tuple(map(_node, graph.node)),
     )
     return body, outputs
 
 
-def _input(value: ValueInfoProto) -> Input:
-    type_ = _type(value.type)
+def _input(value: ValueInfoProto, named: Mapping[str, str]) -> Input:
+    """Return a value of a graph as an input; `named` has the type that another one stands in for."""
+    type_ = _type(value.type, named)
     tensor = value.type.tensor_type
     dims = tuple(d.dim_param or d.dim_value for d in tensor.shape.dim) if value.type.HasField("tensor_type") else ()
     return Input(value.name, type_, dims, structure=None if is_tensor(type_) else _structure(parse_type(type_)))
@@ -91,15 +100,15 @@ def _structure(expression: TypeExpression) -> Structure:
     return Structure(expression.kind, () if expression.kind in ("tensor", "sparse") else None)
 
 
-def _type(type_: TypeProto) -> str:
+def _type(type_: TypeProto, named: Mapping[str, str]) -> str:
     if type_.HasField("sequence_type"):
-        return f"seq({_type(type_.sequence_type.elem_type)})"
+        return f"seq({_type(type_.sequence_type.elem_type, named)})"
     if type_.HasField("optional_type"):
-        return f"optional({_type(type_.optional_type.elem_type)})"
+        return f"optional({_type(type_.optional_type.elem_type, named)})"
     found = numbered(type_.tensor_type.elem_type)
     if found is None:
         raise OpconformError(f"a body has a value of type {type_}, which cases have not")
-    return found.name
+    return named.get(found.name, found.name)
 
 
 def _node(node: NodeProto) -> Node:
