@@ -8,10 +8,9 @@ from dataclasses import fields
 from pathlib import Path
 
 from ..cases.ids import parse_id
-from ..generators.clauses import clauses_of
+from ..generators.parameters import bound_type, free_letters
 from ..generators.plan import Selection, planned
-from ..generators.ports import bound_type, free_letters
-from ..generators.rows import Row
+from ..generators.rows import Row, clauses_of
 from ..generators.source import GeneratedCases
 from ..runners.library_reading import LibraryLost, read_library
 from ..specs.audit import Audit, audit, check_standard

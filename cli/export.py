@@ -21,8 +21,7 @@ from ..cases.errors import OpconformError
 from ..cases.ids import operator_version_of
 from ..cases.program import Program
 from ..generators.plain_answers import RELATIVE, PlainAnswer, plain_answer
-from ..generators.plan import Selection
-from ..generators.select import selected
+from ..generators.plan import Selection, selected
 from ..generators.source import GeneratedCases
 from ..reports.certificates import derivations_json
 from ..reports.show import clauses_of

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..cases.declared import Declaration
 from ..cases.selection import Selection
-from ..generators.select import selected, selected_counts
+from ..generators.plan import selected, selected_counts
 from ..generators.source import GeneratedCases
 from ..reports.certificates import AttachCertificate
 from ..reports.tables import clause_text_of

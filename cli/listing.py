@@ -13,8 +13,7 @@ from ..cases.declared import Declaration
 from ..cases.errors import CaseIdError, OpconformError
 from ..cases.ids import operator_version_of, parse_id, print_shape
 from ..cases.structures import Structure
-from ..generators.plan import Selection, planned
-from ..generators.select import selected
+from ..generators.plan import Selection, planned, selected
 from ..generators.source import GeneratedCases
 from ..runners.declaration import load_declaration
 from ..runners.registry import known_backends

@@ -23,8 +23,7 @@ from ..cases.lock import (
     read_locks,
     unexplained,
 )
-from ..generators.plan import Selection
-from ..generators.select import selected
+from ..generators.plan import Selection, selected
 from ..generators.source import GeneratedCases
 from ..reports.text import counted
 from .export import suite_version

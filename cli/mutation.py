@@ -16,8 +16,7 @@ from rich.console import Console
 from ..cases.errors import OpconformError
 from ..cases.ids import parse_id
 from ..cases.lock import SHORT, read_locks
-from ..generators.plan import Selection
-from ..generators.select import selected, suite_cases, suite_file, suite_text
+from ..generators.plan import Selection, selected, suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
 from ..reports.matrix import Matrix, VersionMatrix, matrix_html, matrix_markdown, print_matrix, read_record
 from ..reports.text import write_text

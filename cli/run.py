@@ -118,7 +118,7 @@ def run(**options: Any) -> int:
 
 def _tell_size(options: Mapping[str, Any], selection: Selection) -> int:
     """Print what a run would take, and run nothing."""
-    from ..generators.select import selected_size  # noqa: PLC0415
+    from ..generators.plan import selected_size  # noqa: PLC0415
     from ..generators.source import GeneratedCases  # noqa: PLC0415
 
     if options["corpus"] is not None:

@@ -15,9 +15,9 @@ from ..cases.batch import Batch
 from ..cases.elements import Array
 from ..cases.expectation import Expectation, Labels, Option
 from ..cases.results import Level
-from .arithmetic import engine, options
-from .arithmetic.contexts import Context, declared
-from .arithmetic.errors import Charge, Error, Known
+from .arithmetic import graph as graphs
+from .arithmetic import options
+from .arithmetic.errors import Charge, Context, Error, Known, declared
 from .arithmetic.graph import Node
 from .arithmetic.recording import Fork, Recording
 from .source import GeneratedCases, Reasoning
@@ -193,7 +193,7 @@ class _Deriving:
         if branch.flushed not in self._exact:
             self._exact[branch.flushed] = self._values(branch.flushed)
         known, fractions = self._exact[branch.flushed]
-        charged = engine.charges(graph, live, known, branch.context)
+        charged = graphs.charges(graph, live, known, branch.context)
         formula = {at: graph.nodes[at] for at in live}
         results = {at: _result(node, known[at], charged[at][0], fractions[at]) for at, node in formula.items()}
         steps = tuple(_step(at, charge) for at in live for charge in charged[at][1])
@@ -244,7 +244,7 @@ def _fractions(recording: Recording, arrays: Sequence[Array], known: Mapping[int
         elif node.name == "port":
             found[at] = _lifted(arrays[node.parameters["port"]])
         elif node.name == "literal":
-            found[at] = _lifted(engine.literal(node))
+            found[at] = _lifted(graphs.literal(node))
         elif any(x is None for x in operands) or not (node.room.rational or node.room.work == "moves"):
             found[at] = None
         else:

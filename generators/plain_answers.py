@@ -9,7 +9,7 @@ import numpy as np
 
 from ..cases.elements import Array, element_type
 from ..cases.expectation import EXCEPTIONAL, Bounds, Expectation, Flag, Option
-from .arithmetic.formats import nearest
+from .arithmetic.errors import nearest
 
 _SIGNS = Flag.NEGATIVE_ZERO | Flag.POSITIVE_ZERO
 _SLACK = 1 + 2.0**-6

@@ -22,7 +22,6 @@ from ..specs.loader import Library
 from ..specs.model import Edge
 from .arithmetic.recording import Recording, Rules
 from .arithmetic.tape import Asks, Facts, Port, Recorder
-from .clauses import clauses_of
 from .families import reference_of, vocabularies
 from .fills import FIRST
 from .operands import (
@@ -38,7 +37,7 @@ from .operands import (
     output_ports,
 )
 from .plan import edge_cases
-from .rows import LARGEST, Row, draws, mended_row, read_row, without_settings
+from .rows import LARGEST, Row, clauses_of, draws, mended_row, read_row, without_settings
 
 _LANE_ELEMENTS = 1 << 18  # elements evaluated at once: bounds memory, and still amortises NumPy's overhead
 _MOST_LANES = 1024

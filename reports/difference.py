@@ -16,7 +16,7 @@ from rich.text import Text
 from ..cases.ids import print_shapes
 from ..generators.comparing.differences import Answer, Cause, Difference, Element, OutputAnswer, Said, differences
 from ..generators.comparing.situations import FILL, SHAPES, TYPE, Side, Situation, side
-from ..generators.literals import plain_text
+from ..generators.parameters import plain_text
 from ..generators.source import GeneratedCases
 from ..specs.model import AttributeSignature, Clause, Port, Signature, Silence, Spec
 

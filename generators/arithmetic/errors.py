@@ -1,4 +1,4 @@
-"""Exact values with what is known of them, and what an implementation may err by: charged once per rounding.
+"""Formats, exact values, and what an implementation in an arithmetic may err by: charged once per rounding.
 
 Running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., ch. 3): every primitive adds
 what one rounding of its result may add to what its operands' errors become. Nothing is charged where operands carry no
@@ -7,17 +7,214 @@ error and the storage format represents the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar
+import functools
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+import gmpy2
 import numpy as np
 
-from ...cases.elements import Array, FloatFormat
+from ...cases.declared import DeclaredType
+from ...cases.elements import Array, FloatFormat, element_type
 from ...cases.expectation import EXCEPTIONAL as _EXCEPTIONAL
 from ...cases.expectation import Flag
-from .formats import holds, lowest_bit
-from .multiprecision import is_float, rounded
+
+NO_BIT = 5000
+"""A lowest set bit above every real one, for zeros."""
+
+
+@functools.cache
+def format_of(name: str) -> FloatFormat:
+    """Return the format of a floating-point element type, or `tf32`; KeyError or TypeError for another name."""
+    return FloatFormat(11, -126, 127) if name == "tf32" else element_type(name).float_format
+
+
+@functools.cache
+def kind_of(name: str) -> str:
+    """Return how an element type computes: `real`, `int`, `bool`, `text` or `complex`."""
+    if name in ("bool", "string"):
+        return "bool" if name == "bool" else "text"
+    if "complex" in name:
+        return "complex"
+    return "int" if name.lstrip("u").startswith("int") else "real"
+
+
+@functools.cache
+def limits(name: str) -> tuple[int, int]:
+    """Return the smallest and the largest number of an integer type, from its name."""
+    bits = int(name.removeprefix("u").removeprefix("int"))
+    return (0, (1 << bits) - 1) if name.startswith("u") else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+
+
+@functools.cache
+def contains(form: FloatFormat, other: FloatFormat) -> bool:
+    """Return whether a format holds every number of another."""
+    return form.precision >= other.precision and form.emax >= other.emax and lowest_of(form) <= lowest_of(other)
+
+
+def lowest_of(form: FloatFormat) -> int:
+    """Return the exponent of a format's smallest subnormal number."""
+    return form.emin - form.precision + 1
+
+
+def lowest_bit(values: Array) -> Array:
+    """Return the exponent of the lowest set bit of each finite float64; a large number for zeros."""
+    mantissa, exponent = np.frexp(values)
+    whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
+    lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1
+    return np.asarray(np.where(whole == 0, NO_BIT, exponent - 53 + lowest))
+
+
+def holds(form: FloatFormat, values: Array) -> Array:
+    """Return which float64 values the format represents exactly; infinities and NaN are held by all."""
+    if form.precision >= 53:
+        return np.ones(values.shape, bool)
+    finite = np.isfinite(values)
+    numbers = np.where(finite, values, 0.0)
+    exponent = np.frexp(numbers)[1]
+    grid = np.maximum(exponent - form.precision, lowest_of(form))
+    return np.asarray(~finite | ((lowest_bit(numbers) >= grid) & (np.abs(numbers) <= form.largest)))
+
+
+def nearest(form: FloatFormat, values: Array) -> Array:
+    """Round float64 values to the format, to nearest and ties to even, overflow to infinity (IEEE 754, clause 4.3.1).
+
+    Through integers and not through a cast: casts of float64 to bfloat16 round twice in some libraries.
+    """
+    if form.precision >= 53:
+        return values
+    finite = np.isfinite(values)
+    numbers = np.where(finite, values, 0.0)
+    exponent = np.frexp(numbers)[1]
+    grid = np.maximum(exponent - form.precision, lowest_of(form))
+    rounded = np.copysign(np.ldexp(np.rint(np.ldexp(numbers, -grid)), grid), values)
+    rounded = np.where(np.abs(rounded) > form.largest, np.copysign(np.inf, values), rounded)
+    return np.where(finite, rounded, values)
+
+
+_BITS: Final = 32
+_PIECES: Final = 16
+"""Pieces up to which this is faster than adding up numbers of many bits one by one."""
+_MOST: Final = 1 << 28
+"""Addends whose pieces, of 33 bits and a sign, surely add up in 64 bits."""
+_ALIKE: Final = 1 << 10
+"""The addends up to which every version of NumPy adds in one order: its buffers hold more."""
+
+
+def whole_sums(floats: Array, axes: tuple[int, ...]) -> tuple[Array, int] | None:
+    """Return sums along `axes`, which stay with extent 1, as Python's integers, and the power of two of their unit.
+
+    None where the addends lie too far apart, or are too many. They are finite.
+    """
+    mantissa, exponent = np.frexp(floats)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)  # 53 bits and a sign
+    there = whole != 0
+    unit = int(exponent.min(initial=1 << 20, where=there))
+    widest = int(exponent.max(initial=-(1 << 20), where=there)) - unit + 53
+    pieces = max(widest, 53) // _BITS + 2
+    if pieces > _PIECES or floats.size > _MOST:
+        return None
+    shift = np.where(there, exponent - unit, 0)
+    first, within = np.divmod(shift, _BITS)
+    total = np.asarray(0, object)
+    for place, piece in enumerate(_pieces(whole, within)):
+        for start in range(pieces - place):
+            added = np.where(first == start, piece, 0).sum(axis=axes, keepdims=True)
+            if added.any():
+                total = total + (added.astype(object) << (_BITS * (start + place)))
+    shape = tuple(1 if axis in axes else extent for axis, extent in enumerate(floats.shape))
+    return np.broadcast_to(total, shape), (unit if there.any() else 53) - 53
+
+
+def _pieces(whole: Array, shift: Array) -> tuple[Array, Array, Array]:
+    """Return whole numbers of 53 bits, shifted to the left by up to 31, as three pieces with their sign."""
+    mask = np.int64((1 << _BITS) - 1)
+    magnitude, sign = np.abs(whole), np.sign(whole)
+    low = ((magnitude & mask).astype(np.uint64) << shift.astype(np.uint64)).astype(np.uint64)
+    high = (magnitude >> _BITS) << shift  # 21 bits, up to 52 when shifted
+    second = (low >> np.uint64(_BITS)).astype(np.int64) + (high & mask)
+    return sign * (low & np.uint64(mask)).astype(np.int64), sign * second, sign * (high >> _BITS)
+
+
+def ordered_sum(values: Array, axes: tuple[int, ...], *, keepdims: bool) -> Array:
+    """Return the sum over `axes`: the second half is added to the first, element by element, until one is left."""
+    size = math.prod(values.shape[axis] for axis in axes)
+    if size <= _ALIKE:
+        return np.asarray(values.sum(axis=axes, keepdims=keepdims))
+    reduced = {axis % values.ndim for axis in axes}
+    kept = [d for axis, d in enumerate(values.shape) if axis not in reduced]
+    parts = np.moveaxis(values, sorted(reduced), range(-len(reduced), 0)).reshape(*kept, size)
+    while (half := parts.shape[-1] // 2) > 0:
+        added = parts[..., :half] + parts[..., half : 2 * half]
+        odd = parts.shape[-1] % 2
+        parts = np.concatenate([added, parts[..., -1:]], axis=-1) if odd else added
+    shape = [1 if axis in reduced else d for axis, d in enumerate(values.shape)] if keepdims else kept
+    return parts.reshape(shape)
+
+
+PRECISION = 160
+"""Bits: three times float64's, so that the carrier's own error is below 2**-100 of any bound."""
+
+
+def precise() -> Any:
+    """Return a context of 160 bits for this thread."""
+    return gmpy2.context(precision=PRECISION)
+
+
+def each(function: Callable[..., Any], *values: Array) -> Array:
+    """Apply a function of numbers to every element (or elements of one place); object array of their shape."""
+    with np.errstate(all="ignore"):  # infinities and NaN pass through
+        mapped = np.asarray(np.frompyfunc(function, len(values), 1)(*values), object)
+    return mapped.reshape(np.broadcast_shapes(*(v.shape for v in values)))
+
+
+def widened(values: Array) -> Array:
+    """Return values ready to be computed with."""
+    return values if values.dtype == object else each(gmpy2.mpfr, values.astype(object))
+
+
+def rounded(values: Array) -> Array:
+    """Return values rounded to nearest float64."""
+    return each(float, values).astype(np.float64) if values.dtype == object else values
+
+
+def is_float(values: Array) -> Array:
+    """Return which values float64 holds exactly; NaN is held."""
+    if values.dtype != object:
+        return np.ones(values.shape, bool)
+    return each(lambda v: bool(v == float(v) or v != v), values).astype(bool)  # noqa: PLR0124 - NaN
+
+
+def summed(values: Array, axes: tuple[int, ...]) -> Array:
+    """Add up along `axes`, which stay with extent 1: float64 numbers exactly, others one after the other."""
+    if values.dtype != object and values.size:
+        total = _sum_of_floats(values, axes)
+        if total is not None:
+            return total
+    values = widened(values)
+    for axis in axes:
+        values = np.add.reduce(values, axis=axis, keepdims=True, initial=gmpy2.mpfr(0) if not values.size else None)
+    return values
+
+
+def _sum_of_floats(floats: Array, axes: tuple[int, ...]) -> Array | None:
+    finite = np.isfinite(floats)
+    found = whole_sums(floats if finite.all() else np.where(finite, floats, 0.0), axes)
+    if found is None:
+        return None
+    whole, unit = found
+    scaled = gmpy2.mul_2exp if unit >= 0 else gmpy2.div_2exp
+    total = each(lambda number: scaled(gmpy2.mpfr(number), abs(unit)), whole)
+    special = ~finite.all(axis=axes, keepdims=True)
+    if special.any():  # infinities of both signs make NaN
+        alone = np.where(finite, 0.0, floats).sum(axis=axes, keepdims=True)
+        total = np.where(special, each(gmpy2.mpfr, alone.astype(object)), total)
+    minus = ((floats == 0) & np.signbit(floats)).all(axis=axes, keepdims=True)
+    return np.where(minus, gmpy2.mpfr("-0.0"), total) if minus.any() else total
+
 
 SLACK = 1 + 2.0**-20
 """Covers evaluating the errors in float64, and the carrier's own error."""
@@ -273,3 +470,72 @@ def wild(flags: Flags) -> Flags:
     if isinstance(flags, int):
         return flags
     return np.where(flags & EXCEPTIONAL, flags | EXCEPTIONAL, flags & ~SIGNED_ZERO).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class Context:
+    """How an implementation computes with numbers of each floating-point type. `name` is the silence's option.
+
+    `variant` tells what was changed in the arithmetic of every type.
+    """
+
+    name: str
+    types: Mapping[str, Arithmetic] = field(default_factory=lambda: MappingProxyType({}))
+    level: Literal["strict", "declared"] = "strict"
+    variant: str = ""
+
+    def at(self, type_: str) -> Arithmetic:
+        """Return the arithmetic of a type; float32's for what is no floating-point type."""
+        return self.types.get(type_) or _native("float32")
+
+    def using(self, variant: str, **changes: Any) -> Context:
+        """Return this context with something changed in the arithmetic of every type."""
+        return replace(self, types={t: replace(a, **changes) for t, a in self.types.items()}, variant=variant)
+
+    def charging(self, charges: list[Charge]) -> Context:
+        """Return this context, writing down what every primitive charges."""
+        return self.using("charging", charges=charges)
+
+
+@functools.cache
+def _native(type_: str) -> Arithmetic:
+    return Arithmetic(format_of(type_), format_of(type_))
+
+
+@functools.cache
+def carrier(types: frozenset[str]) -> Context:
+    """Return the context of float64 that carries exact values: for every type, each step as the formula is written."""
+    double = format_of("float64")
+    return Context("carrier", dict.fromkeys(types, Arithmetic(double, double, summation="as-written")))
+
+
+@functools.cache
+def strict(types: frozenset[str], rounding: frozenset[str]) -> tuple[Context, ...]:
+    """Return the contexts for a formula with numbers of some types, of which it computes with some.
+
+    Three where it computes with one of 16 bits or less: wide (float32 inside, one rounding at the end), stepwise
+    (rounded after each primitive), narrow (the type itself, inside sums too). One otherwise.
+    """
+    single = format_of("float32")
+    narrow = {t: _native(t) for t in types}
+    if all(format_of(t).precision >= single.precision for t in rounding):
+        return (Context("own", narrow),)
+    small = {t: form for t in types if (form := format_of(t)).precision < single.precision}
+    return (
+        Context("wide", narrow | {t: Arithmetic(single, single) for t in small}),
+        Context("stepwise", narrow | {t: Arithmetic(single, form) for t, form in small.items()}),
+        Context("narrow", narrow),
+    )
+
+
+def declared(types: frozenset[str], declarations: Mapping[str, DeclaredType]) -> Context:
+    """Return the context that a device declares; a type of which it says nothing computes in itself."""
+    return Context("declared", {t: _declared(t, declarations.get(t)) for t in types}, "declared")
+
+
+def _declared(type_: str, declaration: DeclaredType | None) -> Arithmetic:
+    if declaration is None:
+        return _native(type_)
+    storage = format_of(declaration.compute or type_)
+    accumulator = format_of(declaration.accumulator) if declaration.accumulator else storage
+    return Arithmetic(accumulator, storage, flush="output" in declaration.flush)

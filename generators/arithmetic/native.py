@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from ...cases.elements import Array, element_type
-from .formats import format_of, limits
+from .errors import format_of, limits
 from .graph import Graph
 
 _WIDE: Final = 24

@@ -11,8 +11,6 @@ import numpy as np
 
 from ...cases.elements import Array, element_type
 from ...cases.expectation import Bounds, Check, Expectation, Labels, Option, Residue, Spread
-from . import engine
-from .contexts import Context, carrier, declared
 from .errors import (
     EXCEPTIONAL,
     FREE,
@@ -22,13 +20,21 @@ from .errors import (
     POSITIVE,
     POSITIVE_ZERO,
     ZERO,
+    Context,
     Error,
     Known,
+    carrier,
+    declared,
     exceeds,
+    format_of,
+    kind_of,
+    limits,
+    nearest,
+    precise,
+    rounded,
+    widened,
 )
-from .formats import format_of, kind_of, limits, nearest
-from .graph import Graph
-from .multiprecision import precise, rounded, widened
+from .graph import Graph, bounded
 
 if TYPE_CHECKING:
     from .recording import Fork, Recording, Rules
@@ -131,7 +137,7 @@ class Maker:
         if key not in self._errors:
             recording, values = self.recording, self.flushed[1] if flushed else self.values
             outputs = [at for fork in recording.forks for at in fork.outputs]
-            self._errors[key] = engine.bounded(recording.graph, recording.live, values, context, outputs)
+            self._errors[key] = bounded(recording.graph, recording.live, values, context, outputs)
         return self._errors[key]
 
     def expectation(self) -> Expectation:

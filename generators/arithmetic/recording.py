@@ -13,9 +13,9 @@ from ...cases.declared import DeclaredType
 from ...cases.elements import Array, element_type
 from ...cases.expectation import CheckName, Expectation, Labels
 from ...cases.structures import Structure
-from . import engine, native, options
-from .contexts import Context, strict
-from .errors import Known
+from . import graph as graphs
+from . import native, options
+from .errors import Context, Known, strict
 from .graph import Graph
 from .native import Machine
 
@@ -138,7 +138,7 @@ class Recording:
 
     def exact(self, arrays: Sequence[Array]) -> dict[int, Known]:
         """Return what is known of every live node."""
-        return engine.exact(self.graph, self.live, arrays, wide=self.wide)
+        return graphs.exact(self.graph, self.live, arrays, wide=self.wide)
 
     def invalid(self, arrays: Sequence[Array], lanes: int | None = None) -> dict[str, Array]:
         """Return, by clause, in which lanes an input breaks it; those alone that the reference requires of values."""
@@ -156,7 +156,7 @@ class Recording:
         wanted |= {at: True for f in self.forks for _, at in f.requirements}
         if not wanted:
             return {}
-        known = engine.exact(self.graph, self.graph.live(wanted), arrays, wide=False)
+        known = graphs.exact(self.graph, self.graph.live(wanted), arrays, wide=False)
         found = {}
         for at, every in wanted.items():
             flat = known[at].v.astype(bool).reshape(len(known[at].v), -1)

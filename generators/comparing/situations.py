@@ -13,8 +13,8 @@ from ...cases.errors import CaseIdError, OpconformError
 from ...cases.ids import CaseId, Part, parse_id, part_size
 from ...specs.model import Spec, TensorValue, Value, VersionSpec, Word
 from ..fills import FIRST, UNDRAWN
+from ..parameters import attribute_name, free_letters, setting_name
 from ..plan import edges, grid
-from ..ports import attribute_name, free_letters, setting_name
 from ..rows import Row, setting_text, settle
 from ..source import GeneratedCases
 

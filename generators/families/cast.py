@@ -9,8 +9,7 @@ import numpy as np
 
 from ...cases.elements import Array, element_type
 from ..arithmetic.tape import Call, Value
-from ..fills import Blank
-from ..random import Draw
+from ..fills import Blank, Draw
 
 _FUNNY = ("float8e4m3fnuz", "float8e5m2fnuz")
 

@@ -6,8 +6,7 @@ import numpy as np
 
 from ...cases.elements import Array
 from ..arithmetic.tape import Call, Value
-from ..fills import Blank
-from ..random import Draw
+from ..fills import Blank, Draw
 from .pointwise import meet
 
 

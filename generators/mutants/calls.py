@@ -12,7 +12,7 @@ import numpy as np
 from ...cases.elements import Array, element_types
 from ...cases.program import Tensor
 from ...specs.model import AttributeSignature, Port, Recipe, Spec, VersionSpec, Word
-from ..envelope import opset_range
+from ..parameters import opset_range
 from .implementation import Implementation
 from .invocation import Invocation, Refused
 

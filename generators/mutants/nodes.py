@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...cases.elements import Array, element_type
-from ..arithmetic.formats import kind_of
+from ..arithmetic.errors import kind_of
 from ..arithmetic.graph import NO_LANE, Graph, Node
 from ..arithmetic.native import Deviation, Machine
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType, ModuleType
 from typing import Final
 
-from . import arithmetic, choice, conversions, functions, integers, movement, products, sums, text
+from . import arithmetic, choice, conversions, functions, movement, products, sums
 from .primitive import Primitive
 
 
@@ -14,7 +14,5 @@ def _named(*rooms: ModuleType) -> dict[str, type[Primitive]]:
     return {member.name: member for member in members if issubclass(member, Primitive) and member.name}
 
 
-ROOMS: Final = MappingProxyType(
-    _named(arithmetic, choice, conversions, functions, integers, movement, products, sums, text)
-)
+ROOMS: Final = MappingProxyType(_named(arithmetic, choice, conversions, functions, movement, products, sums))
 """Every primitive by its name."""

@@ -19,10 +19,10 @@ from ..arithmetic.errors import (
     Flags,
     Known,
     Size,
+    each,
     unsigned,
 )
-from ..arithmetic.multiprecision import each
-from .integers import whole_error
+from .arithmetic import whole_error
 from .movement import lanes_of, to_lanes
 from .primitive import Primitive, lane_axes
 from .sums import without

@@ -22,11 +22,14 @@ from ..arithmetic.errors import (
     Error,
     Flags,
     Known,
+    each,
+    format_of,
+    kind_of,
+    limits,
+    lowest_of,
     unsigned,
 )
-from ..arithmetic.formats import format_of, kind_of, limits, lowest_of
-from ..arithmetic.multiprecision import each
-from .integers import largest, whole_error
+from .arithmetic import largest, whole_error
 from .primitive import Primitive
 
 _WHOLE: Final = 1 << 53

@@ -23,11 +23,13 @@ from ..arithmetic.errors import (
     Known,
     Size,
     charged,
+    each,
+    is_float,
     unsigned,
+    widened,
     wild,
     without_nan,
 )
-from ..arithmetic.multiprecision import each, is_float, widened
 from . import elementary
 from .primitive import Primitive
 

@@ -11,6 +11,7 @@ from ...cases.elements import Array, FloatFormat
 from ..arithmetic.errors import (
     INFINITE,
     NAN,
+    NO_BIT,
     SLACK,
     Arithmetic,
     Error,
@@ -18,14 +19,13 @@ from ..arithmetic.errors import (
     Known,
     exceeds,
     opposed,
+    ordered_sum,
     unsigned,
+    widened,
     without_nan,
 )
-from ..arithmetic.exact_sums import ordered_sum
-from ..arithmetic.formats import NO_BIT
-from ..arithmetic.multiprecision import widened
 from . import elementary
-from .integers import largest, whole_error
+from .arithmetic import largest, whole_error
 from .primitive import Primitive, lane_axes
 from .sums import Sum, count_along, every_order_is_exact, gathered, gathered_whole, stored
 

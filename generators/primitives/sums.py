@@ -14,6 +14,7 @@ from ...cases.elements import Array, FloatFormat
 from ..arithmetic.errors import (
     INFINITE,
     NAN,
+    NO_BIT,
     SIGNED_ZERO,
     SLACK,
     Arithmetic,
@@ -22,14 +23,15 @@ from ..arithmetic.errors import (
     Known,
     Size,
     charged,
+    each,
     exceeds,
+    holds,
     opposed,
+    ordered_sum,
+    summed,
     unsigned,
 )
-from ..arithmetic.exact_sums import ordered_sum
-from ..arithmetic.formats import NO_BIT, holds
-from ..arithmetic.multiprecision import each, summed
-from .integers import largest, whole_error
+from .arithmetic import largest, whole_error
 from .primitive import Primitive, lane_axes
 
 _ROOM: Final = 1 << 62

@@ -9,9 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opconform.generators.arithmetic.exact_sums import whole_sums
-from opconform.generators.arithmetic.formats import NO_BIT, lowest_bit
-from opconform.generators.arithmetic.multiprecision import precise, rounded, summed, widened
+from opconform.generators.arithmetic.errors import NO_BIT, lowest_bit, precise, rounded, summed, whole_sums, widened
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 

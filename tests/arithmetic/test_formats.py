@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opconform.generators.arithmetic.formats import format_of, holds, lowest_bit, nearest
+from opconform.generators.arithmetic.errors import format_of, holds, lowest_bit, nearest
 
 DOUBLES = st.integers(0, 2**64 - 1).map(lambda bits: struct.unpack("<d", struct.pack("<Q", bits))[0])
 NAMES = ("float16", "bfloat16", "tf32", "float32")

@@ -14,7 +14,7 @@ from opconform.cases.expectation import Bounds, Expectation, Flag, Option, Sprea
 from opconform.cases.selection import Selection
 from opconform.cli import killing, main
 from opconform.cli.killing import blindness
-from opconform.generators.select import selected
+from opconform.generators.plan import selected
 from opconform.generators.source import GeneratedCases
 from opconform.reports.matrix import VersionMatrix
 

@@ -30,8 +30,7 @@ from opconform.cases.program import Attribute
 from opconform.cases.results import Outcome
 from opconform.cli import main
 from opconform.generators.plain_answers import RELATIVE, plain_answer
-from opconform.generators.plan import Selection
-from opconform.generators.select import selected
+from opconform.generators.plan import Selection, selected
 from opconform.generators.source import GeneratedCases
 
 SELECT = ("--select", "onnx/ReduceMean-18/*16/[2-7]*", "--select", "onnx/*-18/int32/[12]*")

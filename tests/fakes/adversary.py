@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from opconform.generators.arithmetic import engine
+from opconform.generators.arithmetic.graph import bounded
 
 from .formats import FORMATS, Number, in_units, numbers, tensor
 from .machines import Machine, in_order
@@ -50,7 +50,7 @@ def bounds(machine: Machine, vectors: Sequence[Any]) -> list[float]:
     recording = recorded(lambda c, x: x.mean((0,)), arrays, [machine.type])
     context = next(context for context in recording.contexts if context.name == machine.label)
     (output,) = recording.forks[0].outputs
-    errors = engine.bounded(recording.graph, recording.live, recording.exact(arrays), context, [output])
+    errors = bounded(recording.graph, recording.live, recording.exact(arrays), context, [output])
     return [float(e) for e in np.broadcast_to(errors[output].e, (len(vectors), 1))[:, 0]]
 
 

@@ -11,7 +11,7 @@ import opconform.cli.session  # noqa: F401 - takes long to import
 from opconform.cases.selection import Selection
 from opconform.cli import main
 from opconform.generators import source
-from opconform.generators.select import selected
+from opconform.generators.plan import selected
 from opconform.generators.source import GeneratedCases
 from opconform.runners import running
 

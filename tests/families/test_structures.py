@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recorded import LIBRARY, readings, values
 
 from opconform.cases.program import SparseTensor, Tensor
-from opconform.generators.bodies import body_of
+from opconform.generators.operands import body_of
 from opconform.generators.source import GeneratedCases
 
 F = np.float32

@@ -24,8 +24,8 @@ from opconform.cases.selection import matches_numbered
 from opconform.generators.covering import combinations as count_combinations
 from opconform.generators.covering import least, rows
 from opconform.generators.fills import UNDRAWN, suits
+from opconform.generators.parameters import free_letters
 from opconform.generators.plan import Selection, expected, planned
-from opconform.generators.ports import free_letters
 from opconform.generators.source import GeneratedCases
 from opconform.specs.model import VersionSpec
 

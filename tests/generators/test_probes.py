@@ -12,7 +12,7 @@ import pytest
 from opconform.cases.batch import cases_of
 from opconform.cases.elements import FloatFormat, element_type
 from opconform.cases.errors import CaseIdError
-from opconform.generators.arithmetic.formats import format_of, nearest
+from opconform.generators.arithmetic.errors import format_of, nearest
 from opconform.generators.fills import BESIDE, RECIPES, UNDRAWN, UPON, Blank, fill, suits
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases

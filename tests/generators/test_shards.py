@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from opconform.cases.errors import OpconformError
 from opconform.cases.selection import Selection, Shard, cost_of, of_shard, shard_of, shared_out
 from opconform.generators.fills import RECIPES, UNDRAWN
-from opconform.generators.select import selected
+from opconform.generators.plan import selected
 from opconform.generators.source import GeneratedCases
 
 IDS = list(selected(GeneratedCases(), Selection(("*/ReduceMean*", "*/Mean-*"), draws=5)))

@@ -37,12 +37,12 @@ LONG: dict[str, tuple[Callable[..., Any], list[Array], int]] = {
 
 def sigma(recording: Recording, arrays: list[Array]) -> tuple[Array, Array]:
     """The exact values of the first output, and the standard deviation that the model gives a narrow implementation."""
-    from opconform.generators.arithmetic import engine
+    from opconform.generators.arithmetic.graph import bounded
 
     narrow = recording.contexts[-1].using("spread", norm=2)
     known = recording.exact(arrays)
     at = recording.forks[0].outputs[0]
-    errors = engine.bounded(recording.graph, recording.live, known, narrow, [at])
+    errors = bounded(recording.graph, recording.live, known, narrow, [at])
     eta = narrow.at(recording.types[0]).storage.eta
     return known[at].f, np.sqrt(errors[at].e + eta**2)
 

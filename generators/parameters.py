@@ -1,7 +1,8 @@
-"""Values as case ids have them: numbers, lists, text, tensors; and back."""
+"""The parameters of an operator version: its ports, the opsets that carry it, and values as case ids have them."""
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,86 @@ from ..cases.errors import OpconformError
 from ..cases.ids import Shape, decode_text, encode_text, print_shape
 from ..cases.program import count
 from ..specs.expressions import numbers
-from ..specs.model import TensorValue, Value, Word
+from ..specs.model import COMMON_PARAMETERS, Port, Recipe, Spec, TensorValue, Value, VersionSpec, Word
+
+FROM, RANK, CONSTANT, FED = "-from", "-rank", "constant", "graph-input"
+"""How parameters end that say how an input comes and which rank it has, and two ways in which it comes."""
+NUMBERS_OF_DRAWS = frozenset({"draw", "seed"})
+_OF_SIGNATURE = "attribute-"
+
+
+def has_values(version: VersionSpec, port: Port) -> bool:
+    """Return whether levels write an input's elements, so that it is neither filled nor drawn where nothing is said."""
+    levels = version.parameters.get(port.name, {}).values()
+    return not port.is_variadic and any(not isinstance(level, (Word, Recipe)) for level in levels)
+
+
+def usual_delivery(version: VersionSpec, port: Port) -> str:
+    """Return how an input comes where an id does not say: written ones are constants, filled ones are fed."""
+    return CONSTANT if has_values(version, port) else FED
+
+
+def free_letters(version: VersionSpec) -> tuple[str, ...]:
+    """Return the type letters that cases vary, in the signature's order."""
+    return version.signature.free_letters
+
+
+def resolve_type(version: VersionSpec, types: tuple[str, ...], port: Port, place: int = 0) -> str:
+    """Return the type of an input or output, by its letter; `place` is that among a variadic port's tensors."""
+    letters = free_letters(version)
+    if port.is_variadic and len(letters) == 1 < len(types):
+        return types[place % len(types)]
+    return bound_type(version, types, version.signature.ties.get(port.type, port.type))
+
+
+def bound_type(version: VersionSpec, types: tuple[str, ...], text: str) -> str:
+    """Return a type with the letters in it replaced by the types that a case has for them."""
+    return _bound(text, tuple(zip(free_letters(version), types, strict=False)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _bound(text: str, types: tuple[tuple[str, str], ...]) -> str:
+    bound = dict(types)
+    return re.sub(r"[A-Za-z_]\w*", lambda word: bound.get(word[0], word[0]), text)
+
+
+def usual_rank(version: VersionSpec, port: str) -> int:
+    """Return the rank of a written tensor where an id says no dimensions: what its operand says, else 1."""
+    operand = version.operands.get(port)
+    return 0 if operand is not None and operand.shape == () else 1
+
+
+def usual_outputs(version: VersionSpec) -> tuple[str, ...]:
+    """Return the outputs that are asked for where nothing is said: those that are always there, else the first."""
+    single = tuple(port.name for port in version.signature.outputs if port.option == "single")
+    return single or tuple(port.name for port in version.signature.outputs[:1])
+
+
+def setting_name(version: VersionSpec, name: str) -> str:
+    """Return what an id calls a parameter: an attribute that is called as a number of a draw has another name there."""
+    taken = name in NUMBERS_OF_DRAWS and version.signature.attribute(name) is not None
+    return f"{_OF_SIGNATURE}{name}" if taken else name
+
+
+def attribute_name(name: str) -> str:
+    """Return the attribute that an id's setting is about, if it is about one."""
+    bare = name.removeprefix(_OF_SIGNATURE)
+    return bare if bare in NUMBERS_OF_DRAWS else name
+
+
+def is_symbol(version: VersionSpec, name: str) -> bool:
+    """Return whether a level's name is a symbol that a bundle binds: no part of the signature, and no parameter."""
+    signature = version.signature
+    part = signature.attribute(name) or signature.input(name) or name in signature.types
+    return name.isidentifier() and not part and name not in COMMON_PARAMETERS and name not in NUMBERS_OF_DRAWS
+
+
+def parameter_of(version: VersionSpec, name: str) -> tuple[Port, str] | None:
+    """Return the input that a parameter is about, and `-from` or `-rank`; None for other parameters."""
+    base, _, last = name.rpartition("-")
+    port = version.signature.input(base)
+    return (port, f"-{last}") if port is not None and f"-{last}" in (FROM, RANK) else None
+
 
 Symbols: TypeAlias = dict[str, "int | tuple[int, ...]"]
 
@@ -208,3 +288,43 @@ def kind_words(kind: str) -> str:
     if kind in ("int", "s64") or (element is not None and element.is_integer):
         return "a whole number of 64 bits" if kind in ("int", "s64") else f"whole numbers of {_element(kind)}"
     return "whole numbers of 64 bits" if kind in ("ints", "s64s") else _element(kind)
+
+
+NEWEST_OPSETS: Mapping[str, int] = MappingProxyType(
+    {"": 28, "ai.onnx.ml": 5, "ai.onnx.preview": 1, "ai.onnx.preview.training": 1}
+)
+"""The newest opset of each domain that this suite covers (ONNX 1.23)."""
+
+RELEASED_OPSET = 26
+"""The newest opset of ai.onnx that released backends know; those of other domains they know all."""
+
+
+def opset_range(spec: Spec, version: VersionSpec) -> tuple[int, int] | None:
+    """Return the first and the last opset in which a version is in force; None outside ONNX."""
+    if spec.standard != "onnx":
+        return None
+    first = int(version.operator.version)
+    later = [int(v) for v in spec.versions if int(v) > first]
+    return first, (min(later) - 1 if later else max(NEWEST_OPSETS.get(spec.domain, first), first))
+
+
+def kindest_opset(spec: Spec, version: VersionSpec) -> int | None:
+    """Return the opset that turns the fewest away.
+
+    That is the first of the current version, and of a superseded one the last that released backends know.
+    """
+    span = opset_range(spec, version)
+    if span is None:
+        return None
+    superseded = version.operator.version != list(spec.versions)[-1]
+    if not superseded:
+        return span[0]
+    return span[1] if spec.domain else max(span[0], min(span[1], RELEASED_OPSET))
+
+
+def opset_named(spec: Spec, version: VersionSpec, name: str) -> int:
+    """Return the `first` or `last` opset of a version's range."""
+    span = opset_range(spec, version)
+    if span is None or name not in ("first", "last"):
+        raise OpconformError(f"{version.operator}: opset is first or last, and ONNX's; read {name!r}")
+    return span[0] if name == "first" else span[1]
