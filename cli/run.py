@@ -120,10 +120,14 @@ def _tell_size(options: Mapping[str, Any], selection: Selection) -> int:
     """Print what a run would take, and run nothing."""
     from ..generators.plan import selected_size  # noqa: PLC0415
     from ..generators.source import GeneratedCases  # noqa: PLC0415
+    from ..runners.registry import backend_spec  # noqa: PLC0415
 
     if options["corpus"] is not None:
         raise click.UsageError("--dry-run is about generated cases; `opconform verify` counts those of a corpus")
+    told = [backend_spec(name).standards for name in options["backends"]]  # none for a plug-in that was not yet asked
+    wanted = {standard for standards in told for standard in standards} if all(told) else set()
     found = selected_size(GeneratedCases(options["specs"]), selection)
+    found = {standard: size for standard, size in found.items() if not wanted or standard in wanted}
     for standard, size in found.items():
         click.echo(f"{standard}: {size.cases:,} cases of {size.programs:,} programs, {_duration(size.seconds)}")
     if not found:

@@ -407,3 +407,22 @@ def test_an_interrupt_before_anything_was_judged_exits_130(monkeypatch: pytest.M
     monkeypatch.setattr("opconform.cli.session._opened", interrupted)
     done = call("run", "onnxruntime", *INT32)
     assert (done.exit_code, done.stdout, done.stderr) == (130, "", "opconform: interrupted\n")
+
+
+# What a run would take
+
+
+def test_a_dry_run_tells_the_cases_and_programs_of_the_backend_s_standards(tmp_path: Path) -> None:
+    select = ["--select", "onnx/ReduceMean-18/int64/*", "--select", "onednn/*"]
+    ids = call("list", "cases", *select).stdout.split()
+    for backend, standard in ("onnxruntime", "onnx"), ("onednn", "onednn"):
+        done = call("run", backend, *select, "--dry-run", "--out", tmp_path / backend)
+        assert done.exit_code == 0
+        of_it = [i for i in ids if i.startswith(f"{standard}/")]
+        assert re.match(rf"{standard}: {len(of_it)} cases of \d+ programs, about \d+ s of one processor", done.stdout)
+        assert len(done.stdout.splitlines()) == 1
+        assert not (tmp_path / backend).exists()
+
+
+def test_a_dry_run_of_nothing_exits_2() -> None:
+    assert call("run", "onednn", "--select", "onnx/*", "--dry-run").exit_code == 2
