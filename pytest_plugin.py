@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from .cases.results import Result
     from .generators.plan import Selection
     from .generators.source import GeneratedCases
-    from .runners.demands import Demands
     from .runners.registry import BackendSpec
-    from .runners.waivers import Waivers
+    from .runners.terms import Demands, Waivers
 
 _CONFTEST = "conftest:"
 _BATCH = 32
@@ -122,19 +121,19 @@ class _Suite:
 
     @cached_property
     def _required(self) -> Mapping[str, str]:
-        from .runners.demands import requirements  # noqa: PLC0415
+        from .runners.terms import requirements  # noqa: PLC0415
 
         return requirements(self._option("require"), self.source.library)
 
     @cached_property
     def _demands(self) -> Demands:
-        from .runners.demands import Demands  # noqa: PLC0415
+        from .runners.terms import Demands  # noqa: PLC0415
 
         return Demands(self._required)
 
     @cached_property
     def _waivers(self) -> Waivers:
-        from .runners.waivers import Waivers, load_waivers  # noqa: PLC0415
+        from .runners.terms import Waivers, load_waivers  # noqa: PLC0415
 
         file = self._option("waivers")
         return load_waivers(file) if file else Waivers()

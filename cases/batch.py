@@ -1,18 +1,319 @@
-"""Cases side by side: one program, and arrays whose leading axis counts the cases. A case is a batch of one."""
+"""Cases side by side, and what the standard admits for them: labelled options, each a bound for every element.
+
+A batch is one program and arrays whose leading axis counts the cases. A case is a batch of one.
+"""
 
 from __future__ import annotations
 
+import enum
 import functools
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from .elements import Array, lane_contents
-from .expectation import Expectation
-from .program import Program
+from .program import Program, Structure
+from .results import Level
+
+Labels: TypeAlias = tuple[tuple[str, str], ...]
+
+
+class Flag(enum.IntFlag):
+    """What an element admits beside the values between its bounds."""
+
+    POSITIVE_INFINITY = 1
+    NEGATIVE_INFINITY = 2
+    NAN = 4
+    FREE = 8
+    ZERO = 16
+    NEGATIVE_ZERO = 32  # the zero between the bounds must carry a minus sign
+    POSITIVE_ZERO = 64  # … a plus sign
+
+
+EXCEPTIONAL = Flag.POSITIVE_INFINITY | Flag.NEGATIVE_INFINITY | Flag.NAN
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A bound on the second moment of the errors over a whole tensor: mean of (error/sigma)² <= limit, in each lane.
+
+    `sigma` has the shape of the bounds; it is the standard deviation that rounding errors reach in the worst usual
+    order of summation, as TOSA's compliance mode DOT_PRODUCT bounds it.
+    """
+
+    sigma: Array
+    limit: float = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Residue:
+    """What `Bounds.value` leaves of the exact result, which lies within `doubt` of value + `rest`; float64, one shape.
+
+    A rest that is too small for float64 is zero.
+    """
+
+    rest: Array
+    doubt: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The admissible values of one output, element by element, lanes first.
+
+    All arrays have the shape (lanes, *output). Floating-point outputs of any width: `value` is the exact result rounded
+    to float64, `lower` and `upper` are float64; NaN in `lower` admits no number. Other outputs: all three have the
+    output's own dtype, and are the same where they cannot be compared by size (complex numbers, text). `flags` holds
+    bits of Flag, or is None where none is set. `residue` decides no verdict: None if all that is known of the exact
+    result is that it rounds to `value`.
+    """
+
+    type: str
+    value: Array
+    lower: Array
+    upper: Array
+    flags: Array | None = None
+    spread: Spread | None = None
+    residue: Residue | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape that the output must have, without the lanes."""
+        return self.value.shape[1:]
+
+    def mapped(self, change: Callable[[Array], Array]) -> Bounds:
+        """Return the bounds with each of their arrays changed."""
+        spread, residue = self.spread, self.residue
+        return Bounds(
+            self.type,
+            change(self.value),
+            change(self.lower),
+            change(self.upper),
+            None if self.flags is None else change(self.flags),
+            None if spread is None else Spread(change(spread.sigma), spread.limit),
+            None if residue is None else Residue(change(residue.rest), change(residue.doubt)),
+        )
+
+    @property
+    def decisive(self) -> list[Array]:
+        """The arrays that decide a verdict, in the order in which a digest is taken over them."""
+        arrays = [self.lower, self.upper]
+        if self.flags is not None:
+            arrays.append(self.flags)
+        if self.spread is not None:
+            arrays += [self.value, self.spread.sigma]
+        return arrays
+
+
+CheckName: TypeAlias = Literal["order", "follows", "moments", "mask-agrees", "same-seed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A test that an option makes beside its bounds, on whole outputs: see `runners/comparison.py` for what each does.
+
+    `outputs` are the places of the outputs that it is about. `settings` are numbers and words by name; `arrays` what
+    outputs are held against, lanes first.
+    """
+
+    name: CheckName
+    outputs: tuple[int, ...]
+    settings: tuple[tuple[str, int | float | str], ...] = ()
+    arrays: tuple[Array, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One admissible answer of cases side by side, and which option of which silence it is.
+
+    `kind`: `values` (within the bounds), `rejected` (a refusal), `anything` (whatever shape and value). `exceptional`:
+    admits a tensor only if an infinity or NaN that the flags allow does show, so that it can be told from the option
+    without. `level` is `declared` for what only a declared arithmetic admits. `applies`: in which lanes, bool of shape
+    (lanes,). `structure` is that of each answer of the program, without dimensions, where some are no tensors;
+    `outputs` are then all their tensors.
+    """
+
+    labels: Labels
+    outputs: tuple[Bounds, ...] = ()
+    kind: Literal["values", "rejected", "anything"] = "values"
+    exceptional: bool = False
+    level: Level = "strict"
+    applies: Array = field(default_factory=functools.partial(np.ones, 1, bool))
+    structure: tuple[Structure, ...] = ()
+    checks: tuple[Check, ...] = ()
+
+    def mapped(self, change: Callable[[Array], Array]) -> Option:
+        """Return the option with each of its arrays changed."""
+        return replace(
+            self,
+            outputs=tuple(bounds.mapped(change) for bounds in self.outputs),
+            applies=change(self.applies),
+            checks=tuple(replace(check, arrays=tuple(map(change, check.arrays))) for check in self.checks),
+        )
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The options that the standard admits, in order of preference, for all lanes.
+
+    A lane in which none applies has an invalid input. `types` are those of the outputs.
+    """
+
+    options: tuple[Option, ...]
+    types: tuple[str, ...]
+    lanes: int = 1
+
+    @property
+    def invalid(self) -> bool:
+        """Whether some lane's input is invalid: no answer is right, a refusal is welcome."""
+        return not all(map(any, self.patterns))
+
+    @property
+    def silences(self) -> dict[str, tuple[str, ...]]:
+        """The silences that are open in some lane, each with its options in order."""
+        found: dict[str, dict[str, None]] = {}
+        for pattern in dict.fromkeys(self.patterns):
+            for labels in self.labels(pattern):
+                for silence, answer in labels:
+                    found.setdefault(silence, {})[answer] = None
+        return {silence: tuple(answers) for silence, answers in found.items()}
+
+    @functools.cached_property
+    def patterns(self) -> list[bytes]:
+        """Which options apply, lane by lane, a byte an option; lanes mostly agree."""
+        if not self.options:
+            return [b""] * self.lanes
+        return lane_contents(np.stack([option.applies for option in self.options], axis=1))
+
+    def labels(self, pattern: bytes) -> list[Labels]:
+        """Return the labels of the options that apply in a pattern.
+
+        Those of silences that have a single answer left are left out: these do not apply.
+        """
+        found = self._labels.get(pattern)
+        if found is None:
+            every = [option.labels for option, applies in zip(self.options, pattern, strict=True) if applies]
+            answers: dict[str, set[str]] = {}
+            for labels in every:
+                for silence, answer in labels:
+                    answers.setdefault(silence, set()).add(answer)
+            found = [tuple(label for label in labels if len(answers[label[0]]) > 1) for labels in every]
+            self._labels[pattern] = found
+        return found
+
+    @functools.cached_property
+    def _labels(self) -> dict[bytes, list[Labels]]:
+        return {}
+
+    def part(self, start: int, stop: int) -> Expectation:
+        """Return the expectations of the lanes from `start` on and before `stop`: the options that apply in any."""
+        if (start, stop) == (0, self.lanes):
+            return self
+        applying = tuple(option for option in self.options if option.applies[start:stop].any())
+        found = Expectation(applying, self.types, self.lanes).of_lanes(slice(start, stop), stop - start)
+        found.__dict__["_whole"] = self, start, stop
+        return found
+
+    def of_lanes(self, which: slice | Array, lanes: int) -> Expectation:
+        """Return the expectations of some lanes, by a slice or by their numbers, and how many these are.
+
+        Arrays that options share stay shared.
+        """
+        made: dict[int, tuple[Array, Array]] = {}
+
+        def cut(array: Array) -> Array:
+            known = made.get(id(array))
+            if known is None:
+                known = made[id(array)] = array, array[which]
+            return known[1]
+
+        return Expectation(tuple(option.mapped(cut) for option in self.options), self.types, lanes)
+
+    def case(self, lane: int) -> Expectation:
+        """Return the expectation of one lane: the options that apply there, labelled by what is open there alone."""
+        return next(self.of_lanes(slice(lane, lane + 1), 1).by_pattern())[1].without_flags()
+
+    def without_flags(self) -> Expectation:
+        """Return the same without flags where none is set."""
+
+        def without(bounds: Bounds) -> Bounds:
+            return bounds if bounds.flags is None or bounds.flags.any() else replace(bounds, flags=None)
+
+        options = (replace(option, outputs=tuple(map(without, option.outputs))) for option in self.options)
+        return Expectation(tuple(options), self.types, self.lanes)
+
+    def by_pattern(self) -> Iterator[tuple[Array, Expectation]]:
+        """Yield the lanes in which the same options apply, by number, and their expectation, of these options alone."""
+        shared: dict[bytes, list[int]] = {}
+        for lane, pattern in enumerate(self.patterns):
+            shared.setdefault(pattern, []).append(lane)
+        for pattern, lanes in shared.items():
+            which = np.array(lanes)
+            here = self if len(shared) == 1 else self.of_lanes(which, len(lanes))
+            chosen = [option for option, applies in zip(here.options, pattern, strict=True) if applies]
+            told = (replace(o, labels=labels) for o, labels in zip(chosen, self.labels(pattern), strict=True))
+            yield which, Expectation(tuple(told), self.types, len(lanes))
+
+    @property
+    def digest(self) -> str:
+        """The digest of a single case's expectation; ValueError where there are more lanes."""
+        (found,) = self.digests
+        return found
+
+    @functools.cached_property
+    def digests(self) -> list[str]:
+        """sha256 over all that decides a verdict, to the bit, of each lane."""
+        if "_whole" in self.__dict__:  # with those of its neighbours, which costs little more
+            whole, start, stop = self.__dict__["_whole"]
+            return list(whole.digests[start:stop])
+        found = [""] * self.lanes
+        for lanes, alike in self.by_pattern():
+            every = [bounds for option in alike.options for bounds in option.outputs]
+            flagged = {id(b.flags): any_of_lane(b.flags) for b in every if b.flags is not None}
+            contents = {id(a): lane_contents(a) for a in _decisive(alike.options)}
+            heads: dict[bytes, Any] = {}
+            columns = np.stack(list(flagged.values()), axis=1) if flagged else np.zeros((len(lanes), 0), bool)
+            for place, (lane, key) in enumerate(zip(lanes.tolist(), lane_contents(columns), strict=True)):
+                if key not in heads:
+                    flags = dict(zip(flagged, key, strict=True))
+                    heads[key] = self._begun(alike.options, {i for i, there in flags.items() if not there})
+                begun, arrays = heads[key]
+                digest = begun.copy()
+                digest.update(b"".join([contents[a][place] for a in arrays]))
+                found[lane] = digest.hexdigest()
+        return found
+
+    def _begun(self, options: Sequence[Option], unset: set[int]) -> tuple[Any, list[int]]:
+        """Return a digest over all but arrays, and the ids of these, without `unset` flags."""
+        heads = [
+            (
+                *(o.labels, o.kind, o.exceptional, o.level, [(b.type, b.shape) for b in o.outputs]),
+                *(
+                    (o.structure, [(c.name, c.outputs, c.settings) for c in o.checks])
+                    if o.structure or o.checks
+                    else ()
+                ),
+            )
+            for o in options
+        ]
+        arrays = [id(array) for array in _decisive(options) if id(array) not in unset]
+        return hashlib.sha256(repr((self.types, heads)).encode()), arrays
+
+
+def _decisive(options: Sequence[Option]) -> list[Array]:
+    """Return the arrays of options that decide a verdict."""
+    found = []
+    for option in options:
+        found += [array for bounds in option.outputs for array in bounds.decisive]
+        found += [array for check in option.checks for array in check.arrays]
+    return found
+
+
+def any_of_lane(elements: Array) -> Array:
+    """Return in which lanes some element is true."""
+    return np.asarray(elements.reshape(len(elements), -1).any(axis=1))
 
 
 @dataclass(frozen=True)

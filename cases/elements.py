@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -425,3 +425,29 @@ def _from_fields(tensor: TensorProto, element: ElementType, count: int) -> Array
     if element.kind == "float" and field == "int32_data":
         return from_bits(element.name, found.astype(f"u{element.dtype.itemsize}"))
     return found.astype(element.dtype, copy=False)
+
+
+Flushed: TypeAlias = Literal["input", "output"]
+Format: TypeAlias = Literal["float16", "bfloat16", "tf32", "float32", "float64"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredType:
+    """How a device computes with one element type; None for the usual format.
+
+    `flush`: subnormal inputs are read as zero, subnormal results (intermediate ones too) become zero.
+    """
+
+    compute: str | None = None
+    accumulator: str | None = None
+    flush: frozenset[Flushed] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A whole declaration: by element type, and what else it states; `digest` identifies it in `run.json`."""
+
+    types: Mapping[str, DeclaredType] = field(default_factory=dict)
+    threads: int | None = None
+    deterministic: bool | None = None
+    digest: str | None = None

@@ -24,16 +24,19 @@ from .program import (
     Attribute,
     AttributeKind,
     Body,
+    Dims,
     Input,
     ModelProgram,
     Node,
     Output,
     Program,
     SparseTensor,
+    Structure,
     Tensor,
+    TypeExpression,
     nested,
+    parse_type,
 )
-from .structures import Dims, Structure, TypeExpression, parse_type
 
 _IR_COLUMN = 1
 _OPSET_COLUMN = {"": 2, "ai.onnx.ml": 3, "ai.onnx.preview.training": 4}

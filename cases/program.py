@@ -1,4 +1,7 @@
-"""Operator versions and programs: what a backend compiles."""
+"""Operator versions and programs, what a backend compiles, and types with structure such as `seq(float32)`.
+
+Values of such types are flat lists of tensors, nested for those who ask.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,249 @@ import dataclasses
 import functools
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
-from .elements import Array, content, from_content, type_of
-from .structures import Dims, Leaf, Structure, flatten, is_tensor, leaves, nested_all
+import numpy as np
+
+from .elements import (
+    Array,
+    canonical,
+    content,
+    element_type,
+    element_types,
+    from_content,
+    type_of,
+)
+
+Dims: TypeAlias = tuple[int | str, ...]
+StructureKind: TypeAlias = Literal["tensor", "sequence", "optional", "map", "sparse"]
+
+_WORDS: dict[str, StructureKind] = {"seq": "sequence", "optional": "optional", "map": "map", "sparse": "sparse"}
+_EXPRESSION = re.compile(r"(seq|optional|map|sparse)\((.+)\)")
+_KEYS = ("string", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_DEEPEST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TypeExpression:
+    """A type: `element` is that of a tensor, of a sparse tensor, or of a map's values, whose keys have type `key`.
+
+    `of` is what a sequence or an optional holds.
+    """
+
+    kind: StructureKind
+    element: str = ""
+    key: str = ""
+    of: TypeExpression | None = None
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "tensor":
+                return self.element
+            case "map":
+                return f"map({self.key},{self.element})"
+            case "sparse":
+                return f"sparse({self.element})"
+        return f"{'seq' if self.kind == 'sequence' else 'optional'}({self.of})"
+
+
+@functools.cache
+def parse_type(text: str) -> TypeExpression:
+    """Return the type that `float32`, `seq(float32)`, `optional(seq(float32))`, `map(int64,float32)` or so writes.
+
+    ValueError for anything else; element types are those of cases.
+    """
+    return _parsed(text, _DEEPEST)
+
+
+def _parsed(text: str, depth: int) -> TypeExpression:
+    if text in element_types():
+        return TypeExpression("tensor", text)
+    match = _EXPRESSION.fullmatch(text)
+    if match is None or not depth:
+        raise ValueError(f"{text!r} is no type; expected float32, seq(float32), optional(seq(int64)) or the like")
+    kind, inner = _WORDS[match[1]], match[2]
+    if kind in ("sequence", "optional"):
+        return TypeExpression(kind, of=_parsed(inner, depth - 1))
+    key, _, element = inner.rpartition(",")
+    element = element.strip()
+    if element not in element_types() or (key in _KEYS) != (kind == "map"):
+        raise ValueError(
+            f"{text!r} is no type: a map is from integers or text to numbers or text, as map(int64,float32)"
+        )
+    return TypeExpression(kind, element, key)
+
+
+def is_tensor(text: str) -> bool:
+    """Return whether a type is that of a dense tensor."""
+    return "(" not in text
+
+
+def element_names(text: str) -> tuple[str, ...]:
+    """Return the element types that a type is made of: one, and a map's keys before its values."""
+    expression = parse_type(text)
+    while expression.of is not None:
+        expression = expression.of
+    return (expression.key, expression.element) if expression.key else (expression.element,)
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """What a value consists of.
+
+    A tensor or a sparse one has `dims`, None where only the nesting matters. A sequence has its items, an optional one
+    or none. A map has `count` entries, a sparse tensor `count` elements that are given.
+    """
+
+    kind: StructureKind
+    dims: Dims | None = None
+    items: tuple[Structure, ...] = ()
+    count: int = 0
+
+    @property
+    def outline(self) -> Structure:
+        """The same without dimensions, by which answers are compared before their shapes."""
+        return replace(self, dims=None, items=tuple(one.outline for one in self.items))
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "sequence":
+                return f"a sequence of {len(self.items)}" + (
+                    f" ({', '.join(map(str, self.items))})" if self.items else ""
+                )
+            case "optional":
+                return f"an optional with {self.items[0]}" if self.items else "an empty optional"
+            case "map":
+                return f"a map of {self.count}"
+            case "sparse":
+                return f"a sparse tensor with {self.count} elements"
+        return "a tensor" if self.dims is None else "x".join(map(str, self.dims)) or "scalar"
+
+
+def tensor(*dims: int | str) -> Structure:
+    """Return the structure of a tensor."""
+    return Structure("tensor", dims)
+
+
+def sequence(*items: Structure) -> Structure:
+    """Return the structure of a sequence."""
+    return Structure("sequence", items=items)
+
+
+def optional(*element: Structure) -> Structure:
+    """Return the structure of an optional, empty without an element."""
+    return Structure("optional", items=element)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A tensor of a value: its element type and dimensions (None: any)."""
+
+    type: str
+    dims: Dims | None
+
+
+def leaves(type_: str, structure: Structure) -> tuple[Leaf, ...]:
+    """Return the tensors of a value, in order: a map's keys and values, a sparse tensor's values and linear indices.
+
+    ValueError if the structure is none of the type.
+    """
+    return tuple(_leaves(parse_type(type_), structure))
+
+
+def _leaves(expression: TypeExpression, structure: Structure) -> Iterator[Leaf]:
+    if structure.kind != expression.kind or (structure.kind == "optional" and len(structure.items) > 1):
+        raise ValueError(f"{structure} is no value of type {expression}")
+    match structure.kind:
+        case "tensor":
+            yield Leaf(expression.element, structure.dims)
+        case "map":
+            yield from (Leaf(expression.key, (structure.count,)), Leaf(expression.element, (structure.count,)))
+        case "sparse":
+            yield from (Leaf(expression.element, (structure.count,)), Leaf("int64", (structure.count,)))
+        case _:
+            for item in structure.items:
+                yield from _leaves(held_by(expression), item)
+
+
+def held_by(expression: TypeExpression) -> TypeExpression:
+    """Return what a sequence or an optional holds; TypeError for another type."""
+    if expression.of is None:
+        raise TypeError(f"{expression} holds nothing")
+    return expression.of
+
+
+def nest(structure: Structure, arrays: Iterator[Array]) -> Any:
+    """Return a value made of the next of `arrays`: an array, a list, None for an empty optional, a dict for a map.
+
+    A sparse tensor is a tuple of values, linear indices and dimensions.
+    """
+    match structure.kind:
+        case "sequence":
+            return [nest(item, arrays) for item in structure.items]
+        case "optional":
+            return nest(structure.items[0], arrays) if structure.items else None
+        case "map":
+            return dict(zip(next(arrays).tolist(), next(arrays).tolist(), strict=True))
+        case "sparse":
+            return next(arrays), next(arrays), structure.dims
+    return next(arrays)
+
+
+def flatten(type_: str, value: Any) -> tuple[list[Array], Structure]:
+    """Return the tensors of a value of a type, and its structure without dimensions; a map's entries sorted by keys.
+
+    A value of another structure than the type's is taken as it looks, so that it can be compared: a list is a
+    sequence, None an empty optional, a dict a map. TypeError or ValueError for what is none of these.
+    """
+    arrays: list[Array] = []
+    return arrays, _flatten(parse_type(type_), value, arrays, _DEEPEST)
+
+
+def _flatten(expression: TypeExpression | None, value: Any, arrays: list[Array], depth: int) -> Structure:
+    if not depth:
+        raise ValueError("nested too deeply")
+    held = expression.of if expression else None
+    if value is None:
+        return Structure("optional")
+    if expression is not None and expression.kind == "optional":
+        return Structure("optional", items=(_flatten(held, value, arrays, depth - 1),))
+    if isinstance(value, dict):
+        keys = sorted(value)
+        names = (expression.key, expression.element) if expression is not None and expression.key else ("", "")
+        arrays += [_column(n, one) for n, one in zip(names, (keys, [value[k] for k in keys]), strict=True)]
+        return Structure("map", count=len(keys))
+    if isinstance(value, (list, tuple)) and not (expression is not None and expression.kind == "tensor"):
+        inner = held if expression is not None and expression.kind == "sequence" else None
+        return Structure("sequence", items=tuple(_flatten(inner, one, arrays, depth - 1) for one in value))
+    arrays.append(canonical(value))
+    return Structure("tensor")
+
+
+def _column(name: str, entries: Sequence[Any]) -> Array:
+    """Return a map's keys or values: what is a number or a text takes the type's dtype, an array keeps its own."""
+    if any(isinstance(one, np.ndarray | np.generic) for one in entries) or not name:
+        return canonical(np.asarray(entries))
+    if element_type(name).kind == "string":
+        return canonical(np.array([*entries, ""], object)[:-1])
+    return np.asarray(entries, element_type(name).dtype)
+
+
+def nested_all(structures: Iterable[Structure], arrays: Iterable[Array]) -> list[Any]:
+    """Return the values with these structures; ValueError if there are too few or too many arrays for them."""
+    rest = iter(arrays)
+    try:
+        found = [nest(one, rest) for one in structures]
+    except (StopIteration, RuntimeError):
+        raise ValueError("fewer tensors than the program is given") from None
+    if next(rest, None) is not None:
+        raise ValueError("more tensors than the program is given")
+    return found
+
 
 NO_VERSION = "any"
 

@@ -1,9 +1,10 @@
-"""What a runner is: the two protocols, and how it says that it does not implement something."""
+"""What a runner is: the two protocols, how it says that it does not implement something, and what such words mean."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from .elements import Array
 from .program import Program
@@ -64,3 +65,19 @@ class Describes(Protocol):
 
     def describe(self) -> dict[str, str]:
         """Return facts such as the device, the instruction set or build options."""
+
+
+class Words(NamedTuple):
+    """A pattern of a library's message, and what it tells.
+
+    `plain` is whether these words say no more than "not implemented"; all else is an error of the backend.
+    """
+
+    pattern: str
+    reason: Reason
+    plain: bool = False
+
+
+def meaning(table: Sequence[Words], message: str) -> Words | None:
+    """Return the first entry of `table` that occurs in `message`."""
+    return next((words for words in table if re.search(words.pattern, message)), None)

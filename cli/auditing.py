@@ -13,9 +13,8 @@ from ..generators.plan import Selection, planned
 from ..generators.rows import Row, clauses_of
 from ..generators.source import GeneratedCases
 from ..runners.library_reading import LibraryLost, read_library
-from ..specs.audit import Audit, audit, check_standard
+from ..specs.audit import Audit, LibraryReading, audit, check_standard
 from ..specs.audit.findings import Coverages, Exercise
-from ..specs.audit.library import LibraryReading
 from ..specs.loader import Library
 from ..specs.model import Word
 

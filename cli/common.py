@@ -85,7 +85,7 @@ class Examples(click.Command):
 
 def selection_of(options: dict[str, Any]) -> Any:
     """Take the options that select cases out of `options`."""
-    from ..cases.selection import Selection, strength_of  # noqa: PLC0415
+    from ..cases.ids import Selection, strength_of  # noqa: PLC0415
 
     strength = strength_of(options.pop("strength"))
     drawn = options.pop("draws", 1), options.pop("seed", 0)

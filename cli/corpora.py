@@ -11,8 +11,15 @@ from pathlib import Path
 
 from ..cases.corpus.cases import DESCRIPTOR, CorpusCases
 from ..cases.corpus.files import CorpusError, open_files
-from ..cases.corpus.index import INDEX, index_entry, index_head
-from ..cases.corpus.manifest import MANIFEST, SUMS, differences, read_manifest
+from ..cases.corpus.manifest import (
+    INDEX,
+    MANIFEST,
+    SUMS,
+    differences,
+    index_entry,
+    index_head,
+    read_manifest,
+)
 from ..cases.errors import OpconformError
 from ..cases.ids import operator_version_of
 from ..cases.lock import SUFFIX, CaseDigests, Difference, difference, least_version, read_lock, read_locks

@@ -12,10 +12,27 @@ from typing import Any, Literal
 
 from ..cases.batch import Batch, cases_of
 from ..cases.corpus.cases import CLAUSES, DESCRIPTOR
-from ..cases.corpus.descriptor import CorpusCase, described, other_tensors, tensors, value_files
+from ..cases.corpus.descriptor import (
+    CorpusCase,
+    described,
+    other_tensors,
+    tensors,
+    value_files,
+)
 from ..cases.corpus.files import ArchiveSink, CorpusError, FolderSink, Sink, compact_json, lined_json
-from ..cases.corpus.index import INDEX, index_entry, index_head, program_folder
-from ..cases.corpus.manifest import MANIFEST, SIBLINGS, SUMS, CaseEntry, Manifest, Sums, sha256
+from ..cases.corpus.manifest import (
+    INDEX,
+    MANIFEST,
+    SIBLINGS,
+    SUMS,
+    CaseEntry,
+    Manifest,
+    Sums,
+    index_entry,
+    index_head,
+    program_folder,
+    sha256,
+)
 from ..cases.corpus.tensors import tensors_file, write_npz
 from ..cases.errors import OpconformError
 from ..cases.ids import operator_version_of

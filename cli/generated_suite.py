@@ -10,16 +10,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..cases.declared import Declaration
-from ..cases.selection import Selection
+from ..cases.elements import Declaration
+from ..cases.ids import Selection
 from ..generators.plan import selected, selected_counts
 from ..generators.source import GeneratedCases
 from ..reports.certificates import AttachCertificate
 from ..reports.tables import clause_text_of
-from ..runners.declaration import load_declaration
-from ..runners.demands import silences
 from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs
+from ..runners.terms import load_declaration, silences
 from ..specs.errata import disputed_clauses
 from ..specs.loader import Library
 from ..specs.model import Spec

@@ -11,9 +11,8 @@ from itertools import islice
 
 import numpy as np
 
-from ..cases.batch import Batch
+from ..cases.batch import Batch, Bounds, Expectation, Flag
 from ..cases.elements import Array
-from ..cases.expectation import Bounds, Expectation, Flag
 from ..cases.lock import SHORT, CaseDigests, lock_of
 from ..cases.results import Outcome
 from ..generators.mutants.catalogue import mutants_of

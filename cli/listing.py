@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..cases.batch import Batch
-from ..cases.declared import Declaration
+from ..cases.elements import Declaration
 from ..cases.errors import CaseIdError, OpconformError
 from ..cases.ids import operator_version_of, parse_id, print_shape
-from ..cases.structures import Structure
+from ..cases.program import Structure
 from ..generators.plan import Selection, planned, selected
 from ..generators.source import GeneratedCases
-from ..runners.declaration import load_declaration
 from ..runners.registry import known_backends
+from ..runners.terms import load_declaration
 from ..specs.loader import UnknownOperator
 
 

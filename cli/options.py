@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..cases.errors import OpconformError
-from ..cases.selection import Selection, Shard, shard_of
+from ..cases.ids import Selection, Shard, shard_of
 from ..reports.reading import RUN
 from ..reports.runs import UNKNOWN, RunRecord, compared
 from ..runners.execute import Isolation

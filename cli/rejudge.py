@@ -17,8 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ..cases.batch import Batch, cases_of
-from ..cases.declared import Declaration
-from ..cases.elements import Array
+from ..cases.elements import Array, Declaration
 from ..cases.errors import CaseIdError, OpconformError
 from ..cases.results import Result
 from ..generators.source import GeneratedCases
@@ -32,13 +31,10 @@ from ..reports.tables import Tables, clause_text_of
 from ..reports.terminal import print_summary
 from ..reports.text import counted, printable
 from ..runners.accuracy import accuracies
-from ..runners.again import CannotJudge, judged_again
 from ..runners.answers import Answers
-from ..runners.demands import Demands, requirements
-from ..runners.kept import tensor_from_json
-from ..runners.profile import load_profile
+from ..runners.kept import CannotJudge, judged_again, tensor_from_json
 from ..runners.running import Judged
-from ..runners.waivers import before_waiving, load_waivers
+from ..runners.terms import Demands, before_waiving, load_profile, load_waivers, requirements
 from ..specs.errata import Suspensions, disputed_clauses, load_errata
 from ..specs.loader import UnknownOperator
 from .generated_suite import suite_digest

@@ -12,7 +12,7 @@ import click
 from .common import DRAWS, SEED, SELECT, SPECS, STRENGTH, SUITE, Examples, clear_errors, finite, selection_of
 
 if TYPE_CHECKING:
-    from ..cases.selection import Selection
+    from ..cases.ids import Selection
 
 
 @click.command(
@@ -101,7 +101,7 @@ def run(**options: Any) -> int:
     Exits 0 if all backends conform, 1 if one does not or a waiver is stale, 2 for wrong usage, if nothing was judged or
     if a spec file that was asked for is wrong, 3 if our own side failed, 130 if interrupted (what was judged is kept).
     """
-    from ..cases.selection import shard_of  # noqa: PLC0415
+    from ..cases.ids import shard_of  # noqa: PLC0415
     from .options import RunOptions  # noqa: PLC0415
     from .session import run_session  # noqa: PLC0415
 

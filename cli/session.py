@@ -16,8 +16,8 @@ from rich.text import Text
 
 from ..cases.batch import CaseSource
 from ..cases.errors import OpconformError
+from ..cases.ids import Selection, Shard
 from ..cases.results import Outcome
-from ..cases.selection import Selection, Shard
 from ..reports.arithmetic import ATTACHMENT
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
 from ..reports.junit import check_target, write_junit
@@ -27,15 +27,12 @@ from ..reports.tally import OUR_SIDE_FAILED
 from ..reports.terminal import RunProgress, print_summary
 from ..reports.text import counted, deaths_told, printable
 from ..runners.accuracy import attach_accuracy
-from ..runners.declaration import load_declaration
-from ..runners.demands import Demands, required
 from ..runners.execute import Assignment, Attach
 from ..runners.host import About
 from ..runners.kept import KeepOutputs
-from ..runners.profile import load_profile
 from ..runners.registry import BackendSpec, backend_spec
 from ..runners.running import Death, Executor, Judged, about, batched, opened_executor
-from ..runners.waivers import Waivers, load_waivers
+from ..runners.terms import Demands, Waivers, load_declaration, load_profile, load_waivers, required
 from ..specs.errata import Suspensions, load_errata
 from .options import RunOptions, check_same, options_of, usable_cores
 from .suite import Suite, open_suite

@@ -15,12 +15,17 @@ from ..cases.corpus.files import open_files
 from ..cases.corpus.manifest import MANIFEST, differences
 from ..cases.errors import OpconformError
 from ..cases.foreign import ABSOLUTE, RELATIVE, ForeignCases
-from ..cases.ids import parse_id
-from ..cases.selection import Selection, Shard, of_shard, share
+from ..cases.ids import (
+    Selection,
+    Shard,
+    of_shard,
+    parse_id,
+    share,
+)
 from ..reports.text import counted
-from ..runners.demands import silences
 from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs
+from ..runners.terms import silences
 from .options import RunOptions
 
 _OTHERS = ("strength", "draws", "seed", "suite", "specs", "arithmetic")

@@ -11,9 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..cases.batch import Batch
+from ..cases.batch import Batch, Expectation, Labels, Option
 from ..cases.elements import Array
-from ..cases.expectation import Expectation, Labels, Option
 from ..cases.results import Level
 from .arithmetic import graph as graphs
 from .arithmetic import options

@@ -23,14 +23,19 @@ from ..cases.program import (
     AttributeValue,
     Body,
     Input,
+    Leaf,
     Node,
     OperatorVersion,
     Output,
     SparseTensor,
+    Structure,
     Tensor,
+    TypeExpression,
     count,
+    is_tensor,
+    leaves,
+    parse_type,
 )
-from ..cases.structures import Leaf, Structure, TypeExpression, is_tensor, leaves, parse_type
 from ..specs.expressions import number, numbers
 from ..specs.model import AttributeSignature, Operand, Port, Recipe, TensorValue, Value, VersionSpec, Word
 from .families import family_of

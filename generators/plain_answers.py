@@ -7,8 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..cases.batch import (
+    EXCEPTIONAL,
+    Bounds,
+    Expectation,
+    Flag,
+    Option,
+)
 from ..cases.elements import Array, element_type
-from ..cases.expectation import EXCEPTIONAL, Bounds, Expectation, Flag, Option
 from .arithmetic.errors import nearest
 
 _SIGNS = Flag.NEGATIVE_ZERO | Flag.POSITIVE_ZERO

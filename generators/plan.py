@@ -18,9 +18,17 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from ..cases.elements import element_type
 from ..cases.errors import CaseIdError, OpconformError, did_you_mean
-from ..cases.ids import CaseId, operator_version_of, parse_id, part_size
-from ..cases.selection import Selection, matches_numbered, may_match, strength_of
-from ..cases.structures import element_names
+from ..cases.ids import (
+    CaseId,
+    Selection,
+    matches_numbered,
+    may_match,
+    operator_version_of,
+    parse_id,
+    part_size,
+    strength_of,
+)
+from ..cases.program import element_names
 from ..specs.loader import Library
 from ..specs.model import Edge, Port, Spec, TensorValue, Value, VersionSpec, Word
 from .covering import Excluded, Row, combinations, every, least, rows

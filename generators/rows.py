@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from ..cases.errors import CaseIdError, OpconformError, did_you_mean
 from ..cases.ids import CaseId, Part, Shape, part_size, print_shape
-from ..cases.structures import Structure, parse_type, tensor
+from ..cases.program import Structure, parse_type, tensor
 from ..specs.expressions import number, numbers
 from ..specs.expressions import recipe as read_recipe
 from ..specs.model import Clause, Condition, Edge, Operand, Port, Recipe, Spec, Value, VersionSpec, Word

@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ..cases.batch import Batch
-from ..cases.declared import Declaration
-from ..cases.elements import Array
+from ..cases.batch import Batch, Expectation
+from ..cases.elements import Array, Declaration
 from ..cases.errors import CaseIdError, OpconformError
-from ..cases.expectation import Expectation
 from ..cases.ids import CaseId, parse_id
-from ..cases.program import Input, Output, Program, count
+from ..cases.program import (
+    Input,
+    Output,
+    Program,
+    count,
+)
 from ..specs.loader import Library
 from ..specs.model import Edge
 from .arithmetic.recording import Recording, Rules

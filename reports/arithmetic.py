@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..cases.declared import Declaration
+from ..cases.elements import Declaration
 from ..cases.ids import operator_version_of, split_version
 from ..cases.results import Result
 from ..runners.accuracy import Accuracy, Grade, accuracy_from

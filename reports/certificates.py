@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..cases.batch import Batch
+from ..cases.batch import Batch, Bounds, Flag, Option
 from ..cases.elements import Array, FloatFormat, element_types
-from ..cases.expectation import Bounds, Flag, Option
 from ..cases.program import Program, Tensor
 from ..generators.arithmetic.errors import Arithmetic
 from ..generators.arithmetic.graph import Node

@@ -18,7 +18,14 @@ from ..generators.comparing.differences import Answer, Cause, Difference, Elemen
 from ..generators.comparing.situations import FILL, SHAPES, TYPE, Side, Situation, side
 from ..generators.parameters import plain_text
 from ..generators.source import GeneratedCases
-from ..specs.model import AttributeSignature, Clause, Port, Signature, Silence, Spec
+from ..specs.model import (
+    AttributeSignature,
+    Clause,
+    Port,
+    Signature,
+    Silence,
+    Spec,
+)
 
 _SHOWN = 8  # elements of an answer
 

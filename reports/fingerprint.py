@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ..cases.declared import Declaration, DeclaredType
-from ..cases.elements import element_type
+from ..cases.elements import Declaration, DeclaredType, element_type
 from ..cases.ids import operator_version_of
 from ..cases.results import Result
 from ..runners.accuracy import Accuracy, Grade

@@ -7,9 +7,17 @@ from xml.sax.saxutils import quoteattr
 
 from ..cases.batch import Batch
 from ..cases.elements import Array, to_json
-from ..cases.program import Attribute, Body, Input, Output, Program, SparseTensor, Tensor
-from ..cases.structures import Dims
-from ..runners.onednn_enumerations import TYPES
+from ..cases.program import (
+    Attribute,
+    Body,
+    Dims,
+    Input,
+    Output,
+    Program,
+    SparseTensor,
+    Tensor,
+)
+from ..runners.onednn_library import TYPES
 
 _MARGIN = 13  # characters before a line's text
 _SHOWN = 12  # elements of a constant

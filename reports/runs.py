@@ -11,13 +11,11 @@ from typing import Any
 
 import msgspec
 
-from ..cases.declared import Declaration
+from ..cases.elements import Declaration
 from ..cases.errors import OpconformError
-from ..cases.selection import Shard, shard_of
-from ..runners.demands import Demands
+from ..cases.ids import Shard, shard_of
 from ..runners.host import About
-from ..runners.profile import Profile
-from ..runners.waivers import Waiver, Waivers
+from ..runners.terms import Demands, Profile, Waiver, Waivers
 from ..specs.errata import Errata, Erratum, Suspensions
 from .reading import RUN, read_run
 from .text import counted

@@ -14,12 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from ..cases.batch import Batch
-from ..cases.elements import Array, comparable, content, element_type, from_json, to_json, type_of
+from ..cases.batch import Batch, Bounds, Check, Option
+from ..cases.elements import (
+    Array,
+    comparable,
+    content,
+    element_type,
+    from_json,
+    to_json,
+    type_of,
+)
 from ..cases.errors import OpconformError
-from ..cases.expectation import Bounds, Check, Option
-from ..cases.program import Input
-from ..cases.structures import Structure, element_names
+from ..cases.program import Input, Structure, element_names
 from .operation import ir_opset, node_text
 
 _READABLE = 64  # elements; more are packed
@@ -88,7 +94,7 @@ def _known_before(given: Input) -> dict[str, Any]:
 
 
 def _onednn(case: Batch) -> Mapping[str, str]:
-    from ..runners.onednn_enumerations import ATTRIBUTES, OPERATIONS, TYPE_NUMBERS, TYPES  # noqa: PLC0415
+    from ..runners.onednn_library import ATTRIBUTES, OPERATIONS, TYPE_NUMBERS, TYPES  # noqa: PLC0415
 
     program = case.program
     # a number that the header does not have is put to the library all the same: it is for it to refuse

@@ -11,9 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ..cases.batch import Batch
+from ..cases.batch import (
+    EXCEPTIONAL,
+    Batch,
+    Bounds,
+    Flag,
+    Option,
+)
 from ..cases.elements import Array, element_types, type_of
-from ..cases.expectation import EXCEPTIONAL, Bounds, Flag, Option
 from ..cases.program import Program
 from ..generators.certificate import Certificate, Derivation, Number, Step, certificate
 from ..generators.source import GeneratedCases

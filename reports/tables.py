@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from ..cases.declared import Declaration
+from ..cases.elements import Declaration
 from ..cases.errors import OpconformError
 from ..cases.results import Result
 from ..runners.accuracy import Accuracy
-from ..runners.waivers import WaiverRun, before_waiving
+from ..runners.terms import WaiverRun, before_waiving
 from ..specs.loader import Library
 from .arithmetic import ATTACHMENT, ArithmeticTables, attached_accuracy
 from .folder import INTERRUPTED

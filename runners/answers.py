@@ -10,9 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..cases.elements import Array, type_of
-from ..cases.program import Program, flat
+from ..cases.program import Program, Structure, flat, is_tensor
 from ..cases.runner import Reason
-from ..cases.structures import Structure, is_tensor
 from .comparison import Comparison
 
 

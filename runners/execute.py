@@ -27,8 +27,15 @@ from ..cases.elements import Array
 from ..cases.errors import OpconformError
 from ..cases.results import Outcome, Result
 from .answers import Answer, Answered, Answers, GatheredAnswers, Refusal, same_answer
-from .host import WORDS_KEPT, Freshness, OurFailure, Reply, Request
-from .hosts import Hosts, Isolation
+from .host import (
+    WORDS_KEPT,
+    Freshness,
+    Hosts,
+    Isolation,
+    OurFailure,
+    Reply,
+    Request,
+)
 from .judge import Verdict, asks_again, judge
 from .pool import Limits, Loss, Phase, Stray, WorkerStartError
 from .registry import BackendSpec

@@ -10,10 +10,8 @@ import numpy as np
 
 from ..cases.elements import Array, canonical
 from ..cases.onnx_model import feeds, onnx_model
-from ..cases.program import Program
-from ..cases.runner import Executable, Reason, Unsupported
-from ..cases.structures import TypeExpression, parse_type
-from .words import Words, meaning
+from ..cases.program import Program, TypeExpression, parse_type
+from ..cases.runner import Executable, Reason, Unsupported, Words, meaning
 
 WORDS = (
     Words(r"No registered schema for operator", "operator-version", plain=True),

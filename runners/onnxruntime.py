@@ -11,12 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from ..cases.elements import Array, content, element_type, element_types, from_content, type_of
+from ..cases.elements import (
+    Array,
+    content,
+    element_type,
+    element_types,
+    from_content,
+    type_of,
+)
 from ..cases.onnx_model import feeds, onnx_bytes, output_names
-from ..cases.program import Program
-from ..cases.runner import Executable, NotInstalled, Reason, Unsupported
-from ..cases.structures import element_names, is_tensor
-from .words import Words, meaning
+from ..cases.program import Program, element_names, is_tensor
+from ..cases.runner import (
+    Executable,
+    NotInstalled,
+    Reason,
+    Unsupported,
+    Words,
+    meaning,
+)
 
 WORDS = (
     # Versions that the library does not know, or no longer carries.

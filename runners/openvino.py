@@ -11,13 +11,33 @@ from typing import Any
 
 import numpy as np
 
-from ..cases.elements import Array, canonical, content, element_type, from_content, type_of
+from ..cases.elements import (
+    Array,
+    canonical,
+    content,
+    element_type,
+    from_content,
+    type_of,
+)
 from ..cases.errors import ProgramError
 from ..cases.onnx_model import onnx_bytes
-from ..cases.program import Attribute, Body, Input, OperatorVersion, Output, Program
-from ..cases.runner import Executable, NotInstalled, Reason, Unsupported
-from ..cases.structures import is_tensor
-from .words import Words, meaning
+from ..cases.program import (
+    Attribute,
+    Body,
+    Input,
+    OperatorVersion,
+    Output,
+    Program,
+    is_tensor,
+)
+from ..cases.runner import (
+    Executable,
+    NotInstalled,
+    Reason,
+    Unsupported,
+    Words,
+    meaning,
+)
 
 WORDS = (
     # What it does not implement.

@@ -12,10 +12,21 @@ from typing import Any
 
 from ..cases.errors import OpconformError
 from ..cases.program import AttributeValue
-from ..specs.audit.library import LibraryAttribute, LibrarySchema, Listing, Question
+from ..specs.audit import (
+    LibraryAttribute,
+    LibrarySchema,
+    Listing,
+    Question,
+)
 from ..specs.model import Signature, Version
+from .library_reading import (
+    COUNTED,
+    Layout,
+    TypeOrAny,
+    layout_of,
+    taken,
+)
 from .openvino import ELEMENT_TYPES, OpenVino
-from .probing import COUNTED, Layout, TypeOrAny, layout_of, taken
 
 _TABLES = "include/openvino/opsets"
 _ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), *([\w:]+)\)", re.MULTILINE)

@@ -8,10 +8,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from ..cases.program import OperatorVersion
 from .checks import alternative, check, letter_of, shape_symbols, vocabulary_of
-from .edges import aliases, check_edges, check_reach, resolve_edge
 from .expressions import recipe
 from .families import Families, fitting, merged
-from .groups import expand
 from .model import (
     Clause,
     Condition,
@@ -27,13 +25,32 @@ from .model import (
     VersionSpec,
     Vocabulary,
     Word,
+    expand,
 )
-from .names import Names, Span
-from .parameters import Misfit, drawn, levels_by_version, literal_of, parameters, settled, text_of, typed
+from .parameters import (
+    Misfit,
+    Names,
+    Span,
+    drawn,
+    levels_by_version,
+    literal_of,
+    parameters,
+    settled,
+    text_of,
+    typed,
+)
 from .reading import Document, Problems
 from .resolve import signatures
 from .schema import OperandText, Spanned, SpecText, parsed
-from .settings import Context, conditions, named_level
+from .settings import (
+    Context,
+    aliases,
+    check_edges,
+    check_reach,
+    conditions,
+    named_level,
+    resolve_edge,
+)
 
 _T = TypeVar("_T")
 _Levels: TypeAlias = Mapping[str, Mapping[str, Value]]

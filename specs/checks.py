@@ -7,10 +7,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import expressions
-from .groups import GROUPS, expand
-from .model import Recipe, Version, Vocabulary, Word
-from .names import Names, Span
-from .parameters import Level, Parameter, literal_of, text_of
+from .model import (
+    GROUPS,
+    Recipe,
+    Version,
+    Vocabulary,
+    Word,
+    expand,
+)
+from .parameters import (
+    Level,
+    Names,
+    Parameter,
+    Span,
+    literal_of,
+    text_of,
+)
 from .reading import Keys, Problems
 from .schema import ID, ClauseText, OperandText, ParameterText, SpecText
 from .settings import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from ..cases.selection import Glob
+from ..cases.ids import Glob
 from .model import Spec
 from .reading import Document, Problems, read, read_file
 

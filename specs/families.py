@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 from ..cases.errors import OpconformError, did_you_mean
 from .checks import levels_written, shape_symbols
 from .model import COMMON_PARAMETERS, Vocabulary
-from .names import Names
-from .parameters import text_of
+from .parameters import Names, text_of
 from .reading import ELLIPSIS, Document, Key, Keys, Problems, SpecError, SpecErrors, read_file
 from .schema import ClauseText, SpecText, TypesFromText
 from .settings import conditions

@@ -11,8 +11,16 @@ from typing import Any, TypeAlias
 
 from ..cases.errors import OpconformError
 from ..cases.program import NO_VERSION, AttributeValue
-from .groups import ELEMENT_TYPES, expand, is_type_word, unwrap
-from .model import AttributeSignature, Port, Signature, Version
+from .model import (
+    ELEMENT_TYPES,
+    AttributeSignature,
+    Port,
+    Signature,
+    Version,
+    expand,
+    is_type_word,
+    unwrap,
+)
 from .reading import ELLIPSIS, Keys, Problems
 from .schema import SpecText, VersionText
 

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from ..cases.errors import OpconformError, did_you_mean
-from .audit.findings import attribute_text, port_type_text
-from .audit.onnx import DOMAINS, onnx_signatures
+from .audit.findings import DOMAINS, attribute_text, onnx_signatures, port_type_text
 from .families import flow
-from .groups import compress, expand
-from .model import Signature
+from .model import Signature, compress, expand
 from .reading import ELLIPSIS
 from .resolve import REMOVED
 

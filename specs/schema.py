@@ -26,11 +26,15 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
 
-from ..cases.declared import Flushed, Format
-from ..cases.elements import element_types
+from ..cases.elements import Flushed, Format, element_types
 from ..cases.errors import OpconformError, did_you_mean
-from .groups import expand
-from .model import STANDARDS, ShapeWord, Status, Version
+from .model import (
+    STANDARDS,
+    ShapeWord,
+    Status,
+    Version,
+    expand,
+)
 from .reading import Document, Key, SpecError, SpecErrors
 
 _Model = TypeVar("_Model", bound=BaseModel)

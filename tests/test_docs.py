@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from opconform.cases.results import Outcome
 from opconform.cli import main
 from opconform.generators.source import GeneratedCases
-from opconform.runners.demands import silences
+from opconform.runners.terms import silences
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])

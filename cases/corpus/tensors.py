@@ -25,7 +25,12 @@ from ..elements import (
     tensor_proto,
     type_of,
 )
-from ..structures import Structure, TypeExpression, held_by, parse_type
+from ..program import (
+    Structure,
+    TypeExpression,
+    held_by,
+    parse_type,
+)
 from .files import ArchiveFiles, ArchiveSink, CorpusError
 
 if TYPE_CHECKING:

@@ -17,10 +17,9 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import gmpy2
 import numpy as np
 
-from ...cases.declared import DeclaredType
-from ...cases.elements import Array, FloatFormat, element_type
-from ...cases.expectation import EXCEPTIONAL as _EXCEPTIONAL
-from ...cases.expectation import Flag
+from ...cases.batch import EXCEPTIONAL as _EXCEPTIONAL
+from ...cases.batch import Flag
+from ...cases.elements import Array, DeclaredType, FloatFormat, element_type
 
 NO_BIT = 5000
 """A lowest set bit above every real one, for zeros."""

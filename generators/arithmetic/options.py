@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
+from ...cases.batch import (
+    Bounds,
+    Check,
+    Expectation,
+    Labels,
+    Option,
+    Residue,
+    Spread,
+)
 from ...cases.elements import Array, element_type
-from ...cases.expectation import Bounds, Check, Expectation, Labels, Option, Residue, Spread
 from .errors import (
     EXCEPTIONAL,
     FREE,

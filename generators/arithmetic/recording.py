@@ -9,10 +9,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ...cases.declared import DeclaredType
-from ...cases.elements import Array, element_type
-from ...cases.expectation import CheckName, Expectation, Labels
-from ...cases.structures import Structure
+from ...cases.batch import CheckName, Expectation, Labels
+from ...cases.elements import Array, DeclaredType, element_type
+from ...cases.program import Structure
 from . import graph as graphs
 from . import native, options
 from .errors import Context, Known, strict

@@ -14,10 +14,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ...cases.batch import CheckName
 from ...cases.elements import Array, content
 from ...cases.errors import OpconformError
-from ...cases.expectation import CheckName
-from ...cases.structures import Structure, TypeExpression, held_by, parse_type
+from ...cases.program import (
+    Structure,
+    TypeExpression,
+    held_by,
+    parse_type,
+)
 from .graph import Graph, Value
 from .recording import Fork, Recording, Rules, Tested
 
@@ -251,7 +256,7 @@ class Call:
     ) -> None:
         """Ask for a test of whole outputs, by their names (none: all of them), beside that of each element.
 
-        `arrays` are what outputs are held against. See `runners/checks.py` for the tests and their settings.
+        `arrays` are what outputs are held against. See `runners/comparison.py` for the tests and their settings.
         """
         wanted = [output for output, type_ in self._facts.outputs.items() if type_ is not None]
         places = tuple(wanted.index(output) for output in outputs or wanted)

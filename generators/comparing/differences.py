@@ -10,12 +10,23 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ...cases.batch import (
+    Bounds,
+    Flag,
+    Labels,
+    Option,
+)
 from ...cases.elements import content, element_type
 from ...cases.errors import CaseIdError, OpconformError
-from ...cases.expectation import Bounds, Flag, Labels, Option
 from ...cases.ids import Part, part_size
-from ...cases.structures import element_names
-from ...specs.model import Clause, Silence, Value, VersionSpec, Word
+from ...cases.program import element_names
+from ...specs.model import (
+    Clause,
+    Silence,
+    Value,
+    VersionSpec,
+    Word,
+)
 from ..fills import FIRST, suits
 from .situations import (
     FILL,

@@ -10,8 +10,19 @@ from typing import Any
 
 from ...cases.elements import element_type
 from ...cases.errors import CaseIdError, OpconformError
-from ...cases.ids import CaseId, Part, parse_id, part_size
-from ...specs.model import Spec, TensorValue, Value, VersionSpec, Word
+from ...cases.ids import (
+    CaseId,
+    Part,
+    parse_id,
+    part_size,
+)
+from ...specs.model import (
+    Spec,
+    TensorValue,
+    Value,
+    VersionSpec,
+    Word,
+)
 from ..fills import FIRST, UNDRAWN
 from ..parameters import attribute_name, free_letters, setting_name
 from ..plan import edges, grid

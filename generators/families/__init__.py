@@ -17,7 +17,13 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from ...cases.errors import OpconformError, did_you_mean
-from ...specs.model import Spec, Value, VersionSpec, Vocabulary, Word
+from ...specs.model import (
+    Spec,
+    Value,
+    VersionSpec,
+    Vocabulary,
+    Word,
+)
 from ..fills import DOMAINS, DRAWS, RECIPES
 
 Function: TypeAlias = Callable[..., Any]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ...cases.elements import element_types
 from ...cases.errors import OpconformError, did_you_mean
-from ...cases.structures import element_names
+from ...cases.program import element_names
 from ...specs.loader import Library
 from ...specs.model import Port, Spec, VersionSpec
 from ..primitives import ROOMS

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...cases.errors import OpconformError, did_you_mean
-from ...cases.selection import Glob
+from ...cases.ids import Glob
 from ..tally import Figures
 from ..text import NOTHING, WIDE, counted, percent, printable
 from .changes import CaseRecord, ChangeKind, Changes, State, change_of, kind_of

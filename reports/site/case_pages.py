@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...cases.batch import Batch, cases_of
-from ...cases.declared import Declaration
-from ...cases.elements import Array
+from ...cases.batch import Batch, Option, cases_of
+from ...cases.elements import Array, Declaration
 from ...cases.errors import OpconformError
-from ...cases.expectation import Option
 from ...cases.program import Input, count
 from ...cases.results import Result
 from ...generators.certificate import certificate

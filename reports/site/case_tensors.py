@@ -11,8 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ...cases.elements import Array, comparable, content, element_type, element_types, to_json, type_of
-from ...cases.expectation import Bounds, Expectation, Option
+from ...cases.batch import Bounds, Expectation, Option
+from ...cases.elements import (
+    Array,
+    comparable,
+    content,
+    element_type,
+    element_types,
+    to_json,
+    type_of,
+)
 from ...runners.comparison import admitted, ulp_exponent, within
 from ..certificates import flag_names
 

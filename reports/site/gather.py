@@ -13,8 +13,7 @@ from ...cases.ids import operator_version_of
 from ...cases.results import Outcome, Result, result_from_json
 from ...generators.comparing.situations import Side, side
 from ...generators.source import GeneratedCases
-from ...runners.demands import is_about_invalid
-from ...runners.waivers import WaiverRun
+from ...runners.terms import WaiverRun, is_about_invalid
 from ...specs.loader import Library
 from ...specs.model import STANDARDS
 from ..reading import RESULTS, StoredResult

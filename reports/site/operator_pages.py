@@ -11,15 +11,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...cases.batch import Batch
+from ...cases.batch import Batch, Bounds, Flag, Option
 from ...cases.elements import Array, equal, type_of
 from ...cases.errors import OpconformError
-from ...cases.expectation import Bounds, Flag, Option
 from ...cases.ids import split_version
 from ...cases.results import Outcome
 from ...generators.comparing.differences import Difference, differences
 from ...generators.comparing.situations import Side
-from ...specs.model import AttributeSignature, Clause, Port, Silence
+from ...specs.model import (
+    AttributeSignature,
+    Clause,
+    Port,
+    Silence,
+)
 from ..difference import cause_text, default_text, rule_text, said_text, signature_rows, situation_text
 from ..operation import node_text
 from ..show import element_text, output_names

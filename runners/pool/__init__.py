@@ -2,7 +2,14 @@
 
 from .process import WorkerStartError
 from .run import Found, Limits, Pool
-from .verdict import Loss, LossKind, Stray
-from .wire import Begin, Key, Phase, Task
+from .wire import (
+    Begin,
+    Key,
+    Loss,
+    LossKind,
+    Phase,
+    Stray,
+    Task,
+)
 
 __all__ = ["Begin", "Found", "Key", "Limits", "Loss", "LossKind", "Phase", "Pool", "Stray", "Task", "WorkerStartError"]

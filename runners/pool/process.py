@@ -15,11 +15,30 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ...cases.errors import OpconformError
-from .template import FLAGS, POLL, REAP, REPLY, REQUEST, RUNNING, SIZE, START, Ends
-from .verdict import TAIL_BYTES, readable
-from .wire import FACTORY, Board, Frame, FrameReader, FrameWriter
+from .wire import (
+    FACTORY,
+    TAIL_BYTES,
+    Board,
+    Frame,
+    FrameReader,
+    FrameWriter,
+    readable,
+)
+from .worker import (
+    FLAGS,
+    POLL,
+    REAP,
+    REPLY,
+    REQUEST,
+    RUNNING,
+    SIZE,
+    START,
+    Ends,
+)
 
-_BOOT: Final = f"import sys; sys.path[:] = sys.argv[3:]; from {__package__}.template import main; main()"
+_BOOT: Final = (
+    f"import sys; sys.path[:] = sys.argv[3:]; from {__package__}.worker import start_workers; start_workers()"
+)
 _PATIENCE: Final = 60.0  # seconds for an answer that needs no more than a system call
 _LEAVE: Final = 5.0  # seconds to end the workers and go
 _LEAVE_SOON: Final = 0.5  # the same without workers

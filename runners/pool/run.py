@@ -15,11 +15,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ...cases.errors import OpconformError
 from .process import Starter, WorkerProcess, WorkerStartError, exit_words
-from .verdict import KEYS_BEFORE, KeyBatch, Loss, LossKind, Stray, WorkerEnd, readable, settle
 from .wire import (
     BATCH,
     CHANNEL_LOST,
     FAILED,
+    KEYS_BEFORE,
     RAISED,
     RAISED_HEAD,
     READY,
@@ -27,9 +27,16 @@ from .wire import (
     Corrupt,
     Frame,
     Key,
+    KeyBatch,
+    Loss,
+    LossKind,
     Place,
+    Stray,
     Task,
+    WorkerEnd,
     phase_of,
+    readable,
+    settle,
     unpack_records,
 )
 

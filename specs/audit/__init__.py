@@ -1,19 +1,295 @@
-"""Specs against the standards' own schemas and libraries: what differs, and how much of the standards specs cover."""
+"""Specs against the standards' own schemas and libraries: what differs, and how much of the standards specs cover.
+
+Where a page is the authority, its library is a witness.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from ...cases.errors import OpconformError, did_you_mean
+from ...cases.program import AttributeValue, OperatorVersion
 from ..loader import Library
+from ..model import (
+    AttributeSignature,
+    Port,
+    Signature,
+    Spec,
+    Version,
+    VersionSpec,
+)
 from ..reading import SpecError
-from .findings import Authority, Coverage, Coverages, Exercise, Findings, coverages, gaps
-from .library import LibraryReading, library_authority
-from .onnx import onnx_authority
+from .findings import (
+    Authority,
+    Coverage,
+    Coverages,
+    Differences,
+    Exercise,
+    Findings,
+    as_float32,
+    attribute_text,
+    coverages,
+    gaps,
+    onnx_authority,
+    port_text,
+    value_text,
+    versions_held,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An operator version to ask a library about; `signature` is that of its spec, None where it has none."""
+
+    name: str
+    version: Version
+    signature: Signature | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryAttribute:
+    """An attribute: the kinds of value that the library takes, and, where it tells them, default and whether required.
+
+    None stands for what the library does not tell.
+    """
+
+    kinds: frozenset[str]
+    default: AttributeValue | bool | None = None
+    required: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySchema:
+    """What a library tells of one operator version, found out by making operations of it.
+
+    `attributes` is None where they could not be found out. `inputs` and `outputs` are the numbers of tensors that it
+    takes and gives, of those up to `counted`; empty if no operation could be made. `types` holds what it takes for each
+    letter of the question's signature, and without one for letters of the reading's own. A letter that is not there was
+    not found out.
+    """
+
+    attributes: Mapping[str, LibraryAttribute] | None = None
+    inputs: frozenset[int] = frozenset()
+    outputs: frozenset[int] = frozenset()
+    counted: int = 0
+    types: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The operators of a library, by name, with their versions.
+
+    `group` says what operators these are. `later` names operators of newer libraries alone, and a version above
+    `newest` is of a newer library too.
+    """
+
+    library: str
+    version: str
+    group: str
+    versions: Mapping[str, tuple[Version, ...]]
+    later: frozenset[str] = frozenset()
+    newest: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The library and its version, `openvino 2026.4.1`."""
+        return f"{self.library} {self.version}"
+
+    def is_newer(self, operator: str, version: Version) -> bool:
+        """Whether an operator version is of a newer library."""
+        return operator in self.later or (
+            self.newest is not None and isinstance(version, int) and version > self.newest
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryReading:
+    """A library's listing, and what it told: a text in place of an answer says how asking failed.
+
+    `exact`: the library takes nothing but what it specifies. Where it is not, that it takes something proves nothing.
+    `untold` says what cannot be found out from it.
+    """
+
+    standard: str
+    listing: Listing
+    told: Mapping[tuple[str, Version], LibrarySchema | str]
+    exact: bool
+    untold: tuple[str, ...] = ()
+
+
+def library_authority(reading: LibraryReading) -> Authority:
+    """Return what specs are held against: a library, as far as it tells."""
+    listing = reading.listing
+    told = {
+        (name, version): reading.told.get((name, version))
+        for name in listing.versions
+        for version in listing.versions[name]
+    }
+    names = {key: str(OperatorVersion(reading.standard, *key)) for key in told}
+    return Authority(
+        reading.standard,
+        listing.library,
+        listing.version,
+        {listing.group: {names[key]: _extent(one) for key, one in told.items()}},
+        lambda spec: _findings(spec, reading),
+        lambda _: listing.group,
+        reading.untold,
+        tuple(names[key] for key, one in told.items() if not isinstance(one, LibrarySchema) or not one.inputs),
+    )
+
+
+def _extent(told: LibrarySchema | str | None) -> Exercise:
+    if not isinstance(told, LibrarySchema):
+        return Exercise()
+    pairs = ((letter, t) for letter, taken in told.types.items() for t in taken)
+    return Exercise(frozenset(pairs), frozenset(told.attributes or ()))
+
+
+def _findings(spec: Spec, reading: LibraryReading) -> Findings:
+    listing = reading.listing
+    newer = [v for v in spec.versions if listing.is_newer(spec.name, v)]
+    found, both = versions_held(spec, listing.name, listing.versions, newer)
+    compared = _Comparison(spec, reading)
+    for version in both:
+        compared.compare(spec.versions[version], version)
+    return found + compared.findings()
+
+
+class _Comparison:
+    """Holds the signatures of a spec against what a library tells."""
+
+    def __init__(self, spec: Spec, reading: LibraryReading) -> None:
+        self.reading, self.name = reading, reading.listing.name
+        self.differences = Differences(spec)
+        self.unchecked: list[str] = []
+        self.beyond: list[str] = []
+        self.failures: list[str] = []
+
+    def findings(self) -> Findings:
+        return Findings(
+            tuple(self.differences.errors()),
+            tuple(self.differences.disputed()),
+            tuple(self.unchecked),
+            tuple(self.beyond),
+            tuple(self.failures),
+        )
+
+    def compare(self, one: VersionSpec, version: Version) -> None:
+        told = self.reading.told[one.operator.name, version]
+        if isinstance(told, str):
+            self.failures.append(f"{one.operator}: {self.name} could not be asked: {told}")
+            return
+        if told.attributes is None:
+            self.unchecked.append(f"{one.operator}: the attributes cannot be checked")
+        else:
+            self.attributes(version, one.signature, told.attributes)
+        if not told.inputs:
+            words = f"inputs, outputs and types cannot be checked: {self.name} refuses every operation that was tried"
+            self.unchecked.append(f"{one.operator}: {words}")
+            return
+        here = one.signature
+        self.ports(version, _Counts("input", here.inputs, here.input_counts, told.inputs, told.counted), "takes")
+        self.ports(version, _Counts("output", here.outputs, here.output_counts, told.outputs, told.counted), "gives")
+        self.types(one, version, told)
+
+    def attributes(self, version: Version, here: Signature, told: Mapping[str, LibraryAttribute]) -> None:
+        for name in dict.fromkeys([*(a.name for a in here.attributes), *told]):
+            a, b = here.attribute(name), told.get(name)
+            if a is None or b is None or not _agrees(a, b):
+                words = f"attribute {name}: here {attribute_text(a)}, {self.name} has {_told_text(b)}"
+                self.differences.add_unless_disputed(version, words, "attributes", name)
+
+    def ports(self, version: Version, counts: _Counts, verb: str) -> None:
+        index = counts.difference(exact=self.reading.exact)
+        if index is not None:
+            port = counts.ports[index] if index < len(counts.ports) else None
+            words = f"{counts.what} {index + 1}: here {port_text(port)}, {self.name} {verb} {counts.span()}"
+            place = (port.name,) if port else ()
+            self.differences.add_unless_disputed(version, words, f"{counts.what}s", *place)
+
+    def types(self, one: VersionSpec, version: Version, told: LibrarySchema) -> None:
+        for letter, allowed in one.signature.types.items():
+            taken = told.types.get(letter)
+            if taken is None:
+                self.unchecked.append(f"{one.operator}: the types of {letter} cannot be checked")
+                continue
+            parts = [("only here", set(allowed) - taken)]
+            if self.reading.exact:
+                parts.append((f"only in {self.name}", set(taken) - set(allowed)))
+            elif beyond := sorted(taken - set(allowed)):
+                self.beyond.append(f"{one.operator}: {self.name} takes {letter} = {', '.join(beyond)} too")
+            differs = "; ".join(f"{what}: {', '.join(sorted(types))}" for what, types in parts if types)
+            if differs:
+                words = (
+                    f"types of {letter}: {differs}"
+                    if self.reading.exact
+                    else (f"types of {letter}: {self.name} refuses {', '.join(sorted(parts[0][1]))}")
+                )
+                self.differences.add_unless_disputed(version, words, "types", letter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """How many inputs or outputs a signature allows, and how many of those up to `counted` a library takes."""
+
+    what: str
+    ports: tuple[Port, ...]
+    allowed: tuple[int, int | None]
+    taken: frozenset[int]
+    counted: int
+
+    def difference(self, *, exact: bool) -> int | None:
+        """Return the index of the first port that a library sees otherwise; None where there is no difference."""
+        least, most = self.allowed
+        for n in range(self.counted + 1):
+            is_allowed = least <= n and (most is None or n <= most)
+            if n in self.taken and n < least:
+                return min(n, len(self.ports) - 1)
+            if is_allowed and n not in self.taken:
+                return n if n == least else min(n, len(self.ports)) - 1
+            if n in self.taken and not is_allowed and exact:
+                return len(self.ports)
+        return None
+
+    def span(self) -> str:
+        """Return what a library takes, in words."""
+        first, last = min(self.taken), max(self.taken)
+        if last == self.counted and first < last:
+            told = f"{first} or more"
+        elif len(self.taken) > 2 and len(self.taken) == last - first + 1:
+            told = f"{first} to {last}"
+        else:
+            told = " or ".join(map(str, sorted(self.taken)))
+        return f"{told} {self.what}{'' if told == '1' else 's'}"
+
+
+def _agrees(here: AttributeSignature, told: LibraryAttribute) -> bool:
+    """Whether a spec's attribute is what the library tells, as far as it does."""
+    if here.kind not in told.kinds or (told.required is not None and here.required != told.required):
+        return False
+    if here.default is None or told.default is None:
+        return True
+    return _rounded(here.default) == _rounded(told.default)
+
+
+def _rounded(value: AttributeValue | bool) -> object:
+    if isinstance(value, tuple):
+        return tuple(map(_rounded, value))
+    return as_float32(value) if isinstance(value, float) else value
+
+
+def _told_text(told: LibraryAttribute | None) -> str:
+    if told is None:
+        return "none"
+    kinds = " or ".join(sorted(told.kinds))
+    if told.default is not None:
+        return f"{kinds} = {value_text(told.default)}"
+    return {True: "{}, required", False: "optional {}", None: "{}"}[told.required].format(kinds)
+
 
 __all__ = ["AUDITED", "Audit", "Coverage", "Coverages", "Exercise", "audit", "check_standard"]
 

@@ -20,7 +20,7 @@ from fakes.shapes import Shape, broadcast, kept, reduced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opconform.cases.expectation import Bounds, Expectation
+from opconform.cases.batch import Bounds, Expectation
 from opconform.cases.results import Outcome
 
 LIMIT = 240  # elements of an input

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from fakes.recorded import recorded
 
+from opconform.cases.batch import Expectation, Flag, Labels
 from opconform.cases.errors import OpconformError
-from opconform.cases.expectation import Expectation, Flag, Labels
 from opconform.generators.arithmetic.native import Machine
 from opconform.generators.arithmetic.tape import Asks, Call, Facts, Port, Value, record
 

@@ -23,12 +23,24 @@ from opconform.cases.program import (
     OperatorVersion,
     Output,
     Program,
+    Structure,
     Tensor,
     flat,
+    flatten,
+    leaves,
+    nest,
     nested,
+    optional,
+    parse_type,
+    sequence,
+    tensor,
 )
-from opconform.cases.structures import Structure, flatten, leaves, nest, optional, parse_type, sequence, tensor
-from opconform.runners.host import Host, OurFailure, Request, read_answer
+from opconform.runners.host import (
+    Host,
+    OurFailure,
+    Request,
+    read_answer,
+)
 
 _OPERATOR = OperatorVersion("onnx", "Identity", 16)
 _PLAIN = Program(_OPERATOR, (), (Input("x", "float32", (2, "n")),), (Output("y", "float32", 2),), 16)

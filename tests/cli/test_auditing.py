@@ -13,7 +13,7 @@ from fakes.specs import specs_of_means
 from opconform.cli import auditing, main
 from opconform.runners.library_reading import OPERATIONS, read_library
 from opconform.runners.onednn_library import is_installed
-from opconform.specs.audit.library import LibraryReading
+from opconform.specs.audit import LibraryReading
 from opconform.specs.loader import default_root
 from opconform.specs.model import Spec
 

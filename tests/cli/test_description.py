@@ -8,14 +8,13 @@ import platform
 
 import pytest
 
-from opconform.cases.declared import Declaration
-from opconform.cases.selection import Selection
+from opconform.cases.elements import Declaration
+from opconform.cases.ids import Selection
 from opconform.cli.options import RunOptions
 from opconform.cli.session import RunDescription
 from opconform.reports.runs import Terms
-from opconform.runners.demands import Demands
 from opconform.runners.host import About
-from opconform.runners.profile import Profile
+from opconform.runners.terms import Demands, Profile
 from opconform.specs.errata import Errata, Erratum, Suspensions
 
 

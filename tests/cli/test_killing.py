@@ -10,8 +10,14 @@ import pytest
 from click.testing import CliRunner, Result
 from fakes.here import shipped
 
-from opconform.cases.expectation import Bounds, Expectation, Flag, Option, Spread
-from opconform.cases.selection import Selection
+from opconform.cases.batch import (
+    Bounds,
+    Expectation,
+    Flag,
+    Option,
+    Spread,
+)
+from opconform.cases.ids import Selection
 from opconform.cli import killing, main
 from opconform.cli.killing import blindness
 from opconform.generators.plan import selected

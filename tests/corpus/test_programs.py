@@ -11,8 +11,8 @@ from fakes.structured import STRUCTURED
 from jsonschema import Draft202012Validator
 
 import opconform.cases
-from opconform.cases.corpus.index import program_folder
-from opconform.cases.corpus.programs import constants, program_from, program_json
+from opconform.cases.corpus.descriptor import constants, program_from, program_json
+from opconform.cases.corpus.manifest import program_folder
 from opconform.cases.elements import content
 from opconform.cases.program import Program
 

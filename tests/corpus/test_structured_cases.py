@@ -23,7 +23,7 @@ from opconform.cases.corpus.descriptor import (
     value_files,
 )
 from opconform.cases.corpus.files import CorpusError
-from opconform.cases.corpus.index import index_entry
+from opconform.cases.corpus.manifest import index_entry
 from opconform.cases.corpus.tensors import read_npz, read_tensors_file, tensors_file, write_npz
 from opconform.cases.elements import Array
 

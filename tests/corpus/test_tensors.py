@@ -15,7 +15,7 @@ from opconform.cases.corpus.tensors import (
     write_npz,
 )
 from opconform.cases.elements import Array, content, type_of
-from opconform.cases.structures import Structure
+from opconform.cases.program import Structure
 
 
 @given(arrays())

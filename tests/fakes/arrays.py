@@ -7,8 +7,19 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from opconform.cases.elements import Array, element_type, element_types, from_content
-from opconform.cases.structures import Structure, leaves, optional, sequence, tensor
+from opconform.cases.elements import (
+    Array,
+    element_type,
+    element_types,
+    from_content,
+)
+from opconform.cases.program import (
+    Structure,
+    leaves,
+    optional,
+    sequence,
+    tensor,
+)
 
 NAMES = sorted(element_types())
 SHAPES = st.lists(st.integers(0, 5), max_size=3).map(tuple)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from opconform.cases.declared import DeclaredType
-from opconform.cases.expectation import Expectation
+from opconform.cases.batch import Expectation
+from opconform.cases.elements import DeclaredType
 from opconform.generators.arithmetic.recording import Rules
 
 from .recorded import recorded

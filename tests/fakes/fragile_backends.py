@@ -47,8 +47,7 @@ class Searches(Right):
     """Answers with the first expected value that it finds anywhere in its process, and refuses where there is none."""
 
     def compute(self, program: Program, arrays: list[Array | None]) -> Array:
-        from opconform.cases.batch import Batch
-        from opconform.cases.expectation import Bounds, Expectation, Option
+        from opconform.cases.batch import Batch, Bounds, Expectation, Option
 
         wanted = (Batch, Bounds, Expectation, Option)
         frame, held = sys._getframe(), []

@@ -18,8 +18,14 @@ from opconform.generators import source
 from opconform.generators.families import vocabularies
 from opconform.runners import execute, running
 from opconform.runners.execute import Assignment
-from opconform.runners.host import Host, Reply, Request, read_about, read_answer
-from opconform.runners.hosts import Isolation
+from opconform.runners.host import (
+    Host,
+    Isolation,
+    Reply,
+    Request,
+    read_about,
+    read_answer,
+)
 from opconform.runners.pool import Found, Limits, Stray, Task, WorkerStartError
 from opconform.runners.registry import BackendSpec, open_runner
 from opconform.specs.loader import Library

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from opconform.cases.batch import Batch
+from opconform.cases.batch import Batch, Expectation, Option
 from opconform.cases.elements import Array
-from opconform.cases.expectation import Expectation, Option
 from opconform.cases.program import OperatorVersion, Output, Program
 from opconform.runners.accuracy import Accuracy, accuracies
 from opconform.runners.answers import Answers, Refusal

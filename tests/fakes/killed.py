@@ -8,7 +8,7 @@ import sys
 from fakes.here import library, pool_here, shipped
 
 import opconform.cli.session  # noqa: F401 - takes long to import
-from opconform.cases.selection import Selection
+from opconform.cases.ids import Selection
 from opconform.cli import main
 from opconform.generators import source
 from opconform.generators.plan import selected

@@ -10,7 +10,7 @@ from opconform.cases.errors import OpconformError
 from opconform.cases.runner import NotInstalled
 from opconform.runners.onednn_operations import OneDnnOperations
 from opconform.runners.openvino_operations import OpenVinoOperations
-from opconform.specs.audit.library import LibrarySchema, Listing, Question
+from opconform.specs.audit import LibrarySchema, Listing, Question
 
 FEW = ("Add", "Convert", "ReduceMean", "Split", "StaticTranspose", "SoftMax")
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opconform.cases.program import Attribute, Input, OperatorVersion, Output, Program
-from opconform.cases.structures import Dims
+from opconform.cases.program import (
+    Attribute,
+    Dims,
+    Input,
+    OperatorVersion,
+    Output,
+    Program,
+)
 
 
 def onednn_program(

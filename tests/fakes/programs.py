@@ -9,12 +9,12 @@ from opconform.cases.program import (
     Attribute,
     AttributeKind,
     AttributeValue,
+    Dims,
     Input,
     OperatorVersion,
     Output,
     Program,
 )
-from opconform.cases.structures import Dims
 
 LAST_OPSET = {
     ("ReduceMean", 1): 10,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from opconform.cases.batch import Bounds, Expectation, Flag
 from opconform.cases.elements import Array, element_type, type_of
-from opconform.cases.expectation import Bounds, Expectation, Flag
 from opconform.generators.arithmetic.native import Machine
 from opconform.generators.arithmetic.recording import Recording
 from opconform.generators.arithmetic.tape import Facts, Port, record

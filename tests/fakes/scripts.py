@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from opconform.cases.expectation import Option
+from opconform.cases.batch import Option
 from opconform.reports.script import _option, literal
 
 

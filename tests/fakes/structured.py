@@ -7,9 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from opconform.cases.batch import Batch
-from opconform.cases.elements import Array, comparable, element_type, from_json
-from opconform.cases.expectation import Bounds, Check, Expectation, Option
+from opconform.cases.batch import (
+    Batch,
+    Bounds,
+    Check,
+    Expectation,
+    Option,
+)
+from opconform.cases.elements import (
+    Array,
+    comparable,
+    element_type,
+    from_json,
+)
 from opconform.cases.program import (
     Attribute,
     Body,
@@ -19,9 +29,13 @@ from opconform.cases.program import (
     Output,
     Program,
     SparseTensor,
+    Structure,
     Tensor,
+    leaves,
+    optional,
+    sequence,
+    tensor,
 )
-from opconform.cases.structures import Structure, leaves, optional, sequence, tensor
 
 from .programs import constant
 

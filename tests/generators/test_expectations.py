@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from opconform.cases.declared import DeclaredType
-from opconform.cases.elements import element_type
+from opconform.cases.elements import DeclaredType, element_type
 from opconform.cases.results import Outcome
 
 WIDTHS = {"float16": np.uint16, "bfloat16": np.uint16, "float32": np.uint32, "float64": np.uint64}

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from opconform.cases.elements import element_type
 from opconform.cases.errors import OpconformError
-from opconform.cases.ids import CaseId, parse_id
-from opconform.cases.selection import matches_numbered
+from opconform.cases.ids import CaseId, matches_numbered, parse_id
 from opconform.generators.covering import combinations as count_combinations
 from opconform.generators.covering import least, rows
 from opconform.generators.fills import UNDRAWN, suits

@@ -15,14 +15,13 @@ import numpy as np
 import pytest
 from fakes.judging import judge_answer
 
-from opconform.cases.batch import cases_of
+from opconform.cases.batch import Expectation, cases_of
 from opconform.cases.errors import CaseIdError, OpconformError
-from opconform.cases.expectation import Expectation
 from opconform.cases.ids import parse_id
 from opconform.cases.results import Outcome
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.runners.demands import silences
+from opconform.runners.terms import silences
 from opconform.specs.loader import UnknownOperator
 
 SOURCE = GeneratedCases()

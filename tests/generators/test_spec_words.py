@@ -14,9 +14,8 @@ from opconform.cases.batch import cases_of
 from opconform.cases.errors import OpconformError
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.specs.groups import GROUPS
 from opconform.specs.loader import default_root
-from opconform.specs.model import COMMON_PARAMETERS, Word
+from opconform.specs.model import COMMON_PARAMETERS, GROUPS, Word
 
 PAGE = (Path(__file__).parents[2] / "docs" / "spec-format.md").read_text()
 

@@ -13,9 +13,8 @@ from fakes.recorded import admits, bare, recorded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opconform.cases.declared import DeclaredType
-from opconform.cases.elements import Array
-from opconform.cases.expectation import Bounds, Flag
+from opconform.cases.batch import Bounds, Flag
+from opconform.cases.elements import Array, DeclaredType
 from opconform.generators.arithmetic.recording import Rules
 
 U = 2.0**-24

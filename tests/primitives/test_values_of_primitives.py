@@ -15,8 +15,8 @@ from fakes.recorded import bare, recorded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opconform.cases.batch import Bounds
 from opconform.cases.elements import Array, element_type
-from opconform.cases.expectation import Bounds
 from opconform.generators.primitives import elementary
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")

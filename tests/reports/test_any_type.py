@@ -10,11 +10,25 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from opconform.cases.batch import Batch
+from opconform.cases.batch import (
+    Batch,
+    Bounds,
+    Check,
+    Expectation,
+    Option,
+)
 from opconform.cases.elements import Array, comparable, type_of
-from opconform.cases.expectation import Bounds, Check, Expectation, Option
-from opconform.cases.program import Attribute, Body, Input, Node, OperatorVersion, Output, Program, Tensor
-from opconform.cases.structures import Structure
+from opconform.cases.program import (
+    Attribute,
+    Body,
+    Input,
+    Node,
+    OperatorVersion,
+    Output,
+    Program,
+    Structure,
+    Tensor,
+)
 from opconform.reports.operation import node_text
 from opconform.reports.script import reproduction
 from opconform.reports.show import _expectation_lines

@@ -6,7 +6,7 @@ import pytest
 from fakes.results import case, result
 from rich.console import Console
 
-from opconform.cases.declared import Declaration, DeclaredType
+from opconform.cases.elements import Declaration, DeclaredType
 from opconform.reports.arithmetic import ArithmeticTables, print_arithmetic
 from opconform.runners.accuracy import Accuracy, Grade
 

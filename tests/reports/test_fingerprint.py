@@ -19,7 +19,7 @@ from fakes.judging import accuracy_of, judge_answer
 from fakes.results import case, result
 
 from opconform.cases.batch import cases_of
-from opconform.cases.declared import Declaration, DeclaredType
+from opconform.cases.elements import Declaration, DeclaredType
 from opconform.cases.results import Result
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases

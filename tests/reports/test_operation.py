@@ -13,9 +13,14 @@ from fakes.judging import single
 from fakes.programs import constant, feed, onnx_program
 from fakes.structured import STRUCTURED
 
-from opconform.cases.batch import Batch
-from opconform.cases.expectation import Bounds, Option
-from opconform.cases.program import Attribute, Input, OperatorVersion, Output, Program
+from opconform.cases.batch import Batch, Bounds, Option
+from opconform.cases.program import (
+    Attribute,
+    Input,
+    OperatorVersion,
+    Output,
+    Program,
+)
 from opconform.generators.source import GeneratedCases
 from opconform.reports.operation import node_text, operation_lines
 

@@ -21,10 +21,15 @@ from fakes.structured import case_of, program
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opconform.cases.batch import Batch
-from opconform.cases.elements import Array, bits_of, comparable, element_type, from_json
+from opconform.cases.batch import Batch, Bounds, Flag, Option
+from opconform.cases.elements import (
+    Array,
+    bits_of,
+    comparable,
+    element_type,
+    from_json,
+)
 from opconform.cases.errors import OpconformError
-from opconform.cases.expectation import Bounds, Flag, Option
 from opconform.cases.program import Attribute, OperatorVersion, Tensor
 from opconform.cases.results import Result, result_from_json
 from opconform.generators.source import GeneratedCases

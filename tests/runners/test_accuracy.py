@@ -13,8 +13,15 @@ from fakes.judging import accuracy_of, single
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opconform.cases.batch import (
+    Bounds,
+    Expectation,
+    Flag,
+    Option,
+    Residue,
+    Spread,
+)
 from opconform.cases.elements import FloatFormat, element_type
-from opconform.cases.expectation import Bounds, Expectation, Flag, Option, Residue, Spread
 from opconform.generators.source import GeneratedCases
 from opconform.runners.accuracy import Accuracy, Grade, accuracy_from, attach_accuracy, ulp_exponent
 from opconform.runners.answers import Answers

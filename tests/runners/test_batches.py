@@ -19,8 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opconform.cases.batch import Batch, CaseSource
-from opconform.cases.declared import Declaration, DeclaredType
-from opconform.cases.elements import Array, element_type
+from opconform.cases.elements import Array, Declaration, DeclaredType, element_type
 from opconform.cases.program import Program
 from opconform.cases.results import Outcome, Result, result_from_json
 from opconform.generators.plan import Selection, planned

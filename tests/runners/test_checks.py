@@ -13,8 +13,15 @@ from fakes.scripts import judging_script, read_option
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opconform.cases.batch import (
+    Bounds,
+    Check,
+    CheckName,
+    Expectation,
+    Flag,
+    Option,
+)
 from opconform.cases.elements import Array, type_of
-from opconform.cases.expectation import Bounds, Check, CheckName, Expectation, Flag, Option
 from opconform.cases.results import Outcome
 from opconform.runners.answers import Answer, Answers
 from opconform.runners.judge import Verdict, asks_again, judge

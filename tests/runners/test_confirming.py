@@ -11,9 +11,15 @@ import numpy as np
 import pytest
 from fakes.here import HostsHere
 
-from opconform.cases.batch import Batch
+from opconform.cases.batch import (
+    Batch,
+    Bounds,
+    Check,
+    Expectation,
+    Flag,
+    Option,
+)
 from opconform.cases.elements import Array
-from opconform.cases.expectation import Bounds, Check, Expectation, Flag, Option
 from opconform.cases.program import OperatorVersion, Output, Program
 from opconform.generators.source import GeneratedCases
 from opconform.runners.execute import Worker

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from opconform.cases.declared import DeclaredType
+from opconform.cases.elements import DeclaredType
 from opconform.cases.errors import OpconformError
-from opconform.runners.declaration import load_declaration
+from opconform.runners.terms import load_declaration
 
 WHOLE = """
 float32: {compute: tf32, accumulator: float32, flush: [input, output]}

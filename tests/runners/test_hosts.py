@@ -16,8 +16,14 @@ from hypothesis import strategies as st
 
 from opconform.cases.elements import element_types
 from opconform.runners.answers import Answer
-from opconform.runners.host import OurFailure, Request, Unreadable, read_about, read_answer
-from opconform.runners.hosts import Hosts
+from opconform.runners.host import (
+    Hosts,
+    OurFailure,
+    Request,
+    Unreadable,
+    read_about,
+    read_answer,
+)
 from opconform.runners.pool import Limits, Loss, WorkerStartError
 from opconform.runners.registry import backend_spec
 

@@ -10,8 +10,14 @@ from fakes.judging import judge_answer, judge_refusal, single
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opconform.cases.batch import (
+    Bounds,
+    Expectation,
+    Flag,
+    Option,
+    Spread,
+)
 from opconform.cases.elements import Array, element_type
-from opconform.cases.expectation import Bounds, Expectation, Flag, Option, Spread
 from opconform.cases.results import Outcome
 from opconform.generators.source import GeneratedCases
 from opconform.runners.answers import Refusal

@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 from fakes.judging import batch_of
 
-from opconform.cases.batch import Batch
+from opconform.cases.batch import (
+    Batch,
+    Bounds,
+    Expectation,
+    Flag,
+    Option,
+)
 from opconform.cases.elements import Array, element_type, type_of
-from opconform.cases.expectation import Bounds, Expectation, Flag, Option
-from opconform.cases.program import OperatorVersion, Output, Program
-from opconform.cases.structures import Structure, optional, sequence
+from opconform.cases.program import OperatorVersion, Output, Program, Structure, optional, sequence
 from opconform.runners.accuracy import accuracies
 from opconform.runners.answers import Answer, Answers, answer_of, same_answer
 from opconform.runners.judge import Verdict, judge

@@ -14,8 +14,7 @@ from opconform.cases.runner import NotInstalled
 from opconform.runners import library_reading
 from opconform.runners.library_reading import LibraryLost, read_library
 from opconform.runners.onednn_library import is_installed
-from opconform.specs.audit import Audit, audit
-from opconform.specs.audit.library import LibraryAttribute, LibraryReading, LibrarySchema
+from opconform.specs.audit import Audit, LibraryAttribute, LibraryReading, LibrarySchema, audit
 from opconform.specs.loader import Library, default_root
 
 FAKES = "fakes.library_operations"

@@ -10,7 +10,7 @@ from fakes.judging import judge_answer, single
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opconform.cases.expectation import Bounds, Flag, Option
+from opconform.cases.batch import Bounds, Flag, Option
 
 
 def bounds(value: object, margin: object = 0.0, type_: str = "float32", flags: object = None) -> Bounds:

@@ -8,9 +8,22 @@ import numpy as np
 import pytest
 from fakes.programs import constant, feed, mean, onnx_program, reduce_mean
 
-from opconform.cases.elements import Array, canonical, comparable, content, element_type, element_types, type_of
+from opconform.cases.elements import (
+    Array,
+    canonical,
+    comparable,
+    content,
+    element_type,
+    element_types,
+    type_of,
+)
 from opconform.cases.program import Program
-from opconform.cases.runner import Classifies, Describes, NotInstalled, Unsupported
+from opconform.cases.runner import (
+    Classifies,
+    Describes,
+    NotInstalled,
+    Unsupported,
+)
 from opconform.runners.onnxruntime import WORDS, OnnxRuntime, OnnxRuntimeNoOpt
 
 ort = pytest.importorskip("onnxruntime")

@@ -13,10 +13,31 @@ import numpy as np
 import pytest
 from fakes.programs import constant, feed, mean, onnx_program, reduce_mean
 
-from opconform.cases.elements import Array, canonical, content, element_type, element_types, type_of
-from opconform.cases.program import Attribute, Body, Input, Node, OperatorVersion, Output, Program
-from opconform.cases.runner import Classifies, Describes, NotInstalled, Unsupported
-from opconform.cases.structures import sequence, tensor
+from opconform.cases.elements import (
+    Array,
+    canonical,
+    content,
+    element_type,
+    element_types,
+    type_of,
+)
+from opconform.cases.program import (
+    Attribute,
+    Body,
+    Input,
+    Node,
+    OperatorVersion,
+    Output,
+    Program,
+    sequence,
+    tensor,
+)
+from opconform.cases.runner import (
+    Classifies,
+    Describes,
+    NotInstalled,
+    Unsupported,
+)
 from opconform.runners.openvino import ELEMENT_TYPES, WORDS, OpenVino, OpenVinoEvaluate, OpenVinoOnnx
 
 if importlib.util.find_spec("openvino") is None:

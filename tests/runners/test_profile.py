@@ -7,8 +7,7 @@ import pytest
 from fakes.results import case, invalid, result
 
 from opconform.cases.errors import OpconformError
-from opconform.runners.demands import Demands
-from opconform.runners.profile import Profile, load_profile
+from opconform.runners.terms import Demands, Profile, load_profile
 
 WHOLE = """
 name: edge

@@ -8,7 +8,13 @@ import onnx
 import pytest
 from fakes.structured import BRANCHES, STRUCTURED, program
 
-from opconform.cases.elements import comparable, element_type, from_json, to_json, type_of
+from opconform.cases.elements import (
+    comparable,
+    element_type,
+    from_json,
+    to_json,
+    type_of,
+)
 from opconform.cases.onnx_model import onnx_bytes
 from opconform.cases.program import (
     Attribute,

@@ -6,9 +6,8 @@ from pathlib import Path
 from fakes.spec_texts import VOCABULARY
 
 from opconform.specs.audit import audit
-from opconform.specs.groups import GROUPS, expand
 from opconform.specs.loader import Library, spec_of
-from opconform.specs.model import COMMON_PARAMETERS, Vocabulary, Word
+from opconform.specs.model import COMMON_PARAMETERS, GROUPS, Vocabulary, Word, expand
 from opconform.specs.reading import read
 from opconform.specs.schema import ClauseText, EdgeText, OperandText, SpecText, TypesFromText, VersionText
 

@@ -6,9 +6,16 @@ from pathlib import Path
 import pytest
 
 from opconform.cases.errors import OpconformError
-from opconform.specs.audit import Audit, Coverage, Exercise, audit
-from opconform.specs.audit.library import LibraryAttribute, LibraryReading, Listing
-from opconform.specs.audit.library import LibrarySchema as Schema
+from opconform.specs.audit import (
+    Audit,
+    Coverage,
+    Exercise,
+    LibraryAttribute,
+    LibraryReading,
+    Listing,
+    audit,
+)
+from opconform.specs.audit import LibrarySchema as Schema
 from opconform.specs.loader import Library
 
 POOL = """\

@@ -30,7 +30,7 @@ from opconform.reports.history.database import SCHEMA, reading, writing
 from opconform.reports.history.show import changes_of, results, stays, turns
 from opconform.reports.runs import Terms
 from opconform.reports.tally import Tally
-from opconform.runners.demands import Demands
+from opconform.runners.terms import Demands
 from opconform.specs.errata import Suspensions
 
 UNIFORM, RAMP, LARGE = (case(fill=fill) for fill in ("uniform", "ramp", "large"))

@@ -12,8 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from opconform.cases.batch import (
+    Bounds,
+    Expectation,
+    Flag,
+    Option,
+)
 from opconform.cases.elements import element_type
-from opconform.cases.expectation import Bounds, Expectation, Flag, Option
 from opconform.cases.results import Outcome
 from opconform.reports.site.case_lists import strict_json
 from opconform.reports.site.case_tensors import CELLS, MISMATCHES, SHOWN, difference_told, tensor_told

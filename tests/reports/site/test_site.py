@@ -15,13 +15,13 @@ from click.testing import CliRunner, Result
 from fakes.folders import write_folder
 from fakes.results import case, invalid, result
 
+from opconform.cases.ids import Glob
 from opconform.cases.results import Outcome
-from opconform.cases.selection import Glob
 from opconform.cli import main
 from opconform.reports.runs import Terms, put_together
 from opconform.reports.site.gather import gather
 from opconform.reports.site.writer import operator_page_name, shown
-from opconform.runners.waivers import Waiver, Waivers
+from opconform.runners.terms import Waiver, Waivers
 
 FIRST, NEXT = "onnx/ReduceMean-1", "onnx/ReduceMean-11"
 CLAUSES = ("onnx/ReduceMean#mean", "onnx/ReduceMean#keepdims-default")

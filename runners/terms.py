@@ -1,22 +1,215 @@
-"""Waivers: known failures that do not fail a run until a date; an entry that no longer tells the truth does."""
+"""What a run is held to: profiles, `--require`, declared arithmetic, and waivers of known failures.
+
+A profile is what a product promises; inside it `unsupported` fails a run. A waived failure fails none until a date; a
+waiver that no longer tells the truth does.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
-from ..cases.errors import did_you_mean
-from ..cases.ids import operator_version_of
+from ..cases.elements import Declaration, DeclaredType
+from ..cases.errors import CaseIdError, OpconformError, did_you_mean
+from ..cases.ids import CaseId, Glob, operator_version_of, parse_id, part_size
+from ..cases.program import NO_VERSION
 from ..cases.results import Outcome, Result
-from ..cases.selection import Glob
+from ..specs.model import ShapeWord, expand
 from ..specs.reading import Problems, read_file
-from .demands import Demands
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What is promised of one operator: versions as text and element types; None stands for all."""
+
+    versions: frozenset[str] | None = None
+    types: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A promise, by operator (`onnx/ReduceMean`).
+
+    `rank` and `elements` limit each tensor whose shape a case id names, None for no limit. A program with symbolic
+    dimensions is `dynamic`; `bounded`, dynamic up to a largest extent, is for programs that state one.
+    """
+
+    name: str
+    version: str
+    operators: Mapping[str, Promise]
+    rank: int | None = None
+    elements: int | None = None
+    shapes: frozenset[ShapeWord] = frozenset(get_args(ShapeWord))
+    digest: str | None = None
+
+    def promises(self, case_id: str) -> bool:
+        """Return whether a case is inside the profile; what cannot be parsed is not."""
+        try:
+            case = parse_id(case_id)
+        except CaseIdError:
+            return False
+        shape: ShapeWord = "dynamic" if case.setting("dims") == "symbolic" else "static"
+        return shape in self.shapes and self._promises_operator(case) and self._fits(case)
+
+    def _promises_operator(self, case: CaseId) -> bool:
+        for operator, promise in self.operators.items():
+            version = _version(case.operator, operator)
+            if version is not None:
+                return (promise.versions is None or version in promise.versions) and (
+                    promise.types is None or promise.types.issuperset(case.types)
+                )
+        return False
+
+    def _fits(self, case: CaseId) -> bool:
+        return all(
+            (self.rank is None or not isinstance(part, tuple) or len(part) <= self.rank)
+            and (self.elements is None or part_size(part) <= self.elements)
+            for part in case.shapes
+        )
+
+
+def load_profile(path: Path | str) -> Profile:
+    """Read a profile; its digest is the sha256 of the file's bytes.
+
+    Raises SpecError or SpecErrors for what is wrong in the file, OpconformError if it cannot be read.
+    """
+    from ..specs.schema import ProfileText, parsed  # noqa: PLC0415 - pydantic, which few runs need
+
+    document = read_file(path)
+    text = parsed(ProfileText, document)
+    operators = {
+        operator: Promise(
+            None if one.versions is None else frozenset(one.versions),
+            None if one.types is None else frozenset(t for word in one.types for t in expand(word)),
+        )
+        for operator, one in text.operators.items()
+    }
+    shapes = frozenset(text.shapes)
+    return Profile(text.name, text.version, operators, text.rank, text.elements, shapes, document.digest)
+
+
+def _version(operator_version: str, operator: str) -> str | None:
+    """Return which version of `operator` this is, None if it is another operator."""
+    if operator_version == operator:
+        return NO_VERSION
+    version = operator_version.removeprefix(f"{operator}-")
+    return version if version != operator_version else None
+
+
+def load_declaration(path: Path | str) -> Declaration:
+    """Read a declaration; its digest is the sha256 of the file's bytes.
+
+    Raises SpecError or SpecErrors for what is wrong in the file, OpconformError if it cannot be read.
+    """
+    from ..specs.schema import DeclaredText, declaration_text, parsed  # noqa: PLC0415 - pydantic, which few runs need
+
+    document = read_file(path)
+    text = dict(parsed(declaration_text(), document))
+    types = {
+        name: DeclaredType(one.compute, one.accumulator, frozenset(one.flush))
+        for name, one in text.items()
+        if isinstance(one, DeclaredText)
+    }
+    return Declaration(types, text["threads"], text["deterministic"], document.digest)
+
+
+if TYPE_CHECKING:
+    from ..specs.loader import Library
+
+ALWAYS_FAILING = frozenset(
+    {
+        Outcome.WRONG_VALUE,
+        Outcome.WRONG_SHAPE,
+        Outcome.WRONG_DTYPE,
+        Outcome.ERROR,
+        Outcome.CRASH,
+        Outcome.TIMEOUT,
+    }
+)
+
+
+def is_about_invalid(result: Result) -> bool:
+    """Whether a result is about an invalid input."""
+    return "invalid" in result.behaviour
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What a run asks for beside correctness: answers to silences (`--require`), and a profile (`--profile`)."""
+
+    required: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    profile: Profile | None = None
+
+    def fails(self, result: Result, *, suspended: bool = False) -> bool:
+        """Whether a result makes the run non-conformant; of suspended cases only a crash does."""
+        if result.outcome is Outcome.PASS:  # most are
+            return False
+        if result.outcome is Outcome.CRASH:
+            return True
+        if suspended:
+            return False
+        if result.outcome is Outcome.ACCEPTED_INVALID:
+            return self.required.get("invalid") == "rejected"
+        if result.outcome is Outcome.UNSUPPORTED:
+            return self._breaks_promise(result)
+        return result.outcome in ALWAYS_FAILING
+
+    def _breaks_promise(self, result: Result) -> bool:
+        return self.profile is not None and not is_about_invalid(result) and self.profile.promises(result.case)
+
+
+_EVERYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "accumulator": ("wide", "stepwise", "narrow"),
+        "flush": ("none", "output", "input-and-output"),
+        "invalid": ("rejected", "answered"),
+        "overflow": ("avoided", "infinite"),
+        "summation": ("sums", "running-means"),
+        "zero-sign": ("kept", "lost"),
+    }
+)
+
+
+def silences(library: Library | None = None) -> dict[str, tuple[str, ...]]:
+    """Return every silence with its options: those of all operators, and those of the spec files."""
+    found = dict(_EVERYWHERE)
+    specs = [] if library is None else library.specs()
+    for spec in specs:
+        for version in spec.versions.values():
+            for silence in version.silences.values():
+                found[silence.id] = tuple(dict.fromkeys((*found.get(silence.id, ()), *silence.options)))
+    return found
+
+
+def requirements(texts: Iterable[str], library: Library) -> Mapping[str, str]:
+    """Return silence to option. Raises OpconformError for a silence or an option that there isn't."""
+    return required(texts, silences(library)) if texts else {}
+
+
+def required(texts: Iterable[str], known: Mapping[str, tuple[str, ...]]) -> Mapping[str, str]:
+    """Return silence to option, of those that are known with their options. Raises OpconformError."""
+    chosen: dict[str, str] = {}
+    for text in texts:
+        silence, equals, option = text.partition("=")
+        if not equals:
+            raise OpconformError(f"--require {text}: expected SILENCE=OPTION, as in accumulator=wide")
+        if silence not in known:
+            hint = did_you_mean(silence, known) or f"; there are {', '.join(sorted(known))}"
+            raise OpconformError(f"--require {text}: no silence is called {silence!r}{hint}")
+        if option not in known[silence]:
+            raise OpconformError(f"--require {text}: {silence} has the options {', '.join(known[silence])}")
+        if chosen.setdefault(silence, option) != option:
+            raise OpconformError(f"--require {text}: {silence}={chosen[silence]} is required already")
+    return chosen
+
 
 _ORDER = (*Outcome,)
 _WAIVED_BY = ", waived by "
