@@ -10,7 +10,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -271,35 +271,16 @@ def _shifted(blank: Blank, pattern: Sequence[float]) -> Array:
     return np.asarray(np.array([*pattern, *[0.0] * (width - len(pattern))])[(column - row) % width])
 
 
+def _named(first: str) -> dict[str, Callable[..., Array]]:
+    """Return this module's recipes by name, whose first parameter is of a class: a Blank, or a Drawing."""
+    found = [(word, function) for word, function in globals().items() if isinstance(function, FunctionType)]
+    recipes = [one for one in found if next(iter(one[1].__annotations__.values()), "") == first and one[0][0] != "_"]
+    return {word.replace("_", "-"): function for word, function in recipes}
+
+
 RECIPES: Mapping[str, Recipe] = MappingProxyType(
     {
-        "ramp": ramp,
-        "uniform": uniform,
-        "lattice": lattice,
-        "cancelling": cancelling,
-        "mixed": mixed,
-        "large": large,
-        "overflow": overflow,
-        "subnormal": subnormal,
-        "nan": nan,
-        "infinity": infinity,
-        "infinities": infinities,
-        "special": special,
-        "ends": ends,
-        "nan-among": nan_among,
-        "negative-zero": negative_zero,
-        "ones": ones,
-        "zeros": zeros,
-        "few": few,
-        "extremes": extremes,
-        "ties": ties,
-        "maximum": maximum,
-        "halves": halves,
-        "beyond-2^53": beyond_2_53,
-        "unsigned-high": unsigned_high,
-        "inexact": inexact,
-        "underflow": underflow,
-        "subnormal-among": subnormal_among,
+        **{{"beyond-2-53": "beyond-2^53"}.get(name, name): recipe for name, recipe in _named("Blank").items()},
         **{f"beside-2^{bits}": functools.partial(beside, bits) for bits in BESIDE},
         **{f"upon-2^{bits}": functools.partial(upon, bits) for bits in UPON},
     }
@@ -444,13 +425,7 @@ def coin(drawing: Drawing) -> Array:
 
 
 DRAWS: Mapping[str, Callable[..., Array]] = MappingProxyType(
-    {
-        "any": any_below,
-        "signed": signed_below,
-        "distinct": distinct_below,
-        "last": last_below,
-        "coin": coin,
-    }
+    {name.removesuffix("-below"): recipe for name, recipe in _named("Drawing").items()}
 )
 
 

@@ -46,9 +46,7 @@ _LANE_ELEMENTS = 1 << 18  # elements evaluated at once: bounds memory, and still
 _MOST_LANES = 1024
 _MOST_PARTS = 256  # whose expectations are worked out before the first is told
 _MOST_PROGRAMS = 64
-_DRAW = re.compile(r"draw=[1-9][0-9]{0,17}")
-_NUMBER = re.compile(r"[1-9][0-9]{0,17}(?=[;/])")
-_DIGITS = re.compile(r"[1-9][0-9]{0,17}")
+_DRAWN = re.compile(r"(.*[/;]draw=)[1-9][0-9]{0,17}([;/].*)")
 _RANDOM = frozenset({"uniform"})
 
 
@@ -336,12 +334,12 @@ class GeneratedCases:
 
     def _runs(self, texts: Sequence[str]) -> Iterator[tuple[_Lane, list[str], list[str]]]:
         """Yield neighbours of one program, about which the same is said: the fill and the id of each."""
-        undrawn, lane = _Undrawn(), None
+        lane: _Lane | None = None
         fills: list[str] = []
         ids: list[str] = []
         before = ""
         for text in texts:
-            bare = undrawn(text)
+            bare = _undrawn(text)
             if lane is None or bare != before:
                 try:
                     here = self._recent(bare)
@@ -418,14 +416,14 @@ class GeneratedCases:
     def _ranks(self, lane: _Lane, recording: Recording | None) -> tuple[int | None, ...]:
         """Return the rank of each output; of an invalid case those of the valid one that it is a damaged copy of."""
         if recording is not None:
-            return ranks_of(recording)
+            return recording.ranks
         if lane.mended is None:
             return ()
         prepared = self.prepared(lane.mended)
         if prepared.first is not None:
-            return ranks_of(prepared.first)
+            return prepared.first.ranks
         tensors = prepared.filling.tensors([lane.mended.id.fill], [str(lane.mended.id)])
-        return ranks_of(recording_of(prepared, tensors))
+        return recording_of(prepared, tensors).ranks
 
     def _rules(self, lane: _Lane) -> Rules:
         return Rules(lane.row.id.fill in _RANDOM, self.declaration.types)
@@ -473,17 +471,6 @@ def formula_of(prepared: Prepared, tensors: Mapping[str, Arrays]) -> Recording:
     return found
 
 
-def ranks_of(recording: Recording) -> tuple[int | None, ...]:
-    """Return the rank of each output; None where readings differ in it, or one takes whatever comes out."""
-    forks = recording.forks
-    every = {
-        tuple(len(recording.graph.nodes[at].shape) for at in f.outputs) for f in forks if f.kind in ("values", "any")
-    }
-    if any(f.kind == "anything" for f in forks) or len({len(ranks) for ranks in every}) != 1:
-        return (None,) * len(recording.types)
-    return tuple(ranks[0] if len(set(ranks)) == 1 else None for ranks in zip(*every, strict=True))
-
-
 def _content(row: Row) -> CaseId:
     """Return a case without what its program does not hang on; one that is invalid stays the edge that it is."""
     bare = without_settings(row.id, "draw", "seed")
@@ -520,45 +507,15 @@ def _check_edge(row: Row, edge: Edge) -> None:
         raise CaseIdError(f"{row.id}: edge {row.id.edge!r} has another content: {near}")
 
 
-class _Undrawn:
-    """Returns case ids without their draws; one that differs in its draw alone from that before costs little."""
-
-    def __init__(self) -> None:
-        self._around: tuple[str, str] | None = None
-        self._found = ""
-
-    def __call__(self, text: str) -> str:
-        around = self._around
-        if around is not None and text.startswith(around[0]) and text.endswith(around[1]):
-            before, after = around
-            if _DIGITS.fullmatch(text, len(before), len(text) - len(after)):
-                return self._found
-        before, draw, after = text.partition("draw=")
-        self._found = _without_draw(text)
-        self._around = (before + draw, after.lstrip("0123456789")) if draw and self._found != text else None
-        return self._found
-
-
-def _without_draw(text: str) -> str:
-    """Return a case id without its draw, the part that neighbours share; as text, since parsing costs more."""
-    before, _, after = text.partition("draw=")
-    number = _NUMBER.match(after)
-    found = _around_draw(before, after[number.end() :]) if number else text
-    return _settings_without_draw(text) if "draw=" in found else found
+def _undrawn(text: str) -> str:
+    """Return a case id without its draw, the part that neighbours share."""
+    drawn = _DRAWN.fullmatch(text)
+    return text if drawn is None else _around_draw(drawn[1], drawn[2]) or text
 
 
 @functools.lru_cache(maxsize=1024)
-def _around_draw(before: str, after: str) -> str:
-    return _settings_without_draw(f"{before}draw=1{after}")
-
-
-def _settings_without_draw(text: str) -> str:
-    parts = text.split("/")
-    if len(parts) < 5 or "draw=" not in parts[4]:
-        return text
-    settings = parts[4].split(";")
-    names = [setting.partition("=")[0] for setting in settings]
-    if names != sorted(set(names)):  # for the parser to complain about
-        return text
-    parts[4] = ";".join(s for s in settings if not _DRAW.fullmatch(s)) or "-"
-    return "/".join(parts)
+def _around_draw(before: str, after: str) -> str | None:
+    try:
+        return str(without_settings(parse_id(f"{before}1{after}"), "draw"))
+    except CaseIdError:  # for the parser to complain about the id itself
+        return None

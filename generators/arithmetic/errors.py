@@ -94,48 +94,8 @@ def nearest(form: FloatFormat, values: Array) -> Array:
     return np.where(finite, rounded, values)
 
 
-_BITS: Final = 32
-_PIECES: Final = 16
-"""Pieces up to which this is faster than adding up numbers of many bits one by one."""
-_MOST: Final = 1 << 28
-"""Addends whose pieces, of 33 bits and a sign, surely add up in 64 bits."""
 _ALIKE: Final = 1 << 10
 """The addends up to which every version of NumPy adds in one order: its buffers hold more."""
-
-
-def whole_sums(floats: Array, axes: tuple[int, ...]) -> tuple[Array, int] | None:
-    """Return sums along `axes`, which stay with extent 1, as Python's integers, and the power of two of their unit.
-
-    None where the addends lie too far apart, or are too many. They are finite.
-    """
-    mantissa, exponent = np.frexp(floats)
-    whole = np.ldexp(mantissa, 53).astype(np.int64)  # 53 bits and a sign
-    there = whole != 0
-    unit = int(exponent.min(initial=1 << 20, where=there))
-    widest = int(exponent.max(initial=-(1 << 20), where=there)) - unit + 53
-    pieces = max(widest, 53) // _BITS + 2
-    if pieces > _PIECES or floats.size > _MOST:
-        return None
-    shift = np.where(there, exponent - unit, 0)
-    first, within = np.divmod(shift, _BITS)
-    total = np.asarray(0, object)
-    for place, piece in enumerate(_pieces(whole, within)):
-        for start in range(pieces - place):
-            added = np.where(first == start, piece, 0).sum(axis=axes, keepdims=True)
-            if added.any():
-                total = total + (added.astype(object) << (_BITS * (start + place)))
-    shape = tuple(1 if axis in axes else extent for axis, extent in enumerate(floats.shape))
-    return np.broadcast_to(total, shape), (unit if there.any() else 53) - 53
-
-
-def _pieces(whole: Array, shift: Array) -> tuple[Array, Array, Array]:
-    """Return whole numbers of 53 bits, shifted to the left by up to 31, as three pieces with their sign."""
-    mask = np.int64((1 << _BITS) - 1)
-    magnitude, sign = np.abs(whole), np.sign(whole)
-    low = ((magnitude & mask).astype(np.uint64) << shift.astype(np.uint64)).astype(np.uint64)
-    high = (magnitude >> _BITS) << shift  # 21 bits, up to 52 when shifted
-    second = (low >> np.uint64(_BITS)).astype(np.int64) + (high & mask)
-    return sign * (low & np.uint64(mask)).astype(np.int64), sign * second, sign * (high >> _BITS)
 
 
 def ordered_sum(values: Array, axes: tuple[int, ...], *, keepdims: bool) -> Array:
@@ -190,23 +150,22 @@ def is_float(values: Array) -> Array:
 def summed(values: Array, axes: tuple[int, ...]) -> Array:
     """Add up along `axes`, which stay with extent 1: float64 numbers exactly, others one after the other."""
     if values.dtype != object and values.size:
-        total = _sum_of_floats(values, axes)
-        if total is not None:
-            return total
+        return _sum_of_floats(values, axes)
     values = widened(values)
     for axis in axes:
         values = np.add.reduce(values, axis=axis, keepdims=True, initial=gmpy2.mpfr(0) if not values.size else None)
     return values
 
 
-def _sum_of_floats(floats: Array, axes: tuple[int, ...]) -> Array | None:
+def _sum_of_floats(floats: Array, axes: tuple[int, ...]) -> Array:
+    """Add up as whole numbers of the least unit."""
     finite = np.isfinite(floats)
-    found = whole_sums(floats if finite.all() else np.where(finite, floats, 0.0), axes)
-    if found is None:
-        return None
-    whole, unit = found
+    mantissa, exponent = np.frexp(floats if finite.all() else np.where(finite, floats, 0.0))
+    unit = int(exponent.min(initial=1024, where=mantissa != 0)) - 53
+    whole = np.ldexp(mantissa, 53).astype(np.int64).astype(object)
+    shift = np.maximum(exponent - (unit + 53), 0).astype(object)
     scaled = gmpy2.mul_2exp if unit >= 0 else gmpy2.div_2exp
-    total = each(lambda number: scaled(gmpy2.mpfr(number), abs(unit)), whole)
+    total = each(lambda n: scaled(gmpy2.mpfr(n), abs(unit)), np.sum(whole << shift, axis=axes, keepdims=True))
     special = ~finite.all(axis=axes, keepdims=True)
     if special.any():  # infinities of both signs make NaN
         alone = np.where(finite, 0.0, floats).sum(axis=axes, keepdims=True)

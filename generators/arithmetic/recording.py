@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from . import native, options
 from .errors import Context, Known, strict
 from .graph import Graph
 from .native import Machine
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -105,12 +108,18 @@ class Recording:
     @functools.cached_property
     def shapes(self) -> tuple[tuple[int, ...] | None, ...]:
         """The shape of each output; None where readings differ in it, or none has any."""
-        every = {
-            tuple(self.graph.nodes[at].shape for at in f.outputs) for f in self.forks if f.kind in ("values", "any")
-        }
-        if len({len(shapes) for shapes in every}) != 1 or any(f.kind == "anything" for f in self.forks):
+        return self._shared(lambda at: self.graph.nodes[at].shape)
+
+    @functools.cached_property
+    def ranks(self) -> tuple[int | None, ...]:
+        """The rank of each output; None where readings differ in it, or one takes whatever comes out."""
+        return self._shared(lambda at: len(self.graph.nodes[at].shape))
+
+    def _shared(self, fact: Callable[[int], T]) -> tuple[T | None, ...]:
+        every = {tuple(map(fact, fork.outputs)) for fork in self.forks if fork.kind in ("values", "any")}
+        if len({len(facts) for facts in every}) != 1 or any(f.kind == "anything" for f in self.forks):
             return (None,) * len(self.types)
-        return tuple(shapes[0] if len(set(shapes)) == 1 else None for shapes in zip(*every, strict=True))
+        return tuple(facts[0] if len(set(facts)) == 1 else None for facts in zip(*every, strict=True))
 
     @functools.cached_property
     def terms(self) -> int:
