@@ -76,8 +76,9 @@ OutputShapes: TypeAlias = tuple[tuple[int, ...] | None, ...]
 def onnx_model(program: Program, shapes: OutputShapes = ()) -> ModelProto:
     """Return `program` as a model of one node; equal programs give equal bytes.
 
-    Constants are initializers, omitted inputs and outputs empty names. The answers declare their `shapes`; without them
-    (or with None) their rank with dimension names that occur nowhere else, and no shape where `rank` is None. Nothing
+    Constants are initializers, omitted inputs and outputs empty names. The answers declare their `shapes`, without them
+    those that the program fixes; where there is none their rank with dimension names that occur nowhere else, and no
+    shape where `rank` is None. Nothing
     is checked, so that backends can be run on invalid programs too. ProgramError for what ONNX has no form for, such as
     a program of another standard.
     """
@@ -88,7 +89,7 @@ def onnx_model(program: Program, shapes: OutputShapes = ()) -> ModelProto:
         model.ParseFromString(program.model)
         return model
     try:
-        return _model(program, shapes)
+        return _model(program, shapes or _fixed(program))
     except (TypeError, ValueError, KeyError, OverflowError) as error:
         raise ProgramError(f"{program.operator} cannot be written as a model: {error}") from error
 
@@ -99,7 +100,7 @@ def _model(program: Program, shapes: OutputShapes) -> ModelProto:
     return ModelProto(
         ir_version=ir,
         producer_name="opconform",
-        graph=_graph(program, ir, shapes or (None,) * len(program.answers)),
+        graph=_graph(program, ir, shapes),
         opset_import=[OperatorSetIdProto(domain=domain, version=n) for domain, n in _opsets(program, opset).items()],
     )
 
@@ -108,13 +109,17 @@ def onnx_bytes(program: Program, shapes: OutputShapes = ()) -> bytes:
     """Return the model of `program` serialized, with the same bytes every time."""
     if isinstance(program, ModelProgram):
         return program.model
-    return _serialized(program, shapes)
+    return _serialized(program, shapes or _fixed(program))
 
 
 @functools.lru_cache(maxsize=64)  # a failure is confirmed on a program of its own
 def _serialized(program: Program, shapes: OutputShapes) -> bytes:
     serialized: bytes = onnx_model(program, shapes).SerializeToString(deterministic=True)
     return serialized
+
+
+def _fixed(program: Program) -> OutputShapes:
+    return tuple(one.shape for one in program.answers)
 
 
 def feed_names(program: Program) -> tuple[str, ...]:
@@ -206,7 +211,7 @@ def _body(body: Body) -> GraphProto:
         name=body.name,
         node=[_node(node) for node in body.nodes],
         input=[_input(i) for i in body.inputs if i.constant is None],
-        output=[_value(o.name, o.type, _fresh_dims(o, taken)) for o in body.outputs],
+        output=[_value(o.name, o.type, _fresh_dims(o, taken) if o.shape is None else o.shape) for o in body.outputs],
         initializer=[tensor_proto(i.array(), i.name) for i in body.inputs if i.constant is not None],
     )
 

@@ -280,6 +280,8 @@ AttributeKind: TypeAlias = Literal[
 
 _LATER: Mapping[str, Any] = MappingProxyType({"later": True})
 """Marks a field that was added when programs had keys already: at its default it is no part of the key."""
+_FOLLOWS: Mapping[str, Any] = MappingProxyType({"follows": True})
+"""Marks a field that follows from the rest of the program: it is no part of the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,11 +406,16 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output of a program; `rank` is None where admissible answers differ in rank, or are no tensors."""
+    """An output of a program; `rank` is None where admissible answers differ in rank, or are no tensors.
+
+    `shape` is what a model declares: that of the answer whatever the program is fed; None where it hangs on that, or
+    readings of the standard differ in it.
+    """
 
     name: str
     type: str
     rank: int | None
+    shape: tuple[int, ...] | None = field(default=None, compare=False, metadata=_FOLLOWS)
 
 
 @dataclass(frozen=True)
@@ -477,7 +484,7 @@ class ModelProgram(Program):
 
 
 def _canonical(value: Any) -> str:
-    """Return a value as text: a dataclass with its fields but those added later that are at their defaults."""
+    """Return a value as text: a dataclass without fields that follow, and later ones at their defaults."""
     if type(value) is tuple:
         return f"({', '.join(map(_canonical, value))}{',' if len(value) == 1 else ''})"
     kind: Any = type(value)
@@ -497,7 +504,8 @@ def _told_fields(kind: type) -> tuple[tuple[str, bool, object], ...] | None:
     """Return the fields of a dataclass: name, whether it was added later, default; None for another type."""
     if not dataclasses.is_dataclass(kind):
         return None
-    return tuple((one.name, "later" in one.metadata, one.default) for one in dataclasses.fields(kind))
+    told = (one for one in dataclasses.fields(kind) if "follows" not in one.metadata)
+    return tuple((one.name, "later" in one.metadata, one.default) for one in told)
 
 
 def nested(program: Program, arrays: Sequence[Array]) -> list[Any]:

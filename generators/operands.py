@@ -535,7 +535,7 @@ def _parsed(text: str) -> tuple[Body, Mapping[str, Input]]:
     body = Body(
         graph.name,
         tuple(_input(one, named) for one in graph.input),
-        tuple(Output(one.name, one.type, len(one.dims) if one.structure is None else None) for one in outputs.values()),
+        tuple(map(_output, outputs.values())),
         tuple(map(_node, graph.node)),
     )
     return body, outputs
@@ -547,6 +547,13 @@ def _input(value: ValueInfoProto, named: Mapping[str, str]) -> Input:
     tensor = value.type.tensor_type
     dims = tuple(d.dim_param or d.dim_value for d in tensor.shape.dim) if value.type.HasField("tensor_type") else ()
     return Input(value.name, type_, dims, structure=None if is_tensor(type_) else _structure(parse_type(type_)))
+
+
+def _output(declared: Input) -> Output:
+    if declared.structure is not None:
+        return Output(declared.name, declared.type, None)
+    sizes = tuple(d for d in declared.dims if isinstance(d, int))
+    return Output(declared.name, declared.type, len(declared.dims), sizes if sizes == declared.dims else None)
 
 
 def _structure(expression: TypeExpression) -> Structure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from ..cases.program import (
     Output,
     Program,
     count,
+    is_tensor,
 )
 from ..specs.loader import Library
 from ..specs.model import Edge
@@ -136,9 +138,9 @@ class Prepared:
         if key not in self._programs:
             taken = {i.name for i in inputs if isinstance(i, Input)}
             names = [name if name not in taken else f"{name}_out" for name, _ in self.outputs]
-            asked = iter(ranks)
+            asked = itertools.zip_longest(ranks, self._fixed_shapes(fixed))
             outputs = tuple(
-                None if type_ is None else Output(name, type_, next(asked, None))
+                None if type_ is None else Output(name, type_, *next(asked, (None, None)))
                 for name, (_, type_) in zip(names, self.outputs, strict=True)
             )
             captured = tuple(one.input(symbolic=False, constant=None) for one in self.captured)
@@ -146,6 +148,20 @@ class Prepared:
                 self.row.version.operator, self.attributes, inputs, outputs, opset(self.row), captured
             )
         return self._programs[key]
+
+    def _fixed_shapes(self, constants: Mapping[str, Arrays]) -> tuple[tuple[int, ...] | None, ...]:
+        """Return the shape of each output that constants and the inputs' shapes fix, whatever is fed."""
+        plain = all(isinstance(one.part, tuple) for one in self.arguments)
+        plain = plain and all(type_ is None or is_tensor(type_) for _, type_ in self.outputs)
+        if self.row.rejected or self.row.get("dims") == "symbolic" or not plain:
+            return ()
+        known = {name: arrays[0] for name, arrays in constants.items()}
+        try:
+            found = self._record(reference_of(self.row.spec), self.facts, known)
+        except Asks:
+            return ()
+        shapes = {tuple(found.graph.nodes[at].shape for at in f.outputs) for f in found.forks if f.outputs}
+        return shapes.pop() if len(shapes) == 1 else ()
 
     @functools.cached_property
     def filling(self) -> Filling:

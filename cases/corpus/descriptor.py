@@ -220,14 +220,18 @@ def _input_from(told: Mapping[str, Any], take: TakeConstant | None) -> Input:
 
 
 def _output(output: Output | None) -> dict[str, Any] | None:
-    return None if output is None else {"name": output.name, "type": output.type, "rank": output.rank}
+    if output is None:
+        return None
+    fixed = {} if output.shape is None else {"shape": list(output.shape)}
+    return {"name": output.name, "type": output.type, "rank": output.rank, **fixed}
 
 
 def _output_from(told: Mapping[str, Any] | None) -> Output | None:
     if told is None:
         return None
     parse_type(told["type"])
-    return Output(told["name"], told["type"], told["rank"])
+    shape = None if told.get("shape") is None else tuple(map(int, told["shape"]))
+    return Output(told["name"], told["type"], told["rank"], shape)
 
 
 SCHEMA = 2

@@ -59,6 +59,12 @@ def test_the_key_of_a_plain_program_is_that_of_its_first_fields() -> None:
     assert made.key == hashlib.sha256(told.encode()).hexdigest()
 
 
+def test_the_shape_of_an_output_follows_and_is_no_part_of_the_key() -> None:
+    made = replace(_PLAIN, outputs=(Output("y", "float32", 2, (2, 3)),))
+    assert (made.key, made) == (_PLAIN.key, _PLAIN)
+    assert onnx_bytes(made) == onnx_bytes(_PLAIN, ((2, 3),)) != onnx_bytes(_PLAIN)
+
+
 def test_programs_that_differ_in_a_new_field_have_other_keys() -> None:
     body = Body("b", (), (), (Node(_OPERATOR, ("x",), ("y",)),))
     made = [

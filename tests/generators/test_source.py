@@ -16,8 +16,10 @@ import pytest
 from fakes.judging import judge_answer
 
 from opconform.cases.batch import Expectation, cases_of
+from opconform.cases.corpus.descriptor import program_from, program_json
 from opconform.cases.errors import CaseIdError, OpconformError
 from opconform.cases.ids import parse_id
+from opconform.cases.onnx_model import onnx_model
 from opconform.cases.results import Outcome
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
@@ -209,6 +211,34 @@ def test_inputs_have_the_same_bytes_on_every_machine(text: str) -> None:
     (tensor,) = SOURCE.case(text).inputs
     little = tensor.astype(tensor.dtype.newbyteorder("<")) if tensor.dtype.kind in "iuf" else tensor
     assert hashlib.sha256(little.tobytes()).hexdigest()[:16] == INPUTS[text]
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("onnx/ReduceMean-13/float32/2x0x3/-/ramp/empty-set", (1, 1, 1)),
+        ("onnx/ReduceMean-13/float32/3x2x2/axes=-4/ramp/axis-too-small", None),
+        ("onnx/ReduceMean-13/float32/2x3/axes=1;keepdims=1/ramp", (2, 1)),
+        ("onnx/ReduceMean-13/float32/2x3/axes=1;dims=symbolic/ramp", None),
+        ("onnx/ReduceMean-18/float32/2x3/axes=1;axes-from=constant/ramp", (2, 1)),
+        ("onnx/ReduceMean-18/float32/2x3/axes=1;axes-from=graph-input/ramp", None),
+        ("onnx/ReduceMean-13/float32/scalar/-/ramp", ()),
+        ("onnx/NonZero-13/float32/2x0/-/ramp", None),
+        ("onnx/QuantizeLinear-10/float32,int8/3*scalar/-/lattice", ()),
+    ],
+)
+def test_a_program_declares_the_shape_of_an_output_where_it_fixes_it(text: str, shape: tuple[int, ...] | None) -> None:
+    program = SOURCE.case(text).program
+    (output,) = program.answers
+    assert output.shape == shape
+    (declared,) = onnx_model(program).graph.output
+    dims = declared.type.tensor_type.shape.dim
+    if shape is None:
+        assert all(d.WhichOneof("value") == "dim_param" for d in dims)
+    else:
+        assert tuple(d.dim_value for d in dims) == shape
+        assert declared.type.tensor_type.HasField("shape")
+    assert program_from(program_json(program), lambda *_: np.array([1])).answers[0].shape == shape
 
 
 def test_a_seed_and_a_draw_change_what_is_drawn() -> None:
