@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from ..generators.parameters import bound_type, free_letters
 from ..generators.plan import Selection, planned
 from ..generators.rows import Row, clauses_of
 from ..generators.source import GeneratedCases
+from ..reports.text import write_text
 from ..runners.library_reading import LibraryLost, read_library
 from ..specs.audit import Audit, LibraryReading, audit, check_standard
 from ..specs.audit.findings import Coverages, Exercise
@@ -21,8 +23,10 @@ from ..specs.model import Word
 _FAILED = 3
 
 
-def audited(standard: str, specs: Path | None, *, as_json: bool) -> tuple[Iterator[str], int]:
-    """Return the lines of an audit and its exit code.
+def audited(
+    standard: str, specs: Path | None, *, as_json: bool, markdown: Path | None = None
+) -> tuple[Iterator[str], int]:
+    """Return the lines of an audit and its exit code; write coverage as a page to `markdown`.
 
     1 if a spec differs from the standard's schema or library, 3 if the library could not be asked.
     """
@@ -34,6 +38,8 @@ def audited(standard: str, specs: Path | None, *, as_json: bool) -> tuple[Iterat
         print(f"opconform: the library of {standard} was lost: {error}", file=sys.stderr)
         return iter(()), _FAILED
     found = audit(source.library, standard, exercised(source), reading)
+    if markdown is not None:
+        write_text(markdown, _page(found, source))
     lines = iter([found.to_json()]) if as_json else _lines(found)
     return lines, _FAILED if found.findings.failures else 1 if found.differences else 0
 
@@ -66,16 +72,64 @@ def _coverage(found: Audit) -> Iterator[str]:
     domains = [*found.domains.items()]
     if len(domains) > 1:
         domains.append(("together", found.coverages))
-    yield f"{'coverage':<20}" + "".join(f"{name:>22}" for name, _ in domains)
+    yield f"{'coverage':<20}" + "".join(f"{name:>28}" for name, _ in domains)
     for field in fields(Coverages):
         label = field.name.replace("_", " ")
-        yield f"{label:<20}" + "".join(_cell(coverages, field.name) for _, coverages in domains)
+        yield f"{label:<20}" + "".join(f"{_cell(coverages, field.name):>28}" for _, coverages in domains)
 
 
 def _cell(coverages: Coverages, name: str) -> str:
     one = getattr(coverages, name)
-    share = f"{100 * one.covered / one.total:5.1f} %" if one.total else ""
-    return f"{one.covered:>7} / {one.total:<5}{share:>7}"
+    share = f"{100 * one.covered / one.total:5.1f} %" if one.total else " " * 7
+    return f"{one.covered:>7} / {one.total:<5}{share}"
+
+
+def _page(found: Audit, source: GeneratedCases) -> str:
+    """Return coverage as a page of documentation."""
+    domains = [*found.domains.items(), ("together", found.coverages)]
+    written = [field.name.replace("_", " ") for field in fields(Coverages)]
+    counted = [
+        [label, *(_cell(coverages, field.name).strip() for _, coverages in domains)]
+        for label, field in zip(written, fields(Coverages), strict=True)
+    ]
+    numbers = Counter(str(parse_id(text).operator) for text in planned(source.library, Selection()))
+    operators = [
+        [
+            spec.name,
+            ", ".join(map(str, spec.versions)),
+            f"{sum(numbers[str(v.operator)] for v in spec.versions.values()):,}",
+        ]
+        for name in source.library.operators()
+        if name.startswith(f"{found.standard}/")
+        for spec in [source.library.spec(name)]
+    ]
+    missing: dict[str, dict[str, None]] = {}  # what of all versions of an operator, in order
+    for gap in found.gaps:
+        operator, _, words = gap.removeprefix(f"{found.standard}/").partition(": ")
+        what, equals, value = words.removeprefix("no case ").partition(" = ")
+        missing.setdefault(f"{operator.rpartition('-')[0]} {what}{equals}", {})[value] = None
+    against = f"{found.authority.source} {found.authority.version}"
+    return "\n".join(
+        [
+            f"# What of {found.standard} has cases",
+            "",
+            f"Made by `opconform audit {found.standard} --markdown`, against {against}; [audit](audit.md) says what is counted.",
+            "",
+            *_table(["", *(name for name, _ in domains)], counted),
+            "",
+            *_table(["operator", "versions", "cases"], operators),
+            "",
+            "## Without a case",
+            "",
+            *(f"- {words}{', '.join(values)}" for words, values in missing.items()),
+            "",
+        ]
+    )
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    for row in (head, ["---"] * len(head), *rows):
+        yield f"| {' | '.join(row)} |"
 
 
 def exercised(source: GeneratedCases) -> dict[str, Exercise]:

@@ -13,16 +13,19 @@ from .common import SELECT, SPECS, STRENGTH, SUITE, Examples, clear_errors, sele
 @click.command(cls=Examples, examples="opconform audit onnx\nopconform audit --json\nopconform audit openvino")
 @click.argument("standard", metavar="[STANDARD]", default="onnx")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option(
+    "--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write coverage as a page of the docs."
+)
 @SPECS
 @clear_errors
-def audit(standard: str, as_json: bool, specs: Path | None) -> int:
+def audit(standard: str, as_json: bool, markdown: Path | None, specs: Path | None) -> int:
     """Hold the spec files against the standard's own schemas or library; a difference exits 1. Then coverage.
 
     STANDARD is onnx (the default), openvino or onednn; the last two ask a library, which has to be installed.
     """
     from .auditing import audited  # noqa: PLC0415
 
-    lines, code = audited(standard, specs, as_json=as_json)
+    lines, code = audited(standard, specs, as_json=as_json, markdown=markdown)
     for line in lines:
         click.echo(line)
     return code

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import onnx
 import pytest
 from click.testing import CliRunner
 
@@ -229,6 +230,21 @@ def test_every_dependency_has_its_line() -> None:
     names = {re.match(r"[\w.-]+", requirement)[0] for requirement in listed} - {"opconform"}
     page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `([\w.-]+)` \|", page, re.MULTILINE)) == names
+
+
+@pytest.mark.slow
+def test_the_page_on_coverage_is_what_the_audit_writes_and_the_readme_says_its_figures(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
+    if f"schemas of onnx {onnx.__version__};" not in page:
+        pytest.skip("the page was written with another release of onnx")
+    made = tmp_path / "coverage.md"
+    assert CliRunner().invoke(main, ["audit", "onnx", "--markdown", str(made)]).exit_code == 0
+    assert made.read_text(encoding="utf-8") == page
+    (versions,) = (cells[-1] for cells in rows(page, "# What") if cells[0] == "operator versions")
+    covered, total = re.findall(r"\d+", versions)[:2]
+    operators = sum(bool(re.match(r"[\d, ]+$", cells[1])) for cells in rows(page, "# What"))
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"{operators} operators of ONNX in {covered} versions of {total} today" in readme
 
 
 def links() -> Iterator[tuple[Path, str]]:
