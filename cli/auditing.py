@@ -113,7 +113,8 @@ def _page(found: Audit, source: GeneratedCases) -> str:
         [
             f"# What of {found.standard} has cases",
             "",
-            f"Made by `opconform audit {found.standard} --markdown`, against {against}; [audit](audit.md) says what is counted.",
+            f"Made by `opconform audit {found.standard} --markdown`, against {against}; "
+            "[audit](audit.md) says what is counted.",
             "",
             *_table(["", *(name for name, _ in domains)], counted),
             "",
