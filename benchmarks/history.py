@@ -20,9 +20,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from opconform.reports.history.adding import add
 from opconform.reports.history.compare import compared, opened
-from opconform.reports.history.database import COUNTS, OPEN, History, reading, writing
+from opconform.reports.history.database import (
+    COUNTS,
+    OPEN,
+    History,
+    add,
+    reading,
+    writing,
+)
 from opconform.reports.history.show import changes_of, results, stays, turns
 from opconform.reports.runs import Terms, terms_to_dict
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from . import files, history, knowledge, results, run
+from . import commands, run
 
 
 class _Interruptible(click.Group):
@@ -35,20 +35,20 @@ _COMMANDS = (
     run.run,
     run.list_,
     run.show,
-    knowledge.audit,
-    knowledge.diff,
-    knowledge.page,
-    results.report,
-    results.rejudge,
-    files.export,
-    results.submit,
-    history.compare,
-    history.history,
-    files.verify,
-    files.corpus_diff,
-    files.lock,
-    knowledge.scaffold,
-    knowledge.mutants,
+    commands.audit,
+    commands.diff,
+    commands.page,
+    commands.report,
+    commands.rejudge,
+    commands.export,
+    commands.submit,
+    commands.compare,
+    commands.history,
+    commands.verify,
+    commands.corpus_diff,
+    commands.lock,
+    commands.scaffold,
+    commands.mutants,
 )
 
 for _command in _COMMANDS:

@@ -1,29 +1,61 @@
-"""`opconform verify` and `opconform corpus-diff`: is a corpus whole, and how two differ."""
+"""Cases as files: `opconform export`, `verify` and `corpus-diff`; see docs/corpus.md."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import Any, Literal
 
-from ..cases.corpus.cases import DESCRIPTOR, CorpusCases
-from ..cases.corpus.files import CorpusError, open_files
+from ..cases.batch import Batch, cases_of
+from ..cases.corpus.cases import CLAUSES, DESCRIPTOR, CorpusCases
+from ..cases.corpus.descriptor import (
+    CorpusCase,
+    described,
+    other_tensors,
+    tensors,
+    value_files,
+)
+from ..cases.corpus.files import (
+    ArchiveSink,
+    CorpusError,
+    FolderSink,
+    Sink,
+    compact_json,
+    lined_json,
+    open_files,
+)
 from ..cases.corpus.manifest import (
     INDEX,
     MANIFEST,
+    SIBLINGS,
     SUMS,
+    CaseEntry,
+    Manifest,
+    Sums,
     differences,
     index_entry,
     index_head,
+    program_folder,
     read_manifest,
+    sha256,
 )
+from ..cases.corpus.tensors import tensors_file, write_npz
 from ..cases.errors import OpconformError
 from ..cases.ids import operator_version_of
 from ..cases.lock import SUFFIX, CaseDigests, Difference, difference, least_version, read_lock, read_locks
+from ..cases.program import Program
+from ..generators.plain_answers import RELATIVE, PlainAnswer, plain_answer
+from ..generators.plan import Selection, selected
+from ..generators.source import GeneratedCases
+from ..reports.certificates import derivations_json
+from ..reports.show import clauses_of
 from ..reports.text import counted
+from ..specs.model import Clause
 
 Lines = tuple[list[str], int]
 
@@ -141,3 +173,216 @@ def _json(found: Difference, suite: str, newer: str) -> dict[str, object]:
         "changed": list(found.changed),
         "expectations": list(found.expected),
     }
+
+
+Format = Literal["onnx", "npz"]
+
+_USUAL = 1e-7
+"""The absolute tolerance that ONNX's readers have unless a `data.json` says otherwise."""
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """What to export, in which form and where to: a folder, an archive, or both."""
+
+    selection: Selection
+    format: Format
+    out: Path | None = None
+    pack: Path | None = None
+    specs: Path | None = None
+
+
+def export(options: ExportOptions) -> Written:
+    """Write a corpus and return what it is. Raises OpconformError if nothing is selected or the place is taken."""
+    if options.out is None and options.pack is None:
+        raise OpconformError("export: where to? Give --out DIR, --pack FILE.zip, or both")
+    source = GeneratedCases(options.specs)
+    ids = _ids(source, options)
+    if options.pack is not None and options.pack.exists():
+        raise CorpusError(f"{options.pack}: is there already; name another")
+    sinks: list[Sink] = [] if options.out is None else [FolderSink(options.out)]
+    if options.pack is None:
+        return write_corpus(source, ids, options, sinks)
+    partial = options.pack.with_name(options.pack.name + ".partial")
+    archive = ArchiveSink(partial)
+    written = write_corpus(source, ids, options, [*sinks, archive])
+    archive.close()
+    partial.replace(options.pack)
+    return written
+
+
+def _ids(source: GeneratedCases, options: ExportOptions) -> list[str]:
+    ids = list(selected(source, options.selection))
+    source.library.refuse_broken()
+    globs = ", ".join(options.selection.globs) or "the suite"
+    if not ids:
+        raise OpconformError(f"{globs} selects no case")
+    if options.format == "onnx" and not (ids := [text for text in ids if text.startswith("onnx/")]):
+        raise OpconformError(f"{globs} selects no case of ONNX: other standards have no models, use --format npz")
+    return ids
+
+
+def write_corpus(source: GeneratedCases, ids: Sequence[str], options: ExportOptions, sinks: Sequence[Sink]) -> Written:
+    """Write cases, their manifest and the sums to every sink.
+
+    What an invalid case is a damaged copy of is there too, since a refusal counts only if that one runs; the manifest's
+    selection names those cases that are there for that alone.
+    """
+    writing, clauses = _Writing(options.format, sinks), dict[str, Clause]()
+    mended: dict[str, None] = {}
+    for case in cases_of(source, ids):
+        writing.add(_corpus_case(source, case))
+        clauses |= clauses_of(source, case)
+        if case.mended is not None:
+            mended[case.mended] = None
+    siblings = [text for text in mended if text not in writing.cases]
+    for case in cases_of(source, siblings):
+        writing.add(_corpus_case(source, case))
+        clauses |= clauses_of(source, case)
+    writing.finish(clauses)
+    manifest = Manifest(
+        options.format,
+        suite_version(),
+        _selection(options.selection) | {SIBLINGS: siblings},
+        Counter(map(operator_version_of, [*ids, *siblings])),
+        writing.cases,
+        len(writing.files),
+        writing.size,
+    )
+    writing.write(MANIFEST, manifest.to_bytes())
+    sums = Sums(dict(writing.files))
+    for sink in sinks:
+        sink.write(SUMS, sums.to_bytes())
+    return Written(manifest, sums)
+
+
+def suite_version() -> str:
+    """Return the version of the suite, which is the package's."""
+    return importlib.metadata.version("opconform")
+
+
+def _selection(selection: Selection) -> dict[str, Any]:
+    told = asdict(selection)
+    strength = "full" if selection.strength is None else selection.strength
+    return {name: told[name] for name in ("globs", "draws", "seed", "suite")} | {"strength": strength}
+
+
+@dataclass(frozen=True)
+class Written:
+    """A corpus that was written: its manifest, and the sums of its files with the digest of the whole."""
+
+    manifest: Manifest
+    sums: Sums
+
+
+@dataclass(frozen=True)
+class _ExportedCase:
+    one: CorpusCase
+    plain: PlainAnswer | None
+
+    @property
+    def folder(self) -> str:
+        """The first folder of the case's path, by what a reader that knows tolerances alone can do with it."""
+        if self.plain is None:
+            return "refused"
+        return "open" if self.plain.tolerance is None else "values"
+
+
+def _corpus_case(source: GeneratedCases, case: Batch) -> _ExportedCase:
+    plain = plain_answer(case.expectation)
+    certificate = None if case.expectation.invalid else derivations_json(source, case)
+    return _ExportedCase(CorpusCase(case, None if plain is None else plain.outputs, certificate), plain)
+
+
+@dataclass
+class _Writing:
+    """Writes cases one after the other.
+
+    By the folder of their program: `models` counts the data sets, `shapes` has those that each output may have.
+    """
+
+    format: Format
+    sinks: Sequence[Sink]
+    cases: dict[str, CaseEntry] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    size: int = 0
+    index: list[str] = field(default_factory=list)
+    models: dict[str, int] = field(default_factory=dict)
+    shapes: dict[str, tuple[Program, list[set[tuple[int, ...]]]]] = field(default_factory=dict)
+    tolerances: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def add(self, told: _ExportedCase) -> None:
+        case = told.one.case
+        model = f"{told.folder}/{program_folder(case.program)}"
+        number = self.models.setdefault(model, 0)
+        self.models[model] += 1
+        _, shapes = self.shapes.setdefault(model, (case.program, [set() for _ in case.program.answers]))
+        for option in case.expectation.options:
+            for found, bounds in zip(shapes, option.outputs, strict=False):  # a refusal has none
+                found.add(bounds.shape)
+        folder = f"{model}/test_data_set_{number}"
+        self.write(f"{folder}/{DESCRIPTOR}", compact_json(described(told.one)))
+        for name, content in _content(told.one, self.format):
+            self.write(f"{folder}/{name}", content)
+        self.cases[case.id] = CaseEntry(folder, case.digest, case.expectation.digest)
+        self.index.append(index_entry(case, folder))
+        self._tolerate(model, told)
+
+    def finish(self, clauses: Mapping[str, Clause]) -> None:
+        """Write the index, the clauses, and the tolerances that differ from what readers take."""
+        self.write(INDEX, "".join([index_head(self.format), *self.index]).encode())
+        told = {i: {"text": c.text, "status": c.status, "source": c.source} for i, c in sorted(clauses.items())}
+        self.write(CLAUSES, lined_json(told))
+        if self.format == "onnx":
+            self._models()
+            for model, (relative, absolute) in self.tolerances.items():
+                if (relative, absolute) != (RELATIVE, _USUAL):
+                    self.write(f"{model}/data.json", compact_json({"rtol": relative, "atol": absolute}))
+
+    def _models(self) -> None:
+        """Write the models. An output declares its shape where all cases agree: code generators need to know it."""
+        from ..cases.onnx_model import onnx_bytes  # noqa: PLC0415 - the npz form does without onnx
+
+        for model, (program, shapes) in self.shapes.items():
+            static = all(isinstance(extent, int) for one in program.feeds for extent in one.dims)
+            known = tuple(next(iter(found)) if static and len(found) == 1 else None for found in shapes)
+            self.write(f"{model}/model.onnx", onnx_bytes(program, known))
+
+    def _tolerate(self, model: str, told: _ExportedCase) -> None:
+        if told.plain is None or told.plain.tolerance is None:
+            return
+        exact = not any(output.dtype.kind in "fV" for output in told.plain.outputs)
+        relative, absolute = self.tolerances.get(model, (0.0, 0.0) if exact else (RELATIVE, _USUAL))
+        self.tolerances[model] = relative, max(absolute, told.plain.tolerance)
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write one file to every sink."""
+        self.files[path] = sha256(content)
+        self.size += len(content)
+        for sink in self.sinks:
+            sink.write(path, content)
+
+
+def _content(one: CorpusCase, form: Format) -> Iterator[tuple[str, bytes]]:
+    """Yield the files with a case's tensors, by name."""
+    if form == "npz":
+        yield "case.npz", write_npz(tensors(one))
+        return
+    yield from value_files(one)
+    if others := other_tensors(one.case):
+        yield "bounds.pb", tensors_file(others)
+
+
+def export_lines(written: Written, *, as_json: bool) -> Iterator[str]:
+    """Yield what is told of a corpus that was written."""
+    facts: Mapping[str, Any] = {
+        "cases": len(written.manifest.cases),
+        "files": len(written.sums.files) + 1,
+        "bytes": written.manifest.size,
+        "digest": written.sums.digest,
+    }
+    if as_json:
+        yield json.dumps(facts)
+        return
+    yield f"{facts['cases']:,} cases in {facts['files']:,} files, {facts['bytes']:,} bytes"
+    yield f"digest {written.sums.digest}"

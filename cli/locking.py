@@ -26,7 +26,7 @@ from ..cases.lock import (
 from ..generators.plan import Selection, selected
 from ..generators.source import GeneratedCases
 from ..reports.text import counted
-from .export import suite_version
+from .corpora import suite_version
 
 Lines = tuple[list[str], int]
 

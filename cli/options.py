@@ -10,8 +10,7 @@ from typing import Any
 
 from ..cases.errors import OpconformError
 from ..cases.ids import Selection, Shard, shard_of
-from ..reports.reading import RUN
-from ..reports.runs import UNKNOWN, RunRecord, compared
+from ..reports.runs import RUN, UNKNOWN, RunRecord, compared
 from ..runners.execute import Isolation
 from ..runners.kept import Keep
 from ..runners.pool import Limits

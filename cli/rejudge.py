@@ -25,8 +25,18 @@ from ..reports.arithmetic import ATTACHMENT
 from ..reports.certificates import certificate_json
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
 from ..reports.junit import check_target, write_junit
-from ..reports.reading import OUTPUTS, RESULTS, RUN, StoredResult, StoredResults, read_run
-from ..reports.runs import RunRecord, Terms, terms_from, terms_to_dict
+from ..reports.runs import (
+    OUTPUTS,
+    RESULTS,
+    RUN,
+    RunRecord,
+    StoredResult,
+    StoredResults,
+    Terms,
+    read_run,
+    terms_from,
+    terms_to_dict,
+)
 from ..reports.tables import Tables, clause_text_of
 from ..reports.terminal import print_summary
 from ..reports.text import counted, printable

@@ -165,7 +165,7 @@ def given_options() -> frozenset[str]:
 @clear_errors
 def list_(what: str, specs: Path | None, as_json: bool, **options: Any) -> None:
     """List operator versions, cases or backends."""
-    from .listing import listed  # noqa: PLC0415
+    from .generated_suite import listed  # noqa: PLC0415
 
     for line in listed(what, specs, selection_of(options), as_json=as_json):
         click.echo(line)
@@ -198,7 +198,7 @@ def show(
     from ..reports.certificates import certificate_text  # noqa: PLC0415
     from ..reports.script import reproduction  # noqa: PLC0415
     from ..reports.show import case_text  # noqa: PLC0415
-    from .listing import case_of  # noqa: PLC0415
+    from .generated_suite import case_of  # noqa: PLC0415
 
     source, case = case_of(case_id, specs, arithmetic)
     if script and as_certificate:

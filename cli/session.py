@@ -21,7 +21,12 @@ from ..cases.results import Outcome
 from ..reports.arithmetic import ATTACHMENT
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
 from ..reports.junit import check_target, write_junit
-from ..reports.runs import UNKNOWN, RunRecord, Terms, terms_to_dict
+from ..reports.runs import (
+    UNKNOWN,
+    RunRecord,
+    Terms,
+    terms_to_dict,
+)
 from ..reports.tables import Tables, take_kept
 from ..reports.tally import OUR_SIDE_FAILED
 from ..reports.terminal import RunProgress, print_summary

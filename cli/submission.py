@@ -17,7 +17,15 @@ from rich.console import Console
 from ..cases.corpus.files import ArchiveFiles, ArchiveSink, CorpusError, lined_json, read_json
 from ..cases.errors import OpconformError
 from ..cases.runner import NotInstalled
-from ..reports.reading import ACCURACY, CERTIFICATES, OUTPUTS, RESULTS, RUN, StoredResults, read_run
+from ..reports.runs import (
+    ACCURACY,
+    CERTIFICATES,
+    OUTPUTS,
+    RESULTS,
+    RUN,
+    StoredResults,
+    read_run,
+)
 from ..reports.text import counted
 
 _EXPECTED = "expected an Ed25519 key in PEM without a password, as `openssl genpkey -algorithm ed25519` makes it"

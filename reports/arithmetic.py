@@ -1,23 +1,358 @@
-"""How accurate a backend is, joined by operator version and type; grades, fingerprint and declaration in a terminal."""
+"""What arithmetic a backend has: how accurate it is, what it behaves like, and whether that bears out a declaration."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..cases.elements import Declaration
+from ..cases.elements import Declaration, DeclaredType, element_type
 from ..cases.ids import operator_version_of, split_version
 from ..cases.results import Result
 from ..runners.accuracy import Accuracy, Grade, accuracy_from
-from .fingerprint import DIFFERS, IN_FULL, DeclarationEvidence, Fingerprints, SharedTrait, evidence_on, rolled_up
+from .tally import SilenceEvidence
 from .text import NOTHING, percent, printable
+
+Probe: TypeAlias = Literal["accumulator", "inputs", "rounding", "partial-sums"]
+DIFFERS = "differently, by case"
+IN_FULL = "in full"
+
+_FORMATS = {8: "bfloat16", 11: "tf32", 24: "float32", 53: "float64"}
+_BITS = re.compile(r"(beside|upon)-2\^(\d+)")
+_WIDTHS: Mapping[str, Probe] = {"beside": "accumulator", "upon": "inputs"}
+_ELEMENTS = 32  # fewer may round like one arithmetic by chance
+_FLUSHED = 3.0  # ulp: what a lost partial sum costs at least, in any type
+_GRADED = frozenset(Grade) - {Grade.DECLARED, Grade.OUTSIDE}
+
+
+class Place(NamedTuple):
+    """Of what something is told."""
+
+    backend: str
+    operator_version: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Trait:
+    """One thing that a backend does in one operator version and type, and the cases that show it.
+
+    `subject` is a probe's, or a silence: then `told` has the options taken.
+    """
+
+    place: Place
+    subject: str
+    told: str
+    cases: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Of how many bits something is: more than each of `kept`, at most each of `lost`; by bits, the first case."""
+
+    kept: Mapping[int, str]
+    lost: Mapping[int, str]
+
+    @property
+    def above(self) -> int:
+        """The number of bits that it has more than."""
+        return max(self.kept, default=0)
+
+    @property
+    def most(self) -> int | None:
+        """The number of bits that it has at most; None if no case shows a limit."""
+        return min(self.lost, default=None)
+
+    @property
+    def consistent(self) -> bool:
+        """Whether one number of bits would do for every case."""
+        return self.most is None or self.above < self.most
+
+    def fits(self, bits: int) -> bool:
+        """Return whether so many bits would show what was seen."""
+        return self.above < bits and (self.most is None or bits <= self.most)
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The cases that draw the limits, the one that needs fewest bits first."""
+        limits = [self.kept.get(self.above), None if self.most is None else self.lost[self.most]]
+        return tuple(case for case in limits if case is not None)
+
+
+@dataclass
+class _Seen:
+    """What the probes of one place show so far; it does not depend on the order in which results arrive."""
+
+    shown: dict[tuple[Probe, int, bool], str] = field(default_factory=dict)
+    silences: dict[str, SilenceEvidence] = field(default_factory=dict)
+
+    def add(self, probe: Probe, bits: int, kept: bool, case: str) -> None:
+        known = self.shown.get((probe, bits, kept), case)
+        self.shown[probe, bits, kept] = min(known, case)
+
+    def widths(self, probe: Probe) -> Widths:
+        found: dict[bool, dict[int, str]] = {True: {}, False: {}}
+        for (of, bits, kept), case in self.shown.items():
+            if of == probe:
+                found[kept][bits] = case
+        return Widths(found[True], found[False])
+
+    def either(self, probe: Probe) -> dict[bool, str]:
+        return {kept: case for (of, _, kept), case in self.shown.items() if of == probe}
+
+
+class Fingerprints:
+    """Joins what probes and silences show, as results arrive."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Place, _Seen] = {}
+
+    def add(self, result: Result, accuracy: Accuracy | None) -> None:
+        """Take in a result and how accurate it is; or so many that are alike, of which it is the first."""
+        if accuracy is None and not result.behaviour:
+            return
+        parts = result.case.split("/")
+        place = Place(result.backend, operator_version_of(result.case), parts[2].split(",")[0] if parts[2:] else "")
+        for silence, options in result.behaviour.items():
+            if options and silence != "invalid":  # that one is a figure: refusal
+                self._of(place).silences.setdefault(silence, SilenceEvidence()).add(result.case, options)
+        if accuracy is not None and parts[5:]:
+            self._probe(place, result, accuracy, parts[5])
+
+    def _probe(self, place: Place, result: Result, accuracy: Accuracy, fill: str) -> None:
+        if match := _BITS.fullmatch(fill):
+            lost_from = 2.0 ** (element_type(accuracy.type).float_format.precision - 2)  # a quarter of the value
+            kept = accuracy.ulp is not None and accuracy.ulp < lost_from
+            self._of(place).add(_WIDTHS[match[1]], int(match[2]), kept, result.case)
+        elif fill == "underflow":
+            kept = accuracy.ulp is not None and accuracy.ulp < _FLUSHED
+            self._of(place).add("partial-sums", 0, kept, result.case)
+        elif fill == "inexact" and accuracy.graded >= _ELEMENTS and accuracy.grade in _GRADED:
+            once = accuracy.grade is Grade.ROUNDED or "wide" in result.behaviour.get("accumulator", ())
+            self._of(place).add("rounding", 0, once, result.case)
+
+    def places(self, backend: str | None = None) -> Iterator[Place]:
+        """Yield the places of which something is known, of one backend or all, in the order in which they came."""
+        yield from (place for place in self._seen if backend in (None, place.backend))
+
+    def widths(self, place: Place, probe: Probe) -> Widths:
+        """Return of how many bits the probes show the accumulator, or the inputs, to be."""
+        return self._seen[place].widths(probe)
+
+    def either(self, place: Place, probe: Probe) -> Mapping[bool, str]:
+        """Return, of rounding once or of keeping subnormal partial sums, whether that is so, each with a case."""
+        return self._seen[place].either(probe)
+
+    def silence(self, place: Place, silence: str) -> Mapping[str, str]:
+        """Return the options of a silence that cases show, each with the first case.
+
+        Beside those that a case shows on its own, the several of one that leaves out the option that most cases show.
+        """
+        joined = self._seen[place].silences.get(silence)
+        if joined is None:
+            return {}
+        shown = {e.option: e.first for e in joined.established}
+        broken = joined.broken
+        return shown if broken is None or len(shown) > 1 else {**shown, "|".join(broken.options): broken.case}
+
+    def traits(self, backend: str | None = None) -> Iterator[Trait]:
+        """Yield what is known of each place."""
+        for place in self.places(backend):
+            seen = self._seen[place]
+            yield from _probed(place, seen)
+            for silence in seen.silences:
+                shown = self.silence(place, silence)
+                if shown:
+                    yield Trait(place, silence, " or ".join(sorted(shown)), tuple(shown[o] for o in sorted(shown)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it for JSON, by backend: for each subject what is told, where, and the cases that show it."""
+        found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+        for backend in dict.fromkeys(place.backend for place in self._seen):
+            found[backend] = {}
+            for alike in rolled_up(self.traits(backend)):
+                found[backend].setdefault(alike.subject, []).append(alike.to_dict())
+        return found
+
+    def _of(self, place: Place) -> _Seen:
+        return self._seen.setdefault(place, _Seen())
+
+
+@dataclass(frozen=True)
+class SharedTrait:
+    """The places where the same is told of a subject, and the cases that show it in the first of them."""
+
+    subject: str
+    told: str
+    places: tuple[Place, ...]
+    cases: tuple[str, ...]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types, in the order in which they came."""
+        return tuple(dict.fromkeys(place.type for place in self.places))
+
+    @property
+    def operator_versions(self) -> tuple[str, ...]:
+        """The operator versions, in the order in which they came."""
+        return tuple(dict.fromkeys(place.operator_version for place in self.places))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON: the types by operator version."""
+        where: dict[str, list[str]] = {}
+        for place in self.places:
+            where.setdefault(place.operator_version, []).append(place.type)
+        return {"behaves_like": self.told, "where": where, "cases": list(self.cases)}
+
+
+def rolled_up(traits: Iterator[Trait]) -> list[SharedTrait]:
+    """Return one backend's traits, those that tell the same of a subject as one; in the order of subjects."""
+    found: dict[tuple[str, str], list[Trait]] = {}
+    for trait in traits:
+        found.setdefault((trait.subject, trait.told), []).append(trait)
+    order = dict.fromkeys(subject for subject, _ in found)
+    return [
+        SharedTrait(subject, told, tuple(t.place for t in alike), alike[0].cases)
+        for wanted in order
+        for (subject, told), alike in found.items()
+        if subject == wanted
+    ]
+
+
+def _probed(place: Place, seen: _Seen) -> Iterator[Trait]:
+    of_bits: tuple[Probe, ...] = ("accumulator", "inputs")
+    for probe in of_bits:
+        widths = seen.widths(probe)
+        if widths.kept or widths.lost:
+            told = IN_FULL if probe == "inputs" and not widths.lost else format_told(widths, place.type)
+            yield Trait(place, f"probe-{probe}", told, widths.cases)
+    words: Mapping[Probe, tuple[str, str]] = {
+        "rounding": ("once, at the end", "after each step"),
+        "partial-sums": ("kept where subnormal", "flushed to zero where subnormal"),
+    }
+    for either, (so, not_so) in words.items():
+        shown = seen.either(either)
+        if shown:
+            told = DIFFERS if len(shown) > 1 else so if True in shown else not_so
+            yield Trait(place, f"probe-{either}", told, tuple(shown[is_so] for is_so in sorted(shown, reverse=True)))
+
+
+def format_told(widths: Widths, type_name: str) -> str:
+    """Return the formats of so many bits: `float32`, `float64 or wider`, `wider than float64`."""
+    if not widths.consistent:
+        return DIFFERS
+    names = {**_FORMATS, 11: "float16" if type_name == "float16" else _FORMATS[11]}
+    fits = [name for bits, name in names.items() if widths.fits(bits)]
+    if widths.most is None:
+        return f"{fits[0]} or wider" if fits else f"wider than {_FORMATS[53]}"
+    return " or ".join(fits) or f"{widths.above + 1} to {widths.most} bits"
+
+
+Bearing: TypeAlias = Literal["supported", "contradicted", "not shown"]
+
+_PRECISIONS = {"float16": 11, "bfloat16": 8, "tf32": 11, "float32": 24, "float64": 53}
+
+
+@dataclass(frozen=True)
+class DeclarationEvidence:
+    """What a backend's answers say of one declared field: with a case where they support or contradict it."""
+
+    backend: str
+    type: str
+    field: str
+    declared: str
+    bearing: Bearing
+    case: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        told = {"type": self.type, "field": self.field, "declared": self.declared}
+        return {**told, "evidence": self.bearing, "case": self.case}
+
+
+def evidence_on(declaration: Declaration, seen: Fingerprints, backend: str) -> list[DeclarationEvidence]:
+    """Return what is known of every declared field; a contradiction in one operator version is one."""
+    found = []
+    for name, declared in declaration.types.items():
+        places = [place for place in seen.places(backend) if place.type == name]
+        for field_name, value, views in _fields(name, declared, seen, places):
+            bearing, case = _joined(views)
+            found.append(DeclarationEvidence(backend, name, field_name, value, bearing, case))
+    return found
+
+
+_View: TypeAlias = tuple[Bearing, str | None]
+
+
+def _joined(views: Sequence[_View]) -> _View:
+    for wanted in ("contradicted", "supported"):
+        cases = [case or "" for bearing, case in views if bearing == wanted]
+        if cases:
+            return ("contradicted" if wanted == "contradicted" else "supported"), min(cases) or None
+    return "not shown", None
+
+
+def _fields(
+    name: str, declared: DeclaredType, seen: Fingerprints, places: Sequence[Place]
+) -> Iterator[tuple[str, str, list[_View]]]:
+    if declared.compute:
+        yield "compute", declared.compute, [_compute(name, declared.compute, seen, place) for place in places]
+    if declared.accumulator:
+        bits = _PRECISIONS[declared.accumulator]
+        yield "accumulator", declared.accumulator, [_wide(seen.widths(p, "accumulator"), bits) for p in places]
+    if "input" in declared.flush:
+        views = [_flush(seen, p, ("input-and-output",), ("none", "output")) for p in places]
+        yield "flush", "input", views
+    if "output" in declared.flush:
+        views = [_flush(seen, p, ("output", "input-and-output"), ("none",)) for p in places]
+        yield "flush", "output", [*views, *[_flushed_sums(seen, p) for p in places]]
+
+
+def _wide(widths: Widths, bits: int) -> _View:
+    """Hold a number of bits against those that probes kept and lost."""
+    against = [case for kept, case in widths.kept.items() if kept >= bits]
+    against += [case for lost, case in widths.lost.items() if lost < bits]
+    if against:
+        return "contradicted", min(against)
+    if widths.cases and {p for p in _PRECISIONS.values() if widths.fits(p)} == {bits}:
+        return "supported", widths.cases[-1]
+    return "not shown", None
+
+
+def _compute(name: str, declared: str, seen: Fingerprints, place: Place) -> _View:
+    """Hold a format against how inputs are read, and one that holds the type against how results are rounded."""
+    widths, once = seen.widths(place, "inputs"), seen.either(place, "rounding")
+    bits, own = _PRECISIONS[declared], element_type(name).float_format.precision
+    if bits < own:
+        return _wide(widths, bits)
+    if widths.lost:
+        return "contradicted", min(widths.lost.values())
+    wider = bits > own
+    if (not wider) in once:
+        return "contradicted", once[not wider]
+    return ("supported", once[wider]) if wider in once else ("not shown", None)
+
+
+def _flush(seen: Fingerprints, place: Place, so: Sequence[str], not_so: Sequence[str]) -> _View:
+    shown = seen.silence(place, "flush")
+    against, for_it = ([shown[option] for option in options if option in shown] for options in (not_so, so))
+    if against:
+        return "contradicted", min(against)
+    return ("supported", min(for_it)) if for_it else ("not shown", None)
+
+
+def _flushed_sums(seen: Fingerprints, place: Place) -> _View:
+    probe: Probe = "partial-sums"
+    lost = seen.either(place, probe).get(False)  # kept sums say little: a wider accumulator has none that are subnormal
+    return ("supported", lost) if lost else ("not shown", None)
+
 
 ATTACHMENT = "accuracy"
 """The name of the attachment that has a result's accuracy."""

@@ -17,7 +17,7 @@ from ..cases.ids import operator_version_of
 from ..cases.results import Outcome, Result
 from ..runners.terms import Demands
 from ..specs.errata import Suspensions
-from .reading import read_results, read_run
+from .runs import read_results, read_run
 from .text import reproduce_line, xml_text
 
 Status: TypeAlias = Literal["passed", "failures", "errors", "skipped"]

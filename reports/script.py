@@ -26,7 +26,7 @@ from ..cases.elements import (
 )
 from ..cases.errors import OpconformError
 from ..cases.program import Input, Structure, element_names
-from .operation import ir_opset, node_text
+from .show import ir_opset, node_text
 
 _READABLE = 64  # elements; more are packed
 

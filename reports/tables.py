@@ -17,8 +17,7 @@ from ..runners.terms import WaiverRun, before_waiving
 from ..specs.loader import Library
 from .arithmetic import ATTACHMENT, ArithmeticTables, attached_accuracy
 from .folder import INTERRUPTED
-from .reading import RESULTS, StoredResult, StoredResults
-from .runs import Part, Terms, Whole
+from .runs import RESULTS, Part, StoredResult, StoredResults, Terms, Whole
 from .tally import OUR_SIDE_FAILED, Behaviours, Failures, Tally
 from .terminal import Summary
 from .text import counted, deaths_told

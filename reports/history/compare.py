@@ -19,8 +19,13 @@ from rich.text import Text
 from ...cases.errors import OpconformError
 from ...cases.ids import split_version
 from ...cases.results import Outcome
-from ..reading import read_results
-from ..runs import Whole, folders_in, runs_of, started
+from ..runs import (
+    Whole,
+    folders_in,
+    read_results,
+    runs_of,
+    started,
+)
 from ..runs import compared as asked_apart
 from ..tally import COUNTS, NON_CONFORMANT, Figures
 from ..text import (

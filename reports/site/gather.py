@@ -16,8 +16,7 @@ from ...generators.source import GeneratedCases
 from ...runners.terms import WaiverRun, is_about_invalid
 from ...specs.loader import Library
 from ...specs.model import STANDARDS
-from ..reading import RESULTS, StoredResult
-from ..runs import Part, Terms, Whole
+from ..runs import RESULTS, Part, StoredResult, Terms, Whole
 from ..tables import Tables, count
 from ..tally import ChosenOptions, Figures
 

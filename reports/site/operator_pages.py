@@ -25,8 +25,7 @@ from ...specs.model import (
     Silence,
 )
 from ..difference import cause_text, default_text, rule_text, said_text, signature_rows, situation_text
-from ..operation import node_text
-from ..show import element_text, output_names
+from ..show import element_text, node_text, output_names
 from ..tally import ChosenOptions, Figures
 from .gather import Column, Gathered, Knowledge
 from .writer import FAILED, FEW, Level, Mark, SiteWriter, cases_link, mark_of, operator_page_name

@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 from ...cases.ids import operator_version_of, split_version
 from ...cases.results import Outcome
 from ...runners.accuracy import Grade
-from ..arithmetic import SUBJECTS, Graded
+from ..arithmetic import IN_FULL, SUBJECTS, Graded, rolled_up
 from ..badge import Badge, badges_of
-from ..fingerprint import IN_FULL, rolled_up
 from ..runs import Whole
 from ..tables import clause_text_of
 from ..tally import FailureGroup, Figures

@@ -9,7 +9,7 @@ import pytest
 from fakes.folders import write_folder
 from fakes.results import case, result
 
-from opconform.reports.history.adding import add
+from opconform.reports.history.database import add
 from opconform.reports.runs import put_together
 from opconform.reports.site.build import write_site
 

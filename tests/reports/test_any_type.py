@@ -29,10 +29,9 @@ from opconform.cases.program import (
     Structure,
     Tensor,
 )
-from opconform.reports.operation import node_text
 from opconform.reports.script import reproduction
-from opconform.reports.show import _expectation_lines
-from opconform.reports.site.case_tensors import bounds_told, difference_told, tensor_told
+from opconform.reports.show import _expectation_lines, node_text
+from opconform.reports.site.case_pages import bounds_told, difference_told, tensor_told
 from opconform.reports.site.operator_pages import _example
 
 

@@ -23,7 +23,15 @@ from opconform.cases.elements import Declaration, DeclaredType
 from opconform.cases.results import Result
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.reports.fingerprint import DIFFERS, Fingerprints, Place, Widths, evidence_on, format_told, rolled_up
+from opconform.reports.arithmetic import (
+    DIFFERS,
+    Fingerprints,
+    Place,
+    Widths,
+    evidence_on,
+    format_told,
+    rolled_up,
+)
 from opconform.runners.accuracy import Accuracy, Grade
 
 PROBES = ("/beside-2^", "/upon-2^", "/inexact/", "/underflow/", "/subnormal")

@@ -8,7 +8,7 @@ from fakes.results import case, invalid, result
 
 from opconform.cases.errors import OpconformError
 from opconform.reports.folder import ResultsFolder
-from opconform.reports.reading import read_results, read_run
+from opconform.reports.runs import read_results, read_run
 
 RESULTS = [
     result(clauses=("onnx/ReduceMean#mean",), behaviour={"flush": ["none", "output"]}, bound_ratio=0.25, seconds=0.001),

@@ -22,7 +22,7 @@ from opconform.cases.program import (
     Program,
 )
 from opconform.generators.source import GeneratedCases
-from opconform.reports.operation import node_text, operation_lines
+from opconform.reports.show import node_text, operation_lines
 
 
 def values(*shape: int) -> Option:

@@ -11,7 +11,7 @@ from fakes.results import case, result
 
 from opconform.cases.errors import OpconformError
 from opconform.reports.folder import ResultsFolder, companions
-from opconform.reports.reading import StoredResults
+from opconform.reports.runs import StoredResults
 from opconform.runners.running import Judged
 
 ACCURACY = {"grade": "faithful", "type": "float32", "ulp": 0.75}

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from opconform.cases.results import Outcome, Result
 from opconform.cli import main
-from opconform.reports.history.adding import add
 from opconform.reports.history.changes import ChangeKind
 from opconform.reports.history.compare import Comparison, compared, opened
+from opconform.reports.history.database import add
 from opconform.reports.tally import Tally
 
 UNIFORM, RAMP, LARGE, NORMAL = (case(fill=fill) for fill in ("uniform", "ramp", "large", "normal"))

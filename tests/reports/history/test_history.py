@@ -24,9 +24,8 @@ from hypothesis import strategies as st
 from opconform.cases.errors import OpconformError
 from opconform.cases.results import Result
 from opconform.cli import main
-from opconform.reports.history.adding import add, prune
 from opconform.reports.history.changes import ChangeKind, canonical
-from opconform.reports.history.database import SCHEMA, reading, writing
+from opconform.reports.history.database import SCHEMA, add, prune, reading, writing
 from opconform.reports.history.show import changes_of, results, stays, turns
 from opconform.reports.runs import Terms
 from opconform.reports.tally import Tally

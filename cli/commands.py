@@ -1,0 +1,459 @@
+"""Commands about files, spec files, results and change; each imports what it needs when it is called."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .common import (
+    DRAWS,
+    SEED,
+    SELECT,
+    SPECS,
+    STRENGTH,
+    SUITE,
+    Examples,
+    clear_errors,
+    selection_of,
+    told,
+)
+
+
+@click.command(
+    cls=Examples,
+    examples="opconform export --format onnx --out corpus\n"
+    "opconform export --format npz --pack corpus.zip --select 'openvino/*'",
+)
+@click.option("--format", type=click.Choice(["onnx", "npz"]), required=True, help="ONNX's test data, or NumPy arrays.")
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="The corpus's folder: new or empty.")
+@click.option("--pack", metavar="FILE", type=click.Path(path_type=Path), help="The corpus as one zip file.")
+@SELECT
+@STRENGTH
+@DRAWS
+@SEED
+@SUITE
+@SPECS
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@clear_errors
+def export(as_json: bool, **options: Any) -> None:
+    """Write cases to files that any language reads, with a manifest: a corpus."""
+    from .corpora import ExportOptions, export_lines  # noqa: PLC0415
+    from .corpora import export as write  # noqa: PLC0415
+
+    written = write(ExportOptions(selection_of(options), **options))
+    for line in export_lines(written, as_json=as_json):
+        click.echo(line)
+
+
+@click.command(
+    cls=Examples,
+    examples="opconform verify corpus\nopconform verify corpus.zip\nopconform verify submission.zip --key public.pem",
+)
+@click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--key", metavar="PUB.pem", type=click.Path(path_type=Path), help="Whose signature a submission must have."
+)
+@clear_errors
+def verify(path: Path, key: Path | None) -> int:
+    """Check that a corpus is whole, or that the figures of a submission hold; exits 1 if not.
+
+    What is missing, added or changed is named. A submission is judged again, by this version's suite.
+    """
+    from .submission import is_submission, verify_submission  # noqa: PLC0415
+
+    if is_submission(path):
+        return verify_submission(path, key)
+    if key is not None:
+        raise click.UsageError(f"--key: {path} is no submission; only these are signed.")
+    from .corpora import verify as verified  # noqa: PLC0415
+
+    return told(*verified(path))
+
+
+@click.command(
+    "corpus-diff",
+    cls=Examples,
+    examples="opconform corpus-diff corpus-0.1.0.zip corpus\nopconform corpus-diff old/cases/manifests cases/manifests",
+)
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@clear_errors
+def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
+    """List added, removed and changed cases of two corpora or locks; a difference exits 1."""
+    from .corpora import corpus_difference  # noqa: PLC0415
+
+    return told(*corpus_difference(old, new, as_json=as_json))
+
+
+@click.command(cls=Examples, examples="opconform lock --check\nopconform lock")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if the lock is not that of the suite.")
+@click.option("--folder", metavar="DIR", type=click.Path(path_type=Path), help="Another folder of locks.")
+@click.option("--changelog", metavar="FILE", type=click.Path(path_type=Path), help="Another changelog.")
+@SPECS
+@clear_errors
+def lock(**options: Any) -> int:
+    """Write the digests of the suite's cases to cases/manifests, where a changed expectation shows in review.
+
+    A changed expectation needs a line in the changelog, and a version that says so.
+    """
+    from .locking import LockOptions  # noqa: PLC0415
+    from .locking import lock as locked  # noqa: PLC0415
+
+    return told(*locked(LockOptions(**options)))
+
+
+@click.command(cls=Examples, examples="opconform audit onnx\nopconform audit --json\nopconform audit openvino")
+@click.argument("standard", metavar="[STANDARD]", default="onnx")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option(
+    "--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write coverage as a page of the docs."
+)
+@SPECS
+@clear_errors
+def audit(standard: str, as_json: bool, markdown: Path | None, specs: Path | None) -> int:
+    """Hold the spec files against the standard's own schemas or library; a difference exits 1. Then coverage.
+
+    STANDARD is onnx (the default), openvino or onednn; the last two ask a library, which has to be installed.
+    """
+    from .auditing import audited  # noqa: PLC0415
+
+    lines, code = audited(standard, specs, as_json=as_json, markdown=markdown)
+    for line in lines:
+        click.echo(line)
+    return code
+
+
+@click.command(
+    cls=Examples,
+    examples="opconform diff onnx/ReduceMean-13 openvino/ReduceMean-1\n"
+    "opconform diff onnx/ReduceMean-13 onnx/ReduceMean-18 --json",
+)
+@click.argument("one", metavar="A")
+@click.argument("other", metavar="B")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@SPECS
+@clear_errors
+def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
+    """Show how two operator versions differ: signatures, and the smallest inputs that they answer differently.
+
+    A and B are versions of one standard or of two, as in onnx/ReduceMean-13 and openvino/ReduceMean-1.
+    """
+    from rich.console import Console  # noqa: PLC0415
+
+    from ..reports.difference import difference_json, difference_report  # noqa: PLC0415
+
+    if as_json:
+        click.echo(difference_json(one, other, specs))
+    else:
+        difference_report(Console(), one, other, specs)
+
+
+@click.command(
+    cls=Examples,
+    examples="opconform page onnx/ReduceMean openvino/ReduceMean onednn/ReduceMean --title 'The mean' > mean.md",
+)
+@click.argument("operators", metavar="OPERATOR...", nargs=-1, required=True)
+@click.option("--title", metavar="TEXT", help="The page's title.  [default: the operators]")
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write it there instead of printing it.")
+@SPECS
+@clear_errors
+def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs: Path | None) -> None:
+    """Write a page of documentation (Markdown) about operators, made from their spec files.
+
+    Signatures, rules and silences of every version, and where each version differs from the one before and the newest
+    versions of the operators from each other.
+    """
+    from ..reports.difference import page as page_of  # noqa: PLC0415
+    from ..reports.text import write_text  # noqa: PLC0415
+
+    text = page_of(operators, title or ", ".join(operators), specs)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(out, text)
+
+
+@click.command(cls=Examples, examples="opconform scaffold onnx/Add > specs/onnx/Add.yaml")
+@click.argument("operator", metavar="OP")
+@clear_errors
+def scaffold(operator: str) -> None:
+    """Write the signature part of a new spec file from the standard's schema."""
+    from ..specs.scaffold import scaffold as scaffolded  # noqa: PLC0415
+
+    click.echo(scaffolded(operator), nl=False)
+
+
+@click.command(
+    cls=Examples,
+    examples="opconform mutants\n"
+    "opconform mutants --select 'onnx/ReduceMean-18' --html matrix.html --json matrix.json\n"
+    "opconform mutants --suite smoke",
+)
+@SELECT
+@STRENGTH
+@SUITE
+@SPECS
+@click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
+@click.option(
+    "--record",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Make the matrix of what has changed since FILE was written, and write it anew.",
+)
+@click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write the matrix as JSON.")
+@click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Write the matrix as one HTML page.")
+@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write it as a page of the docs.")
+@click.option(
+    "--write-smoke",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write a small set of cases that kills all.",
+)
+@clear_errors
+def mutants(**options: Any) -> int:
+    """Test the suite itself: wrong implementations that it must expose, right ones that it must not blame.
+
+    Exits 1 if a right one is blamed, or a wrong one survives that is not in the record as such.
+    """
+    from .mutation import MutationOptions, run_mutants  # noqa: PLC0415
+
+    return run_mutants(MutationOptions(selection_of(options), **options))
+
+
+@click.command(
+    cls=Examples,
+    examples="opconform report results\n"
+    "opconform report shard-1 shard-2 shard-3 --junit junit.xml --markdown summary.md\n"
+    "opconform report of-onnxruntime of-my-backend --json report.json\n"
+    "opconform report of-onnxruntime of-my-backend --html site",
+)
+@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML there.")
+@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write a short page there.")
+@click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write all of it there as JSON.")
+@click.option(
+    "--badge",
+    metavar="FILE|DIR",
+    type=click.Path(path_type=Path),
+    help="Write a badge: .svg, or .json for shields.io; FILE may hold {backend} and {standard}, a folder gets all.",
+)
+@click.option(
+    "--html",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Write a site there, which opens from a file: a new or an empty folder, or an earlier site.",
+)
+@click.option(
+    "--history",
+    metavar="DB",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Show the trend of this history in the site.",
+)
+@click.option("--partial", is_flag=True, help="Go on where shards are missing or unfinished.")
+@clear_errors
+def report(**options: Any) -> int:
+    """Show what runs have found: those of several backends side by side, and the shards of a run put together.
+
+    DIR is a results folder. Exits as the run would have: 2 if shards are missing or do not belong together, 130 if a
+    run was interrupted.
+    """
+    from .report import ReportOptions, run_report  # noqa: PLC0415
+
+    if options["history"] is not None and options["html"] is None:
+        raise click.UsageError("--history: shown in the site of --html.")
+    return run_report(ReportOptions(**options))
+
+
+@click.command(
+    cls=Examples,
+    examples="opconform rejudge results --out rejudged\n"
+    "opconform rejudge results --errata errata.yaml --require accumulator=wide",
+)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Results folder: new or empty.")
+@SPECS
+@click.option("--waivers", metavar="FILE", type=click.Path(path_type=Path), help="Other known failures (YAML).")
+@click.option("--errata", metavar="FILE", type=click.Path(path_type=Path), help="Other errata than the suite's.")
+@click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="Another profile (YAML).")
+@click.option(
+    "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail any other answer to a silence."
+)
+@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML there too.")
+@clear_errors
+def rejudge(**options: Any) -> int:
+    """Judge a run again by this version's expectations and errata, without the device.
+
+    DIR is a results folder; the answers that it keeps (`run --keep-outputs all`) and refusals are judged, the others
+    stay as they are where nothing that decides them has changed, and are listed as to be run again where it has.
+    Requirements, profile and waivers are those of the run unless others are given. Exits as the run would.
+    """
+    from .rejudge import RejudgeOptions, run_rejudge  # noqa: PLC0415
+
+    return run_rejudge(RejudgeOptions(**options), ["opconform", *sys.argv[1:]])
+
+
+@click.command(
+    cls=Examples,
+    examples="opconform submit results --out submission.zip\n"
+    "opconform submit results --out submission.zip --sign key.pem",
+)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The archive: a new file.")
+@click.option("--sign", "key", metavar="KEY.pem", type=click.Path(path_type=Path), help="A private key (Ed25519).")
+@clear_errors
+def submit(folder: Path, out: Path, key: Path | None) -> None:
+    """Pack a results folder into one archive with its digest, which others judge again with `opconform verify`."""
+    from .submission import submit as submitted  # noqa: PLC0415
+
+    for line in submitted(folder, out, key):
+        click.echo(line)
+
+
+_DB = click.option(
+    "--db",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("opconform-history.duckdb"),
+    show_default=True,
+    help="The history's database.",
+)
+_BACKEND = click.option("--backend", metavar="GLOB", default="*", help="These backends alone.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+
+
+@click.command(
+    cls=Examples,
+    examples="opconform compare results-of-yesterday results\n"
+    "opconform compare opconform-history.duckdb:last results --markdown changes.md --fail-on regression\n"
+    "opconform compare opconform-history.duckdb:12 opconform-history.duckdb:last --json changes.json",
+)
+@click.argument("old")
+@click.argument("new")
+@click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write all of it there as JSON.")
+@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write a short page there.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["regression", "change"]),
+    help="Exit 1 if a case that passed fails now, or if anything changed.",
+)
+@click.option("--partial", is_flag=True, help="Go on where shards are missing or unfinished.")
+@clear_errors
+def compare(old: str, new: str, *, json: Path | None, markdown: Path | None, fail_on: str | None, partial: bool) -> int:
+    """Show what changed between two runs: regressions, fixes, new cases and gone ones, other answers to silences.
+
+    OLD and NEW are each a results folder, a folder of results folders (the shards of a run, runs of several backends),
+    or a run of a history: FILE:RUN, FILE:last, FILE:last-1. Backends are compared with themselves, by name. Where
+    inputs or expectation of a case changed, its new outcome is told apart. Exits 0 unless --fail-on says otherwise.
+    """
+    from json import dumps  # noqa: PLC0415
+
+    from rich.console import Console  # noqa: PLC0415
+
+    from ..reports.history import compare as comparing  # noqa: PLC0415
+    from ..reports.junit import check_target  # noqa: PLC0415
+    from ..reports.text import write_text  # noqa: PLC0415
+
+    for target in filter(None, (json, markdown)):
+        check_target(target)
+    with comparing.opened(old, partial=partial) as one, comparing.opened(new, partial=partial) as other:
+        comparison = comparing.compared(one, other)
+    if json is not None:
+        write_text(json, dumps(comparing.comparison_json(comparison), allow_nan=False, indent=2) + "\n")
+    if markdown is not None:
+        write_text(markdown, comparing.comparison_markdown(comparison))
+    comparing.print_comparison(Console(), comparison)
+    return comparison.exit_code(fail_on)
+
+
+class _ExamplesOfGroup(Examples, click.Group):
+    """A group of commands whose help ends with examples."""
+
+
+@click.group(
+    cls=_ExamplesOfGroup,
+    examples="opconform history add results\nopconform history show --last 14\nopconform history case CASE_ID",
+)
+def history() -> None:
+    """Keep what runs found over time, in a database of its own."""
+
+
+@history.command(
+    cls=Examples,
+    examples="opconform history add results\n"
+    "opconform history add shard-1 shard-2 shard-3 --label nightly\n"
+    "opconform history add of-onnxruntime of-my-backend --db history.duckdb",
+)
+@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@_DB
+@click.option("--label", metavar="TEXT", help="What to call the run.")
+@click.option("--partial", is_flag=True, help="Go on where shards are missing or unfinished.")
+@clear_errors
+def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -> None:
+    """Take in a run: a results folder, its shards, or those of several backends.
+
+    All of it is taken in, or nothing. A run that is there already is left as it is.
+    """
+    from ..reports.history.database import add as take_in  # noqa: PLC0415
+
+    for line in take_in(db, folders, label, partial=partial):
+        click.echo(line)
+
+
+@history.command(
+    cls=Examples,
+    examples="opconform history show --last 14\n"
+    "opconform history show --backend 'onnxruntime*' --select 'onnx/ReduceMean-*'\n"
+    "opconform history show --json --db history.duckdb",
+)
+@_DB
+@_BACKEND
+@SELECT
+@click.option("--last", metavar="N", type=click.IntRange(1), help="The last N runs of each backend.")
+@_JSON
+@clear_errors
+def show(db: Path, **options: Any) -> None:
+    """Show the runs by backend: date, versions, figures, and what changed since the run before.
+
+    With --select the figures and changes are those of the selected cases. A version with a star is another than before.
+    """
+    from ..reports.history.show import show as shown  # noqa: PLC0415
+
+    shown(db, **options)
+
+
+@history.command(
+    cls=Examples,
+    examples="opconform history case onnx/ReduceMean-18/int64/7/axes=0/large\n"
+    "opconform history case onnx/ReduceMean-18/int64/7/axes=0/large --backend onnxruntime",
+)
+@click.argument("case_id", metavar="CASE_ID")
+@_DB
+@_BACKEND
+@_JSON
+@clear_errors
+def case(case_id: str, db: Path, **options: Any) -> None:
+    """Show how one case was judged over time: since when it fails, on which version."""
+    from ..reports.history.show import show_case  # noqa: PLC0415
+
+    show_case(case_id, db, **options)
+
+
+@history.command(
+    cls=Examples, examples="opconform history prune --keep 90\nopconform history prune --before 2026-01-01"
+)
+@_DB
+@click.option("--keep", metavar="N", type=click.IntRange(1), help="The last N runs of each backend stay.")
+@click.option("--before", metavar="DATE", type=click.DateTime(["%Y-%m-%d"]), help="Runs from that day on stay.")
+@clear_errors
+def prune(db: Path, keep: int | None, before: dt.datetime | None) -> None:
+    """Forget old runs; the last one of each backend stays."""
+    from ..reports.history.database import prune as forget  # noqa: PLC0415
+
+    if keep is None and before is None:
+        raise click.UsageError("Say what stays: --keep N, or --before DATE.")
+    click.echo(forget(db, keep=keep, before=f"{before:%Y-%m-%d}" if before else None))
