@@ -53,6 +53,8 @@ class Draw:
 # Between the precisions of bfloat16 (8 bits), float16 and TensorFloat-32 (11), float32 (24), float64 (53), and beyond
 BESIDE = (10, 16, 26, 60)
 UPON = (10, 16, 26)
+_HALF_PI = tuple(map(float.fromhex, ("0x1.921fb544p+0", "0x1.0b4611a6p-34", "0x1.3198a2e037073p-69")))
+_LN_2 = 0.6931471805599453
 
 
 @dataclass(frozen=True)
@@ -205,6 +207,45 @@ def ties(blank: Blank, draw: Draw) -> Array:
     return draw.between(-9, 9, blank.size) + 0.5
 
 
+def magnitudes(blank: Blank, draw: Draw) -> Array:
+    """Full significands over all powers of two that the type has normal numbers for, of both signs."""
+    form = blank.type.float_format
+    significand = draw.between(1 << (form.precision - 1), (1 << form.precision) - 1, blank.size)
+    exponent = draw.between(form.emin, form.emax, blank.size)
+    return _signed(np.ldexp(significand.astype(np.float64), exponent - form.precision + 1), draw)
+
+
+def near_ties(blank: Blank, draw: Draw) -> Array:
+    """Numbers half-way between two whole ones and those next to them, small ones and some that just have a half."""
+    p = blank.type.float_format.precision
+    small = [k + 0.5 for k in range(-5, 5)]
+    top = [sign * (2.0 ** (p - 2) + k) for k in (-0.5, 0.5, 1.5) for sign in (1, -1)]
+    whole = [sign * (2.0 ** (p - 1) + k) for k in (-0.5, 1.0, 3.0) for sign in (1, -1)]
+    return _about([*small, *top, *whole], blank, draw)
+
+
+def unit_ends(blank: Blank, draw: Draw) -> Array:
+    """Numbers next to -1, 0 and 1, and to halves and twos, where domains end and functions are steep or flat."""
+    return _about([1.0, -1.0, 1.0, -1.0, 0.0, 0.5, -0.5, 2.0, -2.0], blank, draw)
+
+
+def quarter_turns(blank: Blank, draw: Draw) -> Array:
+    """Numbers next to multiples of half of pi, of both signs: where the tangent has its poles, the sine its zeros."""
+    doublings = draw.below(min(blank.type.float_format.precision - 1, 20), blank.size)
+    k = np.floor(np.ldexp(draw.between(1 << 20, (1 << 21) - 1, blank.size).astype(np.float64), doublings - 20))
+    points = k * _HALF_PI[0] + (k * _HALF_PI[1] + k * _HALF_PI[2])
+    return _beside(_signed(points, draw), blank, draw)
+
+
+def thresholds(blank: Blank, draw: Draw) -> Array:
+    """Numbers next to those whose exponentials leave the type, become subnormal or zero, or vanish beside one."""
+    form = blank.type.float_format
+    bits = [form.emax + 1, form.emax + 2, form.emin, form.emin - form.precision + 1, form.emin - form.precision]
+    bits += [-form.precision, -form.precision - 1]
+    points = [sign * scale * n * _LN_2 for n in bits for scale in (1.0, 0.5) for sign in (1, -1)]
+    return _about(points, blank, draw)
+
+
 def maximum(blank: Blank, _draw: Draw) -> Array:
     """Largest value of an integer type throughout: the sum does not fit, the mean does."""
     return np.full(blank.size, blank.type.largest, object)
@@ -297,6 +338,7 @@ UNDRAWN = frozenset(
 """The same at every draw."""
 _FLOAT_ONLY = frozenset(
     {"cancelling", "mixed", "overflow", "subnormal", "nan", "infinity", "infinities", "special", "negative-zero"}
+    | {"magnitudes", "near-ties", "unit-ends", "quarter-turns", "thresholds"}
     | {"ends", "inexact", "ties", "underflow", "subnormal-among", "nan-among", *_BESIDE, *_UPON}
 )
 _INTEGER_ONLY = frozenset({"maximum", "extremes", "halves", "beyond-2^53", "unsigned-high"})
@@ -467,6 +509,17 @@ DOMAINS: Mapping[str, Callable[..., Array]] = MappingProxyType(
     }
 )
 """The numbers that an operand's elements are taken from; those that are in it already mostly stay."""
+
+
+def _about(points: Sequence[float], blank: Blank, draw: Draw) -> Array:
+    """Return numbers beside some of the points, as `_beside` does."""
+    return _beside(np.asarray(points)[draw.below(len(points), blank.size)], blank, draw)
+
+
+def _beside(points: Array, blank: Blank, draw: Draw) -> Array:
+    """Return points as numbers of the type, each moved by at most two units in the last place."""
+    unit = np.frexp(points)[1] - blank.type.float_format.precision
+    return np.asarray(np.ldexp(np.rint(np.ldexp(points, -unit)) + draw.between(-2, 2, blank.size), unit))
 
 
 def _whole(blank: Blank, draw: Draw, limit: int) -> Array:

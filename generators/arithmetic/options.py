@@ -452,7 +452,7 @@ class _Branch:
                 flags = None if flags is None else flags & ~NEGATIVE_ZERO
             elif copies and kind_of(bounds.type) == "real":
                 plus = bounds.value == 0
-                plus = plus if flags is None else plus & ((flags & (NEGATIVE_ZERO | FREE)) == 0)
+                plus = plus if flags is None else plus & ((flags & (NEGATIVE_ZERO | FREE | ZERO)) == 0)
                 flags = _flagged(flags, plus, POSITIVE_ZERO)
             found.append(flags)
         return found

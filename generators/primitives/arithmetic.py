@@ -15,6 +15,7 @@ from ..arithmetic.errors import (
     FREE,
     INFINITE,
     NAN,
+    NEGATIVE_ZERO,
     NO_BIT,
     SIGNED_ZERO,
     ZERO,
@@ -461,7 +462,13 @@ class Neg(Primitive):
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
-        return Error(es[0].e, flip(es[0].flags, np.True_))
+        flags = flip(es[0].flags, np.True_)
+        if y.whole or not es[0].quiet:
+            return Error(es[0].e, flags)
+        minus = y.fact("from plus", lambda: (y.f == 0) & np.signbit(y.f))
+        if not isinstance(flags, int):
+            minus = minus & (flags & (SIGNED_ZERO | ZERO) == 0)
+        return Error(es[0].e, flags | minus.astype(np.uint8) * NEGATIVE_ZERO if minus.any() else flags)
 
 
 class Abs(Primitive):
@@ -535,6 +542,25 @@ class Undefined(Primitive):
         return xs[0]
 
 
+class AnyZero(Primitive):
+    """The operand, whose zeros may have either sign."""
+
+    name, work, keeps_zeros = "any_zero", "moves", True
+    text = "{0}, a zero of either sign"
+
+    @staticmethod
+    def exact(*xs: Array, **_: Any) -> Array:
+        return xs[0]
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+        return Error(es[0].e, unsigned(es[0].flags) | (y.f == 0).astype(np.uint8) * ZERO)
+
+    @classmethod
+    def native(cls, m: Any, *xs: Array, **_: Any) -> Array:
+        return xs[0]
+
+
 class OrZero(Primitive):
     """The operand, or zero: which of them is drawn at random."""
 
@@ -555,15 +581,23 @@ class OrZero(Primitive):
 
 
 class Reciprocal(Primitive):
-    """One divided by the operand."""
+    """One divided by the operand; with a budget in ulp of the spec's, which approximate reciprocals need."""
 
     name, rational = "reciprocal", True
-    text = "1 / {0}: 2·u·|y|, u·|y| by a power of two, nothing where exact"
+    text = "1 / {0}: 2·u·|y|, u·|y| by a power of two, nothing where exact; or a budget of the spec's"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        budget = p.get("ulp", value.graph.precision.get("reciprocal"))
+        return value.node("reciprocal", **({} if budget is None else {"ulp": budget}))
 
     @staticmethod
     def exact(*xs: Array, **_: Any) -> Array:
         return carried(np.divide, np.ones((1,) * xs[0].ndim), xs[0])
 
     @staticmethod
-    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
-        return Div.bound(c, y, (Known(np.ones((1,) * xs[0].v.ndim)), xs[0]), (Error(), es[0]))
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
+        found = Div.bound(c, y, (Known(np.ones((1,) * xs[0].v.ndim)), xs[0]), (Error(), es[0]))
+        if "ulp" not in p or not es[0].none:
+            return found
+        return charged(c, y, 0.0, found.flags, 2.0 * p["ulp"], rule="reciprocal", exact=False)

@@ -1,0 +1,81 @@
+"""Operators with one input and one output, element by element: signs, rounding, elementary functions, predicates."""
+
+from __future__ import annotations
+
+from ..arithmetic.tape import Call, Value
+
+
+def named(c: Call, x: Value) -> Value:
+    """The function that the operator is named after, of every element: Abs, Exp, Acosh.
+
+    Outside a real function's domain it is NaN. Source: ONNX Abs-1 to Tanh-13.
+    """
+    found: Value = getattr(x, c.operator.partition("/")[2].lower())()
+    return found
+
+
+def negative(c: Call, x: Value) -> Value:
+    """The element with the other sign. Of a zero that is the other zero, or, subtracted from 0, plus zero.
+
+    Source: ONNX Neg-1 to 13.
+    """
+    if x.kind == "int" or c.open("zero", x.equal(0.0)) == "flipped":
+        return -x
+    return c.constant(0.0, x.type).where(x.equal(0.0), -x)
+
+
+def rounding(c: Call, x: Value) -> Value:
+    """A whole number near the element: Ceil, Floor, or Round, which takes the even one of two as near.
+
+    Where the version says so, what is whole stays itself, with the sign of a zero; without, a zero has either sign.
+    Source: ONNX Ceil-1 to 13, Floor-1 to 13, Round-11 and 22.
+    """
+    y = {"Ceil": x.ceil, "Floor": x.floor, "Round": x.rint}[c.operator.partition("/")[2]]()
+    return x.where(x.equal(y), y.any_zero()) if "itself" in c.clauses else y
+
+
+def sign(c: Call, x: Value) -> Value:
+    """1, -1 or 0. Source: ONNX Sign-9 and 13."""
+    return x.sign() if x.kind == "int" else or_number(c, x, x.sign())
+
+
+def or_number(c: Call, x: Value, y: Value) -> Value:
+    """Return y, which is NaN where x is: there it is open whether it is the number of an option instead."""
+    taken = c.open("nan", x.isnan())
+    return y if taken == "propagates" else c.constant({"zero": 0.0, "one": 1.0}[taken], x.type).where(x.isnan(), y)
+
+
+def erf(c: Call, x: Value) -> Value:
+    """The error function; version 9 takes integers too, and does not say how they round.
+
+    Source: ONNX Erf-9 and 13.
+    """
+    if x.kind != "int":
+        return x.erf()
+    y = x.cast("float32").erf()
+    return (y if c.open("integer-rounding") == "truncated" else y.rint()).cast(x.type)
+
+
+def inverted(_: Call, x: Value) -> Value:
+    """The opposite of a truth value, or of every bit. Source: ONNX Not-1, BitwiseNot-18."""
+    return ~x
+
+
+def is_nan(_: Call, x: Value) -> Value:
+    """Whether an element is NaN. Source: ONNX IsNaN-9 to 20."""
+    return x.isnan()
+
+
+def is_inf(c: Call, x: Value) -> Value:
+    """Whether an element is an infinity of a sign that is looked for. Source: ONNX IsInf-10 and 20."""
+    return x.isinf(positive=c.attr("detect_positive") != 0, negative=c.attr("detect_negative") != 0)
+
+
+def identity(_: Call, x: Value | list[Value] | None) -> Value | list[Value] | None:
+    """The input itself: a tensor, a sequence, or an optional, empty or not. Source: ONNX Identity-1 to 25."""
+    return x
+
+
+def relu(c: Call, x: Value) -> Value:
+    """The larger of 0 and the element. Source: ONNX Relu-1 to 14."""
+    return x.maximum(0) if x.kind == "int" else or_number(c, x, x.maximum(0.0))
