@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ...cases.elements import Array, element_type
 from ..arithmetic.tape import Call, Value
+from ..fills import Blank
+from ..random import Draw
 
 
 def mean(c: Call, data: Value, axes: Value | None = None) -> Value:
@@ -17,6 +25,135 @@ def mean(c: Call, data: Value, axes: Value | None = None) -> Value:
     if y.size and not all(data.shape[a] for a in over):
         c.open("empty-set")
     return y
+
+
+def sum_(c: Call, data: Value, axes: Value | None = None) -> Value:
+    """The sum over axes; 0 of nothing.
+
+    data: any shape, numbers; axes: a list of int64. Result: the type of data. Source: ONNX ReduceSum-1 to 13.
+    """
+    return _reduced(c, data, axes, lambda x, over, keep: x.sum(over, keep=keep))
+
+
+def prod(c: Call, data: Value, axes: Value | None = None) -> Value:
+    """The product over axes; 1 of nothing.
+
+    Shapes and types as those of `sum_`. Source: ONNX ReduceProd-1 to 18.
+    """
+    return _reduced(c, data, axes, lambda x, over, keep: x.prod(over, keep=keep))
+
+
+def l1(c: Call, data: Value, axes: Value | None = None) -> Value:
+    """The sum of magnitudes over axes; 0 of nothing.
+
+    Shapes and types as those of `sum_`. Source: ONNX ReduceL1-1 to 18.
+    """
+    return _reduced(c, data.abs(), axes, lambda x, over, keep: x.sum(over, keep=keep))
+
+
+def sum_square(c: Call, data: Value, axes: Value | None = None) -> Value:
+    """The sum of squares over axes; 0 of nothing.
+
+    Shapes and types as those of `sum_`. Source: ONNX ReduceSumSquare-1 to 18.
+    """
+    return _reduced(c, data * data, axes, lambda x, over, keep: x.sum(over, keep=keep))
+
+
+def l2(c: Call, data: Value, axes: Value | None = None) -> Value:
+    """The root of the sum of squares over axes; 0 of nothing. How a root of whole numbers rounds is open.
+
+    Shapes and types as those of `sum_`. The function body of version 18 takes the root in float32, whatever the type.
+    Source: ONNX ReduceL2-1 to 18.
+    """
+    total = _reduced(c, data * data, axes, lambda x, over, keep: x.sum(over, keep=keep))
+    if data.type == "float64" and c.answer("root-in-float32", "float64") == "float32":
+        return total.cast("float32").sqrt().cast("float64")
+    return _in_floats(c, total, lambda x: x.sqrt())
+
+
+def log_sum(c: Call, data: Value, axes: Value | None = None) -> Value:
+    """The logarithm of the sum over axes; of nothing minus infinity, in a type that has it.
+
+    Shapes and types as those of `sum_`. Source: ONNX ReduceLogSum-1 to 28.
+    """
+    total = _reduced(c, data, axes, lambda x, over, keep: x.sum(over, keep=keep))
+    return _in_floats(c, total, lambda x: x.log())
+
+
+def log_sum_exp(c: Call, data: Value, axes: Value | None = None) -> Value:
+    """The logarithm of the sum of exponentials over axes; of nothing minus infinity, in a type that has it.
+
+    Shapes and types as those of `sum_`. Whether an exponential may overflow though the result does not is open.
+    Source: ONNX ReduceLogSumExp-1 to 28.
+    """
+    stable = c.open("exponentials") == "stable"
+
+    def formula(x: Value, over: tuple[int, ...], keep: bool) -> Value:
+        if not stable or not x.size:
+            return x.exp().sum(over, keep=keep).log()
+        top = x.max(over)
+        top = c.constant(0, x.type).where(top.isinf() | top.isnan(), top)
+        found = (x - top).exp().sum(over).log() + top
+        return found if keep else found.reshape(*(d for i, d in enumerate(found.shape) if i not in over))
+
+    return _in_floats(c, data, lambda x: _reduced(c, x, axes, formula))
+
+
+def maximum(c: Call, data: Value, axes: Value | None = None) -> Value:
+    """The largest over axes; of nothing minus infinity, or the type's smallest number. False is less than true.
+
+    Shapes and types as those of `sum_`, and bool from version 20 on. What NaN does is open.
+    Source: ONNX ReduceMax-1 to 20.
+    """
+    return _extreme(c, data, axes, largest=True)
+
+
+def minimum(c: Call, data: Value, axes: Value | None = None) -> Value:
+    """The smallest over axes; of nothing plus infinity, or the type's largest number. False is less than true.
+
+    Shapes and types as those of `maximum`. Source: ONNX ReduceMin-1 to 20.
+    """
+    return _extreme(c, data, axes, largest=False)
+
+
+Formula = Callable[[Value, tuple[int, ...], bool], Value]
+
+
+def _reduced(c: Call, x: Value, axes: Value | None, formula: Formula) -> Value:
+    """Reduce over the axes that the version means. Where there is nothing to reduce, it may be silent."""
+    over, keep = reduced_axes(c, x, axes)
+    y = formula(x, over, keep)
+    if y.size and not all(x.shape[a] for a in over):
+        c.answer("nothing-unsaid", "as-said")
+    return y
+
+
+def _in_floats(c: Call, x: Value, formula: Callable[[Value], Value]) -> Value:
+    """Apply a formula of real numbers; of whole ones in float64 or float32, and rounded in a way that is open."""
+    if x.kind != "int":
+        return formula(x)
+    y = formula(x.cast("float64")).either(formula(x.cast("float32")).cast("float64"))
+    return (y.rint() if c.open("integer-rounding") == "nearest-even" else y.trunc()).cast(x.type)
+
+
+def _extreme(c: Call, data: Value, axes: Value | None, *, largest: bool) -> Value:
+    x = data.cast("uint8") if data.kind == "bool" else data
+
+    def formula(x: Value, over: tuple[int, ...], keep: bool) -> Value:
+        reduce = x.max if largest else x.min
+        found: Value = reduce(over, keep=keep)
+        if not all(x.shape[a] for a in over):
+            own = element_type(data.type)
+            end = (0 if largest else 1) if data.kind == "bool" else own.smallest if largest else own.largest
+            end = end if x.kind == "int" else -math.inf if largest else math.inf
+            return c.constant(end, x.type).broadcast(*found.shape)
+        if x.kind != "real":
+            return found
+        skipped: Value = reduce(over, keep=keep, nan="ignore")
+        taken = c.open("nan")
+        return {"propagates": found, "ignored": skipped}.get(taken) or found.either(skipped)
+
+    return _reduced(c, x, axes, formula).cast(data.type)
 
 
 def reduced_axes(c: Call, data: Value, axes: Value | None) -> tuple[tuple[int, ...], bool]:
@@ -70,3 +207,30 @@ def _settle(c: Call, clause: str, silence: str) -> None:
 def _keeps(c: Call) -> bool:
     keep = c.attr("keepdims", c.attr("keep_dims"))
     return bool(keep) if keep in (0, 1) else c.open("keepdims-other") == "as-one"
+
+
+def lattice_of_squares(blank: Blank, draw: Draw) -> Array:
+    """Whole numbers so small that every sum of their squares is exact in the type itself."""
+    room = 1 << blank.type.format.precision if blank.type.format else min(blank.type.largest, 1 << 20)
+    most = max(1, math.isqrt(room // max(blank.terms, 1)))
+    return draw.between(-most if blank.type.kind != "unsigned" else 0, most, blank.size)
+
+
+def factors(blank: Blank, draw: Draw) -> Array:
+    """Ones, and a dozen small numbers whose product the type mostly holds."""
+    small = [2, 3, 1] if blank.type.kind == "unsigned" else [2, -2, 3, -1]
+    pool = np.array([2.0, -2.0, 0.5, -0.5, 1.5, -1.0] if blank.type.format else small)
+    drawn = pool[draw.below(len(pool), blank.size)]
+    return np.where(draw.below(max(blank.size, 1), blank.size) < 12, drawn, 1)
+
+
+def near_one(blank: Blank, draw: Draw) -> Array:
+    """Full significands about one, so that long products stay in range."""
+    p = blank.type.float_format.precision
+    return np.ldexp(draw.between(3 << (p - 2), (5 << (p - 2)) - 1, blank.size).astype(np.float64), -p)
+
+
+def tens(blank: Blank, draw: Draw) -> Array:
+    """Full significands in [-8, 8): exponentials far apart that no type overflows by."""
+    p = blank.type.float_format.precision
+    return np.ldexp(draw.between(-(1 << p), (1 << p) - 1, blank.size).astype(np.float64), 3 - p)

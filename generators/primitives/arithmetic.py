@@ -321,6 +321,8 @@ class Sub(Add):
 
 
 def _added(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], *, subtracts: bool) -> Error:
+    if y.whole:
+        return whole_error(y, xs, es)
     rule, e = "subtract" if subtracts else "add", es[0].e + es[1].e
     flags = together(es[0].flags, flip(es[1].flags, np.True_) if subtracts else es[1].flags)
     if not isinstance(e, float) and not np.equal(e, 0).any():
@@ -348,6 +350,8 @@ class Mul(Primitive):
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+        if y.whole:
+            return whole_error(y, xs, es)
         (a, b), (ea, eb) = xs, es
         exact: Any = True
         if c.storage.precision >= 53 and y.v.dtype != object:  # the carrier itself, which holds whatever it rounded

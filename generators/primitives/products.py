@@ -157,7 +157,7 @@ class Prod(Sum):
     """The product over axes, which stay with extent 1."""
 
     name = "prod"
-    text = "product of {0} over {axes}: (n-1)·u·|y|, nothing where every order is exact"
+    text = "product of {0} over {axes}: (n-1)·u·|y|, n without powers of two; nothing where every order is exact"
     widens = False
 
     @staticmethod
@@ -178,7 +178,7 @@ class Prod(Sum):
             return gathered_whole(x, error, lanes)
         n = count_along(x.v.shape, lanes)
         if n == 1:
-            return Error(error.e, unsigned(error.flags))
+            return Error(error.e, error.flags)
         flags = unsigned(gathered(error.flags, x.v.shape, lanes))
         if not isinstance(flags, int):  # times a zero, or a number of the other sign
             flags = np.where(flags & (INFINITE | NAN), flags | INFINITE | NAN, flags).astype(np.uint8)
@@ -189,7 +189,7 @@ class Prod(Sum):
             zero = (x.size <= reach) & (reach > 0)
             shares = np.where(zero, np.inf, reach / np.where(x.size > 0, x.size, 1.0))
             relative = ordered_sum(shares, lanes, keepdims=True)
-        rounds = (n - 1) * form.roundoff * (1 + n * form.roundoff)
+        rounds = _roundings(x, reach > 0, lanes) * form.roundoff * (1 + n * form.roundoff)
         e = y.size * elementary.expm1(relative + rounds)
         e = np.where(np.isinf(relative), multiplied(x.size + reach, lanes), e)
         e = e + (n - 1) * c.underflow(form) * grown * (1 + rounds)
@@ -198,7 +198,7 @@ class Prod(Sum):
         over = exceeds(form, grown * (1 + rounds)) & ~exact
         if over.any():
             flags = flags | np.where(over, INFINITE | NAN, np.uint8(0))
-        c.note("product in any order: (n-1)·u·|y|", form.roundoff, e, n)
+        c.note("product in any order: (n-1)·u·|y|, n without powers of two", form.roundoff, e, n)
         return stored(c, y, Error(c.of_bound(e), flags))
 
     @staticmethod
@@ -228,11 +228,23 @@ def multiplied(x: Array, lanes: tuple[int, ...]) -> Array:
     return np.asarray(parts.reshape(kept))
 
 
+def _widths(x: Known) -> Array:
+    """Return the bits of every factor: none of a power of two, by which multiplying is exact, nor of a zero."""
+    width = np.where(x.clean != 0, np.frexp(x.clean)[1] - x.bit, 0)
+    return np.where(width == 1, 0, width)
+
+
+def _roundings(x: Known, wrong: Array, lanes: tuple[int, ...]) -> Array:
+    """Return how many products round: one less than there are factors that are no power of two, or may be `wrong`."""
+    many = ((_widths(x) > 0) | wrong).sum(axis=lanes, keepdims=True)
+    return np.asarray(np.maximum(many - 1, 0))
+
+
 def _exact_product(form: FloatFormat, x: Known, lanes: tuple[int, ...]) -> Array:
     """Return where all partial products fit the format: the bits of all factors together, above its smallest number."""
-    there = x.clean != 0
-    width = np.where(there, np.frexp(x.clean)[1] - x.bit, 1).sum(axis=lanes, keepdims=True)
+    there, width = x.clean != 0, _widths(x)
+    high = np.frexp(x.clean)[1] - (width == 0)
     below = np.where(there, np.minimum(x.bit, 0), 0).sum(axis=lanes, keepdims=True)
-    above = np.where(there, np.maximum(np.frexp(x.clean)[1], 0), 0).sum(axis=lanes, keepdims=True)
-    fits = (width <= form.precision) & (below >= form.emin) & (above <= form.emax)
+    above = np.where(there, np.maximum(high, 0), 0).sum(axis=lanes, keepdims=True)
+    fits = (width.sum(axis=lanes, keepdims=True) <= form.precision) & (below >= form.emin) & (above <= form.emax)
     return np.asarray(fits & x.finite.all(axis=lanes, keepdims=True))
