@@ -9,8 +9,7 @@ import numpy as np
 
 from ...cases.elements import Array, element_type
 from ..arithmetic.tape import Call, Value
-from ..fills import Blank
-from ..random import Draw
+from ..fills import Blank, Draw
 
 
 def mean(c: Call, data: Value, axes: Value | None = None) -> Value:
