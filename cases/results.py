@@ -11,6 +11,13 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 Level: TypeAlias = Literal["strict", "declared"]
+EffectReason: TypeAlias = Literal["input-overwritten", "answer-changed"]
+"""The reason of a wrong value that is no element of the answer: what the run did to its inputs or the answer before."""
+
+SIDE_EFFECTS: Final[Mapping[str, str]] = {
+    "input-overwritten": "the run wrote to an input",
+    "answer-changed": "the run changed the answer that the run before gave",
+}
 
 
 class Outcome(enum.StrEnum):

@@ -33,8 +33,9 @@ class Executable(Protocol):
         """Return the outputs for `inputs`, the arrays of `program.leaves` in their order.
 
         Arrays of types that NumPy lacks have the dtypes of ml_dtypes, an element each; strings are object arrays of
-        `str`. `program.nested(...)` makes sequences, optionals and maps of inputs; such outputs are lists, None and
-        dicts. Raises Unsupported, or whatever the backend raises.
+        `str`. They are to stay as they are, and outputs too when the program runs again. `program.nested(...)` makes
+        sequences, optionals and maps of inputs; such outputs are lists, None and dicts. Raises Unsupported, or whatever
+        the backend raises.
         """
 
 

@@ -1013,6 +1013,8 @@ def check(kept: dict[str, Any], certificate: dict[str, Any] | None, result: Any,
     for told in outputs:
         content(told)
     found, said = outcome(certificate, outputs, required), str(result["outcome"])
+    if found == "pass" and result["reason"] in certificate["also_fails"]:
+        return f"pass agrees by its values; it fails since {certificate['also_fails'][result['reason']]}"
     if found != (result["detail"].split(",")[0] if said == "waived" else said):
         raise Differs(f"results.jsonl says {said}, the answer is {found}")
     if taken == {"declared arithmetic"}:

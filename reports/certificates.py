@@ -12,6 +12,7 @@ import numpy as np
 from ..cases.batch import Batch, Bounds, Flag, Option
 from ..cases.elements import Array, FloatFormat, element_types
 from ..cases.program import Program, Tensor
+from ..cases.results import SIDE_EFFECTS
 from ..generators.arithmetic.errors import Arithmetic
 from ..generators.arithmetic.graph import Node
 from ..generators.certificate import Certificate, Derivation, Number, Result, Step, certificate
@@ -116,6 +117,7 @@ def _one(found: Certificate, shared: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "derivations": [_derivation(derivation) for derivation in found.derivations],
         "clauses": shared["clauses"],
+        "also_fails": dict(SIDE_EFFECTS),
     }
 
 

@@ -401,7 +401,7 @@ def kind_of(result: Result) -> tuple[str, ...]:
     detail = (result.detail or "")[:_READ]
     if result.outcome is Outcome.WRONG_VALUE:
         told = _MISMATCH.search(detail)
-        shown: tuple[str, ...] = (types, clause, *(map(_sort_of, told.groups()) if told else ()))
+        shown: tuple[str, ...] = (types, clause, result.reason or "", *(map(_sort_of, told.groups()) if told else ()))
     elif result.outcome in (Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ACCEPTED_INVALID):
         shown = (clause,)
     else:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..cases.errors import OpconformError
-from ..cases.results import Result
+from ..cases.results import SIDE_EFFECTS, Result
 
 NOTHING = "\N{EN DASH}"
 """Stands where there is no figure."""
@@ -18,6 +18,7 @@ NOTHING = "\N{EN DASH}"
 WIDE = 180
 """How many columns a table may have where it is no terminal that has a width."""
 
+_BEFORE = re.compile(r"; it is that to (\S+)$", re.MULTILINE)
 _FORBIDDEN_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -101,11 +102,16 @@ _SCRIPTED = {
 
 
 def reproduce_line(result: Result) -> str:
-    """Return a command that puts the case to the backend again: with the backend's own library alone where it can."""
+    """Return a command that runs the case against the backend again: with its own library alone where it can.
+
+    Where a run changed the answer before it, both run.
+    """
     case = shell_quoted(printable(result.case))
-    if result.backend in _SCRIPTED:
+    if result.backend in _SCRIPTED and result.reason not in SIDE_EFFECTS:
         return f"opconform show --script {case} | {_SCRIPTED[result.backend]}"
-    return f"opconform run {shlex.quote(printable(result.backend))} --select {case}"
+    before = _BEFORE.findall(result.detail or "") if result.reason == "answer-changed" else []
+    cases = [*(shell_quoted(printable(text)) for text in before), case]
+    return " --select ".join([f"opconform run {shlex.quote(printable(result.backend))}", *cases])
 
 
 def write_text(target: Path, text: str) -> None:

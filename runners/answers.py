@@ -61,8 +61,12 @@ def same_answer(one: Answered, other: Answered) -> bool:
     """Return whether two answers are the same to the bit; refusals never are."""
     if isinstance(one, Refusal) or isinstance(other, Refusal) or one.form != other.form:
         return False
-    pairs = zip(one.outputs, other.outputs, strict=True)
-    return all(a.tolist() == b.tolist() if a.dtype.hasobject else a.tobytes() == b.tobytes() for a, b in pairs)
+    return all(map(same_array, one.outputs, other.outputs))
+
+
+def same_array(one: Array, other: Array) -> bool:
+    """Return whether two arrays of one type and shape are the same to the bit."""
+    return one.tolist() == other.tolist() if one.dtype.hasobject else one.tobytes() == other.tobytes()
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ from .host import (
     OurFailure,
     Reply,
     Request,
+    SideEffect,
 )
 from .judge import Verdict, asks_again, judge
 from .pool import Limits, Loss, Phase, Stray, WorkerStartError
@@ -135,7 +136,7 @@ class _Taken:
     """The answers to the first cases of a turn, in so many seconds each.
 
     `lost` and `ours`: the cases without an answer, by lane; over which the host was lost, or that our side failed.
-    `first`: the lanes that ran on a program that had not run before.
+    `first`: the lanes that ran on a program that had not run before. `effects`: what runs did beside answering.
     """
 
     answers: GatheredAnswers
@@ -143,6 +144,7 @@ class _Taken:
     lost: dict[int, Loss] = field(default_factory=dict)
     ours: dict[int, str] = field(default_factory=dict)
     first: set[int] = field(default_factory=set)
+    effects: dict[int, tuple[SideEffect, ...]] = field(default_factory=dict)
 
     def add(self, reply: Reply) -> None:
         """Take what came of the next case."""
@@ -154,6 +156,8 @@ class _Taken:
             self.ours[lane] = answer.words
         if reply.first:
             self.first.add(lane)
+        if reply.effects:
+            self.effects[lane] = reply.effects
         self.answers.add(lane, answer if isinstance(answer, Answer | Refusal) else _NONE)
 
 
@@ -281,6 +285,8 @@ class Worker:
         try:
             verdicts, answers = self._verdicts(batch, taken, begin)
             begin(lanes[-1], "prepare")  # the backend has done its part
+            for lane, effects in taken.effects.items():
+                verdicts[lane] = with_effects(verdicts[lane], effects, self._ids)
             attached = _attachments(self.attach, batch, answers, verdicts)
             digests = list(zip(batch.digests, batch.expectation_digests, strict=True))
         except Exception as error:  # the judge or the source failed, not the backend
@@ -392,6 +398,18 @@ def record_of(result: Result, attached: Mapping[str, str], deaths: Sequence[Mapp
         return result.to_json()
     told = ",".join(f"{json.dumps(name)}:{text}" for name, text in attached.items())
     return b"%b\t{%b}\t%b" % (result.to_json(), told.encode(), json.dumps(list(deaths)).encode() if deaths else b"")
+
+
+def with_effects(verdict: Verdict, effects: Sequence[SideEffect], ids: Mapping[int, str]) -> Verdict:
+    """Return the verdict on an answer whose run did more than answer, which fails it; `ids` are cases by request."""
+    lines = [verdict.detail] if verdict.detail and verdict.outcome is not Outcome.PASS else []
+    for effect in effects:
+        case = None if effect.before is None else ids.get(effect.before)
+        lines.append(effect.words + (f"; it is that to {case}" if case else ""))
+    detail = "\n".join(lines)
+    if verdict.outcome is not Outcome.PASS:
+        return replace(verdict, detail=detail)
+    return replace(verdict, outcome=Outcome.WRONG_VALUE, detail=detail, level=None, reason=effects[0].reason)
 
 
 def _lost(loss: Loss, batch: Batch) -> Verdict:

@@ -31,6 +31,7 @@ from ..cases.elements import (
 )
 from ..cases.errors import ProgramError
 from ..cases.program import Program, Structure
+from ..cases.results import EffectReason
 from ..cases.runner import (
     Classifies,
     Describes,
@@ -40,7 +41,7 @@ from ..cases.runner import (
     Runner,
     Unsupported,
 )
-from .answers import Answer, Answered, Refusal, answer_of
+from .answers import Answer, Answered, Refusal, answer_of, same_array
 from .pool import (
     Begin,
     Limits,
@@ -60,6 +61,8 @@ WORDS_KEPT = 2000
 
 _KEPT = 16
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
+_LONGEST_SHOWN = 80
+"""The characters of an element that are shown."""
 _MOST_FOREIGN = 1 << 20
 """The elements that an answer of a type which is none of ours may have; their content is not sent."""
 _FOREIGN = frozenset({"float128", "complex256", "object", "datetime64", "timedelta64"})
@@ -99,11 +102,20 @@ class _Nesting(msgspec.Struct, frozen=True, array_like=True):
     count: int = 0
 
 
+class SideEffect(msgspec.Struct, frozen=True, array_like=True):
+    """What a run did beside answering, in words: it wrote to its inputs, or to the answer of the request `before`."""
+
+    reason: EffectReason
+    words: str
+    before: int | None = None
+
+
 class _Answer(msgspec.Struct, frozen=True, tag="answer"):
     outputs: tuple[_Tensor, ...]
     structure: tuple[_Nesting, ...]
     first: bool
     seconds: float
+    effects: tuple[SideEffect, ...] = ()
 
 
 class _Refused(msgspec.Struct, frozen=True, tag="refused"):
@@ -132,12 +144,13 @@ class OurFailure:
 class Reply:
     """What came of a request; a Loss where the host was lost over it.
 
-    `seconds` is what the host claims. `first`: the program had not run before.
+    `seconds` is what the host claims. `first`: the program had not run before. `effects` are told of answers alone.
     """
 
     answer: Answered | OurFailure | Loss
     seconds: float = 0.0
     first: bool = False
+    effects: tuple[SideEffect, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -169,6 +182,16 @@ class _Prepared:
     ran: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """An answer as it was given; `by` keeps the memory that its arrays may be views of."""
+
+    place: int
+    by: Executable
+    outputs: tuple[Array, ...]
+    copies: tuple[Array, ...]
+
+
 @dataclass
 class Host:
     """One backend in one process; a task of the pool. Programs are prepared once, the last few kept."""
@@ -176,6 +199,7 @@ class Host:
     runner: Runner
     name: str
     _kept: OrderedDict[tuple[Freshness, str], _Prepared] = field(default_factory=OrderedDict)
+    _given: _Given | None = None
 
     def run(self, requests: Sequence[Request | None], begin: Begin) -> Iterator[bytes]:
         """Yield a message for each request: outputs or a refusal; for None what the backend says of itself."""
@@ -193,6 +217,8 @@ class Host:
         return About(_utf8(str(self.runner.version())), tuple(map(_utf8, self.runner.standards)), told)
 
     def _answer(self, request: Request, index: int, begin: Begin) -> _Answer | _Refused:
+        given, self._given = self._given, None
+        copies = [array.copy() for array in request.inputs]
         started = time.perf_counter()
         prepared = self._prepared(request.program, request.fresh)
         if prepared.executable is None:
@@ -203,9 +229,14 @@ class Host:
             answer = answer_of(request.program, prepared.executable.run(request.inputs))
             seconds = time.perf_counter() - started
             outputs = tuple(map(_tensor, answer.outputs))
+            effects = list(_overwritten(request, copies))
+            if request.fresh == "shared" and request.phase == "run":  # what else runs comes between two cases
+                effects += [] if given is None else _changed(given)
+                kept = tuple(output.copy() for output in answer.outputs)
+                self._given = _Given(request.place, prepared.executable, answer.outputs, kept)
         except Exception as error:
             return self._refused(error, time.perf_counter() - started)
-        return _Answer(outputs, tuple(map(_nesting, answer.structure)), first, seconds)
+        return _Answer(outputs, tuple(map(_nesting, answer.structure)), first, seconds, tuple(effects))
 
     def _prepared(self, program: Program, fresh: Freshness) -> _Prepared:
         if fresh == "own":
@@ -241,6 +272,37 @@ class Host:
         if reason == "other" and isinstance(self.runner, Classifies):
             reason = self.runner.reason(error)
         return _Refused(words, unsupported=False, reason=reason, seconds=seconds)
+
+
+def _overwritten(request: Request, copies: Sequence[Array]) -> Iterator[SideEffect]:
+    """Yield the first input that is not what it was before the run."""
+    for place, (now, was) in enumerate(zip(request.inputs, copies, strict=True)):
+        if not same_array(was, now):
+            name, _ = request.program.named_leaves[place]
+            yield SideEffect("input-overwritten", f"this run wrote to its input {name}: {_difference(was, now)}")
+            return
+
+
+def _changed(given: _Given) -> Iterator[SideEffect]:
+    """Yield the first output of the answer before that is not what it was when it was given."""
+    for place, (was, now) in enumerate(zip(given.copies, given.outputs, strict=True)):
+        if not same_array(was, now):
+            words = f"this run changed the answer before: output {place}, {_difference(was, now)}"
+            yield SideEffect("answer-changed", words, given.place)
+            return
+
+
+def _difference(was: Array, now: Array) -> str:
+    """Return the first element that has changed, and how many have."""
+    if was.dtype.hasobject:
+        pairs = list(zip(was.reshape(-1).tolist(), now.reshape(-1).tolist(), strict=True))
+        places = np.array([place for place, (one, other) in enumerate(pairs) if one != other])
+    else:
+        rows = [np.frombuffer(array.tobytes(), np.uint8).reshape(was.size, -1) for array in (was, now)]
+        places = np.flatnonzero((rows[0] != rows[1]).any(axis=1))
+    index = [int(one) for one in np.unravel_index(places[0], was.shape)]
+    one, other = (str(array.reshape(-1)[places[0]])[:_LONGEST_SHOWN] for array in (was, now))
+    return f"element {index} was {one}, then {other} ({len(places)} of {was.size} changed)"
 
 
 def _utf8(text: str) -> str:
@@ -292,7 +354,8 @@ def read_answer(record: bytes) -> Reply:
     if isinstance(found, _Refused):
         return Reply(Refusal(found.words[:WORDS_KEPT], found.unsupported, found.reason), seconds)
     answer = Answer(tuple(map(_array, found.outputs)), tuple(map(_structure, found.structure)))
-    return Reply(answer, seconds, found.first)
+    effects = tuple(msgspec.structs.replace(one, words=one.words[:WORDS_KEPT]) for one in found.effects[:2])
+    return Reply(answer, seconds, found.first, effects)
 
 
 def _decoded(record: bytes) -> About | _Answer | _Refused | _Failed:

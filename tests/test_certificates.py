@@ -38,6 +38,11 @@ RUNS = {
     "what is required": ("@Narrow", "--require", "accumulator=wide", "--select", "onnx/ReduceMean-13/*16/4096/*"),
     "what is flushed": ("@Flushes", "--keep-outputs", "all", "--select", "onnx/Mean-13/float32/2*"),
     "double precision": ("@DoubleAsFloat", "--keep-outputs", "all", "--select", "onnx/ReduceMean-11/float64/2*x*"),
+    "inputs overwritten": (
+        "python:fakes.meddling_backends:OverwritesInputs",
+        "--select",
+        "onnx/Mean-13/float32/*/uniform",
+    ),
     "leaking state": ("@LeaksIntoOneBuffer", "--draws", "2", "--select", "onnx/Mean-13/float32/*/uniform"),
     "invalid inputs": ("@AnswersInvalid", "--require", "invalid=rejected", "--select", "onnx/*-13/float32/3*/axis-*"),
     "onnxruntime": ("onnxruntime", "--select", "onnx/ReduceMean-18/int64/[127]*"),
