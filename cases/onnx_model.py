@@ -183,7 +183,7 @@ def _inner_nodes(attributes: Iterable[Attribute]) -> Iterator[Node]:
 
 
 def _graph(program: Program, ir: int, shapes: OutputShapes) -> GraphProto:
-    given = [i for i in (*program.inputs, *program.captured) if i is not None]
+    given = program.given
     declared = given if ir < _FIRST_IR_OF_FREE_INITIALIZERS else [i for i in given if i.constant is None]
     taken = {d for i in given for d in i.dims}
     outputs = program.answers

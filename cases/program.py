@@ -422,8 +422,8 @@ class Output:
 class Program:
     """What a backend compiles: one operator version with attributes, input types and shapes. Cases share programs.
 
-    `inputs` and `outputs` are in the signature's order; None stands for one left out by an empty name. `opset` is
-    ONNX's, None elsewhere. `captured` are inputs of the graph that only bodies use.
+    `inputs` and `outputs` are in the signature's order; None stands for one left out by an empty name. Inputs of one
+    name are one tensor. `opset` is ONNX's, None elsewhere. `captured` are inputs of the graph that only bodies use.
     """
 
     operator: OperatorVersion
@@ -434,9 +434,14 @@ class Program:
     captured: tuple[Input, ...] = field(default=(), metadata=_LATER)
 
     @functools.cached_property
+    def given(self) -> tuple[Input, ...]:
+        """The inputs that are not omitted, each name once; captured ones last."""
+        return tuple({i.name: i for i in (*self.inputs, *self.captured) if i is not None}.values())
+
+    @functools.cached_property
     def feeds(self) -> tuple[Input, ...]:
         """The inputs that are given at each run: all but constants and omitted ones; captured ones last."""
-        return tuple(i for i in (*self.inputs, *self.captured) if i is not None and i.constant is None)
+        return tuple(i for i in self.given if i.constant is None)
 
     @functools.cached_property
     def answers(self) -> tuple[Output, ...]:
@@ -456,6 +461,11 @@ class Program:
     def leaves(self) -> tuple[Leaf, ...]:
         """The tensors that are given at each run, in order: those of the feeds."""
         return tuple(leaf for _, leaf in self.named_leaves)
+
+    def operands(self, arrays: Sequence[Array]) -> list[Array | None]:
+        """Return what stands at each of `inputs`, constants too, for the arrays of `leaves`. No input has structure."""
+        fed = dict(zip((i.name for i in self.feeds), arrays, strict=True))
+        return [None if i is None else fed[i.name] if i.constant is None else i.array() for i in self.inputs]
 
     @functools.cached_property
     def is_plain(self) -> bool:

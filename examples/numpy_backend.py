@@ -62,9 +62,7 @@ class Prepared:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Return the outputs for the arrays of `program.feeds`."""
-        given = iter(inputs)
-        # Omitted inputs are None, constants bring their content, the others are fed in order.
-        arrays = [None if i is None else next(given) if i.constant is None else i.array() for i in self.program.inputs]
+        arrays = self.program.operands(inputs)  # omitted inputs are None, constants bring their content
         with np.errstate(all="ignore"):
             return [self.compute(int(self.program.operator.version), self.attributes, *arrays)]
 

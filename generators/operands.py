@@ -68,7 +68,8 @@ class Argument:
     """One tensor, sequence, optional or map that a case gives its operator.
 
     `name` is that of the program's input, `type` an expression, `part` its shape or structure. `how`: filled by the
-    case's fill, drawn by `recipe`, or written, with `value`. `constant`: fixed with the program.
+    case's fill, drawn by `recipe`, or written, with `value`. `constant`: fixed with the program. `again`: the tensor of
+    an earlier argument, whose name it has.
     """
 
     port: Port
@@ -80,6 +81,7 @@ class Argument:
     value: Array | None = None
     recipe: Recipe | None = None
     operand: Operand | None = None
+    again: bool = False
 
     @functools.cached_property
     def leaves(self) -> tuple[Leaf, ...]:
@@ -107,8 +109,28 @@ Given: TypeAlias = Mapping[str, "tuple[Argument, ...] | None"]
 
 def arguments(row: Row) -> Given:
     """Return what a case gives its operator. Raises CaseIdError for numbers that an input's type does not hold."""
-    parts = row.parts
-    return {port.name: _given(row, port, parts.get(port.name, ())) for port in row.version.signature.inputs}
+    parts, found = row.parts, dict[str, tuple[Argument, ...] | None]()
+    for port in row.version.signature.inputs:
+        own, delivery = _given(row, port, parts.get(port.name, ())), str(row.get(f"{port.name}{FROM}"))
+        if own is not None and row.version.signature.input(delivery) is not None:
+            own = _again(row, own, (found.get(delivery) or own)[0])
+        elif port.is_variadic and own and delivery == CONSTANT:
+            own = (own[0], *(replace(one, constant=True) for one in own[1:]))
+        found[port.name] = own
+    return found
+
+
+def _again(row: Row, given: tuple[Argument, ...], first: Argument) -> tuple[Argument, ...]:
+    """Return arguments that are all the tensor of another one. Raises CaseIdError where they differ from it."""
+
+    def kind(one: Argument) -> tuple[object, ...]:
+        operand = one.operand
+        return one.type, one.part, one.how, *(() if operand is None else (operand.domain, operand.fill))
+
+    for one in given:
+        if kind(one) != kind(first) or one.how != "filled" or first.constant:
+            raise CaseIdError(f"{row.id}: {one.name} cannot be the tensor {first.name}: they are not of one kind")
+    return tuple(one if one is first else replace(first, port=one.port, again=True) for one in given)
 
 
 def _given(row: Row, port: Port, parts: tuple[Part, ...]) -> tuple[Argument, ...] | None:
@@ -306,7 +328,7 @@ class Filling:
     def tensors(self, fills: Sequence[str], keys: Sequence[str]) -> dict[str, Arrays]:
         """Return the tensors of each argument by name, lanes first; written ones are the same in all lanes."""
         found: dict[str, Arrays] = {}
-        several = [*(one for group in self.given.values() for one in group or ()), *self.captured]
+        several = [*(one for group in self.given.values() for one in group or () if not one.again), *self.captured]
         for one in several:
             if one.value is not None:
                 found[one.name] = (np.broadcast_to(one.value, (len(keys), *one.value.shape)),)

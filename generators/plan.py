@@ -36,6 +36,7 @@ from .families import family_of
 from .fills import FIRST, suits
 from .parameters import free_letters
 from .rows import draws, fill_recipe, fill_text, identify
+from .variations import variations
 
 if TYPE_CHECKING:
     from .source import GeneratedCases
@@ -210,6 +211,8 @@ def _of_versions(spec: Spec, versions: Iterable[VersionSpec], selection: Selecti
     for place, version in enumerate(versions):
         single = dict.fromkeys(edges(spec, version))
         every = [*single, *dict.fromkeys(grid(spec, version, selection.strength))]
+        usual = every if selection.strength == _PAIRS else [*single, *grid(spec, version, _PAIRS)]
+        every = [*dict.fromkeys([*every, *variations(spec, version, usual)])]
         found += [(_order(case, place), version, case, case in single) for case in every]
     for _, version, case, is_edge in sorted(found, key=lambda one: one[0]):  # type: ignore[arg-type,return-value]
         number = selection.draws if not is_edge and draws(version, case) else 1

@@ -370,6 +370,8 @@ def _own_setting(version: VersionSpec, name: str, text: str, case: CaseId) -> Va
     """Return the value of a setting that is neither an attribute nor an input."""
     about = parameter_of(version, name)
     choices = ("static", "symbolic") if name == "dims" else _CHOICES[about[1]] if about else None
+    if about and about[1] == FROM and version.operator.standard == "onnx":  # the tensor that another input is given
+        choices = (*_CHOICES[FROM], *_before(version, about[0]))
     if choices is not None and text not in choices:
         raise CaseIdError(f"{case}: {name} is {' or '.join(choices)}; read {text!r}")
     if choices is not None or name == "unknown":
@@ -382,6 +384,13 @@ def _own_setting(version: VersionSpec, name: str, text: str, case: CaseId) -> Va
         hint = did_you_mean(name, [*known, "dims", *_NUMBERS])
         raise CaseIdError(f"{case}: {version.operator} has no parameter {name!r}{hint}")
     return _read(name, text, "int", 1, case)
+
+
+def _before(version: VersionSpec, port: Port) -> list[str]:
+    """Return the inputs whose tensor an input may be given again: earlier ones of its type, itself if variadic."""
+    inputs = version.signature.inputs
+    found = [one.name for one in inputs[: inputs.index(port)] if one.type == port.type and not one.is_variadic]
+    return [*found, port.name] if port.is_variadic else found
 
 
 def _outputs(version: VersionSpec, text: str, case: CaseId) -> Value:

@@ -281,11 +281,13 @@ class GeneratedCases:
         if part.recording is None:
             return None
         places: list[int | None] = []
+        first: dict[str, int] = {}
         place = 0
         for one in part.lane.prepared.arguments:
             count_of = len(part.tensors[one.name])
-            places += [None if one.constant else place + i for i in range(count_of)]
-            place += 0 if one.constant else count_of
+            start = first.setdefault(one.name, place)
+            places += [None if one.constant else start + i for i in range(count_of)]
+            place += 0 if one.constant or one.again else count_of
         return Reasoning(part.recording, tuple(part.arrays), tuple(places), self._rules(part.lane))
 
     def row(self, case: CaseId) -> Row:
@@ -426,7 +428,8 @@ class GeneratedCases:
         lane, prepared = part.lane, part.lane.prepared
         mended = None if lane.mended is None else str(lane.mended.id)
         program = prepared.program(part.tensors, 0, self._ranks(lane, part.recording))
-        inputs = tuple(array for one in prepared.arguments if not one.constant for array in part.tensors[one.name])
+        fed = (one for one in prepared.arguments if not (one.constant or one.again))
+        inputs = tuple(array for one in fed for array in part.tensors[one.name])
         return Batch(part.ids, program, inputs, expected, lane.clauses, mended)
 
     def _ranks(self, lane: _Lane, recording: Recording | None) -> tuple[int | None, ...]:

@@ -46,11 +46,11 @@ class Fate:
 class VersionMatrix:
     """How an operator version's cases were put to the test.
 
-    `digest` is that of the cases, `code` that of what the mutants are made of. `tried` has for each kind of mutant how
-    many there are and how many are killed; `survivors` and `blamed` what is wrong with the suite; `hidden` the triggers
-    under which not all effects show, with the reason, and `triggers` how many there are. `smoke` are the cases that are
-    enough to kill all that is killed. `blind`: by type, how many elements outputs have, and how many of them the bounds
-    leave open.
+    `digest` is that of the cases, `code` that of what the mutants are made of. `tried` has for each kind of mutant
+    how many there are and how many are killed; `survivors` and `blamed` what is wrong with the suite; `hidden` the
+    triggers under which not all effects show, with the reason, and `triggers` how many there are, without those
+    that a clause excludes, which `excluded` has with the clause. `smoke` are the cases that are enough to kill all
+    that is killed. `blind`: by type, how many elements outputs have, and how many of them the bounds leave open.
     """
 
     version: str
@@ -66,6 +66,7 @@ class VersionMatrix:
     blind: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     killed: tuple[Fate, ...] = ()
     code: str = ""
+    excluded: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def mutants(self) -> int:
@@ -149,6 +150,7 @@ def _kept(one: VersionMatrix) -> dict[str, Any]:
         "blamed": [[f.name, f.case, f.outcome] for f in one.blamed],
         "triggers": one.triggers,
         "hidden": hidden,
+        "excluded": one.excluded,
         "smoke": len(one.smoke),
         "blind": one.blind,
     }
@@ -191,6 +193,7 @@ def _tested(line: Mapping[str, Any], texts: Mapping[str, Sequence[str]], smoke: 
         tuple(smoke),
         {type_: (count, blind) for type_, (count, blind) in line["blind"].items()},
         code=line["code"],
+        excluded=line.get("excluded", {}),
     )
 
 
@@ -211,7 +214,7 @@ _ABOUT = (
     "pass it. One that is not answers otherwise than a right one, within what the standard admits (`admitted`); or "
     "computes otherwise, and answers alike on the data of the suite (`unseen`); or no case has what sets it off "
     "(`unmet`). For the last two a case is missing, or the mutant is right for every input. "
-    "A trigger, such as a rank or an extent, is exposed if what goes wrong under it alone is killed. "
+    "A trigger, such as a rank or an extent, is exposed if each effect that makes a difference under it is killed. "
     "A compliant variant differs in what the standards leave open, and no case may blame it."
 )
 
@@ -291,6 +294,17 @@ def hidden_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
             yield operator, why, _named(versions, levels)
 
 
+def excluded_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
+    """Yield an operator, a clause, and the triggers that no valid call sets off because of it."""
+    for operator, versions in _by_operator(matrix).items():
+        clauses: dict[str, dict[str, list[VersionMatrix]]] = {}
+        for one in versions:
+            for level, clause in one.excluded.items():
+                clauses.setdefault(clause, {}).setdefault(level, []).append(one)
+        for clause, levels in clauses.items():
+            yield operator, clause, _named(versions, levels)
+
+
 def blind_of(matrix: Matrix) -> Iterator[tuple[str, str]]:
     """Yield an operator, and by type the share of elements that its bounds leave open, where it is not nothing."""
     for operator, versions in _by_operator(matrix).items():
@@ -337,9 +351,15 @@ def _page(matrix: Matrix) -> Iterator[str]:
     yield ""
     yield "## Triggers under which not all shows"
     yield ""
-    yield "The reason is that there is no case, or which effects the bounds admit."
+    yield "The reason is that there is no case, or which effects are admitted, and by what: the bound, or silences."
     yield ""
     yield from _table(("operator", "reason", "triggers"), hidden_of(matrix))
+    yield ""
+    yield "## Triggers that no valid call sets off"
+    yield ""
+    yield "They do not count, by a clause of the operator."
+    yield ""
+    yield from _table(("operator", "clause", "triggers"), excluded_of(matrix))
     yield ""
     yield "## What bounds cannot see"
     yield ""
@@ -366,6 +386,7 @@ def matrix_html(matrix: Matrix) -> str:
         rows=_figures(matrix),
         survivors=[_html(row) for row in survivors_of(matrix)],
         hidden=[_html(row) for row in hidden_of(matrix)],
+        excluded=[_html(row) for row in excluded_of(matrix)],
         blind=list(blind_of(matrix)),
     )
 

@@ -121,8 +121,8 @@ _PARTS: Mapping[str, Callable[[Batch], Mapping[str, str]]] = {
 
 def _contents(case: Batch) -> list[tuple[Input, Array]]:
     """Return all inputs with their content, be they fed or constant."""
-    fed = iter(case.tensors())
-    return [(i, next(fed) if i.constant is None else i.array()) for i in case.program.inputs if i is not None]
+    fed = dict(zip([i.name for i in case.program.feeds], case.tensors(), strict=False))
+    return [(i, fed[i.name] if i.constant is None else i.array()) for i in case.program.inputs if i is not None]
 
 
 def _plain(value: object) -> object:

@@ -117,11 +117,10 @@ def _output_dims(case: Batch, number: int) -> Dims | None:
 
 def _onnx_lines(case: Batch) -> Iterator[str]:
     yield f"operation    {node_text(case.program)}"
-    for one in (*case.program.inputs, *case.program.captured):
-        if one is not None:
-            constant = f" = {one.array().tolist()} (initializer)" if one.constant is not None else ""
-            shape = f"[{', '.join(map(str, one.dims))}]" if one.structure is None else str(one.structure)
-            yield f"input        {one.name}: {one.type} {shape}{constant}"
+    for one in case.program.given:
+        constant = f" = {one.array().tolist()} (initializer)" if one.constant is not None else ""
+        shape = f"[{', '.join(map(str, one.dims))}]" if one.structure is None else str(one.structure)
+        yield f"input        {one.name}: {one.type} {shape}{constant}"
 
 
 # OpenVINO

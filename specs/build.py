@@ -235,7 +235,9 @@ class _Builder:
             if self.applies(text, version):
                 when = None if text.when == "edges" else self.conditions(text.when or {}, version)
                 source = self.source(text.source, version)
-                found[id_] = Clause(id_, text.text, source, text.status, when, text.upstream, tuple(text.disputes))
+                found[id_] = Clause(
+                    id_, text.text, source, text.status, when, text.upstream, tuple(text.disputes), tuple(text.excludes)
+                )
         return found
 
     def silences(self, version: Version) -> dict[str, Silence]:

@@ -213,7 +213,8 @@ class Clause:
     """One rule of the standard.
 
     `when`: which cases test it, by their settings; empty: every valid one; None: only the edges that name it.
-    `disputes`: the parts of the signature, `inputs.axes`, in which a disputed clause and a library differ.
+    `disputes`: the parts of the signature, `inputs.axes`, in which a disputed clause and a library differ. `excludes`:
+    the triggers of `opconform mutants` that no valid call sets off because of it, as globs: `rank=[01]`.
     """
 
     id: str
@@ -223,6 +224,7 @@ class Clause:
     when: Mapping[str, Condition] | None = field(default_factory=dict)
     upstream: str | None = None
     disputes: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

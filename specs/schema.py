@@ -161,6 +161,7 @@ class ClauseText(Spanned):
     status: Status = "required"
     upstream: str | None = None
     disputes: _Words = Field(default_factory=list)
+    excludes: _Words = Field(default_factory=list)
 
 
 class SilenceText(Spanned):

@@ -54,7 +54,7 @@ _DEEPEST = 8  # bodies within bodies, and items within items
 
 def constants(program: Program) -> dict[str, Array]:
     """Return the tensors of a program's constants by the names that `program_json` gives them."""
-    held = [one for one in (*program.inputs, *program.captured) if one is not None and one.constant is not None]
+    held = [one for one in program.given if one.constant is not None]
     return {f"constant_{place}": one.array() for place, one in enumerate(held)}
 
 
@@ -304,7 +304,8 @@ def read_values(told: Mapping[str, Any], files: Mapping[str, bytes], file: str) 
     """
     found: dict[str, Array] = {}
     try:
-        ports = [one for one in (*told["program"]["inputs"], *told["program"].get("captured", ())) if one is not None]
+        given = (*told["program"]["inputs"], *told["program"].get("captured", ()))
+        ports = {one["name"]: one for one in given if one is not None}.values()  # one name is one tensor
         types = {"input": [_text(one["type"]) for one in ports if one["constant"] is None]}
         types["output"] = [_text(one["type"]) for one in told["program"]["outputs"] if one is not None]
         for kind, of_kind in types.items():

@@ -224,8 +224,15 @@ def _program(program: Program) -> Iterator[str]:
     yield _line("operator", operator.standard, operator.domain or "-", operator.name, str(operator.version), opset)
     for attribute in program.attributes:
         yield _line("attribute", attribute.name, attribute.kind, *_values(attribute))
+    fed = [i.name for i in program.feeds for _ in i.leaves]
+    met: set[str] = set()
     for one in program.inputs:
-        yield from [_line("omitted")] if one is None else _input(one)
+        again = one is not None and one.name in met
+        met |= {one.name} if one is not None else set()
+        if one is None or again:
+            yield _line("omitted") if one is None else _line("again", str(fed.index(one.name)))
+        else:
+            yield from _input(one)
     for one in program.captured:
         yield _line("captured", one.name)
         yield from _input(one)

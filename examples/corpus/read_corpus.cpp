@@ -200,6 +200,7 @@ static void read_line(Case& one, const string& line, const string& corpus) {
     if (first == "operator") words >> to.standard >> to.domain >> to.name >> to.version >> to.opset;
     if (first == "structured" || first == "captured" || first == "structure" || first == "check") one.skipped = true;
     if (first == "omitted") to.inputs.emplace_back();
+    if (first == "again" && words >> name && !one.skipped) to.inputs.push_back(one.tensors.at("input_" + name));
     if (first == "output" && words >> name >> word) {
         to.output_types.push_back(word);
         one.skipped = one.skipped || !find_type(word);

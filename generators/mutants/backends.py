@@ -1,20 +1,69 @@
-"""Mutants and variants as backends: `mutant:NAME`, an entry point of the group `opconform.runners` with an argument."""
+"""All mutants and variants by name, and as backends: `mutant:NAME`, an entry point of the group `opconform.runners`."""
 
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Sequence
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from ...cases.elements import Array
-from ...cases.errors import OpconformError
+from ...cases.errors import OpconformError, did_you_mean
 from ...cases.program import Program
 from ...specs.loader import Library
+from ...specs.model import Spec, VersionSpec
+from ..primitives import ROOMS
 from ..source import GeneratedCases
-from .catalogue import implementation
-from .formula import Answering, SameFormula, invocations
-from .implementation import Implementation, Memory
+from .calls import call_mutants
+from .effects import answer_mutants, grid, state_mutants, triggered
+from .formula import Answering, SameFormula, formula_mutant, invocations
+from .implementation import Answer, Implementation, Invocation, Memory, Met, variants_of
+
+_NODE = re.compile(r"(?P<primitive>[a-z_]+)-(?:\d+|all):[a-z0-9-]+")
+_CHUNK = 16 << 20
+_SLEEP = 3600.0
+_LINE = b"still computing\n" * 4096
+
+
+def mutants_of(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
+    """Yield the mutants that an operator version's signature gives.
+
+    Those of its formulas come with the cases, and what is wrong under a trigger alone is in `grid`.
+    """
+    yield from call_mutants(spec, version)
+    yield from answer_mutants(version)
+    if version.signature.inputs:
+        yield from state_mutants()
+
+
+def implementation(library: Library, name: str) -> Implementation:
+    """Return a mutant or a variant of whatever operator version by its name. Raises OpconformError."""
+    node = _NODE.fullmatch(name)
+    if node and (node["primitive"] in ROOMS or node["primitive"] == "literal"):
+        return formula_mutant(name)
+    known: dict[str, Implementation] = {one.name: one for one in process_mutants()}
+    level, _, effect = name.rpartition(":")
+    for operator in library.operators():
+        spec = library.spec(operator)
+        for version in spec.versions.values():
+            for one in (*mutants_of(spec, version), *variants_of(version)):
+                if one.name == name:
+                    return one
+                known.setdefault(one.name, one)
+            for trigger, effects in grid(spec, version) if level else ():
+                for one in effects:
+                    if (trigger.name, one.name) == (level, effect):
+                        return triggered(trigger, one)
+    if name not in known:
+        hint = did_you_mean(name, known) or "; `opconform mutants --html FILE` has all"
+        raise OpconformError(f"no mutant and no variant is called {name!r}{hint}")
+    return known[name]
+
+
+# Backends
 
 
 def mutant(name: str = "") -> Interpreter:
@@ -52,14 +101,64 @@ class Interpreted:
     def __init__(self, implementation: Implementation, library: Library, program: Program) -> None:
         self._implementation, self._library, self._program = implementation, library, program
         self._memory: Memory = {}
+        self._shapes: list[tuple[tuple[int, ...], ...]] = []
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Return the outputs for the arrays of `program.leaves`. Raises Refused, and what a defect raises."""
+        one = self._implementation
         lanes = [np.asarray(array)[np.newaxis] for array in inputs]
         ((_, invocation),) = invocations(self._library, self._program, lanes)
         answering = Answering(invocation)
+        shapes = tuple(array.shape for array in lanes)
+        met = Met(
+            invocation, answering.right, (len(self._shapes),), (bool(self._shapes) and self._shapes[-1] != shapes,)
+        )
+        self._shapes.append(shapes)
         try:
-            answer = answering.answer(self._implementation, self._memory)
+            answer = answering.answer(one, self._memory, met)
         except SameFormula:
             answer = answering.right
-        return [out[0, ...] for out in answer]
+        told = [out[0, ...] for out in answer]
+        for array in inputs if one.overwrites else ():
+            if isinstance(array, np.ndarray) and array.flags.writeable:
+                array[...] = np.zeros((), array.dtype)
+        return told
+
+
+# Mutants that end or stall their process: for the pool, which must outlive them, and never for this process
+
+
+def process_mutants() -> Iterator[Implementation]:
+    """Yield the mutants that are run in a process of their own."""
+    for name, text, misbehave in (
+        ("process-aborts", "aborts its process (SIGABRT)", os.abort),
+        ("process-exits", "ends its process with code 0, as a library's own exit does", lambda: os._exit(0)),
+        ("process-hangs", "does not come back", _hang),
+        ("memory-grows", "takes memory until it has none left", _grow),
+        ("output-floods", "writes to stdout without end", _flood),
+    ):
+        yield Implementation(name, "process", text, finish=_before(misbehave))
+
+
+def _before(misbehave: Callable[[], None]) -> Callable[[Invocation, Answer], Answer]:
+    def finish(_invocation: Invocation, answer: Answer) -> Answer:
+        misbehave()
+        return answer
+
+    return finish
+
+
+def _hang() -> None:
+    time.sleep(_SLEEP)
+
+
+def _grow() -> None:
+    held = []
+    while True:
+        held.append(bytearray(os.urandom(1) * _CHUNK))  # written to, so that it is resident
+        time.sleep(0.001)
+
+
+def _flood() -> None:
+    while True:
+        os.write(1, _LINE)

@@ -13,8 +13,7 @@ from ...cases.elements import Array, element_types
 from ...cases.program import Tensor
 from ...specs.model import AttributeSignature, Port, Recipe, Spec, VersionSpec, Word
 from ..parameters import opset_range
-from .implementation import Implementation
-from .invocation import Invocation, Refused
+from .implementation import Implementation, Invocation, Refused
 
 Misread: TypeAlias = Callable[[Any], Any]
 """What a value is taken for: the same where this mistake makes no difference."""

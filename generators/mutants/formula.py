@@ -19,10 +19,8 @@ from ..arithmetic.tape import Asks, Facts, Port, record
 from ..families import reference_of
 from ..primitives import ROOMS
 from ..primitives.primitive import Primitive
-from .implementation import Answer, Implementation, Memory
-from .invocation import Given, Invocation, Refused
+from .implementation import Answer, Given, Implementation, Invocation, Memory, Met, Refused, usual_machine
 from .nodes import LONG, deviations
-from .variants import usual_machine
 
 
 def invocations(
@@ -79,20 +77,21 @@ def _whole(library: Library, program: Program, inputs: Sequence[Array]) -> Invoc
     leaves = iter(inputs)
     lanes = len(inputs[0]) if inputs else 1
     given: list[Given] = []
+    fed: dict[str, Given] = {}
     for one in program.inputs:
-        if one is None:
-            given.append(None)
+        if one is None or one.name in fed:
+            given.append(None if one is None else fed[one.name])
         elif one.constant is not None:
             held = one.array()
             given.append(np.broadcast_to(held, (lanes, *held.shape)))
         else:
             found = tuple(next(leaves) for _ in one.leaves)
-            given.append(found[0] if one.structure is None else found)
+            fed[one.name] = found[0] if one.structure is None else found
+            given.append(fed[one.name])
     attributes = {a.name: a.value for a in program.attributes}
     ports = _by_port(version.signature.inputs, given)
     captured = {one.name: next(leaves) for one in program.captured}
-    fed = frozenset(i.name for i in program.feeds)
-    return Invocation(spec, version, program, attributes, ports, fed, captured)
+    return Invocation(spec, version, program, attributes, ports, frozenset(fed), captured)
 
 
 def _by_port(ports: Sequence[SignaturePort], given: Sequence[Given]) -> tuple[Given, ...]:
@@ -230,11 +229,14 @@ class Answering:
         """What the mutants of the formula do, by their names: at which nodes."""
         return deviations(self.recording.graph, self.recording.forks[self.fork].outputs)
 
-    def answer(self, implementation: Implementation, memory: Memory | None = None) -> Answer:
+    def answer(self, implementation: Implementation, memory: Memory | None = None, met: Met | None = None) -> Answer:
         """Return what an implementation answers: `right` itself where it does nothing else.
 
+        `met` is what its trigger looks at, if it has one; all lanes have to be alike in that.
         Raises Refused; SameFormula if a call taken for another one computes the same.
         """
+        if implementation.under is not None and met is not None and not implementation.under.lanes(met).all():
+            return self.right
         found = self._computed(implementation)
         if implementation.finish is not None:
             found = implementation.finish(self.invocation, found)
@@ -243,9 +245,9 @@ class Answering:
         return found
 
     def _computed(self, one: Implementation) -> Answer:
-        if one.kind == "formula":
-            found = self.deviations.get(one.name)
-            if found is None:
+        if one.nodes:
+            found = self._deviations(one.nodes)
+            if not found:
                 return self.right
             machine = replace(self._usual, deviate=found)
             answer, got = self.recording.native(self.invocation.arrays, machine, self.fork, self._trace)
@@ -258,6 +260,14 @@ class Answering:
             raise SameFormula
         machine = usual_machine(told) if one.machine is None else one.machine(told)
         return recording.native(told.arrays, machine, _fork(recording, told.arrays, one.choices))[0]
+
+    def _deviations(self, name: str) -> Mapping[int, Deviation]:
+        """Return what is done at which nodes; `every:MISTAKE` is done at all nodes that it can be done at."""
+        every, _, mistake = name.partition(":")
+        if every != "every":
+            return self.deviations.get(name, {})
+        found = [one for key, one in self.deviations.items() if key.endswith(f":{mistake}")]
+        return {at: deviate for one in found for at, deviate in one.items()}
 
     def _by_machine(self, one: Implementation) -> Answer:
         """Return what a machine answers that takes the call for what it is, by its own choices."""
@@ -317,7 +327,8 @@ def formula_mutant(name: str) -> Implementation:
     primitive, _, number = node.rpartition("-")
     which = "every" if number == "all" else f"number {number} of the"
     text = f"at {which} {primitive}: {mistake.replace('-', ' ')}"
-    return Implementation(name, "formula", text, incidental=mistake.endswith(("nan-lost", "infinity-lost", "flipped")))
+    rare = mistake.endswith(("nan-lost", "infinity-lost", "flipped"))
+    return Implementation(name, "formula", text, nodes=name, incidental=rare)
 
 
 def _fork(recording: Recording, arrays: Sequence[Array], choices: Mapping[str, str]) -> int:

@@ -1,46 +1,193 @@
-"""Implementations made of the references, right ones and ones that are wrong in one way: what variants and mutants are.
+"""Implementations made of the references: what they are told, how they compute, and which right ones there are.
 
 An implementation is told a program and its inputs, runs the reference over them as the tape recorded it, in a machine's
 own arithmetic, and answers. What it does differently is one of four things: it reads its call wrongly, it does
-something else at a node of the formula, it spoils the answer, or it remembers.
+something else at a node of the formula, it spoils the answer, or it remembers. It may do so everywhere, or under a
+trigger alone. A compliant variant differs in what the standards leave open, and must not be blamed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from ...cases.elements import Array
-from ..arithmetic.native import Machine
-from .invocation import Invocation
+import numpy as np
+
+from ...cases.elements import Array, type_of
+from ...cases.program import Program
+from ...specs.model import Spec, VersionSpec
+from ..arithmetic.native import Machine, Order
 
 Kind: TypeAlias = Literal["call", "formula", "answer", "trigger", "state", "process", "variant"]
 Answer: TypeAlias = list[Array]
 """The outputs that were asked for, lanes first."""
 Memory: TypeAlias = dict[str, Answer]
 """What a prepared program keeps from run to run."""
+Given: TypeAlias = "Array | tuple[Array, ...] | None"
+"""What stands at a port: lanes of tensors, a tuple of those at a variadic one, None where it is left out."""
 
-_NONE: Mapping[str, str] = MappingProxyType({})
+
+class Refused(Exception):  # noqa: N818 - a refusal is an answer
+    """The implementation does not answer: the input is invalid, or it has a defect that looks like that."""
+
+
+@dataclass(frozen=True, eq=False)
+class Invocation:
+    """A program with its inputs, lanes of them. All lanes have one value where it decides shapes.
+
+    `attributes` are those that are given. `ports` are in the signature's order, as many as the program has; `fed` names
+    those that come with each run. `captured` are tensors of the graph that only bodies use.
+    """
+
+    spec: Spec
+    version: VersionSpec
+    program: Program
+    attributes: Mapping[str, Any]
+    ports: tuple[Given, ...]
+    fed: frozenset[str]
+    captured: Mapping[str, Array] = field(default_factory=dict)
+
+    @functools.cached_property
+    def arrays(self) -> tuple[Array, ...]:
+        """The tensors at all ports."""
+        found: list[Array] = []
+        for given in self.ports:
+            found += given if isinstance(given, tuple) else [] if given is None else [given]
+        return (*found, *self.captured.values())
+
+    @functools.cached_property
+    def types(self) -> frozenset[str]:
+        """The element types of inputs and outputs."""
+        return frozenset({*map(type_of, self.arrays), *(o.type for o in self.program.outputs if o is not None)})
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the ports."""
+        return tuple(port.name for port in self.version.signature.inputs)
+
+    def port(self, name: str) -> Given:
+        """Return what stands at a port; None where nothing does."""
+        place = self.names.index(name) if name in self.names else len(self.ports)
+        return self.ports[place] if place < len(self.ports) else None
+
+    def with_port(self, name: str, given: Given) -> Invocation:
+        """Return the invocation with something else at a port."""
+        place = self.names.index(name)
+        if self.ports[place] is given:
+            return self
+        return replace(self, ports=(*self.ports[:place], given, *self.ports[place + 1 :]))
+
+    def with_attribute(self, name: str, value: Any) -> Invocation:
+        """Return the invocation with an attribute; without it where the value is None."""
+        kept = {n: v for n, v in self.attributes.items() if n != name}
+        return replace(self, attributes=kept if value is None else kept | {name: value})
+
+    def mapped(self, change: Callable[[Array], Array]) -> Invocation:
+        """Return the invocation with every tensor changed."""
+        return replace(
+            self,
+            ports=tuple(
+                tuple(map(change, given)) if isinstance(given, tuple) else given if given is None else change(given)
+                for given in self.ports
+            ),
+            captured={name: change(array) for name, array in self.captured.items()},
+        )
+
+
+@dataclass(frozen=True)
+class Met:
+    """What sets a trigger off, or does not: a call, what a right implementation answers, and which runs these are.
+
+    `runs` has for each lane the number of the run of its program, from 0; `resized`, whether the run before it had
+    other shapes.
+    """
+
+    invocation: Invocation
+    right: Answer
+    runs: Sequence[int] = (0,)
+    resized: Sequence[bool] = (False,)
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """What sets a defect off: `when` says of which calls, or of which of their lanes. `group` and `level` name it."""
+
+    group: str
+    level: str
+    text: str
+    when: Callable[[Met], Any]
+
+    @property
+    def name(self) -> str:
+        """The name, `rank=4`."""
+        return f"{self.group}={self.level}"
+
+    def lanes(self, met: Met) -> Array:
+        """Return in which lanes it is met."""
+        return np.broadcast_to(np.asarray(self.when(met), bool), (len(met.runs),))
 
 
 @dataclass(frozen=True)
 class Implementation:
     """One way to implement an operator version.
 
-    `text` says what it does. `reading` is what it takes its call for, and may raise Refused; `finish` what it makes of
-    the answer; `recall` of the answers to the runs of one program. What a mutant of a formula does at nodes goes by its
-    name. `machine` is its arithmetic, None for the usual one; `choices` its answers to silences, which else have the
-    first option. An `incidental` mutant is none where no case tells it: operators need not have what sets it off.
+    `text` says what it does. `reading` is what it takes its call for, and may raise Refused; `nodes` names what it does
+    at nodes of the formula; `finish` is what it makes of the answer; `recall` of the answers to the runs of one
+    program; `machine` is its arithmetic, None for the usual one; `choices` its answers to silences, which else have the
+    first option. `under`: the trigger without which it is right. It `overwrites` its inputs, after it has read them.
+    An `incidental` mutant is none where no case tells it: operators need not have what sets it off.
     """
 
     name: str
     kind: Kind
     text: str
     reading: Callable[[Invocation], Invocation] | None = None
+    nodes: str = ""
     finish: Callable[[Invocation, Answer], Answer] | None = None
     recall: Callable[[Memory, Answer], Answer] | None = None
     machine: Callable[[Invocation], Machine] | None = None
-    choices: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    choices: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    under: Trigger | None = None
+    overwrites: bool = False
     incidental: bool = False
+
+
+# Compliant variants
+
+ORDERS: tuple[Order, ...] = ("forward", "reverse", "pairwise")
+_SMALL = frozenset({"float16", "bfloat16"})
+
+
+def usual_machine(i: Invocation) -> Machine:
+    """Return the arithmetic of an ordinary implementation: that of each type, at least float32."""
+    return _machine(i, wide=True, stored=False)
+
+
+def _machine(i: Invocation, *, wide: bool, stored: bool, order: Order = "forward") -> Machine:
+    """Return an arithmetic for types of 16 bits; wider ones have their own.
+
+    `stored`: results are rounded to the small type after each primitive; `wide`: not so inside sums.
+    """
+    small = next(iter(sorted(_SMALL & i.types)), "float32")
+    return Machine(np.dtype(small if stored else "float32"), np.dtype("float32" if wide else small), order)
+
+
+def variants_of(version: VersionSpec) -> Iterator[Implementation]:
+    """Yield the compliant variants of an operator version: orders, accumulators, and each option of each silence."""
+    for order in ORDERS:
+        yield _variant(f"{order}-wide", f"adds up {order}, in float32 or wider", True, False, order)
+        yield _variant(
+            f"{order}-stepwise", f"adds up {order}, and rounds to the type after each step", True, True, order
+        )
+        yield _variant(f"{order}-narrow", f"adds up {order} in the type itself", False, True, order)
+    for silence in version.silences.values():
+        for option in silence.options:
+            text = f"answers {silence.id} by {option}"
+            yield Implementation(f"{silence.id}={option}", "variant", text, choices={silence.id: option})
+
+
+def _variant(name: str, text: str, wide: bool, stored: bool, order: Order) -> Implementation:
+    return Implementation(name, "variant", text, machine=lambda i: _machine(i, wide=wide, stored=stored, order=order))

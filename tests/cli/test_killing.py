@@ -18,8 +18,8 @@ from opconform.cases.batch import (
     Spread,
 )
 from opconform.cases.ids import Selection
-from opconform.cli import main, mutation
-from opconform.cli.mutation import blindness
+from opconform.cli import killing, main
+from opconform.cli.killing import blindness
 from opconform.generators.plan import selected
 from opconform.generators.source import GeneratedCases
 from opconform.reports.matrix import VersionMatrix
@@ -28,7 +28,7 @@ from opconform.reports.matrix import VersionMatrix
 def matrix(name: str, *globs: str) -> VersionMatrix:
     source = GeneratedCases()
     source.__dict__["library"] = shipped()
-    return mutation.tested(source, name, list(selected(source, Selection(globs or (name,)))))
+    return killing.tested(source, name, list(selected(source, Selection(globs or (name,)))))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,483 @@
+"""Runs the cases of one operator version against mutants and compliant variants, in this process, and judges them."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+import numpy as np
+
+from ..cases.batch import Batch, Bounds, Expectation, Flag
+from ..cases.elements import Array
+from ..cases.errors import OpconformError
+from ..cases.lock import SHORT, CaseDigests, lock_of
+from ..cases.results import Outcome
+from ..generators.mutants.backends import mutants_of
+from ..generators.mutants.effects import grid, nothing_like
+from ..generators.mutants.formula import Answering, SameFormula, formula_mutant, invocations
+from ..generators.mutants.implementation import Answer, Implementation, Memory, Met, Refused, Trigger, variants_of
+from ..generators.mutants.triggers import excluded
+from ..generators.source import GeneratedCases
+from ..reports.matrix import Fate, Status, VersionMatrix
+from ..runners.answers import Answers, Stack
+from ..runners.judge import Verdict, judge
+
+KILLS = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
+"""What tells a mutant from a right implementation; an answer to an invalid input does not."""
+
+_TRIED = 8  # programs with a long formula that a mutant is tried on, where it makes a difference
+_SMOKE = 12  # cases of the smoke suite, unless mutants alone take more
+_CANDIDATES = 10  # groups of cases that the smoke suite is chosen from, beside the smallest that kills each mutant
+_CHOICES = 4  # how many of these that kill a mutant are looked for
+_BOUND = "bound"
+_NOWHERE = np.zeros(1, bool)
+_ORDER: tuple[Status, ...] = ("unmet", "same", "unseen", "admitted", "killed")
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """A case that an implementation does not pass, and the outcome."""
+
+    id: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What an effect comes to, case by case: the kill, None where it is admitted or makes no difference.
+
+    `differs`: where it makes one. `by` tells what admits that: options of silences, else the bound.
+    """
+
+    differs: Array
+    kills: tuple[Kill | None, ...]
+    by: tuple[str, ...]
+
+
+@dataclass(eq=False)
+class Bench:
+    """Valid cases of one program that share what decides shapes, side by side, before many implementations.
+
+    `runs` and `resized` say which runs of the program they are, as told in `Met`.
+    """
+
+    batch: Batch
+    answering: Answering
+    runs: Sequence[int]
+    resized: Sequence[bool]
+    _verdicts: dict[bytes, tuple[Kill, ...]] = field(default_factory=dict)
+
+    @property
+    def size(self) -> tuple[int, int, str]:
+        """What makes the cases small: few elements, then short ids."""
+        elements = sum(array[0, ...].size for array in self.batch.inputs)
+        return elements, len(self.batch.ids[0]), self.batch.ids[0]
+
+    def put(self, implementation: Implementation, memory: Memory | None = None) -> tuple[Status, tuple[Kill, ...]]:
+        """Return what becomes of an implementation here, and the cases that it does not pass."""
+        if implementation.overwrites:
+            kills = self.overwritten()
+            return ("admitted" if kills else "unmet"), kills
+        try:
+            answer = self.answering.answer(implementation, memory)
+        except SameFormula:
+            return "same", ()
+        except Exception:  # a refusal, or a defect that raises, which looks like one
+            return "admitted", self._refused
+        right = self.answering.right
+        if len(answer) == len(right) and all(map(operator.is_, answer, right)):
+            return "unmet", ()
+        content = _content(answer)
+        if content == self._right:  # an effect on the answer that leaves it as it is does nothing
+            return "unmet" if implementation.kind == "answer" else "unseen", ()
+        if content not in self._verdicts:
+            self._verdicts[content] = tuple(filter(None, map(self._kill, self.batch.ids, self._judged(answer))))
+        return "admitted", self._verdicts[content]
+
+    def overwritten(self) -> tuple[Kill, ...]:
+        """Return the cases whose inputs are others once they are zero."""
+        lanes = (
+            range(len(self.batch)) if any(a.size and np.any(a != nothing_like(a)) for a in self.batch.inputs) else ()
+        )
+        changed = (any(np.any(a[lane] != nothing_like(a[lane])) for a in self.batch.inputs) for lane in lanes)
+        ids = (id_ for id_, is_other in zip(self.batch.ids, changed, strict=False) if is_other)
+        return tuple(Kill(id_, Outcome.WRONG_VALUE) for id_ in ids)
+
+    @functools.cached_property
+    def met(self) -> Met:
+        """What triggers look at."""
+        return Met(self.answering.invocation, self.answering.right, self.runs, self.resized)
+
+    def shown(self, effect: Implementation) -> Shown | None:
+        """Return what an effect comes to where it has no trigger; None where it makes no difference."""
+        right = self.answering.right
+        try:
+            answer = self.answering.answer(effect)
+        except Exception:  # as above
+            refused = {kill.id: kill for kill in self._refused}
+            kills = tuple(map(refused.get, self.batch.ids))
+            return Shown(np.ones(len(kills), bool), kills, ("a refusal",) * len(kills))
+        differs = _lanes_that_differ(answer, right)
+        if not differs.any():
+            return None
+        verdicts = self._judged(answer)
+        by = tuple(map(_admitting, verdicts, self._usual))
+        return Shown(differs, tuple(map(self._kill, self.batch.ids, verdicts)), by)
+
+    @functools.cached_property
+    def _usual(self) -> list[Verdict]:
+        return self._judged(self.answering.right)
+
+    @functools.cached_property
+    def _right(self) -> bytes:
+        return _content(self.answering.right)
+
+    @staticmethod
+    def _kill(id_: str, verdict: Verdict) -> Kill | None:
+        return Kill(id_, verdict.outcome) if verdict.outcome in KILLS else None
+
+    def _judged(self, answer: Answer) -> list[Verdict]:
+        lanes = range(len(self.batch))
+        if any(len(out) != len(lanes) for out in answer):
+            raise ValueError("an answer has not as many lanes as there are cases")
+        values = (option for option in self.batch.expectation.options if option.kind == "values")
+        structure = next((option.structure for option in values), ())
+        return judge(self.batch, Answers(len(lanes), (Stack(lanes, tuple(answer), structure),)))
+
+    @functools.cached_property
+    def _refused(self) -> tuple[Kill, ...]:
+        admitted = [o.applies for o in self.batch.expectation.options if o.kind in ("rejected", "anything")]
+        free = np.any(admitted, axis=0) if admitted else np.zeros(len(self.batch.ids), bool)
+        return tuple(Kill(id_, Outcome.ERROR) for id_, ok in zip(self.batch.ids, free, strict=True) if not ok)
+
+
+def _content(answer: Answer) -> bytes:
+    parts = (a.tobytes() if a.dtype != object else repr(a.tolist()).encode() for a in answer)
+    return repr([(a.dtype.name, a.shape) for a in answer]).encode() + b"".join(parts)
+
+
+def _lanes_that_differ(answer: Answer, right: Answer) -> Array:
+    lanes = len(right[0]) if right else 0
+    if len(answer) != len(right) or any(
+        a.dtype != b.dtype or a.shape != b.shape for a, b in zip(answer, right, strict=True)
+    ):
+        return np.ones(lanes, bool)
+    found = np.zeros(lanes, bool)
+    for a, b in zip(answer, right, strict=True):
+        if a is b or not a.size:
+            continue
+        if a.dtype == object:
+            pairs = zip(a.reshape(lanes, -1).tolist(), b.reshape(lanes, -1).tolist(), strict=True)
+            found |= np.array([one != other for one, other in pairs])
+        else:
+            one, other = (np.ascontiguousarray(x).reshape(lanes, -1).view(np.uint8) for x in (a, b))
+            found |= (one != other).any(axis=1)
+    return found
+
+
+def _admitting(verdict: Verdict, usual: Verdict) -> str:
+    """Return what admits an answer: options of silences that do not admit the right one, else the bound."""
+    told = usual.behaviour.items()
+    other = [
+        f"{silence}={'|'.join(verdict.behaviour[silence])}"
+        for silence, options in told
+        if silence in verdict.behaviour and not set(options) & set(verdict.behaviour[silence])
+    ]
+    return " ".join(other) or _BOUND
+
+
+def benches(source: GeneratedCases, ids: Sequence[str]) -> tuple[list[Bench], str]:
+    """Return the valid cases with these ids of one operator version, small ones first, and the digest of all cases."""
+    found: list[Bench] = []
+    digests: list[CaseDigests] = []
+    runs: dict[str, list[tuple[tuple[int, ...], ...]]] = {}
+    for batch in source.batches(ids):
+        digests += map(CaseDigests, batch.ids, batch.digests, batch.expectation_digests)
+        before = runs.setdefault(batch.program.key, [])
+        first, shapes = len(before), tuple(array.shape[1:] for array in batch.inputs)
+        resized = bool(before) and before[-1] != shapes
+        before += [shapes] * len(batch)
+        if not batch.expectation.invalid:
+            for lanes, part, answering in _parts(source, batch):
+                numbers = [first + lane for lane in lanes]
+                found.append(Bench(part, answering, numbers, [resized and lane == 0 for lane in lanes]))
+    found.sort(key=lambda bench: bench.size)
+    return found, lock_of("", "", digests).digest[:SHORT]
+
+
+def _parts(source: GeneratedCases, batch: Batch) -> Iterator[tuple[Sequence[int], Batch, Answering]]:
+    """Yield a batch in parts that share what decides shapes."""
+    for lanes, invocation in invocations(source.library, batch.program, batch.inputs):
+        try:
+            answering = Answering(invocation)
+        except Refused:
+            continue  # no option has values: whatever is answered is refused or admitted alike
+        yield lanes, (batch if len(lanes) == len(batch) else _some(batch, lanes)), answering
+
+
+def _some(batch: Batch, lanes: Sequence[int]) -> Batch:
+    which = np.array(lanes)
+    return replace(
+        batch,
+        ids=[batch.ids[lane] for lane in lanes],
+        inputs=tuple(array[which] for array in batch.inputs),
+        expectation=batch.expectation.of_lanes(which, len(lanes)),
+    )
+
+
+def tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatrix:
+    """Return the kill matrix of the cases with these ids, all of one operator version."""
+    spec, key = source.library.operator_version(name)
+    version = spec.version(key)
+    every, digest = benches(source, ids)
+    wanted = [(trigger, effects, excluded(version, trigger)) for trigger, effects in grid(spec, version)]
+    triggers = _Grid([(trigger, effects) for trigger, effects, clause in wanted if clause is None])
+    for trigger, _, clause in wanted:
+        if clause is not None and (met := next((b for b in every if trigger.lanes(b.met).any()), None)):
+            raise OpconformError(f"{name}: clause {clause} excludes {trigger.name}, which {met.batch.ids[0]} has")
+    trial = _Trial(every, {mutant.name: mutant for mutant in mutants_of(spec, version)}, triggers)
+    trial.run()
+    variants = list(variants_of(version))
+    fates = trial.fates()
+    tried: dict[str, tuple[int, int]] = {}
+    for fate in fates:
+        total, killed = tried.get(fate.kind, (0, 0))
+        tried[fate.kind] = total + 1, killed + (fate.status == "killed")
+    levels, smoke = triggers.levels(), trial.smoke()
+    return VersionMatrix(
+        name,
+        digest,
+        len(ids),
+        tried,
+        tuple(f for f in fates if f.status != "killed" and f.kind != "trigger"),
+        len(variants),
+        tuple(fate for variant in variants for fate in _blamed(variant, every)),
+        len(levels),
+        {level: why for level, why in levels.items() if why},
+        tuple(case for case in ids if case in smoke),
+        blindness(bench.batch.expectation for bench in every),
+        tuple(f for f in fates if f.status == "killed"),
+        excluded={trigger.name: clause for trigger, _, clause in wanted if clause is not None},
+    )
+
+
+@dataclass
+class _Grid:
+    """Triggers and effects: an effect is run once against cases, and shows under each trigger that they meet."""
+
+    wanted: Sequence[tuple[Trigger, Sequence[Implementation]]]
+    killed: dict[tuple[str, str], Kill] = field(default_factory=dict)
+    admitted: dict[tuple[str, str], str] = field(default_factory=dict)
+    cases: dict[str, set[str]] = field(default_factory=dict)
+
+    def run(self, bench: Bench) -> None:
+        """Run the effects that are not yet exposed under a trigger that these cases meet."""
+        shown: dict[int, Shown | None] = {}
+        for trigger, effects in self.wanted:
+            left = [effect for effect in effects if (trigger.name, effect.name) not in self.killed]
+            lanes = trigger.lanes(bench.met) if left else _NOWHERE
+            for effect in left if lanes.any() else ():
+                if id(effect) not in shown:
+                    shown[id(effect)] = bench.shown(effect)
+                self._note(trigger, effect, shown[id(effect)], lanes)
+
+    def _note(self, trigger: Trigger, effect: Implementation, shown: Shown | None, lanes: Array) -> None:
+        pair = trigger.name, effect.name
+        if shown is None:
+            return
+        for lane in np.flatnonzero(shown.differs & lanes).tolist():
+            kill = shown.kills[lane]
+            if kill is not None:
+                self.killed[pair] = kill
+                self.admitted.pop(pair, None)
+                self.cases.setdefault(trigger.name, set()).add(kill.id)
+                return
+            self.admitted.setdefault(pair, shown.by[lane])
+
+    def smoke(self, candidates: Iterable[Bench]) -> Mapping[str, set[str]]:
+        """Return cases that expose each trigger, the first ones that did and more among candidates."""
+        found = {level: set(ids) for level, ids in self.cases.items()}
+        for bench in candidates:
+            shown: dict[int, Shown | None] = {}
+            for trigger, (effect, *_) in self.wanted:
+                if trigger.name in found and trigger.lanes(bench.met).any():
+                    if id(effect) not in shown:
+                        shown[id(effect)] = bench.shown(effect)
+                    one = shown[id(effect)]
+                    met = zip(trigger.lanes(bench.met), () if one is None else one.kills, strict=False)
+                    found[trigger.name].update(kill.id for there, kill in met if there and kill is not None)
+        return found
+
+    def levels(self) -> Mapping[str, str]:
+        """Return of each trigger why it is hidden: nothing shows under it, or effects that do are not exposed."""
+        found: dict[str, str] = {}
+        for trigger, effects in self.wanted:
+            pairs = [(trigger.name, effect.name) for effect in effects]
+            reasons: dict[str, list[str]] = {}
+            for pair in pairs:
+                if pair in self.admitted:
+                    reasons.setdefault(self.admitted[pair], []).append(pair[1])
+            exposed = any(pair in self.killed for pair in pairs)
+            if exposed:  # what another option of a silence answers as well is no defect
+                reasons = {_BOUND: reasons[_BOUND]} if _BOUND in reasons else {}
+            told = "; ".join(f"{', '.join(some)} ({by})" for by, some in sorted(reasons.items()))
+            found[trigger.name] = told if exposed or told else "no case"
+        return found
+
+    def fates(self) -> Iterator[Fate]:
+        """Yield what became of each effect under each trigger, where it shows."""
+        for trigger, effects in self.wanted:
+            for effect in effects:
+                pair = trigger.name, effect.name
+                text = f"with {trigger.text}: {effect.text}"
+                if pair in self.killed:
+                    kill = self.killed[pair]
+                    yield Fate(":".join(pair), "trigger", text, "killed", kill.id, str(kill.outcome))
+                elif pair in self.admitted:
+                    yield Fate(":".join(pair), "trigger", text, "admitted")
+
+
+@dataclass
+class _Trial:
+    """The mutants of a version and its cases, small ones first: each mutant is tried until some case kills it."""
+
+    benches: Sequence[Bench]
+    mutants: dict[str, Implementation]
+    grid: _Grid
+    killed: dict[str, tuple[Kill, ...]] = field(default_factory=dict)
+    _best: dict[str, Status] = field(default_factory=dict)
+    _before: dict[str, str] = field(default_factory=dict)
+    _memories: dict[tuple[str, str], Memory] = field(default_factory=dict)
+    _tried: Counter[str] = field(default_factory=Counter)
+
+    def run(self) -> None:
+        for bench in self.benches:
+            for name in bench.answering.deviations:
+                if name not in self.mutants:
+                    self.mutants[name] = formula_mutant(name)
+            for mutant in self.mutants.values():
+                if mutant.name not in self.killed and not self._is_done(mutant, bench):
+                    self._put(mutant, bench)
+            self.grid.run(bench)
+
+    def _is_done(self, mutant: Implementation, bench: Bench) -> bool:
+        """Return whether enough programs with a long formula have shown that they do not tell this mutant."""
+        return bench.answering.is_long and self._tried[mutant.name] >= _TRIED
+
+    def _put(self, mutant: Implementation, bench: Bench) -> None:
+        key = bench.batch.program.key
+        memory = self._memories.setdefault((mutant.name, key), {}) if mutant.kind == "state" else None
+        status, kills = bench.put(mutant, memory)
+        self._tried[mutant.name] += status != "unmet"
+        if _ORDER.index(status) > _ORDER.index(self._best.get(mutant.name, "unmet")):
+            self._best[mutant.name] = status
+        if kills:
+            self.killed[mutant.name] = kills
+            if mutant.recall is not None:  # it takes a run before
+                self._before[mutant.name] = self._first_of(key)
+
+    def _first_of(self, key: str) -> str:
+        return next(bench.batch.ids[0] for bench in self.benches if bench.batch.program.key == key)
+
+    def fates(self) -> list[Fate]:
+        """Return what became of the mutants, without those that are none: what they misread says the same."""
+        every = map(self._fate, self.mutants.values())
+        none = {True: ("same", "unseen", "unmet"), False: ("same",)}
+        own = [fate for fate in every if fate.status not in none[self.mutants[fate.name].incidental]]
+        return [*own, *self.grid.fates()]
+
+    def _fate(self, mutant: Implementation) -> Fate:
+        if mutant.name in self.killed:
+            kill = self.killed[mutant.name][0]
+            return Fate(mutant.name, mutant.kind, mutant.text, "killed", kill.id, str(kill.outcome))
+        return Fate(mutant.name, mutant.kind, mutant.text, self._best.get(mutant.name, "unmet"))
+
+    def smoke(self) -> set[str]:
+        """Return few cases that kill every mutant that is killed, and expose as many triggers as there is room for."""
+        firsts = Counter(kills[0].id for kills in self.killed.values())
+        weights = {id(bench): sum(firsts[id_] for id_ in bench.batch.ids) for bench in self.benches}
+        candidates = sorted(self.benches, key=lambda bench: -weights[id(bench)])[:_CANDIDATES]
+        mutants: dict[str, set[str]] = {}
+        for name, kills in self.killed.items():
+            mutants[name] = {kill.id for kill in kills}
+            if self.mutants[name].kind != "state":
+                found = filter(None, (self._kills(name, bench) for bench in candidates))
+                mutants[name].update(kill.id for kills in islice(found, _CHOICES) for kill in kills)
+        triggers = self.grid.smoke(candidates)
+        chosen = _covering(mutants.values(), set(self._before.values()))
+        chosen = _covering(triggers.values(), chosen, most=_SMOKE)
+        return chosen or {bench.batch.ids[0] for bench in self.benches[:1]}
+
+    def _kills(self, name: str, bench: Bench) -> tuple[Kill, ...]:
+        if self.killed[name][0].id in bench.batch.ids:
+            return self.killed[name]
+        if self.mutants[name].kind == "call" and bench.answering.is_long:  # its formula would have to be recorded
+            return ()
+        return bench.put(self.mutants[name])[1]
+
+
+def _covering(wanted: Iterable[set[str]], chosen: set[str], most: int | None = None) -> set[str]:
+    """Return `chosen` and few more cases, at most `most` in all, so that each set has one of them."""
+    left, found = [ids for ids in wanted if not ids & chosen], set(chosen)
+    while left and (most is None or len(found) < most):
+        counted = Counter(id_ for ids in left for id_ in ids)
+        case = min(counted.items(), key=_most_then_small)[0]
+        found.add(case)
+        left = [ids for ids in left if case not in ids]
+    return found
+
+
+def _most_then_small(counted: tuple[str, int]) -> tuple[int, int, str]:
+    case, kills = counted
+    return -kills, len(case), case
+
+
+def _blamed(variant: Implementation, every: Iterable[Bench]) -> Iterator[Fate]:
+    for bench in every:
+        for kill in bench.put(variant)[1]:
+            yield Fate(variant.name, variant.kind, variant.text, "blamed", kill.id, str(kill.outcome))
+            return
+
+
+# What bounds cannot see
+
+
+def blindness(expectations: Iterable[Expectation]) -> dict[str, tuple[int, int]]:
+    """Return how many elements of outputs there are by type, and in how many of them no mistake would show.
+
+    That is so where an option admits any value, or has a bound that exceeds the magnitude and no second moment beside.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for expectation in expectations:
+        for type_, blind in _blind(expectation):
+            count, seen = found.get(type_, (0, 0))
+            found[type_] = count + blind.size, seen + int(np.count_nonzero(blind))
+    return found
+
+
+def _blind(expectation: Expectation) -> Iterator[tuple[str, Array]]:
+    """Yield the type of each output, and which of its elements some option leaves open."""
+    usual = next((o for o in expectation.options if o.kind == "values"), None)
+    strict = [o for o in expectation.options if o.level == "strict"]
+    for place, bounds in enumerate(() if usual is None else usual.outputs):
+        blind = np.zeros(bounds.value.shape, bool)
+        for option in strict:
+            applies = option.applies.reshape(-1, *(1,) * len(bounds.shape))
+            if option.kind == "anything":
+                blind |= applies
+            elif len(option.outputs) > place and option.outputs[place].shape == bounds.shape:
+                blind |= applies & _vacuous(option.outputs[place])
+        yield bounds.type, blind
+
+
+def _vacuous(bounds: Bounds) -> Array:
+    free = np.zeros(bounds.value.shape, bool) if bounds.flags is None else (bounds.flags & Flag.FREE) > 0
+    if bounds.value.dtype != np.float64 or bounds.spread is not None:
+        return np.asarray(free)
+    with np.errstate(all="ignore"):
+        reach = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower)
+        return np.asarray(free | (np.isfinite(bounds.value) & (reach > np.abs(bounds.value))))

@@ -1,0 +1,350 @@
+"""Triggers: where a wrong implementation hides, since it is rarely wrong everywhere.
+
+A rank, an extent about a vector register's, the place of axes, a number of outputs or inputs, an element type, an
+opset, which run of a program it is, what is fixed with the program, a tensor that is given twice.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...cases.elements import Array, element_types
+from ...cases.program import element_names, is_tensor
+from ...specs.model import Port, Spec, VersionSpec
+from ..arithmetic.native import identical
+from ..parameters import opset_range
+from ..variations import ARITIES
+from .implementation import Answer, Invocation, Met, Trigger
+
+RANKS = range(7)
+EXTENTS = (2, 4, 8, 16, 32, 64, 128, 256, 1000, 1024, 4096, 65536)
+WIDTHS = (8, 16, 32, 64)
+PARTS: Mapping[str, tuple[int, ...]] = {
+    "reduced": (16, 32, 64, 256, 1000, 4096, 65536),
+    "inner": (16, 32, 64),
+    "outer": (16, 32, 64),
+}
+ELEMENTS = (64, 300, 1000, 4096)
+AXES_NAMES = frozenset({"axis", "axes", "dim", "dims"})
+_TRIPLE = 3
+
+Axes: TypeAlias = tuple[int, ...]
+
+
+def triggers(spec: Spec, version: VersionSpec) -> Iterator[Trigger]:
+    """Yield the triggers of an operator version."""
+    signature = version.signature
+    yield from _of_shapes()
+    types = dict.fromkeys(types_of(version, (*signature.inputs, *signature.outputs)))
+    each = {name: Trigger("type", name, f"the type {name}", _of_type(name)) for name in types}
+    yield from each.values()
+    if _has_axes(version):
+        yield from _of_axes(version)
+    if any(port.is_variadic for port in signature.inputs):
+        for number in ARITIES:
+            yield _when("inputs", str(number), f"{number} inputs", _given, number)
+    if signature.inputs:
+        yield from RUNS
+    span = opset_range(spec, version)
+    if span is not None and span[0] < span[1]:
+        for level, number in zip(("first", "last"), span, strict=True):
+            yield _when("opset", level, f"the {level} opset that has the version", _opset, number)
+    if spec.standard == "onnx":
+        yield from _of_delivery(version)
+    for names in version.strength.get(_TRIPLE, ()):
+        yield from _of_triples(version, names, each)
+
+
+def excluded(version: VersionSpec, trigger: Trigger) -> str | None:
+    """Return the clause that excludes a trigger, if one does."""
+    clauses = version.clauses.values()
+    return next((c.id for c in clauses if any(fnmatchcase(trigger.name, glob) for glob in c.excludes)), None)
+
+
+def types_of(version: VersionSpec, ports: Sequence[Port]) -> list[str]:
+    """Return the element types that ports may have."""
+    found: dict[str, None] = {}
+    for port in ports:
+        letter = version.signature.letter(port.name)
+        found.update(dict.fromkeys(version.signature.types[letter] if letter else (port.type,)))
+    return [name for text in found for name in element_names(text) if name in element_types()]
+
+
+def _when(group: str, level: str, text: str, of: Callable[[Met], Any], value: object) -> Trigger:
+    return Trigger(group, level, text, lambda met: of(met) == value)
+
+
+def _over(group: str, number: int, text: str, of: Callable[[Met], int]) -> Trigger:
+    return Trigger(group, f"over-{number}", text, lambda met: of(met) > number)
+
+
+# What is given
+
+
+def _of_shapes() -> Iterator[Trigger]:
+    for rank in RANKS:
+        yield _when("rank", str(rank), f"tensors of rank {rank}", _rank, rank)
+    for extent in EXTENTS:
+        yield _over("extent", extent, f"an extent over {extent}", _longest)
+    yield Trigger("extent", "odd", "an odd extent over 2", lambda met: any(n > 2 and n % 2 for n in _extents(met)))
+    yield Trigger("extent", "1", "an extent of 1", lambda met: 1 in _extents(met))
+    yield from _about_widths("extent", _extents)
+    for number in ELEMENTS:
+        yield _over("elements", number, f"more than {number} elements in the first output", _elements)
+
+
+def _about_widths(group: str, of: Callable[[Met], set[int]]) -> Iterator[Trigger]:
+    """Yield what sets off a wrong loop over vectors: extents that fill them, and that miss that by one."""
+    for width, (level, words, rest) in itertools.product(WIDTHS, _MISSED):
+
+        def met(met: Met, width: int = width, rest: int = rest) -> bool:
+            return any(n >= width + rest and (n - rest) % width == 0 for n in of(met) if n > 1)
+
+        yield Trigger(group, f"{width}-{level}", f"an extent that is {words} multiple of {width}", met)
+
+
+_MISSED = (("whole", "a", 0), ("one-more", "one more than a", 1), ("one-less", "one less than a", -1))
+
+
+def _of_type(name: str) -> Callable[[Met], bool]:
+    return lambda met: name in met.invocation.types
+
+
+def _tensors(met: Met) -> Iterator[Array]:
+    yield from met.invocation.arrays
+    yield from met.right
+
+
+def _rank(met: Met) -> int:
+    return max((a.ndim - 1 for a in _tensors(met)), default=-1)
+
+
+def _extents(met: Met) -> set[int]:
+    return {extent for array in _tensors(met) for extent in array.shape[1:]}
+
+
+def _longest(met: Met) -> int:
+    return max(_extents(met), default=0)
+
+
+def _elements(met: Met) -> int:
+    return met.right[0][0, ...].size if met.right and len(met.right[0]) else 0
+
+
+def _given(met: Met) -> int:
+    """Return how many tensors there are at the variadic input."""
+    several = (given for given in met.invocation.ports if isinstance(given, tuple))
+    return max(map(len, several), default=-1)
+
+
+def _opset(met: Met) -> int | None:
+    return met.invocation.program.opset
+
+
+# Where axes lie
+
+
+def _has_axes(version: VersionSpec) -> bool:
+    return any(a.name in AXES_NAMES for a in version.signature.attributes) or bool(_axes_ports(version))
+
+
+def _axes_ports(version: VersionSpec) -> list[Port]:
+    return [port for port in version.signature.inputs if port.name in AXES_NAMES]
+
+
+def _of_axes(version: VersionSpec) -> Iterator[Trigger]:
+    lists = any(a.name in AXES_NAMES and a.kind.endswith("s") for a in version.signature.attributes)
+    for level in AXES if lists or _axes_ports(version) else _AXIS:
+        text, when = AXES[level]
+        yield Trigger("axes", level, text, _lying(when))
+    for part, extents in PARTS.items():
+        yield _when(part, "1", f"one element {_WHERE[part]}", _longest_part(part), 1)
+        for extent in extents:
+            yield _over(part, extent, f"more than {extent} elements {_WHERE[part]}", _longest_part(part))
+
+
+def _lying(when: Callable[[Axes, int], bool]) -> Callable[[Met], bool]:
+    return lambda met: any(when(*each) for each in _axes(met.invocation))
+
+
+_WHERE = {"reduced": "along the axes", "inner": "after the last axis", "outer": "before the first axis"}
+
+
+def _longest_part(part: str) -> Callable[[Met], int]:
+    def longest(met: Met) -> int:
+        shape = met.invocation.arrays[0].shape[1:] if met.invocation.arrays else ()
+        return max((_part(part, axes, shape) for axes, _ in _axes(met.invocation)), default=0)
+
+    return longest
+
+
+def _part(part: str, axes: Axes, shape: tuple[int, ...]) -> int:
+    places = sorted(set(_whole(axes, len(shape)))) or list(range(len(shape)))
+    if part == "inner":
+        return math.prod(shape[places[-1] + 1 :])
+    return math.prod(shape[: places[0]] if part == "outer" else [shape[place] for place in places])
+
+
+def _whole(axes: Axes, rank: int) -> list[int]:
+    return [axis % rank for axis in axes]
+
+
+def _gaps(axes: Axes, rank: int) -> set[int]:
+    places = sorted(set(_whole(axes, rank)))
+    return {b - a for a, b in pairwise(places)}
+
+
+AXES: Mapping[str, tuple[str, Callable[[Axes, int], bool]]] = {
+    "front": ("the first axis alone", lambda axes, rank: rank > 1 and _whole(axes, rank) == [0]),
+    "middle": ("an axis in the middle alone", lambda axes, rank: len(axes) == 1 and 0 < axes[0] % rank < rank - 1),
+    "end": ("the last axis alone", lambda axes, rank: rank > 1 and _whole(axes, rank) == [rank - 1]),
+    "negative": ("an axis below zero", lambda axes, _: min(axes, default=0) < 0),
+    "adjacent": ("axes side by side", lambda axes, rank: 1 < len(axes) < rank and _gaps(axes, rank) == {1}),
+    "apart": ("axes with others between them", lambda axes, rank: max(_gaps(axes, rank), default=1) > 1),
+    "all": ("all axes", lambda axes, rank: rank > 1 and len(set(_whole(axes, rank))) == rank),
+    "unsorted": ("axes that do not ascend", lambda axes, rank: _whole(axes, rank) != sorted(_whole(axes, rank))),
+    "none": ("an empty list of axes", lambda axes, _: not axes),
+}
+_AXIS = ("front", "middle", "end", "negative")
+
+
+def _axes(i: Invocation) -> Iterator[tuple[Axes, int]]:
+    """Yield the axes that are named by an attribute, given or not, or an input, with the rank of the first input."""
+    rank = i.arrays[0].ndim - 1 if i.arrays else 0
+    ports = {n: g[0].reshape(-1).tolist() for n in i.names if isinstance(g := i.port(n), np.ndarray) and len(g)}
+    for name, value in {**i.version.signature.defaults, **i.attributes, **ports}.items():
+        if name in AXES_NAMES and rank and isinstance(value, int | tuple | list):
+            yield (value,) if isinstance(value, int) else tuple(value), rank
+
+
+# How a program is run
+
+
+RUNS = (
+    Trigger("run", "first", "the first run of a program", lambda met: np.equal(met.runs, 0)),
+    Trigger("run", "second", "the second run of a program", lambda met: np.equal(met.runs, 1)),
+    Trigger("run", "later", "the third run of a program, and all later ones", lambda met: np.greater(met.runs, 1)),
+    Trigger("run", "resized", "a run after one with other shapes", lambda met: np.asarray(met.resized)),
+)
+
+
+def _of_delivery(version: VersionSpec) -> Iterator[Trigger]:
+    """Yield whether an input is fixed with the program or comes with each run, and one tensor at two inputs."""
+    signature = version.signature
+    types: list[str] = []
+    for port in signature.inputs:
+        letter = signature.letter(port.name)
+        types += [port.type]
+        if signature.attribute(port.name) is None and any(
+            map(is_tensor, signature.types[letter] if port.type == letter else (port.type,))
+        ):
+            text = f"the input {port.name} fixed with the program"
+            yield Trigger("from", f"{port.name}-constant", text, _delivered(port.name, fed=False))
+            text = f"the input {port.name} fed at each run"
+            yield Trigger("from", f"{port.name}-fed", text, _delivered(port.name, fed=True))
+    if len(set(types)) < len(types) or any(port.is_variadic for port in signature.inputs):
+        yield Trigger("twice", "input", "one tensor at two inputs", _is_twice)
+
+
+def _delivered(name: str, *, fed: bool) -> Callable[[Met], bool]:
+    def met(met: Met) -> bool:
+        i = met.invocation
+        place = i.names.index(name)
+        several = i.version.signature.inputs[place].is_variadic
+        given = i.program.inputs[place:] if several else i.program.inputs[place : place + 1]
+        return any(one is not None and (one.constant is None) == fed for one in given)
+
+    return met
+
+
+def _is_twice(met: Met) -> bool:
+    names = [one.name for one in met.invocation.program.inputs if one is not None]
+    return len(set(names)) < len(names)
+
+
+# Triples of what interacts
+
+
+def _of_triples(version: VersionSpec, names: Sequence[str], types: Mapping[str, Trigger]) -> Iterator[Trigger]:
+    """Yield all triples of types, places of axes, and values of other attributes, of parameters that interact."""
+    levels = {name: found for name in names if (found := _levels_of(version, name, types))}
+    for some in itertools.combinations(levels.values(), _TRIPLE):
+        for several in itertools.product(*some):
+            name, text = ",".join(one.name for one in several), " and ".join(one.text for one in several)
+            yield Trigger("triple", name, text, _together(several))
+
+
+def _together(several: Sequence[Trigger]) -> Callable[[Met], bool]:
+    return lambda met: all(bool(one.when(met)) for one in several)
+
+
+def _levels_of(version: VersionSpec, name: str, types: Mapping[str, Trigger]) -> list[Trigger]:
+    signature = version.signature
+    if name in signature.types:
+        return [types[one] for one in signature.types[name] if one in types]
+    if name in AXES_NAMES:
+        return [one for one in _of_axes(version) if one.group == "axes"]
+    attribute, levels = signature.attribute(name), version.parameters.get(name, {}).values()
+    if attribute is None:
+        return []
+    values = dict.fromkeys(v for v in (*levels, attribute.default) if isinstance(v, int | float | str))
+    return [_when(name, str(v), f"{name}={v}", _valued(name), v) for v in values]
+
+
+def _valued(name: str) -> Callable[[Met], Any]:
+    return lambda met: {**met.invocation.version.signature.defaults, **met.invocation.attributes}.get(name)
+
+
+# Places of elements
+
+
+Place: TypeAlias = Callable[[int], int]
+"""Which of so many elements; negative or too large where there is none."""
+
+PLACES: Mapping[str, tuple[str, Place]] = {
+    "first": ("the first element", lambda _: 0),
+    "middle": ("the element in the middle", lambda n: n // 2),
+    "last": ("the last element", lambda n: n - 1),
+    "beyond-64": ("the 65th element", lambda _: 64),
+    "beyond-256": ("the 257th element", lambda _: 256),
+    "beyond-4096": ("the 4,097th element", lambda _: 4096),
+}
+
+
+def placed(place: Place, change: Callable[[Array], Array], array: Array) -> Array:
+    """Return an array, lanes first, with one element of each lane changed; itself where nothing is."""
+    flat = array.reshape(len(array), -1)
+    index = place(flat.shape[1])
+    if not 0 <= index < flat.shape[1]:
+        return array
+    kept = flat.copy()
+    kept[:, index] = change(flat[:, [index]])[:, 0]
+    return kept.reshape(array.shape)
+
+
+def at_outputs(place: Place, change: Callable[[Array], Array]) -> Callable[[Invocation, Answer], Answer]:
+    """Return what spoils an element of each output."""
+    return lambda _i, outs: [placed(place, change, out) for out in outs]
+
+
+def at_inputs(place: Place, change: Callable[[Array], Array]) -> Callable[[Invocation], Invocation]:
+    """Return what misreads an element of the first input, or of each that stands there."""
+
+    def reading(i: Invocation) -> Invocation:
+        if not i.ports or i.ports[0] is None:
+            return i
+        given = i.ports[0]
+        several = given if isinstance(given, tuple) else (given,)
+        wrong = tuple(placed(place, change, array) for array in several)
+        if all(map(identical, wrong, several)):
+            return i
+        return i.with_port(i.names[0], wrong if isinstance(given, tuple) else wrong[0])
+
+    return reading

@@ -1,0 +1,119 @@
+"""Cases beside the grid: how inputs come, one tensor given twice, and numbers of inputs at which loops are unrolled.
+
+Each is a case of the grid with that alone changed, and only if neither the grid nor an edge has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from ..cases.ids import CaseId, part_size
+from ..specs.model import Port, Recipe, Spec, VersionSpec
+from .parameters import CONSTANT, FED, FROM, usual_delivery
+from .rows import Row, read_row, settle
+
+ARITIES = (*range(1, 13), 16, 17, 32, 33, 40, 64, 300)
+"""How many inputs there are: all few, and those about which loops are unrolled, or counted in few bits."""
+_STANDARDS = ("onnx",)
+_TELLING = ("uniform", "lattice", "ramp")  # fills in whose answers most mistakes show, the best first
+_MANY = 3  # inputs, more of which tell no more
+_LARGEST = 300  # elements in a case that is varied, so that what is fixed with a program stays small
+
+
+def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[CaseId]:
+    """Yield what the planned cases of an operator version lack."""
+    if spec.standard not in _STANDARDS or not version.signature.inputs:
+        return
+    fills = version.parameters.get("fill", {})
+    fill = next((name for name in _TELLING if name in fills), None)
+    usable = [case for case in planned if case.edge is None and case.setting("dims") is None]
+    usable = [replace(case, fill=fill) if fill and case.fill in fills else case for case in usable]
+    usable = [case for case in dict.fromkeys(usable) if settle(version, case) == case]
+    bases = [read_row(spec, version, case) for case in sorted(usable, key=lambda case: _worth(usable[0], case))]
+    yield from _deliveries(version, planned, bases)
+    yield from _twice(version, bases)
+    yield from _arities(version, planned, bases)
+
+
+def _worth(first: CaseId, case: CaseId) -> tuple[object, ...]:
+    """Return what makes a case a better one to be varied: of the first types, small, and with most inputs."""
+    sizes = [part_size(part) for part in case.shapes if part is not None]
+    several = min(sum(size > 1 for size in sizes), _MANY if len(set(case.shapes)) < len(sizes) else len(sizes))
+    return case.types != first.types, sum(sizes) > _LARGEST or 0 in sizes, -several, len(sizes), -sum(sizes)
+
+
+def _given(row: Row, port: Port) -> bool:
+    """Return whether a tensor stands at an input, of which each may come with the program or with the run."""
+    if row.version.signature.attribute(port.name) is not None:
+        return False
+    if row.is_written(port):
+        return isinstance(row.get(port.name), tuple | int | float | str)
+    parts = row.parts[port.name]
+    return bool(parts) and all(isinstance(part, tuple) for part in parts)
+
+
+def _with(row: Row, settings: Iterable[tuple[str, str]]) -> CaseId:
+    own = {**dict(row.id.settings), **dict(settings)}
+    return replace(row.id, settings=tuple(sorted(own.items())))
+
+
+def _deliveries(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
+    """Yield cases in which inputs come otherwise than they usually do: all given ones but the first, then that."""
+    told = {setting for case in planned for setting in case.settings}
+    missing: dict[Port, str] = {}
+    for port in version.signature.inputs:
+        other = FED if usual_delivery(version, port) == CONSTANT else CONSTANT
+        if (f"{port.name}{FROM}", other) not in told:
+            missing[port] = other
+    for _ in version.signature.inputs:  # until a case gives none that is missing
+        best = max(bases, key=lambda row: sum(_comes(row, port, missing[port]) for port in missing), default=None)
+        named = [] if best is None else [port for port in missing if _comes(best, port, missing[port])]
+        if best is None or not named:
+            return
+        first = next(port for port in version.signature.inputs if _given(best, port))
+        for some in ([port for port in named if port is not first or port.is_variadic], [first]):
+            if some and set(some) <= set(missing):
+                yield _with(best, [(f"{port.name}{FROM}", missing[port]) for port in some])
+                missing = {port: how for port, how in missing.items() if port not in some}
+
+
+def _comes(row: Row, port: Port, how: str) -> bool:
+    """Return whether an input is given, and can come in a way."""
+    if not _given(row, port) or how == row.get(f"{port.name}{FROM}"):
+        return False
+    return not port.is_variadic or len(row.parts[port.name]) > 1
+
+
+def _twice(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
+    """Yield a case in which one tensor stands at two inputs, or at all places of a variadic one."""
+    for row in bases:
+        filled = [port for port in version.signature.inputs if _given(row, port) and not row.is_written(port)]
+        filled = [port for port in filled if not isinstance(row.settings.get(port.name), Recipe)]
+        for port in filled:
+            if port.is_variadic and len(set(row.parts[port.name])) == 1 < len(row.parts[port.name]):
+                yield _with(row, [(f"{port.name}{FROM}", port.name)])
+                return
+        for one, other in combinations(filled, 2):
+            alike = one.type == other.type and row.parts[one.name] == row.parts[other.name]
+            if alike and not one.is_variadic and not other.is_variadic and _operand(row, one) == _operand(row, other):
+                yield _with(row, [(f"{other.name}{FROM}", one.name)])
+                return
+
+
+def _operand(row: Row, port: Port) -> tuple[object, ...]:
+    """Return what makes an input's elements others than those of another one."""
+    operand = row.version.operands.get(port.name)
+    return () if operand is None else (operand.draws, operand.domain, operand.fill)
+
+
+def _arities(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
+    """Yield cases with numbers of inputs that the planned ones lack, where a parameter says the number."""
+    port = next((one for one in version.signature.inputs if one.is_variadic), None)
+    if port is None or len(version.signature.inputs) > 1 or port.name not in version.parameters:
+        return
+    alike = [row for row in bases if len(set(row.id.shapes)) == 1 and len(row.id.shapes) > 1]
+    if alike:
+        base, had = alike[0].id, {len(case.shapes) for case in planned}
+        yield from (replace(base, shapes=base.shapes[:1] * number) for number in ARITIES if number not in had)

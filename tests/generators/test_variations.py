@@ -1,0 +1,79 @@
+"""How inputs come, one tensor given twice, numbers of inputs: cases beside the grid, for every operator."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from fakes.here import shipped
+
+from opconform.cases.errors import CaseIdError
+from opconform.cases.ids import parse_id
+from opconform.cases.onnx_model import onnx_bytes
+from opconform.cli import main
+from opconform.generators.plan import edges, grid
+from opconform.generators.source import GeneratedCases
+from opconform.generators.variations import ARITIES, variations
+
+TWICE = "onnx/Add-14/float32/2*3x2/B-from=A/ramp"
+
+
+def varied(name: str) -> list[str]:
+    spec, key = shipped().operator_version(name)
+    version = spec.version(key)
+    return [str(case) for case in variations(spec, version, [*edges(spec, version), *grid(spec, version, 2)])]
+
+
+def test_each_input_is_fixed_with_the_program_in_some_case_and_the_first_one_by_itself():
+    found = [case for case in varied("onnx/Add-14") if "constant" in case]
+    assert len(found) == 2
+    assert "B-from=constant" in found[0]
+    assert "A-from" not in found[0]
+    assert "A-from=constant" in found[1]
+
+
+def test_an_input_that_is_planned_both_ways_is_not_varied():
+    assert not any("indices-from=graph-input" in case for case in varied("onnx/Gather-13"))
+
+
+def test_numbers_of_inputs_are_those_that_are_planned_and_those_that_lack():
+    spec, key = shipped().operator_version("onnx/Max-13")
+    version = spec.version(key)
+    planned = [*edges(spec, version), *grid(spec, version, 2)]
+    numbers = {len(case.shapes) for case in (*planned, *variations(spec, version, planned))}
+    assert set(ARITIES) <= numbers
+
+
+def test_one_tensor_given_twice_is_fed_once_and_named_twice():
+    case = GeneratedCases().case(TWICE)
+    assert len(case.inputs) == 1
+    model = onnx.load_model_from_string(onnx_bytes(case.program))
+    assert list(model.graph.node[0].input) == ["A", "A"]
+    assert [i.name for i in model.graph.input] == ["A"]
+    (bounds,) = case.expectation.options[0].outputs
+    assert np.array_equal(bounds.value, case.inputs[0] * 2)
+
+
+def test_a_case_with_one_tensor_given_twice_is_shown_and_runs_as_a_script(tmp_path):
+    done = CliRunner().invoke(main, ["show", TWICE])
+    assert done.exit_code == 0, done.output
+    assert done.output.count("input        A:") == 1
+    script = CliRunner().invoke(main, ["show", "--script", TWICE])
+    assert script.exit_code == 0
+    compile(script.output, "script", "exec")
+
+
+@pytest.mark.parametrize(
+    "text", ["onnx/Add-14/float32/3x2,3x1/B-from=A/ramp", "onnx/Add-14/float32/2*3x2/A-from=B/ramp"]
+)
+def test_what_is_no_tensor_of_that_kind_or_comes_later_cannot_be_given_again(text):
+    with pytest.raises(CaseIdError):
+        GeneratedCases().case(text)
+
+
+def test_variations_are_ids_as_they_are_written():
+    for name in ("onnx/LSTM-22", "onnx/Mean-13", "onnx/Clip-13"):
+        ids = varied(name)
+        assert ids
+        assert [str(parse_id(text)) for text in ids] == ids
