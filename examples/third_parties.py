@@ -46,7 +46,7 @@ BitwiseAnd         elementwise  bitwise_and         bitwise_and         bitwise_
 BitwiseNot         elementwise  bitwise_not         bitwise_not         bitwise_not           invert
 BitwiseOr          elementwise  bitwise_or          bitwise_or          bitwise_or            bitwise_or
 BitwiseXor         elementwise  bitwise_xor         bitwise_xor         bitwise_xor           bitwise_xor
-Cast               cast         astype              asarray             astype                cast
+Cast               cast         astype              Tensor.to           astype                cast
 Ceil               elementwise  ceil                ceil                ceil                  ceil
 Clip               clipped      clip                clamp               clip                  clip_by_value
 Conv               convolved    -                   conv2d              conv_general_dilated  convolution
@@ -81,7 +81,7 @@ Pow                elementwise  power               pow                 power   
 Reciprocal         elementwise  reciprocal          reciprocal          reciprocal            reciprocal
 ReduceL1           norm_1       linalg.vector_norm  linalg.vector_norm  linalg.vector_norm    -
 ReduceL2           norm_2       linalg.vector_norm  linalg.vector_norm  linalg.vector_norm    reduce_euclidean_norm
-ReduceLogSumExp    reduction    -                   logsumexp           logsumexp             reduce_logsumexp
+ReduceLogSumExp    formula      -                   logsumexp           logsumexp             reduce_logsumexp
 ReduceMax          reduction    amax                amax                amax                  reduce_max
 ReduceMean         reduction    mean                mean                mean                  reduce_mean
 ReduceMin          reduction    amin                amin                amin                  reduce_min
@@ -107,15 +107,16 @@ Where              elementwise  where               where               where   
 Xor                elementwise  logical_xor         logical_xor         logical_xor           logical_xor
 """
 ROWS = {row[0]: row[1:] for row in map(str.split, TABLE.strip().splitlines())}
-TYPES = frozenset(
-    "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool complex64 complex128".split()
+WHOLE = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+TYPES = WHOLE | {"float16", "bfloat16", "float32", "float64", "bool", "complex64", "complex128"}
+WORDS: tuple[tuple[str, Reason], ...] = (
+    (r"not implemented for|could not infer output dtype|Expected .*dtype|not supported for the input types", "type"),
+    (r"does not accept dtype|requires .*dtype|not in the list of allowed values|invalid data type for", "type"),
+    (r"Could not find device for node|No OpKernel was registered|must be a floating point|Unsupported dtype", "type"),
+    (r"only supports? floating|expected scalar type|Expected a floating point|mixed dtype", "type"),
+    (r"which has no identity|Calling nonzero on 0d arrays|to have non-zero size", "shape"),
 )
-WORDS = re.compile(
-    r"not implemented for|could not infer output dtype|Expected .*dtype|not supported for the input types"
-    r"|does not accept dtype|requires .*dtype|not in the list of allowed values|Could not find device for node"
-    r"|No OpKernel was registered|must be a floating point|only supports? floating|Unsupported dtype"
-)
-"""How the libraries say that they have a function for other types alone."""
+"""How the libraries say that a function is for other types or shapes alone."""
 
 
 class Library:
@@ -133,7 +134,6 @@ class Library:
 
     def prepare(self, program: Program) -> Prepared:
         """Look up the operator's function. Raises Unsupported, TypeError or ValueError for an invalid program."""
-        check(program)
         form, *names = ROWS.get(program.operator.name, ("", "-", "-", "-", "-"))
         name = names[self.column]
         if program.operator.domain or name == "-":
@@ -141,6 +141,7 @@ class Library:
         types = {one.type for one in (*program.inputs, *program.outputs) if one is not None}
         if not types <= TYPES:
             raise Unsupported(f"{self.name} has no {', '.join(sorted(types - TYPES))}", "type")
+        check(program)
         return Prepared(self, program, FORMS[form], self.function(name))
 
     def function(self, path: str) -> Callable[..., Any]:
@@ -155,7 +156,7 @@ class Library:
 
     def reason(self, error: BaseException) -> Reason:
         """Return why the library refused, as far as its words tell."""
-        return "type" if WORDS.search(str(error)) else "other"
+        return next((reason for words, reason in WORDS if re.search(words, str(error))), "other")
 
     def give(self, x: Array) -> Any:
         """Return an array as the library's tensor."""
@@ -279,6 +280,8 @@ class Torch(Library):
     def take(self, y: Any) -> Array:
         if y.dtype == self.torch.bfloat16:
             return y.contiguous().view(self.torch.int16).numpy().view(element_type("bfloat16").dtype)
+        if isinstance(y, np.ndarray):
+            return y
         return y.resolve_conj().resolve_neg().numpy()
 
     def reduced(self, f: Callable[..., Any], x: Any, axes: tuple[int, ...], keep: bool, **more: Any) -> Any:
@@ -286,9 +289,9 @@ class Torch(Library):
             raise Unsupported("no axes are all axes to PyTorch", "attribute")
         if f is not self.torch.prod:
             return super().reduced(f, x, axes, keep, **more)
-        for axis in sorted((a % x.ndim for a in axes), reverse=True):  # along one axis at a time
-            x = f(x, dim=axis, keepdim=keep, **more)
-        return x
+        for axis in axes:  # along one at a time
+            x = f(x, dim=axis, keepdim=True, **more)
+        return x if keep else x.squeeze(axes)
 
     def divided(self, x: Any, y: Any) -> Any:
         return self.torch.div(x, y, rounding_mode="trunc")
@@ -302,7 +305,7 @@ class Torch(Library):
         axis %= x.ndim
         flat = places.flatten()
         found = f(x, axis, self.torch.where(flat < 0, flat + x.shape[axis], flat))
-        return found.reshape(*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
+        return found.reshape((*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]))
 
     def largest(self, f: Callable[..., Any], x: Any, k: int, axis: int, largest: bool) -> tuple[Any, Any]:
         return tuple(f(x, k, dim=axis, largest=largest, sorted=True))
@@ -402,9 +405,10 @@ class Call:
         return [None if x is None else self.library.give(x) for x in self.arrays]
 
     def __getitem__(self, name: str) -> Any:
-        """Return an attribute, else its default, else None."""
+        """Return an attribute as a model stores it, else its default, else None."""
         if name in self.given:
-            return self.given[name]
+            value = self.given[name]
+            return float(np.float32(value)) if isinstance(value, float) else value
         told = self.schema.attributes.get(name)
         value = told.default_value if told is not None else None
         found = onnx.helper.get_attribute_value(value) if value is not None and value.type else None
@@ -434,13 +438,13 @@ class Prepared:
                 found = self.form(Call(self.library, self.program, arrays), self.function)
                 outputs = [self.library.take(y) for y in (found if isinstance(found, tuple) else (found,))]
         except Exception as error:
-            if self.library.reason(error) == "type":
-                raise Unsupported(str(error), "type") from error
+            if (reason := self.library.reason(error)) != "other":
+                raise Unsupported(str(error), reason) from error
             raise
         wanted = [None if o is None else element_type(o.type).dtype for o in self.program.outputs]
         for y, dtype in zip(outputs, wanted, strict=False):
-            if dtype is not None and dtype.kind in "biu" and y.dtype.kind == "f":
-                raise Unsupported(f"{self.function} of whole numbers is {y.dtype}: another operator", "type")
+            if dtype is not None and y.dtype != dtype and y.dtype.name in ("float32", "float64"):  # as it promotes
+                raise Unsupported(f"{self.function.__name__} gives {y.dtype} for {dtype}", "type")
         return [y for y, dtype in zip(outputs, wanted, strict=False) if dtype is not None]
 
 
@@ -511,8 +515,14 @@ def axes_of(c: Call) -> tuple[int, ...]:
 
 
 def reduction(c: Call, f: Callable[..., Any], **more: Any) -> Any:
-    """A reduction along axes."""
-    return c.library.reduced(f, c.tensors[0], axes_of(c), bool(c["keepdims"]), **more)
+    """A reduction along axes; over no axis of several it is what it is given."""
+    x, axes = c.tensors[0], axes_of(c)
+    return c.library.reduced(f, x, axes, bool(c["keepdims"]), **more) if axes or not x.ndim else x
+
+
+def formula(c: Call, f: Callable[..., Any]) -> Any:
+    """A reduction that changes each element."""
+    return c.library.reduced(f, c.tensors[0], axes_of(c), bool(c["keepdims"]))
 
 
 def total(c: Call, f: Callable[..., Any]) -> Any:
@@ -550,7 +560,9 @@ def cast(c: Call, f: Callable[..., Any]) -> Any:
     """A conversion between types of numbers."""
     (output,) = c.program.answers
     name = output.type
-    return f(c.tensors[0], getattr(c.library.modules[-1], name, name))
+    if c["to"] not in (element_type(name).onnx, onnx.TensorProto.DataType.Name(element_type(name).onnx)):
+        raise ValueError(f"to={c['to']}")
+    return f(c.tensors[0], getattr(c.library.modules[-1], name, element_type(name).dtype))
 
 
 def clipped(c: Call, f: Callable[..., Any]) -> Any:
@@ -559,6 +571,8 @@ def clipped(c: Call, f: Callable[..., Any]) -> Any:
     if "min" in c.schema.attributes:
         found = [None if c[one] is None else c.library.give(np.asarray(c[one]).astype(dtype)) for one in ("min", "max")]
     else:
+        if any(x is not None and x.ndim for x in c.arrays[1:]):
+            raise ValueError("limits are scalars")
         found = [*c.tensors[1:], None, None][:2]
     return c.library.clipped(f, c.tensors[0], *found)
 
@@ -569,7 +583,9 @@ def softmax(c: Call, f: Callable[..., Any]) -> Any:
     axis, reshape = c["axis"], c.library.function("reshape")
     if c.version >= 13:
         return f(x, axis)
-    axis = axis % len(shape) if shape else axis
+    if c.version == 11 and not -len(shape) <= axis < len(shape):
+        raise ValueError(f"axis {axis} of {len(shape)}")
+    axis = axis + len(shape) if axis < 0 else axis
     return reshape(f(reshape(x, (math.prod(shape[:axis]), math.prod(shape[axis:]))), 1), shape)
 
 
@@ -581,6 +597,8 @@ def gathered(c: Call, f: Callable[..., Any]) -> Any:
 def largest(c: Call, f: Callable[..., Any]) -> Any:
     """The largest along an axis; how many is an attribute or an input."""
     k = c["k"] if c.version == 1 else int(c.array(1).item())  # type: ignore[union-attr]
+    if k < 1:
+        raise ValueError(f"k is {k}")
     if c["sorted"] == 0:
         raise Unsupported("unsorted", "attribute")
     return c.library.largest(f, c.tensors[0], k, c["axis"], c["largest"] != 0)
@@ -604,6 +622,8 @@ def padded(c: Call, f: Callable[..., Any]) -> Any:
     pads = [(0, 0)] * rank
     for place, axis in enumerate(axes):
         pads[axis] = sides[place], sides[place + len(axes)]
+    if c["mode"] not in ("constant", "reflect", "edge", "wrap")[: 4 if c.version >= 19 else 3]:
+        raise ValueError(f"mode {c['mode']!r}")
     if min(sides, default=0) < 0:
         raise Unsupported("no function cuts sides off", "attribute")
     value = c["value"] if "value" in c.schema.attributes else c.array(2)
@@ -617,6 +637,12 @@ def convolved(c: Call, f: Callable[..., Any]) -> Any:
     sizes = zip(x.shape[2:], w.shape[2:], strict=True)  # type: ignore[union-attr]
     n = x.ndim - 2  # type: ignore[union-attr]
     strides, dilations, way, told = c.sizes("strides", n), c.sizes("dilations", n), c["auto_pad"], c["pads"]
+    if way not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
+        raise ValueError(f"auto_pad {way!r}")
+    if way != "NOTSET" and "pads" in c.given:
+        raise ValueError("pads and auto_pad")
+    if len(strides) != n or len(dilations) != n or c["kernel_shape"] not in (None, w.shape[2:]):  # type: ignore[union-attr]
+        raise ValueError("strides, dilations or kernel_shape do not fit")
     pads = []
     for axis, (d, k) in enumerate(sizes):
         if way in ("SAME_UPPER", "SAME_LOWER"):
@@ -634,6 +660,8 @@ def normalized(c: Call, f: Callable[..., Any]) -> Any:
     """A batch normalized as in inference."""
     if c["spatial"] == 0 or c["training_mode"] or len(c.program.answers) > 1:
         raise Unsupported("only inference, a channel at a time", "attribute")
+    if c.arrays[0].ndim < 2:  # type: ignore[union-attr]
+        raise Unsupported("no channels", "rank")
     return c.library.normalized(f, *c.tensors, c)
 
 
@@ -644,6 +672,7 @@ FORMS: dict[str, Form] = {
     "einsum": lambda c, f: f(c["equation"], *c.tensors),
     "elementwise": elementwise,
     "folded": folded,
+    "formula": formula,
     "gathered": gathered,
     "largest": largest,
     "norm_1": norm_1,

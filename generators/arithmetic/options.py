@@ -61,7 +61,7 @@ class Work:
     `level`: `rounds` if anything rounds, else `selects` if anything compares or selects real numbers, else `moves`.
     `copies`: of each output, whether its zeros have the signs that they had in the inputs. `terms`: how many elements
     are added up into one, at most. `means` and `rounding`: the places of means and of all that rounds; `inner`: of
-    these, what does not come out as it is.
+    these, what does not come out as it is. `alone`: whether it adds up one number over no axis, perhaps to plus zero.
     """
 
     level: Literal["rounds", "selects", "moves"]
@@ -70,6 +70,7 @@ class Work:
     means: frozenset[int]
     rounding: tuple[int, ...]
     inner: frozenset[int]
+    alone: bool
 
 
 def work_of(graph: Graph, fork: Fork) -> Work:
@@ -77,11 +78,13 @@ def work_of(graph: Graph, fork: Fork) -> Work:
     work, most, means = {"moves"}, 1, []
     live = [at for at in graph.live(fork.outputs) if graph.nodes[at].args]
     keeps: dict[int, bool] = {}
-    rounding = set[int]()
+    rounding, alone = set[int](), False
     for at in live:
         node = graph.nodes[at]
         most = max(most, node.room.terms([graph.nodes[a].shape for a in node.args], **node.parameters))
-        kept = node.room.keeps_zeros or node.parameters.get("axes") == ()
+        none = node.parameters.get("axes") == ()
+        alone = alone or (none and not node.shape and node.name in ("sum", "mean"))
+        kept = node.room.keeps_zeros or none
         keeps[at] = node.kind != "real" or (kept and all(keeps.get(a, True) for a in node.args))
         if node.computes:
             work.add(node.room.work)
@@ -92,7 +95,7 @@ def work_of(graph: Graph, fork: Fork) -> Work:
     level = next(w for w in ("rounds", "selects", "moves") if w in work)
     inner = frozenset(rounding - _last(graph, fork.outputs)) if rounding else frozenset[int]()
     copies = tuple(keeps.get(at, True) for at in fork.outputs)
-    return Work(level, copies, most, frozenset(means), tuple(sorted(rounding)), inner)
+    return Work(level, copies, most, frozenset(means), tuple(sorted(rounding)), inner, alone)
 
 
 def _last(graph: Graph, outputs: Sequence[int]) -> set[int]:
@@ -269,7 +272,7 @@ class Maker:
             unlike = self._valid[one] ^ self._valid[other]
         same = [nodes[at].shape for at in a.outputs] == [nodes[at].shape for at in b.outputs]
         kinds = [(one.kind, one.structure, one.checks) for one in (a, b)]
-        if not same or kinds[0] != kinds[1] or (p.level, p.copies) != (q.level, q.copies):
+        if not same or kinds[0] != kinds[1] or (p.level, p.copies, p.alone) != (q.level, q.copies, q.alone):
             return self._everywhere
         if a.kind != "values":
             return unlike
@@ -526,7 +529,7 @@ class _Branch:
         signs = [("kept", list(flags), applies)]
         lost, losing = list[MaybeFlags](), np.zeros(self.maker.lanes, bool)
         for flag, copies in zip(flags, self.work.copies, strict=True):
-            if copies or flag is None:
+            if (copies and not self.work.alone) or flag is None:
                 lost.append(flag)
                 continue
             negative = (flag & NEGATIVE_ZERO) > 0

@@ -210,6 +210,9 @@ def test_the_mean_of_minus_zeros_may_lose_its_sign_but_a_copy_may_not():
     (copied,) = over_axes(x, "float32", (), True)
     assert judge_answer(copied, [x[0]]).outcome is Outcome.PASS
     assert judge_answer(copied, [-x[0]]).outcome is Outcome.WRONG_VALUE
+    (alone,) = over_axes(np.full((1,), -0.0, np.float32), "float32", (), True)  # of rank 0: added to zero, perhaps
+    assert judge_answer(alone, [np.float32(0.0)]).behaviour == {"zero-sign": ["lost"]}
+    assert judge_answer(alone, [np.float32(-0.0)]).behaviour == {"zero-sign": ["kept"]}
 
 
 def test_declared_flushing_inside_admits_what_no_silence_does():
