@@ -221,7 +221,8 @@ def _check_shapes(context: Context, value: object, path: Keys) -> None:
             if name not in known:
                 what = f"{name!r} is no input of any version, and no symbol of a shape"
                 context.problems.unknown((*path, name), what, name, sorted(known), key=True)
-            _check_shapes(context, shape, (*path, name))
+            if shape != "absent" or not _is_optional(context, name):
+                _check_shapes(context, shape, (*path, name))
     elif isinstance(value, list):
         if any(isinstance(part, list) for part in value) and not _takes_shapes(context):
             message = "a list of shapes is for a variadic input, or a sequence: name the inputs, {A: [3], B: [2]}"
@@ -234,6 +235,12 @@ def _check_shapes(context: Context, value: object, path: Keys) -> None:
 def _takes_shapes(context: Context) -> bool:
     ports = [(s, port) for s in context.names.signatures.values() for port in s.inputs]
     return any(port.is_variadic or "(" in " ".join((port.type, *s.types.get(port.type, ()))) for s, port in ports)
+
+
+def _is_optional(context: Context, name: str) -> bool:
+    """Return whether an input is an optional in some version, which `absent` leaves empty."""
+    ports = [(s, port) for s in context.names.signatures.values() for port in s.inputs if port.name == name]
+    return any("optional(" in " ".join((port.type, *s.types.get(port.type, ()))) for s, port in ports)
 
 
 def check_numbers(context: Context, value: object, path: Keys) -> None:

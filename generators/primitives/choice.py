@@ -295,7 +295,7 @@ class Larger(Primitive):
             return Error()
         if y.whole:
             return whole_error(y, xs, es)
-        e = np.maximum(es[0].e, es[1].e)
+        e = np.maximum(*(_beyond(c, y, x, error) for x, error in zip(xs, es, strict=True)))
         flags = unsigned(np.bitwise_or(es[0].flags, es[1].flags))
         gone = NEGATIVE if cls.sign > 0 else POSITIVE  # one that may be infinite on the other side leaves the other
         for one, other in ((0, 1), (1, 0)):
@@ -305,6 +305,15 @@ class Larger(Primitive):
                 e = np.where(maybe, np.maximum(e, c.of_bound(left)), e)
         both = np.bitwise_and(np.bitwise_and(es[0].flags, es[1].flags), gone)
         return Error(e, ((flags & ~gone) | both).astype(np.uint8))
+
+
+def _beyond(c: Arithmetic, y: Known, x: Known, error: Error) -> Size:
+    """Return how far an operand's error reaches beyond the one that is taken: not at all if the other is far off."""
+    if c.norm != 1 or error.quiet:
+        return error.e
+    off = np.abs(y.f - x.f)
+    left = error.e - np.where(np.isnan(off), 0.0, off)
+    return np.where(np.isnan(left), error.e, np.maximum(left, 0.0))
 
 
 class Smaller(Larger):

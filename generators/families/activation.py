@@ -1,0 +1,163 @@
+"""Activations: functions of one element that are made of pieces, exponentials and limits."""
+
+from __future__ import annotations
+
+import math
+
+from ..arithmetic.tape import Call, Value
+from .unary import or_number
+
+_TWO_OVER_PI = 0.6366197723675814, -3.935735335036497e-17
+"""2/π in 106 bits, as the sum of two numbers."""
+
+
+def coefficient(c: Call, x: Value, name: str) -> Value:
+    """An attribute's number, as float32 keeps it; a default that is told in decimals may be meant so in float64."""
+    exact = x.type == "float64" and not c.given(name) and c.silent("default")
+    return c.constant(c.attr(name) if exact and c.open("default") == "decimal" else c.float32(name), x.type)
+
+
+def expm1(x: Value) -> Value:
+    """Return e^x - 1, by a function of its own, or as it is written."""
+    return x.expm1().either(x.exp() - 1.0)
+
+
+def at_minus_infinity(c: Call, x: Value, y: Value) -> Value:
+    """Return y, which minus infinity times zero makes NaN: there it is open whether the limit, zero, is meant."""
+    there = x.isinf(positive=False)
+    return y if c.open("minus-infinity", there) == "not-a-number" else c.constant(0.0, x.type).where(there, y)
+
+
+def sigmoid(_: Call, x: Value) -> Value:
+    """1 / (1 + e^-x). Source: ONNX Sigmoid-1 to 13."""
+    return x.sigmoid()
+
+
+def leaky_relu(c: Call, x: Value) -> Value:
+    """The element, times alpha below zero. Source: ONNX LeakyRelu-1 to 16."""
+    return or_number(c, x, x.where(x >= 0.0, coefficient(c, x, "alpha") * x))
+
+
+def elu(c: Call, x: Value) -> Value:
+    """The element, below zero alpha times its exponential less one. Source: ONNX Elu-1 to 22."""
+    return or_number(c, x, x.where(x >= 0.0, coefficient(c, x, "alpha") * expm1(x)))
+
+
+def selu(c: Call, x: Value) -> Value:
+    """Gamma times the element, or up to zero times alpha times its exponential less alpha.
+
+    Source: ONNX Selu-1 to 22.
+    """
+    alpha, gamma = coefficient(c, x, "alpha"), coefficient(c, x, "gamma")
+    low = (alpha * x.exp() - alpha).either(alpha * expm1(x))
+    return or_number(c, x, gamma * x.where(x > 0.0, low))
+
+
+def celu(c: Call, x: Value) -> Value:
+    """The larger of 0 and x, plus the smaller of 0 and alpha times e^(x/alpha) less one.
+
+    The latter is zero above zero. The function body is alpha times Elu of x/alpha, another thing for a negative alpha.
+    Source: ONNX Celu-12 and 28.
+    """
+    alpha = coefficient(c, x, "alpha")
+    low, high = x.minimum(0.0), x.maximum(0.0)
+    if c.float32("alpha") < 0 and c.open("negative-alpha") == "body":
+        low, high = high, low
+    return or_number(c, x, high.either(alpha * (high / alpha)) + alpha * expm1(low / alpha))
+
+
+def thresholded_relu(c: Call, x: Value) -> Value:
+    """The element above alpha, else zero, as for NaN. Source: ONNX ThresholdedRelu-10 and 22."""
+    return x.where(x > coefficient(c, x, "alpha"), c.constant(0.0, x.type).any_zero())
+
+
+def hard_sigmoid(c: Call, x: Value) -> Value:
+    """Alpha times the element plus beta, within 0 and 1. Source: ONNX HardSigmoid-1 to 22."""
+    line = coefficient(c, x, "alpha") * x + coefficient(c, x, "beta")
+    return or_number(c, x, line.minimum(1.0).maximum(0.0))
+
+
+def hard_swish(c: Call, x: Value) -> Value:
+    """The element times x/6 + 1/2 within 0 and 1; a sixth is float32's in the function body, even for float64.
+
+    Source: ONNX HardSwish-14 and 22.
+    """
+    if x.type == "float64" and c.open("constants") == "float32":
+        y = x * (c.constant(0.1666666716337204, x.type) * x + 0.5).minimum(1.0).maximum(0.0)
+    else:
+        y = (x * (x / 6.0 + 0.5).minimum(1.0).maximum(0.0)).either(x * (x + 3.0).minimum(6.0).maximum(0.0) / 6.0)
+    return at_minus_infinity(c, x, y)
+
+
+def softplus(_: Call, x: Value) -> Value:
+    """ln(e^x + 1), as it is written, where the exponential may overflow, or so that it does not.
+
+    Source: ONNX Softplus-1 and 22.
+    """
+    return _softplus(x)
+
+
+def _softplus(x: Value) -> Value:
+    return (x.maximum(0.0) + (-x.abs()).exp().log1p()).either((x.exp() + 1.0).log())
+
+
+def softsign(c: Call, x: Value) -> Value:
+    """The quotient x/(1 + |x|); infinity over infinity is no number, in the limit 1. Source: ONNX Softsign-1, 22."""
+    size = 1.0 + x.abs()
+    y = (x / size).either(x * size.reciprocal())  # which is subnormal for the largest
+    return y if c.open("infinite", x.isinf()) == "not-a-number" else x.sign().where(x.isinf(), y)
+
+
+def mish(c: Call, x: Value) -> Value:
+    """The element x times the hyperbolic tangent of ln(1 + e^x), or of rational functions of e^x that are the same.
+
+    Source: ONNX Mish-18 and 22.
+    """
+    grown = 1.0 + x.minimum(5.0 if x.type == "float16" else 20.0).exp()
+    square = grown * grown
+    y = (x * _softplus(x).tanh()).either(x * ((square - 1.0) / (square + 1.0)))
+    return at_minus_infinity(c, x, y)
+
+
+def swish(c: Call, x: Value) -> Value:
+    """The element x times the sigmoid of alpha x. Source: ONNX Swish-24."""
+    return at_minus_infinity(c, x, x * (coefficient(c, x, "alpha") * x).sigmoid())
+
+
+def gelu(c: Call, x: Value) -> Value:
+    """Half of x times 1 + erf(x/√2), or, if approximated, times 1 + tanh(√(2/π)·(x + 0.044715·x³)).
+
+    The function body has the constants in float32, even for float64. Source: ONNX Gelu-20.
+    """
+    way = c.attr("approximate")
+    c.require("approximate-known", way in ("none", "tanh"))
+    if way == "none":
+        share = 1.0 + (x / c.constant(2.0, x.type).sqrt()).erf()
+    else:
+        high, low = (c.constant(number, x.type) for number in _TWO_OVER_PI)
+        ratio, cubic = (high + low).sqrt(), 0.044715
+        if x.type == "float64" and c.open("constants") == "float32":
+            ratio, cubic = c.constant(0.6366197466850281, x.type).sqrt(), 0.044714998453855515
+        share = 1.0 + (ratio * (x + cubic * x**3.0)).tanh()
+    return at_minus_infinity(c, x, (0.5 * x * share).either(0.5 * (x * share)))
+
+
+def shrink(c: Call, x: Value) -> Value:
+    """The element plus bias below -lambd, less bias above lambd, zero between; a fraction of whole numbers is open.
+
+    Source: ONNX Shrink-9.
+    """
+    bound, bias = c.float32("lambd"), c.float32("bias")
+    if x.kind == "int":
+        below, above = x < math.ceil(-bound), x > math.floor(bound)
+        if bias == int(bias) or c.open("fraction", below | above) == "of-bias":
+            low, high = x + int(bias), x - int(bias)
+        else:
+            low, high = ((x.cast("float64") + b).trunc().cast(x.type) for b in (bias, -bias))
+    else:
+        limit, shift = (c.constant(number, x.type) for number in (bound, bias))
+        below, above, low, high = x < -limit, x > limit, x + shift, x - shift
+    zero = c.constant(0, x.type) if x.kind == "int" else c.constant(0.0, x.type).any_zero()
+    if c.open("crossed", below & above) == "below-first":
+        return low.where(below, high.where(above, zero))
+    return high.where(above, low.where(below, zero))
