@@ -502,6 +502,7 @@ DOMAINS: Mapping[str, Callable[..., Array]] = MappingProxyType(
         "positive": _positive,
         "non-negative": np.abs,
         "non-zero": lambda x: np.where(x == 0, x.dtype.type(1), x),
+        "divisor": lambda x: np.where(x == 0, x.dtype.type(1), x) if x.dtype.kind in "iu" else x,
         "power-of-two": _power_of_two,
         "unit": lambda x: _between(x, -1.0, 1.0),
         "between": _between,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from opconform.cases.batch import Flag
 from opconform.cases.elements import Array, type_of
 from opconform.generators.arithmetic.tape import Asks, Facts, Port, record
 from opconform.generators.families import reference_of, vocabularies
@@ -25,6 +26,12 @@ class Reading:
     values: Sequence[Array]
     lower: Sequence[Array]
     upper: Sequence[Array]
+    flags: Sequence[Array]
+
+    @property
+    def open(self) -> list[bool]:
+        """Which elements of the first output may be anything."""
+        return [bool(flag & Flag.FREE) for flag in self.flags[0].reshape(-1).tolist()]
 
 
 def readings(
@@ -62,6 +69,7 @@ def readings(
             dict(one.labels),
             one.kind,
             *([getattr(b, part)[0] for b in one.outputs] for part in ("value", "lower", "upper")),
+            [np.zeros(b.value[0].shape, np.uint8) if b.flags is None else b.flags[0] for b in one.outputs],
         )
         for one in found.options
     ]

@@ -1,4 +1,4 @@
-"""Operators that combine any number of tensors element by element, with broadcasting: Mean."""
+"""Operators that combine any number of tensors element by element, with broadcasting: Mean, Sum."""
 
 from __future__ import annotations
 
@@ -13,14 +13,28 @@ def mean(c: Call, data: list[Value]) -> Value:
     data: one or more, of one floating-point type; from version 8 on their shapes broadcast, before they are equal.
     Source: ONNX Mean-1 to 13.
     """
+    return _stacked(c, data).mean((0,), keep=False)
+
+
+def sum_(c: Call, data: list[Value]) -> Value:
+    """Return the sum of the inputs, in any order, broadcast to one shape.
+
+    data: one or more, of one floating-point type; from version 8 on their shapes broadcast, before they are equal.
+    Source: ONNX Sum-1 to 13.
+    """
+    return _stacked(c, data).sum((0,), keep=False)
+
+
+def _stacked(c: Call, data: list[Value]) -> Value:
+    """Return the inputs, broadcast to one shape, along a new first axis."""
     c.require("at-least-one", len(data) > 0)
     c.require("same-type", len({x.type for x in data}) == 1)
     c.require("same-shape", "same-shape" not in c.clauses or len({x.shape for x in data}) == 1)
     shape = broadcast_shape(c, [x.shape for x in data])
     first, *others = (x if x.shape == shape else x.broadcast(*shape) for x in data)
     if shape:
-        return first.concat(others, 0).reshape(len(data), *shape).mean((0,), keep=False)
-    return first.reshape(1).concat([x.reshape(1) for x in others], 0).mean((0,), keep=False)
+        return first.concat(others, 0).reshape(len(data), *shape)
+    return first.reshape(1).concat([x.reshape(1) for x in others], 0)
 
 
 def broadcast_shape(c: Call, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from functools import reduce
 
-from ...cases.elements import element_type
+import numpy as np
+
+from ...cases.elements import Array, element_type
 from ..arithmetic.tape import Call, Value
+from ..fills import Blank, Draw, Drawing
 
 
 def aligned(c: Call, a: Value, b: Value) -> tuple[Value, Value]:
@@ -54,6 +57,131 @@ def add(c: Call, a: Value, b: Value) -> Value:
     return a + b
 
 
+def sub(c: Call, a: Value, b: Value) -> Value:
+    """The difference, element by element.
+
+    Source: ONNX Sub-1 to 14.
+    """
+    a, b = aligned(c, a, b)
+    return a - b
+
+
+def mul(c: Call, a: Value, b: Value) -> Value:
+    """The product, element by element.
+
+    Source: ONNX Mul-1 to 14.
+    """
+    a, b = aligned(c, a, b)
+    return a * b
+
+
+def div(c: Call, a: Value, b: Value) -> Value:
+    """The quotient, element by element, of whole numbers rounded towards zero; by zero it is open.
+
+    Source: ONNX Div-1 to 14.
+    """
+    a, b = aligned(c, a, b)
+    if a.kind == "real":
+        return a.div(b)
+    return a.quotient(b).undefined(b.equal(0), "zero-divisor")
+
+
+def pow_(c: Call, x: Value, y: Value) -> Value:
+    """The first operand to the power of the second, in the type of the first.
+
+    x, y: numbers, of one type until version 7. Source: ONNX Pow-1 to 15.
+    """
+    x, y = aligned(c, x, y)
+    if x.kind == "int":
+        return _whole_power(c, x, y)
+    if y.type != x.type and c.open("exponent-type") == "rounded":
+        y = y.cast(x.type)
+    elif y.kind == "real":
+        y = y.cast("float64") if y.type != x.type else y
+    z = x.pow(y)
+    if y.kind == "int":
+        return z
+    z = z.undefined((x < 0.0) & ~(y.isinf() | y.isnan() | y.equal(y.trunc())), "no-real")
+    lone = (x.equal(1.0) & y.isnan()) | (y.equal(0.0) & x.isnan())
+    return z if c.open("one", lone) == "one" else c.constant(math.nan, x.type).where(lone, z)
+
+
+def _whole_power(c: Call, x: Value, y: Value) -> Value:
+    """A power in a type of whole numbers. What does not fit, and what is a fraction, is open."""
+    if y.kind == "real":
+        z = x.cast("float64").pow(y.cast("float64"))
+        return (z.rint() if c.open("rounding") == "nearest-even" else z.trunc()).cast(x.type)
+    own, z = element_type(x.type), x.pow(y)
+    over = (z > c.constant(own.largest, x.type)) | (z < c.constant(own.smallest, x.type))
+    fitted = z.fit("saturates" if c.open("overflow", over) == "saturates" else "wraps")
+    return fitted.undefined(over, "overflow").undefined(y < 0, "fraction")
+
+
+def mod(c: Call, a: Value, b: Value) -> Value:
+    """The remainder, element by element: with the divisor's sign, with `fmod` with the dividend's; by zero it is open.
+
+    Until version 27 floats need fmod. Source: ONNX Mod-10 to 28.
+    """
+    a, b = aligned(c, a, b)
+    fmod = c.attr("fmod")
+    c.require("fmod-values", fmod in (0, 1))
+    if a.kind == "int":
+        if fmod:
+            c.answer("fmod-integer", "dividend-sign")
+        y = a.mod(b, sign="dividend" if fmod else "divisor")
+        return y.undefined(b.equal(0), "zero-divisor")
+    c.require("fmod-float", fmod == 1 or "fmod-float" not in c.clauses)
+    y = a.mod(b, sign="dividend" if fmod else "divisor")
+    if c.answer("as-written", "exact") == "exact":
+        return y
+    whole = (a / b).trunc() if fmod else (a / b).floor()
+    return (a - whole * b).where(~(b.isinf() | b.equal(0.0) | a.isinf()), y)
+
+
+def bit_shift(c: Call, x: Value, y: Value) -> Value:
+    """Bits moved to the left or right; by the width and more only what is filled in is left (open in version 11).
+
+    x, y: whole numbers of one type. Source: ONNX BitShift-11 and 28.
+    """
+    x, y = aligned(c, x, y)
+    direction = c.attr("direction")
+    c.require("direction", direction in ("LEFT", "RIGHT"))
+    far = (y < 0) | (y >= element_type(x.type).bits)
+    moved = x.shift(c.constant(0, y.type).where(far, y), direction=direction.lower())
+    fill = c.constant(0, x.type)
+    if "beyond" in c.clauses and direction == "RIGHT" and element_type(x.type).smallest < 0:
+        fill = c.constant(-1, x.type).where(x < 0, fill)
+    z = fill.where(far, moved)
+    return z if "beyond" in c.clauses else z.undefined(far, "too-far")
+
+
+def and_(c: Call, a: Value, b: Value) -> Value:
+    """And, of truth values or of the bits of whole numbers.
+
+    Source: ONNX And-1 and 7, BitwiseAnd-18.
+    """
+    a, b = aligned(c, a, b)
+    return a & b
+
+
+def or_(c: Call, a: Value, b: Value) -> Value:
+    """Or, of truth values or of the bits of whole numbers.
+
+    Source: ONNX Or-1 and 7, BitwiseOr-18.
+    """
+    a, b = aligned(c, a, b)
+    return a | b
+
+
+def xor_(c: Call, a: Value, b: Value) -> Value:
+    """Exclusive or, of truth values or of the bits of whole numbers.
+
+    Source: ONNX Xor-1 and 7, BitwiseXor-18.
+    """
+    a, b = aligned(c, a, b)
+    return a ^ b
+
+
 def equal(c: Call, a: Value, b: Value) -> Value:
     """Whether two elements are equal: IEEE 754's comparison for floats, so that NaN equals nothing.
 
@@ -63,24 +191,104 @@ def equal(c: Call, a: Value, b: Value) -> Value:
     return a.equal(b)
 
 
+def greater(c: Call, a: Value, b: Value) -> Value:
+    """Whether an element is larger than the other; false for NaN.
+
+    a, b: numbers; result: bool. Source: ONNX Greater-1 to 13.
+    """
+    a, b = aligned(c, a, b)
+    return a > b
+
+
+def less(c: Call, a: Value, b: Value) -> Value:
+    """Whether an element is smaller than the other; false for NaN.
+
+    a, b: numbers; result: bool. Source: ONNX Less-1 to 13.
+    """
+    a, b = aligned(c, a, b)
+    return a < b
+
+
+def greater_or_equal(c: Call, a: Value, b: Value) -> Value:
+    """Whether an element is larger than the other or equal to it; false for NaN.
+
+    a, b: numbers; result: bool. Source: ONNX GreaterOrEqual-12 and 16.
+    """
+    a, b = aligned(c, a, b)
+    return a >= b
+
+
+def less_or_equal(c: Call, a: Value, b: Value) -> Value:
+    """Whether an element is smaller than the other or equal to it; false for NaN.
+
+    a, b: numbers; result: bool. Source: ONNX LessOrEqual-12 and 16.
+    """
+    a, b = aligned(c, a, b)
+    return a <= b
+
+
+def where(c: Call, condition: Value, x: Value, y: Value) -> Value:
+    """One of two elements, as the condition says.
+
+    condition: bool; x, y: of one type, any; the three shapes broadcast. Source: ONNX Where-9 and 16.
+    """
+    c.require("broadcast", meet(condition.shape, x.shape, y.shape))
+    return x.where(condition, y)
+
+
+def prelu(c: Call, x: Value, slope: Value) -> Value:
+    """Elements below 0 times the slope, others as they are.
+
+    slope: one number, or until version 6 one for each channel, later a shape that broadcasts to that of x.
+    Source: ONNX PRelu-1 to 16.
+    """
+    if "channels" in c.clauses:
+        shared = slope.size == 1
+        c.require("channels", shared or (slope.rank == 1 and x.rank > 1 and slope.shape == x.shape[1:2]))
+        slope = slope.reshape(*(1,) * x.rank) if shared else slope.reshape(-1, *(1,) * (x.rank - 2))
+    else:
+        fits = slope.rank <= x.rank and meet(x.shape, slope.shape)
+        stretched = any(e not in (1, d) for d, e in zip(x.shape[::-1], slope.shape[::-1], strict=False))
+        c.require("broadcast", fits and not stretched)
+    return (slope * x).where(x < 0, x)
+
+
 def maximum(c: Call, xs: list[Value]) -> Value:
     """The largest of the inputs' elements. No text says what NaN does.
 
     xs: one input or more, of one type. Source: ONNX Max-1 to 13.
     """
+    return _extreme(c, xs, "maximum")
+
+
+def minimum(c: Call, xs: list[Value]) -> Value:
+    """The smallest of the inputs' elements. No text says what NaN does.
+
+    xs: one input or more, of one type. Source: ONNX Min-1 to 13.
+    """
+    return _extreme(c, xs, "minimum")
+
+
+def _extreme(c: Call, xs: list[Value], name: str) -> Value:
+    require_alike(c, xs)
+    return reduce(lambda a, b: _picked(c, a, b, name), xs)
+
+
+def require_alike(c: Call, xs: list[Value]) -> None:
+    """Require one input or more of one type, whose shapes are the same or meet, as the version says."""
     c.require("at-least-one", bool(xs))
     c.require("same-type", len({x.type for x in xs}) == 1)
     if "same-shape" in c.clauses:
         c.require("same-shape", len({x.shape for x in xs}) == 1)
     else:
         c.require("broadcast", meet(*(x.shape for x in xs)))
-    return reduce(lambda a, b: _larger(c, a, b), xs)
 
 
-def _larger(c: Call, a: Value, b: Value) -> Value:
+def _picked(c: Call, a: Value, b: Value, name: str) -> Value:
+    pick = getattr(a, name)
     if a.kind != "real":
-        return a.maximum(b)
-    passed, skipped = a.maximum(b), a.maximum(b, nan="ignore")
+        return pick(b)
+    passed, skipped = pick(b), pick(b, nan="ignore")
     taken = c.open("nan")
     return {"propagates": passed, "ignored": skipped}.get(taken) or passed.either(skipped)
 
@@ -127,3 +335,38 @@ def _bound(c: Call, x: Value, name: str, given: Value | None) -> Value:
     }
     taken = c.open("bound-default" if c.attr(name) is not None else "bound-missing")
     return c.constant(sign * limits[taken], x.type)
+
+
+def bases(blank: Blank, draw: Draw) -> Array:
+    """Full significands in [1/4, 4), whose powers up to the third no float of 16 bits overflows by."""
+    p = blank.type.float_format.precision
+    significand = draw.between(1 << (p - 1), (1 << p) - 1, blank.size)
+    return np.ldexp(significand.astype(np.float64), draw.between(-1, 2, blank.size) - p)
+
+
+def exponents(drawing: Drawing) -> Array:
+    """Whole numbers from -3 to 3; from 0 where they are unsigned, or the base is a whole number."""
+    low = 0 if drawing.type.kind == "unsigned" or _is_whole(drawing) else -3
+    return drawing.draw.between(low, 3, drawing.size)
+
+
+def quarters(drawing: Drawing) -> Array:
+    """Multiples of a quarter from -3 to 3, the numerators alone of whole numbers, from 0 as `exponents` are."""
+    low = 0 if drawing.type.kind == "unsigned" or _is_whole(drawing) else -12
+    numbers = drawing.draw.between(low, 12, drawing.size)
+    return numbers / 4 if drawing.type.format else numbers // 4
+
+
+def _is_whole(drawing: Drawing) -> bool:
+    return drawing.values["X"].dtype.kind in "iu"
+
+
+def specials(drawing: Drawing) -> Array:
+    """Numbers at which powers have values of their own."""
+    pool = [0.0, -0.0, 1.0, -1.0, 2.0, 3.0, -2.0, -3.0, 0.5, -0.5, math.inf, -math.inf, math.nan, 2.5, -1.5, 10.0]
+    return np.resize(pool, drawing.size)
+
+
+def amounts(drawing: Drawing) -> Array:
+    """Numbers of bits that a type has to be shifted by: less than all of them."""
+    return drawing.draw.below(drawing.type.bits, drawing.size)

@@ -142,10 +142,7 @@ def _extreme(c: Call, data: Value, axes: Value | None, *, largest: bool) -> Valu
         reduce = x.max if largest else x.min
         found: Value = reduce(over, keep=keep)
         if not all(x.shape[a] for a in over):
-            own = element_type(data.type)
-            end = (0 if largest else 1) if data.kind == "bool" else own.smallest if largest else own.largest
-            end = end if x.kind == "int" else -math.inf if largest else math.inf
-            return c.constant(end, x.type).broadcast(*found.shape)
+            return c.constant(_end(data.type, largest=largest), x.type).broadcast(*found.shape)
         if x.kind != "real":
             return found
         skipped: Value = reduce(over, keep=keep, nan="ignore")
@@ -153,6 +150,16 @@ def _extreme(c: Call, data: Value, axes: Value | None, *, largest: bool) -> Valu
         return {"propagates": found, "ignored": skipped}.get(taken) or found.either(skipped)
 
     return _reduced(c, x, axes, formula).cast(data.type)
+
+
+def _end(type_: str, *, largest: bool) -> float:
+    """Return what is the largest of nothing: the lower end of a type; or the smallest, its upper end."""
+    own = element_type(type_)
+    if own.kind == "bool":
+        return 0 if largest else 1
+    if own.is_integer:
+        return own.smallest if largest else own.largest
+    return -math.inf if largest else math.inf
 
 
 def reduced_axes(c: Call, data: Value, axes: Value | None) -> tuple[tuple[int, ...], bool]:

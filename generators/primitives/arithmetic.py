@@ -383,7 +383,10 @@ def _few_bits(a: Known, b: Known) -> Array:
 
 
 class Div(Primitive):
-    """The quotient of two operands: two roundings, since a rounded reciprocal may be multiplied by."""
+    """The quotient of two operands: two roundings, since a rounded reciprocal may be multiplied by.
+
+    A spec's `precision` counts instead: so many ulp, exact or not, but for zeros and infinities.
+    """
 
     name, rational = "div", True
     text = "{0} / {1}: 2·u·|y|, u·|y| by a power of two, nothing where exact"
@@ -392,17 +395,20 @@ class Div(Primitive):
     def record(cls, value: Any, *others: Any, **_: Any) -> Any:
         if value.kind == "int":
             raise TypeError("whole numbers are divided by quotient(), which rounds as it is told")
-        return super().record(value, *others)
+        ulp = value.graph.precision.get("div")
+        return super().record(value, *others, **({} if ulp is None else {"ulp": ulp}))
 
     @staticmethod
     def exact(*xs: Array, **_: Any) -> Array:
         return carried(np.divide, *xs)
 
     @staticmethod
-    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
         (a, b), (ea, eb) = xs, es
+        told = 2.0 * p["ulp"] * (a.f != 0) if "ulp" in p else None
         if ea.none and eb.none:
-            return charged(c, y, 0.0, 0, _roundings(c, y, a, b), rule="divide", exact=False)
+            charge = _roundings(c, y, a, b) if told is None else told
+            return charged(c, y, 0.0, 0, charge, rule="divide", exact=False)
         reach = c.bound(eb.e)
         below = np.abs(b.f) - reach
         e = (ea.e + c.spread(eb.e, y.size)) / (below if c.norm == 1 else below * below)
@@ -417,7 +423,11 @@ class Div(Primitive):
             zero = np.bitwise_and(eb.flags, INFINITE) > 0
             e = np.where(zero, np.maximum(e, c.of_bound(y.size)), e)
         exact = np.equal(ea.e, 0) & np.equal(eb.e, 0)
-        roundings = np.where(exact, _roundings(c, y, a, b), 2.0) if exact.any() else 2.0
+        roundings: Any = 2.0
+        if told is not None:
+            roundings = np.where(exact, told, 2.0 * p["ulp"])
+        elif exact.any():
+            roundings = np.where(exact, _roundings(c, y, a, b), 2.0)
         return charged(c, y, e, flags, roundings, rule="divide", exact=False)
 
 

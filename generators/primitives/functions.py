@@ -31,6 +31,7 @@ from ..arithmetic.errors import (
     without_nan,
 )
 from . import elementary
+from .arithmetic import are_whole
 from .primitive import Primitive
 
 _PI: Final = 3.1415926535897936
@@ -411,7 +412,7 @@ class Sigmoid(Primitive):
 
 
 class Pow(Primitive):
-    """The first operand to the power of the second."""
+    """The first operand to the power of the second, which may be a whole number of any size."""
 
     name, text = "pow", "{0} to the power of {1}: 16 ulp (half: 4)"
 
@@ -424,9 +425,11 @@ class Pow(Primitive):
 
     @staticmethod
     def exact(*xs: Array, **_: Any) -> Array:
-        wide = object in (xs[0].dtype, xs[1].dtype)
+        base, power = xs
+        counts = are_whole(power)
+        wide = base.dtype == object or (power.dtype == object and not counts)
         with gmpy2.context(precision=160 if wide else 53, emin=-(1 << 30), emax=1 << 30):
-            found = each(_power, *(widened(x) for x in xs))
+            found = each(_power, widened(base), power.astype(object) if counts else widened(power))
         return found if wide else found.astype(np.float64)
 
     @staticmethod
@@ -434,7 +437,7 @@ class Pow(Primitive):
         (a, b), (ea, eb) = xs, es
         budget = p["ulp"] if p["ulp"] is not None else (16, 4)[c.storage.precision < 24]
         flags: Flags = wild(np.bitwise_or(ea.flags, eb.flags))
-        exact = np.equal(ea.e, 0) & np.equal(eb.e, 0) & ((b.f == 0) | (b.f == 1) | (a.f == 1))
+        exact = np.equal(ea.e, 0) & np.equal(eb.e, 0) & ((b.f == 0) | (a.f == 0) | (a.f == 1))
         e: Size = 0.0
         if not (ea.quiet and eb.quiet):
             off = np.broadcast_to(c.bound(ea.e), y.v.shape), np.broadcast_to(c.bound(eb.e), y.v.shape)
