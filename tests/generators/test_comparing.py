@@ -38,6 +38,7 @@ def test_onnx_and_openvino_differ_in_the_default_of_keepdims_in_empty_axes_and_i
     assert [rule.id for rule in rows["axes=absent"].rules[1]] == ["axes-required"]
 
 
+@pytest.mark.slow
 def test_the_same_operator_in_two_standards_that_agree_on_empty_axes_and_keep_dims_shows_neither(
     source: GeneratedCases,
 ) -> None:
@@ -107,7 +108,7 @@ def test_every_case_that_a_difference_names_is_a_case(source: GeneratedCases) ->
     ("one", "other", "cause"),
     [
         ("onnx/If-1", "onnx/If-11", "else_branch"),  # the branches' outputs may differ in shape
-        ("onnx/Clip-6", "onnx/Clip-11", "min"),  # an attribute becomes an input, of rank 0
+        pytest.param("onnx/Clip-6", "onnx/Clip-11", "min", marks=pytest.mark.slow),  # an attribute becomes an input
         ("onnx/Dropout-7", "onnx/Dropout-12", ""),  # training becomes an input
     ],
 )

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 import pytest
+from fakes.sampled import each, newest_of_each_family
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,16 +32,14 @@ from opconform.specs.model import VersionSpec
 SOURCE = GeneratedCases()
 LIBRARY = SOURCE.library
 OF_THE_SIGNATURE = {"type-constraint", "attributes-known", "types", "data-type", "axes-type", "types-known"}
-VERSIONS = {
-    str(version.operator): version
-    for operator in LIBRARY.operators()
-    for version in LIBRARY.spec(operator).versions.values()
-}
+SPECS = [LIBRARY.spec(operator) for operator in LIBRARY.operators()]
+VERSIONS = {str(version.operator): version for spec in SPECS for version in spec.versions.values()}
 MEANS = tuple(name for name in VERSIONS if "Mean" in name)
 LAST = tuple({str(VERSIONS[name].operator).rsplit("-", 1)[0]: name for name in VERSIONS}.values())
-each_version = pytest.mark.parametrize("name", VERSIONS)
+USUAL = newest_of_each_family(SPECS)
+each_version = each([*VERSIONS], [*MEANS, *USUAL])
 each_mean = pytest.mark.parametrize("name", MEANS)
-each_last = pytest.mark.parametrize("name", LAST)
+each_last = each(LAST, USUAL)
 
 
 @cache
@@ -60,9 +59,19 @@ def test_the_versions_of_the_mean_are_there_in_three_standards() -> None:
     assert set(VERSIONS) >= onnx | {"openvino/ReduceMean-1", "onednn/ReduceMean"}
 
 
-@pytest.mark.parametrize("more", [{}, {"draws": 3}, {"seed": 9}, {"strength": 1}])
-def test_no_id_comes_twice(more: dict[str, int]) -> None:
-    ids = plan(**more)
+MORE = ({"draws": 3}, {"seed": 9}, {"strength": 1})
+
+
+@pytest.mark.parametrize(
+    ("globs", "more"),
+    [
+        ((), {}),
+        *((("*Mean*",), more) for more in MORE),
+        *(pytest.param((), more, marks=pytest.mark.slow) for more in MORE),
+    ],
+)
+def test_no_id_comes_twice(globs: tuple[str, ...], more: dict[str, int]) -> None:
+    ids = plan(*globs, **more)
     assert len(set(ids)) == len(ids) > 500
 
 
