@@ -112,7 +112,7 @@ CheckName: TypeAlias = Literal["order", "follows", "moments", "mask-agrees", "sa
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A test that an option makes beside its bounds, on whole outputs: see `runners/comparison.py` for what each does.
+    """A test that an option makes beside its bounds, on whole outputs: see `runners/answers.py` for what each does.
 
     `outputs` are the places of the outputs that it is about. `settings` are numbers and words by name; `arrays` what
     outputs are held against, lanes first.

@@ -25,8 +25,7 @@ from ..reports.tables import clause_text_of
 from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs
 from ..runners.registry import known_backends
-from ..runners.terms import load_declaration, silences
-from ..specs.errata import disputed_clauses
+from ..runners.terms import disputed_clauses, load_declaration, silences
 from ..specs.loader import Library, UnknownOperator
 from ..specs.model import Spec
 from .options import RunOptions

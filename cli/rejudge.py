@@ -44,8 +44,16 @@ from ..runners.accuracy import accuracies
 from ..runners.answers import Answers
 from ..runners.kept import CannotJudge, judged_again, tensor_from_json
 from ..runners.running import Judged
-from ..runners.terms import Demands, before_waiving, load_profile, load_waivers, requirements
-from ..specs.errata import Suspensions, disputed_clauses, load_errata
+from ..runners.terms import (
+    Demands,
+    Suspensions,
+    before_waiving,
+    disputed_clauses,
+    load_errata,
+    load_profile,
+    load_waivers,
+    requirements,
+)
 from ..specs.loader import UnknownOperator
 from .generated_suite import suite_digest
 

@@ -37,8 +37,16 @@ from ..runners.host import About
 from ..runners.kept import KeepOutputs
 from ..runners.registry import BackendSpec, backend_spec
 from ..runners.running import Death, Executor, Judged, about, batched, opened_executor
-from ..runners.terms import Demands, Waivers, load_declaration, load_profile, load_waivers, required
-from ..specs.errata import Suspensions, load_errata
+from ..runners.terms import (
+    Demands,
+    Suspensions,
+    Waivers,
+    load_declaration,
+    load_errata,
+    load_profile,
+    load_waivers,
+    required,
+)
 from .options import RunOptions, check_same, options_of, usable_cores
 from .suite import Suite, open_suite
 

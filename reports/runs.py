@@ -16,8 +16,15 @@ from ..cases.errors import OpconformError
 from ..cases.ids import Shard, shard_of
 from ..cases.results import Result, result_from_json
 from ..runners.host import About
-from ..runners.terms import Demands, Profile, Waiver, Waivers
-from ..specs.errata import Errata, Erratum, Suspensions
+from ..runners.terms import (
+    Demands,
+    Errata,
+    Erratum,
+    Profile,
+    Suspensions,
+    Waiver,
+    Waivers,
+)
 from .text import counted
 
 RESULTS = "results.jsonl"

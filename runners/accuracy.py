@@ -27,8 +27,8 @@ from ..cases.elements import (
     element_type,
     type_of,
 )
-from .answers import Answers
-from .comparison import (
+from .answers import (
+    Answers,
     Comparison,
     all_of_lane,
     spread_holds,

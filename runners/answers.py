@@ -1,18 +1,292 @@
-"""What a backend answered to the cases of a batch: answers of the same types and shapes lie together, lanes first."""
+"""What a backend answered to a batch, and how it compares with bounds, element by element and for all lanes at once.
+
+Answers of the same types and shapes lie together, lanes first. Options may make tests on whole outputs as well:
+
+`order(axis, whole)`: what stands along an axis may come in any order, the same in all outputs named. With `whole` each
+slice across the axis is one thing (rows of indices), else each line along it is put in order by itself.
+
+`follows(axis, distinct, squeezed)`: the first output named is indices along an axis of the first array (without an
+axis: into all its elements), and what stands there is the second output named, or else the second array. `distinct`:
+no index comes twice along the axis; `squeezed`: the axis is missing in the indices.
+
+`moments(alarm, reach, law, unit)`: the elements are random, independent, of the mean and the variance that the first
+two arrays tell; the third is the fourth central moment (else that of a normal distribution), `reach` how far an element
+may be from its mean (else as a normal one). With `law="normal"` they are normal, each rounded by `unit` of itself at
+most. Right answers fail with a probability of at most `alarm`.
+
+`mask-agrees`: the first output named is zero exactly where the second says false; elsewhere it is within its bounds.
+
+`same-seed`: a fresh program gives the same answer to the bit; what runs it is the worker.
+
+Arrays have lanes first; axes count without them.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..cases.elements import Array, type_of
+from ..cases.batch import (
+    Bounds,
+    Check,
+    Flag,
+    any_of_lane,
+)
+from ..cases.elements import (
+    Array,
+    FloatFormat,
+    comparable,
+    equal,
+    type_of,
+)
 from ..cases.program import Program, Structure, flat, is_tensor
 from ..cases.runner import Reason
-from .comparison import Comparison
+
+# Plain numbers: arithmetic with an enumeration's members costs more than that with arrays.
+_FREE, _ZERO, _NAN = np.uint8(Flag.FREE), np.uint8(Flag.ZERO), np.uint8(Flag.NAN)
+_POSITIVE_INFINITY, _NEGATIVE_INFINITY = np.uint8(Flag.POSITIVE_INFINITY), np.uint8(Flag.NEGATIVE_INFINITY)
+_POSITIVE_ZERO, _NEGATIVE_ZERO = np.uint8(Flag.POSITIVE_ZERO), np.uint8(Flag.NEGATIVE_ZERO)
+
+_ADMITS: tuple[tuple[np.uint8, Callable[[Array], Array]], ...] = (
+    (_FREE, lambda output: np.ones(output.shape, bool)),
+    (_POSITIVE_INFINITY, lambda output: output == np.inf),
+    (_NEGATIVE_INFINITY, lambda output: output == -np.inf),
+    (_NAN, np.isnan),
+    (_ZERO, lambda output: output == 0),
+)
+
+
+class Comparison:
+    """The outputs of all lanes in the number types that they are compared in; what is found of them is kept."""
+
+    def __init__(self, outputs: Sequence[Array]) -> None:
+        with np.errstate(all="ignore"):  # signalling NaN
+            self.numbers = tuple(comparable(output) for output in outputs)
+        self.outputs = tuple(outputs)
+        self._within: dict[tuple[int, int, int], tuple[Bounds, Array]] = {}
+        self._errors: dict[tuple[int, int], tuple[Bounds, Array]] = {}
+
+    def within(self, bounds: Bounds, index: int) -> Array:
+        """Return which elements of an output lie between the bounds; it has the bounds' shape."""
+        key = id(bounds.lower), id(bounds.upper), index
+        if key not in self._within:  # the bounds are kept, so that their ids stay theirs
+            self._within[key] = bounds, within(bounds, self.numbers[index])
+        return self._within[key][1]
+
+    def errors(self, bounds: Bounds, index: int) -> Array:
+        """Return how far the elements of a floating-point output are from the exact value."""
+        key = id(bounds.value), index
+        if key not in self._errors:
+            self._errors[key] = bounds, np.abs(self.numbers[index] - bounds.value)
+        return self._errors[key][1]
+
+
+def within(bounds: Bounds, output: Array) -> Array:
+    """Return which elements lie between the bounds; of complex numbers and text which are the value."""
+    lower, upper = comparable(bounds.lower), comparable(bounds.upper)
+    if output.dtype.kind == "c" or output.dtype.hasobject:
+        return equal(output, lower)
+    return np.asarray((output >= lower) & (output <= upper))
+
+
+def admitted(bounds: Bounds, output: Array, inside: Array) -> Array:
+    """Add to the elements within bounds those that the flags admit, and take off zeros of the wrong sign."""
+    flags = bounds.flags
+    present = 0 if flags is None else int(np.bitwise_or.reduce(flags, axis=None))
+    if flags is None or not present:
+        return inside
+    taken = inside.copy()
+    for bit, shows in _ADMITS:
+        if present & bit:
+            taken |= ((flags & bit) > 0) & shows(output)
+    for bit, minus in ((_NEGATIVE_ZERO, True), (_POSITIVE_ZERO, False)):
+        if present & bit:
+            taken &= ((flags & bit) == 0) | (np.signbit(output) == minus)
+    return taken
+
+
+def spread_holds(bounds: Bounds, output: Array, lanes: Sequence[int]) -> list[bool]:
+    """Return for some lanes whether the errors of the tensor, as a whole, are no larger than its spread says."""
+    if bounds.spread is None:
+        return [True] * len(lanes)
+    found = []
+    for lane in lanes:
+        scaled = (output[lane, ...] - bounds.value[lane, ...]) / bounds.spread.sigma[lane, ...]
+        found.append(float(np.mean(scaled**2)) <= bounds.spread.limit)
+    return found
+
+
+def shares(bounds: Bounds, error: Array, judged: Array) -> list[float | None]:
+    """Return each lane's largest error as a share of its bound, over the finite elements that are `judged` by theirs.
+
+    None where there is no such element; infinity where an error meets a bound of zero.
+    """
+    exact = ~any_of_lane(error)
+    if exact.all():
+        return [0.0] * len(exact)
+    judged = judged & np.isfinite(error)
+    bound = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower)
+    ratios = np.where(judged & (error > 0), error / bound, 0.0).reshape(len(exact), -1).max(axis=1)
+    known = exact | any_of_lane(judged)
+    return [ratio if there else None for ratio, there in zip(ratios.tolist(), known.tolist(), strict=True)]
+
+
+def all_of_lane(elements: Array) -> Array:
+    """Return in which lanes all elements are true."""
+    return np.asarray(elements.reshape(len(elements), -1).all(axis=1))
+
+
+def finite(number: float | None) -> float | None:
+    """Return a number, None for one that is not finite."""
+    return number if number is not None and math.isfinite(number) else None
+
+
+def ulp_exponent(values: Array, form: FloatFormat) -> Array:
+    """Return the exponent of the unit in the last place of real numbers, as Goldberg's definition extends to them.
+
+    ulp(x) = 2^(max(e, emin)-p+1) where 2^e <= |x| < 2^(e+1); the smallest subnormal number for zero (Muller, On the
+    definition of ulp(x), INRIA RR-5504, 2005). `values` are float64; those that are not finite give no meaning.
+    """
+    lowest = form.emin - form.precision + 1
+    grid = np.maximum(np.frexp(values)[1] - form.precision, lowest)
+    return np.where(values == 0, lowest, grid)
+
+
+_ALARM = 1e-9
+
+
+def arranged(
+    checks: Sequence[Check], outputs: Sequence[Bounds], numbers: Sequence[Array]
+) -> tuple[list[Bounds], list[Array]]:
+    """Return bounds and answers with what may come in any order put in the same one."""
+    bounds, found = list(outputs), list(numbers)
+    for check in checks:
+        if check.name != "order":
+            continue
+        settings = dict(check.settings)
+        axis, whole = int(settings["axis"]) + 1, bool(settings.get("whole"))
+        codes = [_codes(comparable(bounds[place].value), found[place]) for place in check.outputs]
+        wanted = _order([one for one, _ in codes], axis, whole=whole)
+        given = _order([other for _, other in codes], axis, whole=whole)
+        for place in check.outputs:
+            shape = bounds[place].value.shape
+            bounds[place] = bounds[place].mapped(functools.partial(_taken, order=wanted, axis=axis, shape=shape))
+            found[place] = _taken(found[place], given, axis, shape)
+    return bounds, found
+
+
+def _codes(value: Array, answer: Array) -> tuple[Array, Array]:
+    """Return whole numbers that are in the order of the elements of both, NaN last."""
+    both = np.concatenate([value.reshape(-1), answer.reshape(-1)])
+    _, codes = np.unique(both, return_inverse=True)
+    codes = codes.reshape(-1)
+    return codes[: value.size].reshape(value.shape), codes[value.size :].reshape(answer.shape)
+
+
+def _order(codes: Sequence[Array], axis: int, *, whole: bool) -> Array:
+    """Return the places along an axis in order, by the first output, then the next; of shape (lanes, n) if `whole`."""
+    if not whole:
+        keys = [np.moveaxis(one, axis, -1) for one in codes]
+        return np.moveaxis(np.lexsort(keys[::-1], axis=-1), -1, axis)
+    moved = [np.moveaxis(one, axis, 1) for one in codes]
+    rows = [one.reshape(*one.shape[:2], math.prod(one.shape[2:])) for one in moved]
+    columns = np.concatenate(rows, axis=2).transpose(2, 0, 1)
+    if not len(columns):
+        return np.tile(np.arange(codes[0].shape[axis]), (len(codes[0]), 1))
+    return np.asarray(np.lexsort(columns[::-1], axis=-1))
+
+
+def _taken(array: Array, order: Array, axis: int, shape: tuple[int, ...]) -> Array:
+    if order.ndim == 2 and len(shape) > 2:
+        order = order.reshape(len(order), *(order.shape[1] if at == axis else 1 for at in range(1, len(shape))))
+        order = np.broadcast_to(order, shape)
+    return np.take_along_axis(array, order, axis)
+
+
+def holds(check: Check, outputs: Sequence[Bounds], numbers: Sequence[Array]) -> Array:
+    """Return in which lanes a check holds, bool; `numbers` are the answers as they are compared."""
+    lanes = len(numbers[0])
+    match check.name:
+        case "follows":
+            return _follows(check, numbers)
+        case "moments":
+            return _moments(check, numbers[check.outputs[0]])
+        case "mask-agrees":
+            return _mask_agrees(check, outputs, numbers)
+        case "order" | "same-seed":  # the one is a matter of comparing, the other of running
+            return np.ones(lanes, bool)
+    raise KeyError(check.name)
+
+
+def _follows(check: Check, numbers: Sequence[Array]) -> Array:
+    settings, indices = dict(check.settings), numbers[check.outputs[0]]
+    source = comparable(check.arrays[0])
+    wanted = numbers[check.outputs[1]] if len(check.outputs) > 1 else comparable(check.arrays[1])
+    lanes = len(indices)
+    if "axis" not in settings:
+        source, indices = source.reshape(lanes, -1), indices.reshape(lanes, -1)
+        axis, wanted = 1, wanted.reshape(lanes, -1)
+    else:
+        axis = int(settings["axis"]) + 1
+        if settings.get("squeezed"):
+            indices, wanted = np.expand_dims(indices, axis), np.expand_dims(wanted, axis)
+    inside = (indices >= 0) & (indices < source.shape[axis])
+    if not source.shape[axis]:
+        return all_of_lane(inside)
+    found = np.take_along_axis(source, np.where(inside, indices, 0).astype(np.intp), axis)
+    same = inside & equal(found, wanted)
+    if settings.get("distinct"):
+        ordered = np.sort(indices, axis)
+        same &= np.insert(np.diff(ordered, axis=axis) > 0, 0, values=True, axis=axis)
+    return all_of_lane(same)
+
+
+def _moments(check: Check, output: Array) -> Array:
+    """Hold the sums of the errors and of their squares against tail bounds: Bernstein's, Laurent and Massart's.
+
+    With `law="normal"` also the share of elements up to each one against the normal distribution's, where each element
+    may be off by `unit` of itself, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart.
+    """
+    settings, (mean, variance, *fourth) = dict(check.settings), check.arrays
+    lanes, reach = len(output), float(settings.get("reach", 0.0))
+    mean, variance = (np.broadcast_to(one, output.shape).reshape(lanes, -1) for one in (mean, variance))
+    errors = output.reshape(lanes, -1).astype(np.float64) - mean
+    peaked = np.broadcast_to(fourth[0], output.shape).reshape(lanes, -1) if fourth else 3 * variance**2
+    is_normal = settings.get("law") == "normal"
+    doubt = math.log((6 if is_normal else 4) / float(settings.get("alarm", _ALARM)))  # two sums, two sides, and the law
+    first, total = errors.sum(axis=1), variance.sum(axis=1)
+    second, spread = (errors**2).sum(axis=1) - total, (peaked - variance**2).sum(axis=1)
+    farthest = reach**2 / 3 if reach else 2 * variance.max(axis=1, initial=0.0)
+    allowed = np.sqrt(2 * doubt * total) + doubt * reach / 3
+    allowed_second = np.sqrt(2 * doubt * spread) + doubt * farthest
+    found = np.isfinite(errors).all(axis=1) & (np.abs(first) <= allowed) & (np.abs(second) <= allowed_second)
+    if is_normal and errors.size:
+        unit = float(settings.get("unit", 0.0))
+        found &= _is_normal(errors, np.abs(errors + mean) * unit, np.sqrt(2 * variance), doubt)
+    return np.asarray(found)
+
+
+def _is_normal(errors: Array, reach: Array, scale: Array, doubt: float) -> Array:
+    """Return in which lanes errors may be normal, each off by `reach` at most; `scale`: deviations times root 2."""
+    order = np.argsort(errors / scale, axis=1)
+    low, high = (np.take_along_axis((errors + sign * reach) / scale, order, axis=1) for sign in (-1, 1))
+    below, above = ((1 + np.vectorize(math.erf, otypes=[float])(one)) / 2 for one in (low, high))
+    count = errors.shape[1]
+    ranks, slack = np.arange(count) / count, math.sqrt(doubt / (2 * count))
+    return np.asarray(((below - slack <= ranks) & (ranks + 1 / count <= above + slack)).all(axis=1))
+
+
+def _mask_agrees(check: Check, outputs: Sequence[Bounds], numbers: Sequence[Array]) -> Array:
+    place, mask = check.outputs[0], numbers[check.outputs[1]].astype(bool)
+    bounds, output = outputs[place], numbers[place]
+    flags = None if bounds.flags is None else bounds.flags & ~np.uint8(Flag.ZERO)
+    kept = Bounds(bounds.type, bounds.value, bounds.lower, bounds.upper, flags)
+    return all_of_lane(np.where(mask, admitted(kept, output, within(bounds, output)), output == 0))
 
 
 @dataclass(frozen=True, slots=True)

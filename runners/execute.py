@@ -26,7 +26,14 @@ from ..cases.batch import Batch, CaseSource
 from ..cases.elements import Array
 from ..cases.errors import OpconformError
 from ..cases.results import Outcome, Result
-from .answers import Answer, Answered, Answers, GatheredAnswers, Refusal, same_answer
+from .answers import (
+    Answer,
+    Answered,
+    Answers,
+    GatheredAnswers,
+    Refusal,
+    same_answer,
+)
 from .host import (
     WORDS_KEPT,
     Freshness,

@@ -41,7 +41,13 @@ from ..cases.runner import (
     Runner,
     Unsupported,
 )
-from .answers import Answer, Answered, Refusal, answer_of, same_array
+from .answers import (
+    Answer,
+    Answered,
+    Refusal,
+    answer_of,
+    same_array,
+)
 from .pool import (
     Begin,
     Limits,

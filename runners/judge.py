@@ -24,14 +24,17 @@ from ..cases.batch import (
 from ..cases.elements import Array, comparable, element_type, lane_contents, type_of
 from ..cases.program import Program
 from ..cases.results import Level, Outcome
-from .answers import Answers, Refusal, Stack, same_answer
-from .comparison import (
+from .answers import (
+    Answers,
     Comparison,
+    Refusal,
+    Stack,
     admitted,
     all_of_lane,
     arranged,
     finite,
     holds,
+    same_answer,
     shares,
     spread_holds,
     ulp_exponent,

@@ -256,7 +256,7 @@ class Call:
     ) -> None:
         """Ask for a test of whole outputs, by their names (none: all of them), beside that of each element.
 
-        `arrays` are what outputs are held against. See `runners/comparison.py` for the tests and their settings.
+        `arrays` are what outputs are held against. See `runners/answers.py` for the tests and their settings.
         """
         wanted = [output for output, type_ in self._facts.outputs.items() if type_ is not None]
         places = tuple(wanted.index(output) for output in outputs or wanted)

@@ -30,7 +30,7 @@ from ...cases.program import Input, count
 from ...cases.results import Result
 from ...generators.certificate import certificate
 from ...generators.source import GeneratedCases
-from ...runners.comparison import admitted, ulp_exponent, within
+from ...runners.answers import admitted, ulp_exponent, within
 from ...runners.kept import tensor_from_json
 from ...specs.model import Clause
 from ..certificates import flag_names

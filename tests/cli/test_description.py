@@ -14,8 +14,7 @@ from opconform.cli.options import RunOptions
 from opconform.cli.session import RunDescription
 from opconform.reports.runs import Terms
 from opconform.runners.host import About
-from opconform.runners.terms import Demands, Profile
-from opconform.specs.errata import Errata, Erratum, Suspensions
+from opconform.runners.terms import Demands, Errata, Erratum, Profile, Suspensions
 
 
 def described() -> RunDescription:

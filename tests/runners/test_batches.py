@@ -26,7 +26,12 @@ from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.reports.certificates import AttachCertificate
 from opconform.runners.accuracy import accuracies, attach_accuracy
-from opconform.runners.answers import Answer, Answers, Refusal, Stack
+from opconform.runners.answers import (
+    Answer,
+    Answers,
+    Refusal,
+    Stack,
+)
 from opconform.runners.execute import Worker
 from opconform.runners.judge import judge
 from opconform.runners.kept import KeepOutputs

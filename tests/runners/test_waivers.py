@@ -8,7 +8,13 @@ from fakes.results import MEAN, case, invalid, result
 
 from opconform.cases.errors import OpconformError
 from opconform.cases.results import Outcome, Result
-from opconform.runners.terms import Demands, Profile, Promise, WaiverRun, load_waivers
+from opconform.runners.terms import (
+    Demands,
+    Profile,
+    Promise,
+    WaiverRun,
+    load_waivers,
+)
 
 TODAY = dt.date(2026, 6, 15)
 ENTRY = {

@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 from opconform.cases.errors import OpconformError
-from opconform.specs.errata import Errata, Suspensions, disputed_clauses, load_errata
+from opconform.runners.terms import (
+    Errata,
+    Suspensions,
+    disputed_clauses,
+    load_errata,
+)
 from opconform.specs.loader import spec_of
 from opconform.specs.reading import read_file
 
