@@ -175,17 +175,20 @@ def _lanes_that_differ(answer: Answer, right: Answer) -> Array:
             found |= np.array([one != other for one, other in pairs])
         else:
             one, other = (np.ascontiguousarray(x).reshape(lanes, -1).view(np.uint8) for x in (a, b))
-            found |= (one != other).any(axis=1)
+            here = (one != other).any(axis=1)
+            if a.dtype.kind == "f" and here.any():  # one NaN is as good as another
+                same = ((a == b) & (np.signbit(a) == np.signbit(b))) | (np.isnan(a) & np.isnan(b))
+                here &= ~same.reshape(lanes, -1).all(axis=1)
+            found |= here
     return found
 
 
 def _admitting(verdict: Verdict, usual: Verdict) -> str:
-    """Return what admits an answer: options of silences that do not admit the right one, else the bound."""
-    told = usual.behaviour.items()
+    """Return what admits an answer: of a silence the options left, where the right one has more; else the bound."""
     other = [
         f"{silence}={'|'.join(verdict.behaviour[silence])}"
-        for silence, options in told
-        if silence in verdict.behaviour and not set(options) & set(verdict.behaviour[silence])
+        for silence, options in usual.behaviour.items()
+        if silence in verdict.behaviour and set(options) - set(verdict.behaviour[silence])
     ]
     return " ".join(other) or _BOUND
 
@@ -296,7 +299,8 @@ class _Grid:
                 self.admitted.pop(pair, None)
                 self.cases.setdefault(trigger.name, set()).add(kill.id)
                 return
-            self.admitted.setdefault(pair, shown.by[lane])
+            if self.admitted.get(pair, _BOUND) == _BOUND:
+                self.admitted[pair] = shown.by[lane]
 
     def smoke(self, candidates: Iterable[Bench]) -> Mapping[str, set[str]]:
         """Return cases that expose each trigger, the first ones that did and more among candidates."""

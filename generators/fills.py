@@ -93,6 +93,21 @@ def lattice(blank: Blank, draw: Draw) -> Array:
     return _whole(blank, draw, max(1, room // terms))
 
 
+def peaks(blank: Blank, draw: Draw) -> Array:
+    """Zeros and ones but for the first number, one in the middle and the last: large odd ones, sums still exact.
+
+    What an accumulator or a reading in fewer bits loses of these is more than what a sum of as many numbers of one size
+    may lose, and the last of them is no small share of the sum.
+    """
+    numbers = draw.below(2, blank.size)
+    terms = max(blank.terms, 1)
+    room = 1 << blank.type.format.precision if blank.type.format else min(blank.type.largest, 1 << 24)
+    large = max(1, (room - terms) // 3 - 1 | 1)
+    for place in (0, blank.size // 2, blank.size - 1):
+        numbers[:, place : place + 1] = large
+    return numbers
+
+
 def cancelling(blank: Blank, draw: Draw) -> Array:
     """Pairs that cancel up to the last bits, in an order drawn at random."""
     form = blank.type.float_format

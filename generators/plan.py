@@ -212,7 +212,9 @@ def _of_versions(spec: Spec, versions: Iterable[VersionSpec], selection: Selecti
         single = dict.fromkeys(edges(spec, version))
         every = [*single, *dict.fromkeys(grid(spec, version, selection.strength))]
         usual = every if selection.strength == _PAIRS else [*single, *grid(spec, version, _PAIRS)]
-        every = [*dict.fromkeys([*every, *variations(spec, version, usual)])]
+        beside = variations(spec, version, usual)
+        every += [one for one in beside if selection.draws == 1 or one.setting("draw") is None]
+        every = [*dict.fromkeys(every)]
         found += [(_order(case, place), version, case, case in single) for case in every]
     for _, version, case, is_edge in sorted(found, key=lambda one: one[0]):  # type: ignore[arg-type,return-value]
         number = selection.draws if not is_edge and draws(version, case) else 1

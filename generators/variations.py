@@ -1,30 +1,32 @@
-"""Cases beside the grid: how inputs come, one tensor given twice, and numbers of inputs at which loops are unrolled.
+"""Cases beside the grid: how inputs come, one tensor given twice, numbers of inputs, opsets, and runs of a program.
 
 Each is a case of the grid with that alone changed, and only if neither the grid nor an edge has it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from ..cases.ids import CaseId, part_size
+from ..cases.ids import CaseId, Part, part_size
 from ..specs.model import Port, Recipe, Spec, VersionSpec
-from .parameters import CONSTANT, FED, FROM, usual_delivery
-from .rows import Row, read_row, settle
+from .parameters import CONSTANT, FED, FROM, kindest_opset, opset_range, usual_delivery
+from .rows import Row, draws, read_row, settle
 
 ARITIES = (*range(1, 13), 16, 17, 32, 33, 40, 64, 300)
 """How many inputs there are: all few, and those about which loops are unrolled, or counted in few bits."""
 _STANDARDS = ("onnx",)
 _TELLING = ("uniform", "lattice", "ramp")  # fills in whose answers most mistakes show, the best first
 _MANY = 3  # inputs, more of which tell no more
+_RUNS = 3  # of one program: a first, a second, a later one
 _LARGEST = 300  # elements in a case that is varied, so that what is fixed with a program stays small
 
 
 def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[CaseId]:
     """Yield what the planned cases of an operator version lack."""
-    if spec.standard not in _STANDARDS or not version.signature.inputs:
+    if spec.standard not in _STANDARDS:
         return
     fills = version.parameters.get("fill", {})
     fill = next((name for name in _TELLING if name in fills), None)
@@ -35,6 +37,9 @@ def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> I
     yield from _deliveries(version, planned, bases)
     yield from _twice(version, bases)
     yield from _arities(version, planned, bases)
+    yield from _opsets(spec, version, planned, bases)
+    yield from _runs(version, planned, bases)
+    yield from _resized(planned, bases)
 
 
 def _worth(first: CaseId, case: CaseId) -> tuple[object, ...]:
@@ -117,3 +122,49 @@ def _arities(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Ro
     if alike:
         base, had = alike[0].id, {len(case.shapes) for case in planned}
         yield from (replace(base, shapes=base.shapes[:1] * number) for number in ARITIES if number not in had)
+
+
+def _opsets(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
+    """Yield a case in the first and the last opset that has the version, where none is."""
+    span, told = opset_range(spec, version), {case.setting("opset") for case in planned if _is_valid(version, case)}
+    for number in dict.fromkeys(span or ()):
+        if bases and number != kindest_opset(spec, version) and str(number) not in told:
+            yield _with(bases[0], [("opset", str(number))])
+
+
+def _runs(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
+    """Yield further draws of a case, if no program runs as often as three times."""
+    runs = Counter(_program(case) for case in planned if _is_valid(version, case))
+    if max(runs.values(), default=0) >= _RUNS:
+        return
+    base = next((row for row in bases if draws(version, row.id)), None)
+    for number in range(1, _RUNS if base is not None else 0):
+        yield _with(base, [("draw", str(number))])
+
+
+def _resized(planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
+    """Yield two cases of one program with symbolic dimensions, if none has two shapes."""
+    symbolic = {_program(case) for case in planned if case.setting("dims") is not None}
+    shapes = Counter((types, settings, _ranks(shapes)) for types, shapes, settings in symbolic)
+    if max(shapes.values(), default=0) > 1:
+        return
+    first: dict[tuple[object, ...], Row] = {}
+    for row in bases:
+        whole = bool(row.id.shapes) and all(isinstance(part, tuple) and all(part) for part in row.id.shapes)
+        before = first.setdefault((row.id.types, row.id.settings, _ranks(row.id.shapes)), row) if whole else row
+        if before.id.shapes != row.id.shapes:
+            yield from (_with(one, [("dims", "symbolic")]) for one in (before, row))
+            return
+
+
+def _program(case: CaseId) -> tuple[tuple[str, ...], tuple[Part, ...], tuple[tuple[str, str], ...]]:
+    return case.types, case.shapes, case.settings
+
+
+def _ranks(shapes: Sequence[Part]) -> tuple[object, ...]:
+    return tuple(len(part) if isinstance(part, tuple) else part for part in shapes)
+
+
+def _is_valid(version: VersionSpec, case: CaseId) -> bool:
+    edge = version.edge(case.edge) if case.edge else None
+    return edge is None or not edge.rejected

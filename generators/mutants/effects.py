@@ -181,8 +181,9 @@ def answer_mutants(version: VersionSpec) -> Iterator[Implementation]:
 def grid(spec: Spec, version: VersionSpec) -> Iterator[tuple[Trigger, Sequence[Implementation]]]:
     """Yield each trigger of an operator version with what may go wrong under it; at places of elements last."""
     every = tuple(effects(version))
+    others = tuple(one for one in every if one.name != "other-operand")
     for trigger in triggers(spec, version):
-        yield trigger, every
+        yield trigger, others if trigger.group == "twice" else every
     signature = version.signature
     for place, (where, index) in PLACES.items():
         some = _specials(types_of(version, signature.outputs))

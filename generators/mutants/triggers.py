@@ -50,8 +50,8 @@ def triggers(spec: Spec, version: VersionSpec) -> Iterator[Trigger]:
     if any(port.is_variadic for port in signature.inputs):
         for number in ARITIES:
             yield _when("inputs", str(number), f"{number} inputs", _given, number)
-    if signature.inputs:
-        yield from RUNS
+    if signature.inputs:  # the last one needs symbolic dimensions
+        yield from RUNS if spec.standard == "onnx" or "dims" in version.parameters else RUNS[:-1]
     span = opset_range(spec, version)
     if span is not None and span[0] < span[1]:
         for level, number in zip(("first", "last"), span, strict=True):
@@ -123,7 +123,10 @@ def _tensors(met: Met) -> Iterator[Array]:
 
 
 def _rank(met: Met) -> int:
-    return max((a.ndim - 1 for a in _tensors(met)), default=-1)
+    """Return the highest rank of the first input and the outputs; others may be lists beside them."""
+    first = met.invocation.ports[0] if met.invocation.ports else None
+    several = first if isinstance(first, tuple) else () if first is None else (first,)
+    return max((a.ndim - 1 for a in (*several, *met.right)), default=-1)
 
 
 def _extents(met: Met) -> set[int]:
@@ -152,7 +155,9 @@ def _opset(met: Met) -> int | None:
 
 
 def _has_axes(version: VersionSpec) -> bool:
-    return any(a.name in AXES_NAMES for a in version.signature.attributes) or bool(_axes_ports(version))
+    """Return whether axes are named along which is worked, and not only where a smaller input begins."""
+    legacy = version.signature.attribute("broadcast") is not None
+    return any(a.name in AXES_NAMES and not legacy for a in version.signature.attributes) or bool(_axes_ports(version))
 
 
 def _axes_ports(version: VersionSpec) -> list[Port]:
