@@ -72,6 +72,22 @@ def test_what_is_no_tensor_of_that_kind_or_comes_later_cannot_be_given_again(tex
         GeneratedCases().case(text)
 
 
+def test_opsets_at_both_ends_of_a_versions_range_carry_a_case():
+    assert [case for case in varied("onnx/Acos-7") if "opset=" in case] == ["onnx/Acos-7/float32/3x2x2/opset=7/uniform"]
+    assert not [case for case in varied("onnx/Gather-13") if "opset=" in case], "an edge has it"
+
+
+def test_a_program_runs_three_times_and_one_with_two_shapes():
+    draws = [case for case in varied("onnx/LSTM-22") if "draw=" in case]
+    assert len(draws) == 2
+    one, other = [case for case in varied("onnx/Conv-11") if "dims=symbolic" in case]
+    assert one.split("/")[3] != other.split("/")[3]
+    assert one.split("/")[4] == other.split("/")[4]
+    source = GeneratedCases()
+    assert source.case(one).program == source.case(other).program
+    assert not [case for case in varied("onnx/ReduceMean-18") if "draw=" in case or "symbolic" in case]
+
+
 def test_variations_are_ids_as_they_are_written():
     for name in ("onnx/LSTM-22", "onnx/Mean-13", "onnx/Clip-13"):
         ids = varied(name)
