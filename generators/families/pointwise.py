@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
@@ -285,7 +286,7 @@ def require_alike(c: Call, xs: list[Value]) -> None:
 
 
 def _picked(c: Call, a: Value, b: Value, name: str) -> Value:
-    pick = getattr(a, name)
+    pick: Callable[..., Value] = getattr(a, name)
     if a.kind != "real":
         return pick(b)
     passed, skipped = pick(b), pick(b, nan="ignore")
@@ -354,7 +355,7 @@ def quarters(drawing: Drawing) -> Array:
     """Multiples of a quarter from -3 to 3, the numerators alone of whole numbers, from 0 as `exponents` are."""
     low = 0 if drawing.type.kind == "unsigned" or _is_whole(drawing) else -12
     numbers = drawing.draw.between(low, 12, drawing.size)
-    return numbers / 4 if drawing.type.format else numbers // 4
+    return np.asarray(numbers / 4 if drawing.type.format else numbers // 4)
 
 
 def _is_whole(drawing: Drawing) -> bool:

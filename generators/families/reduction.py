@@ -1,4 +1,4 @@
-"""Reductions: axes as attribute or input, given, empty or missing, and what each standard leaves open about them."""
+"""Reductions, running ones too: axes as attribute or input, given, empty or missing, and what standards leave open."""
 
 from __future__ import annotations
 
@@ -150,6 +150,89 @@ def _extreme(c: Call, data: Value, axes: Value | None, *, largest: bool) -> Valu
         return {"propagates": found, "ignored": skipped}.get(taken) or found.either(skipped)
 
     return _reduced(c, x, axes, formula).cast(data.type)
+
+
+def place_of_largest(c: Call, data: Value) -> Value:
+    """Where the largest along `axis` lies. Which of several, and what NaN does, is open in part.
+
+    data: rank 1 or more, numbers; result: int64. Source: ONNX ArgMax-1 to 13.
+    """
+    return _place(c, data, largest=True)
+
+
+def place_of_smallest(c: Call, data: Value) -> Value:
+    """Where the smallest along `axis` lies; as `place_of_largest`.
+
+    Source: ONNX ArgMin-1 to 13.
+    """
+    return _place(c, data, largest=False)
+
+
+def _place(c: Call, data: Value, *, largest: bool) -> Value:
+    axis, keep, late = c.attr("axis"), _keeps(c), c.attr("select_last_index", 0)
+    if not -data.rank <= axis < data.rank:
+        _settle(c, "axis-range", "axis-range-early")
+    elif axis < 0:
+        c.answer("axis-negative-early", "from-the-end")
+    c.require("not-empty", data.size > 0 or "not-empty" not in c.clauses)
+    axis %= data.rank
+    late = bool(late) if late in (0, 1) else c.open("last-other") == "as-one"
+    kept = [d for a, d in enumerate(data.shape) if a != axis]
+    if not data.shape[axis] and math.prod(kept):
+        c.open("nothing")
+    found = _found(c, data, axis, largest=largest, late=late)
+    return found if keep else found.reshape(*kept)
+
+
+def _found(c: Call, x: Value, axis: int, *, largest: bool, late: bool) -> Value:
+    """Return the places along an axis, which stays with extent 1."""
+    nan, taken = x.isnan() if x.kind == "real" else None, ""
+    if nan is not None:
+        lost = nan.cast("uint8").max(axis).cast("bool")
+        taken = c.open("nan", lost)
+        x = c.constant(-math.inf if largest else math.inf, x.type).where(nan, x) if taken == "ignored" else x
+    first, last = ((x.argmax if largest else x.argmin)(axis, late=way) for way in (late, True))
+    if c.silent("ties-early"):
+        several = ~first.equal(last)
+        first = {"first": first, "last": last}.get(c.open("ties-early", several)) or first.undefined(several)
+    return first.undefined(lost) if taken == "any" else first
+
+
+def running_sum(c: Call, x: Value, axis: Value) -> Value:
+    """The sums of all elements up to each along an axis.
+
+    x: rank 1 or more, numbers; axis: rank 0. Result: the shape and type of x. Source: ONNX CumSum-11 and 14.
+    """
+    along, exclusive, reverse = _course(c, x, axis)
+    return x.cumsum(along, exclusive=exclusive, reverse=reverse)
+
+
+def running_product(c: Call, x: Value, axis: Value) -> Value:
+    """The products of all elements up to each along an axis; as `running_sum`.
+
+    Source: ONNX CumProd-26.
+    """
+    along, exclusive, reverse = _course(c, x, axis)
+    n = x.shape[along]
+    if not x.size:
+        return x
+    order = (*(a for a in range(x.rank) if a != along), along)
+    line = (x.flip(along) if reverse else x).transpose(*order)
+    ones = line.pad([(n, -1) if exclusive else (n - 1, 0)], 1)
+    y = ones.windows((n,)).prod((-1,), keep=False).transpose(*np.argsort(order).tolist())
+    return y.flip(along) if reverse else y
+
+
+def _course(c: Call, x: Value, axis: Value) -> tuple[int, bool, bool]:
+    """Return an axis counted from the front, whether an element leaves itself out, and whether the end comes first."""
+    c.require("axis-scalar", axis.rank == 0)
+    along = int(c.known(axis))
+    c.require("axis-range", -x.rank <= along < x.rank)
+    exclusive, reverse = (
+        bool(flag) if flag in (0, 1) else c.open("flag-other") == "as-one"
+        for flag in (c.attr("exclusive"), c.attr("reverse"))
+    )
+    return along % x.rank, exclusive, reverse
 
 
 def _end(type_: str, *, largest: bool) -> float:

@@ -193,7 +193,9 @@ class Pad(Movement):
     def exact(*xs: Array, **p: Any) -> Array:
         frame = [(0, 0)] * (xs[0].ndim - len(p["frame"])) + list(p["frame"])
         cut = tuple(slice(max(-a, 0), d - max(-b, 0)) for (a, b), d in zip(frame, xs[0].shape, strict=True))
-        return np.pad(xs[0][cut], [(max(a, 0), max(b, 0)) for a, b in frame], constant_values=p["number"])
+        whole = xs[0].dtype == object and xs[0].size > 0 and isinstance(xs[0].flat[0], int)
+        number = np.asarray(p["number"], object) if whole else p["number"]  # NumPy's own whole numbers would overflow
+        return np.pad(xs[0][cut], [(max(a, 0), max(b, 0)) for a, b in frame], constant_values=number)
 
     @staticmethod
     def beside(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -161,3 +161,93 @@ def test_the_function_body_of_the_norm_takes_the_root_in_float32() -> None:
     assert found["float64"] == pytest.approx(math.sqrt(5), abs=1e-15)
     assert abs(found["float32"] - math.sqrt(5)) < 1e-6
     assert all("root-in-float32" not in one.taken for one in readings("onnx/ReduceL2-13", {"data": x}, out))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.sampled_from([-1.0, -0.0, 0.0, 2.0, math.inf]), min_size=4, max_size=4), min_size=2, max_size=3
+    ),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([0, 1, -1]),
+)
+def test_the_place_of_the_extreme_is_the_first_or_the_last_one(rows, largest, late, axis) -> None:
+    name = "ArgMax-13" if largest else "ArgMin-13"
+    told = {"axis": axis, "keepdims": 0, "select_last_index": int(late)}
+    (found,) = values(f"onnx/{name}", {"data": np.array(rows, F)}, {"reduced": "int64"}, **told)
+    lines = list(zip(*rows, strict=True)) if axis == 0 else rows
+    best = [max(line) if largest else min(line) for line in lines]
+    places = [[i for i, v in enumerate(line) if v == one] for line, one in zip(lines, best, strict=True)]
+    assert found.tolist() == [place[-1] if late else place[0] for place in places]
+
+
+def test_ties_and_not_a_number_are_open_where_they_occur() -> None:
+    x = {"data": np.array([[1.0, 5.0, 5.0], [1.0, 2.0, 3.0]], F)}
+    found = readings("onnx/ArgMax-11", x, {"reduced": "int64"}, axis=1, keepdims=0)
+    assert [(one.taken["ties-early"], one.values[0].tolist(), one.open) for one in found] == [
+        ("first", [1, 2], [False, False]),
+        ("last", [2, 2], [False, False]),
+        ("any", [1, 2], [True, False]),
+    ]
+    x = {"data": np.array([[1.0, math.nan, 5.0], [1.0, 2.0, 3.0]], F)}
+    found = readings("onnx/ArgMin-13", x, {"reduced": "int64"}, axis=1, keepdims=0)
+    assert [(one.taken["nan"], one.values[0].tolist(), one.open) for one in found] == [
+        ("it-is", [1, 0], [False, False]),
+        ("ignored", [0, 0], [False, False]),
+        ("any", [1, 0], [True, False]),
+    ]
+
+
+def test_an_empty_input_is_ruled_out_by_one_version_alone() -> None:
+    x = {"data": np.zeros((0, 3), F)}
+    assert readings("onnx/ArgMax-11", x, {"reduced": "int64"}) == "not-empty"
+    assert [one.taken["nothing"] for one in readings("onnx/ArgMax-13", x, {"reduced": "int64"})] == ["any", "rejected"]
+    assert values("onnx/ArgMax-13", x, {"reduced": "int64"}, axis=1)[0].shape == (0, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["CumSum-14", "CumProd-26"]),
+    st.sampled_from([(1,), (4,), (2, 3), (3, 2, 2), (0, 2), (2, 0)]),
+    st.booleans(),
+    st.booleans(),
+    st.data(),
+)
+def test_what_runs_along_an_axis_is_what_a_loop_gives(name, shape, exclusive, reverse, data) -> None:
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    pieces = data.draw(st.lists(st.integers(-6, 6), min_size=math.prod(shape), max_size=math.prod(shape)))
+    x = (np.array(pieces, F) / 2).reshape(shape)
+    given_ = {"x": x, "axis": np.array(axis)}
+    (found,) = values(f"onnx/{name}", given_, {"y": "float32"}, exclusive=int(exclusive), reverse=int(reverse))
+    assert found.shape == shape
+    ends = -1 if reverse else 1
+    for place in np.ndindex(*(d for a, d in enumerate(shape) if a != axis % len(shape))):
+        line, got = (np.moveaxis(array, axis, -1)[place].tolist() for array in (x, found))
+        numbers = [Fraction(v) for v in line[::ends]]
+        counted = [numbers[: i if exclusive else i + 1] for i in range(len(numbers))]
+        wanted = [
+            sum(part, Fraction(0)) if name == "CumSum-14" else math.prod(part, start=Fraction(1)) for part in counted
+        ]
+        assert [Fraction(v) for v in got[::ends]] == wanted
+
+
+def test_the_examples_of_the_page_on_running_sums_and_products() -> None:
+    x = {"x": np.array([1, 2, 3], np.int32), "axis": np.array(0)}
+    rows = {
+        (0, 0): ([1, 3, 6], [1, 2, 6]),
+        (1, 0): ([0, 1, 3], [1, 1, 2]),
+        (0, 1): ([6, 5, 3], [6, 6, 3]),
+        (1, 1): ([5, 3, 0], [6, 3, 1]),
+    }
+    for (exclusive, reverse), wanted in rows.items():
+        told = {"exclusive": exclusive, "reverse": reverse}
+        found = [values(f"onnx/{n}", x, {"y": "int32"}, **told)[0].tolist() for n in ("CumSum-11", "CumProd-26")]
+        assert tuple(found) == wanted
+
+
+@pytest.mark.parametrize(
+    ("given_", "clause"), [({"axis": np.array([0])}, "axis-scalar"), ({"axis": np.array(2)}, "axis-range")]
+)
+def test_an_axis_is_a_scalar_within_the_rank(given_, clause) -> None:
+    assert readings("onnx/CumSum-14", {"x": np.ones((2, 3), F)} | given_, {"y": "float32"}) == clause
