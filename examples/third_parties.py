@@ -115,6 +115,9 @@ WORDS: tuple[tuple[str, Reason], ...] = (
     (r"Could not find device for node|No OpKernel was registered|must be a floating point|Unsupported dtype", "type"),
     (r"only supports? floating|expected scalar type|Expected a floating point|mixed dtype", "type"),
     (r"which has no identity|Calling nonzero on 0d arrays|to have non-zero size", "shape"),
+    (r"was expected to be a \w+ tensor but is", "type"),
+    (r"dims must be <= \d|inputs rank not in", "rank"),
+    (r"must have the same depth", "attribute"),
 )
 """How the libraries say that a function is for other types or shapes alone."""
 
@@ -344,7 +347,7 @@ class TensorFlow(Library):
         return self.tf.constant(x)
 
     def take(self, y: Any) -> Array:
-        return np.asarray(y.numpy())
+        return y if isinstance(y, np.ndarray) else np.asarray(y.numpy())
 
     def same_type(self, x: Any) -> dict[str, Any]:
         return {}
@@ -443,7 +446,9 @@ class Prepared:
             raise
         wanted = [None if o is None else element_type(o.type).dtype for o in self.program.outputs]
         for y, dtype in zip(outputs, wanted, strict=False):
-            if dtype is not None and y.dtype != dtype and y.dtype.name in ("float32", "float64"):  # as it promotes
+            if (
+                dtype is not None and y.dtype != dtype and y.dtype.name in ("float32", "float64", "int64")
+            ):  # as it promotes
                 raise Unsupported(f"{self.function.__name__} gives {y.dtype} for {dtype}", "type")
         return [y for y, dtype in zip(outputs, wanted, strict=False) if dtype is not None]
 
@@ -618,7 +623,9 @@ def padded(c: Call, f: Callable[..., Any]) -> Any:
     held = next(h for h in (c["paddings"], c["pads"], c.array(1)) if h is not None)
     sides = [int(n) for n in held]
     listed = c.array(3)
-    axes = range(rank) if listed is None else [int(a) % rank for a in listed]
+    axes = list(range(rank)) if listed is None else [int(a) for a in listed]
+    if not all(-rank <= a < rank for a in axes):
+        raise ValueError(f"axes {axes} of {rank}")
     pads = [(0, 0)] * rank
     for place, axis in enumerate(axes):
         pads[axis] = sides[place], sides[place + len(axes)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import ChainMap
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
@@ -16,28 +17,38 @@ from .errors import format_of, limits
 from .graph import Graph
 
 _WIDE: Final = 24
-Order: TypeAlias = Literal["forward", "reverse", "pairwise"]
+_LANES: Final = 64
+_BLOCK: Final = 16
+Order: TypeAlias = Literal[
+    "forward", "reverse", "pairwise", "lanes", "blocks", "compensated", "by-axis", "matmul", "fused"
+]
+"""How a sum is added up: `lanes` are interleaved accumulators, `compensated` is Kahan's sum, `by-axis` one axis after
+the other, `matmul` a product with ones, `fused` takes products that are not rounded."""
+Division: TypeAlias = Literal["after", "reciprocal", "before", "running", "corrected"]
+"""How a mean is made of a sum: divided, multiplied by 1/n, of shares x/n, updated element by element (Welford), or
+divided and corrected by the mean of what is left (two passes)."""
 Deviation: TypeAlias = Callable[["Machine", Any, list[Array], Mapping[str, Any]], Array]
 """What a mutant does at a node: the machine, the room (None for ports and literals), operands and parameters."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """An implementation: the dtype of results, that inside sums, the order of these, and deviations at nodes."""
+    """An implementation: the dtype of results, that inside sums, how it adds up and divides, deviations at nodes."""
 
     type: np.dtype[Any]
     acc: np.dtype[Any]
     order: Order = "forward"
     deviate: Mapping[int, Deviation] = field(default_factory=lambda: MappingProxyType({}))
+    division: Division = "after"
 
     def at(self, type_: str) -> Machine:
         """Return the machine that computes with numbers of a type: 16-bit formats are no concern of any other."""
         if not type_ or self.type == (own := element_type(type_).dtype):
             return self
         if format_of(type_).precision >= _WIDE:
-            return Machine(own, own, self.order)
+            return Machine(own, own, self.order, division=self.division)
         if own.itemsize == self.type.itemsize:
-            return Machine(own, own if self.acc == self.type else self.acc, self.order)
+            return Machine(own, own if self.acc == self.type else self.acc, self.order, division=self.division)
         return self
 
     def rounded(self, array: Array) -> Array:
@@ -48,8 +59,9 @@ class Machine:
 
     def product(self, a: Array, b: Array) -> Array:
         """Return products as a sum takes them."""
+        kept = np.promote_types(self.acc, np.float64) if self.order == "fused" else self.acc
         with np.errstate(all="ignore"):
-            return np.asarray(a.astype(self.acc) * b.astype(self.acc))
+            return np.asarray(a.astype(kept) * b.astype(kept))
 
     def summed(self, x: Array, axes: Sequence[int]) -> Array:
         """Add up along axes of the array, which stay with extent 1, in this machine's order."""
@@ -58,22 +70,135 @@ class Machine:
     def combined(self, operation: np.ufunc, x: Array, axes: Sequence[int]) -> Array:
         """Add up or multiply along axes of the array, which stay with extent 1, in this machine's order."""
         if x.dtype.kind in "iub":
-            return np.asarray(operation.reduce(x, axis=tuple(axes), keepdims=True, dtype=x.dtype))
+            return _whole(operation, x, tuple(axes))
         axes = tuple(a % x.ndim for a in axes)
+        if not axes:  # nothing is added up
+            return x.astype(self.acc)
+        if self.order == "by-axis" and len(axes) > 1:
+            for axis in reversed(axes):
+                x = self.combined(operation, x, (axis,))
+            return x
         kept = [1 if i in axes else d for i, d in enumerate(x.shape)]
-        moved = np.moveaxis(x, axes, range(-len(axes), 0))
-        size = int(np.prod([x.shape[a] for a in axes]))
-        flat = moved.reshape(*(d for i, d in enumerate(x.shape) if i not in axes), size).astype(self.acc)
-        if not size:
+        flat = _flat(x, axes)
+        if not flat.shape[-1]:
             return np.full(kept, operation.identity, self.acc)
-        flat = flat[..., ::-1] if self.order == "reverse" else flat
         with np.errstate(all="ignore"):
-            if self.order == "pairwise":
-                while (n := flat.shape[-1]) > 1:
-                    added = operation(flat[..., : n // 2], flat[..., n // 2 : n // 2 * 2]).astype(self.acc)
-                    flat = np.concatenate([added, flat[..., n // 2 * 2 :]], -1)
-                return flat.reshape(kept)
-            return np.asarray(operation.accumulate(flat, -1, dtype=self.acc)[..., -1].reshape(kept))
+            if self.order == "fused" and operation is np.add:
+                return _fused(flat, self.acc).reshape(kept)
+            return np.asarray(_ordered(self.order, operation, flat.astype(self.acc), self.acc).reshape(kept))
+
+    def averaged(self, x: Array, axes: Sequence[int], n: int) -> Array:
+        """Return the mean of n > 1 elements along axes of the array, which stay with extent 1."""
+        if self.division in ("after", "reciprocal"):
+            return self._share(self.rounded(self.summed(x, axes)), n)
+        if self.division == "before":
+            return self.rounded(self.summed(self._share(x, n), axes))
+        kept = [1 if i in {a % x.ndim for a in axes} else d for i, d in enumerate(x.shape)]
+        if self.division == "running":
+            return self.rounded(_running(_flat(x, axes).astype(self.acc), self.acc).reshape(kept))
+        first = self._share(self.rounded(self.summed(x, axes)), n)
+        with np.errstate(all="ignore"):
+            left = self.rounded(x - first)
+            more = self._share(self.rounded(self.summed(left, axes)), n)
+            return self.rounded(np.where(np.isfinite(more), first + more, first).astype(first.dtype))
+
+    def _share(self, x: Array, n: int) -> Array:
+        wide = np.promote_types(x.dtype, np.float32)  # a 16-bit type does not hold every count
+        with np.errstate(all="ignore"):
+            held = x.astype(wide)
+            share = held * (wide.type(1) / wide.type(n)) if self.division == "reciprocal" else held / wide.type(n)
+            return np.asarray(self.rounded(share.astype(x.dtype)))
+
+
+def _whole(operation: np.ufunc, x: Array, axes: tuple[int, ...]) -> Array:
+    """Combine whole numbers: exactly where their type may not hold the result, for what then makes it fit."""
+    sizes = operation.reduce(np.abs(x.astype(np.float64)), axis=axes, keepdims=True)
+    fits = x.dtype.kind == "b" or bool((sizes < float(np.iinfo(x.dtype).max)).all())
+    held = x if fits else x.astype(object)
+    return np.asarray(operation.reduce(held, axis=axes, keepdims=True, dtype=held.dtype))
+
+
+def _flat(x: Array, axes: Sequence[int]) -> Array:
+    """Return what is taken together as the last axis."""
+    axes = tuple(a % x.ndim for a in axes)
+    moved = np.moveaxis(x, axes, range(-len(axes), 0))
+    return moved.reshape(*(d for i, d in enumerate(x.shape) if i not in axes), math.prod(x.shape[a] for a in axes))
+
+
+def _ordered(order: Order, operation: np.ufunc, flat: Array, acc: np.dtype[Any]) -> Array:
+    """Combine the last axis, which has elements, in an order."""
+    n = flat.shape[-1]
+    if order == "reverse":
+        flat = flat[..., ::-1]
+    elif order == "pairwise":
+        while (n := flat.shape[-1]) > 1:
+            added = operation(flat[..., : n // 2], flat[..., n // 2 : n // 2 * 2]).astype(acc)
+            flat = np.concatenate([added, flat[..., n // 2 * 2 :]], -1)
+    elif order in ("lanes", "blocks"):
+        slices = [slice(i, None, 8) for i in range(8)] if order == "lanes" else _blocks(n, _BLOCK)
+        parts = [_ordered("forward", operation, flat[..., one], acc) for one in slices if flat[..., one].shape[-1]]
+        flat = np.stack(parts, -1)
+    elif order == "compensated" and operation is np.add:
+        lanes = [_compensated(flat[..., i::_LANES]) for i in range(min(n, _LANES))]
+        return _compensated(np.stack(lanes, -1))
+    elif order == "matmul" and operation is np.add and acc.kind == "f" and acc.itemsize > 2:
+        return np.asarray(np.matmul(flat, np.ones((n, 1), acc))[..., 0])
+    return np.asarray(operation.accumulate(flat, -1, dtype=acc)[..., -1])
+
+
+def _blocks(n: int, size: int) -> list[slice]:
+    return [slice(i, i + size) for i in range(0, n, size)]
+
+
+def _compensated(flat: Array) -> Array:
+    """Return Kahan's sum of the last axis; what is not finite is not compensated."""
+    total = flat[..., 0]
+    rest = np.zeros_like(total)
+    for i in range(1, flat.shape[-1]):
+        told = (flat[..., i] - rest).astype(flat.dtype)
+        after = (total + told).astype(flat.dtype)
+        rest = ((after - total).astype(flat.dtype) - told).astype(flat.dtype)
+        rest = np.where(np.isfinite(rest), rest, np.zeros_like(rest))
+        total = after
+    return np.asarray(total)
+
+
+def _fused(flat: Array, acc: np.dtype[Any]) -> Array:
+    """Return the sum of the last axis, each element rounded only with the sum so far."""
+    total = flat[..., 0].astype(acc)
+    for i in range(1, flat.shape[-1]):
+        total = (total + flat[..., i]).astype(acc)
+    return np.asarray(total)
+
+
+def _running(flat: Array, acc: np.dtype[Any]) -> Array:
+    """Return the mean of the last axis: updated by each element in turn, many of them in parts that are then merged."""
+    parts = [flat[..., one] for one in _blocks(flat.shape[-1], max(_LANES, -(-flat.shape[-1] // _LANES)))]
+    mean, count = _updated(parts[0], acc), parts[0].shape[-1]
+    for part in parts[1:]:
+        count += part.shape[-1]
+        mean = _moved(mean, _updated(part, acc), part.shape[-1], count, acc)
+    return mean
+
+
+def _updated(flat: Array, acc: np.dtype[Any]) -> Array:
+    mean = flat[..., 0]
+    for k in range(2, flat.shape[-1] + 1):
+        mean = _moved(mean, flat[..., k - 1], 1, k, acc)
+    return np.asarray(mean)
+
+
+def _moved(mean: Array, other: Array, weight: int, count: int, acc: np.dtype[Any]) -> Array:
+    """Return a mean that another one joins, which has a weight among so many."""
+    step = (other - mean).astype(acc)
+    wide = np.promote_types(acc, np.float32).type
+    moved = (mean + (step.astype(wide) * wide(weight / count)).astype(acc)).astype(acc)
+    infinite = ~(np.isfinite(mean) & np.isfinite(other))
+    # far apart, their difference may overflow where they do not
+    shares = (mean.astype(wide) * wide((count - weight) / count) + other.astype(wide) * wide(weight / count)).astype(
+        acc
+    )
+    return np.asarray(np.where(infinite, mean + other, np.where(np.isfinite(step), moved, shares)).astype(acc))
 
 
 def interpreted(graph: Graph, live: Sequence[int], arrays: Sequence[Array], machine: Machine) -> dict[int, Array]:

@@ -291,7 +291,10 @@ class Answering:
         rooms = self._rounding[fork]
         if not rooms:
             return ()
-        return machine.type, *((machine.acc, machine.order) if any(room.accumulates for room in rooms) else ())
+        found: tuple[object, ...] = (machine.type,)
+        if any(room.accumulates for room in rooms):
+            found = (*found, machine.acc, machine.order)
+        return (*found, machine.division) if any(room.name == "mean" for room in rooms) else found
 
     def _is_same(self, recording: Recording, told: Invocation) -> bool:
         """Whether another call has the very formula of this one, on the same data."""

@@ -19,7 +19,7 @@ import numpy as np
 from ...cases.elements import Array, type_of
 from ...cases.program import Program
 from ...specs.model import Spec, VersionSpec
-from ..arithmetic.native import Machine, Order
+from ..arithmetic.native import Division, Machine, Order
 
 Kind: TypeAlias = Literal["call", "formula", "answer", "trigger", "state", "process", "variant"]
 Answer: TypeAlias = list[Array]
@@ -158,6 +158,24 @@ class Implementation:
 # Compliant variants
 
 ORDERS: tuple[Order, ...] = ("forward", "reverse", "pairwise")
+MORE_ORDERS: Mapping[Order, str] = MappingProxyType(
+    {
+        "lanes": "in eight interleaved sums",
+        "blocks": "in blocks of 16, and then these",
+        "compensated": "with compensation (Kahan)",
+        "by-axis": "one axis after the other",
+        "matmul": "by a matrix product with ones",
+        "fused": "by fused multiply-add",
+    }
+)
+DIVISIONS: Mapping[Division, str] = MappingProxyType(
+    {
+        "reciprocal": "takes means by 1/n",
+        "before": "divides by n before it adds up",
+        "running": "takes running means (Welford)",
+        "corrected": "takes means in two passes",
+    }
+)
 _SMALL = frozenset({"float16", "bfloat16"})
 
 
@@ -166,28 +184,44 @@ def usual_machine(i: Invocation) -> Machine:
     return _machine(i, wide=True, stored=False)
 
 
-def _machine(i: Invocation, *, wide: bool, stored: bool, order: Order = "forward") -> Machine:
+def _machine(
+    i: Invocation, *, wide: bool, stored: bool, order: Order = "forward", division: Division = "after"
+) -> Machine:
     """Return an arithmetic for types of 16 bits; wider ones have their own.
 
     `stored`: results are rounded to the small type after each primitive; `wide`: not so inside sums.
     """
     small = next(iter(sorted(_SMALL & i.types)), "float32")
-    return Machine(np.dtype(small if stored else "float32"), np.dtype("float32" if wide else small), order)
+    return Machine(
+        np.dtype(small if stored else "float32"), np.dtype("float32" if wide else small), order, division=division
+    )
 
 
 def variants_of(version: VersionSpec) -> Iterator[Implementation]:
-    """Yield the compliant variants of an operator version: orders, accumulators, and each option of each silence."""
+    """Yield the compliant variants of an operator version: algorithms, accumulators, each option of each silence."""
     for order in ORDERS:
         yield _variant(f"{order}-wide", f"adds up {order}, in float32 or wider", True, False, order)
         yield _variant(
             f"{order}-stepwise", f"adds up {order}, and rounds to the type after each step", True, True, order
         )
         yield _variant(f"{order}-narrow", f"adds up {order} in the type itself", False, True, order)
+    for wide, where in ((True, "float32 or wider"), (False, "the type itself")):
+        name = "wide" if wide else "narrow"
+        for order, how in MORE_ORDERS.items():
+            yield _variant(f"{order}-{name}", f"adds up {how}, in {where}", wide, not wide, order)
+        for division, how in DIVISIONS.items():
+            if wide or division not in ("running", "corrected"):  # which are taken for their accuracy
+                yield _variant(f"{division}-{name}", f"{how}, in {where}", wide, not wide, division=division)
     for silence in version.silences.values():
         for option in silence.options:
             text = f"answers {silence.id} by {option}"
             yield Implementation(f"{silence.id}={option}", "variant", text, choices={silence.id: option})
 
 
-def _variant(name: str, text: str, wide: bool, stored: bool, order: Order) -> Implementation:
-    return Implementation(name, "variant", text, machine=lambda i: _machine(i, wide=wide, stored=stored, order=order))
+def _variant(
+    name: str, text: str, wide: bool, stored: bool, order: Order = "forward", *, division: Division = "after"
+) -> Implementation:
+    def machine(i: Invocation) -> Machine:
+        return _machine(i, wide=wide, stored=stored, order=order, division=division)
+
+    return Implementation(name, "variant", text, machine=machine)

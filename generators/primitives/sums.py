@@ -290,9 +290,7 @@ class Mean(Sum):
         n = count_along(xs[0].shape, lane_axes(parameters["axes"]))
         if n <= 1:
             return np.asarray(m.rounded(xs[0] if n else cls.exact(*xs, **parameters)))
-        total = m.rounded(m.summed(xs[0], lane_axes(parameters["axes"])))
-        wide = np.promote_types(total.dtype, np.float32)  # a 16-bit type does not hold every count
-        return np.asarray(m.rounded((total.astype(wide) / wide.type(n)).astype(total.dtype)))
+        return np.asarray(m.averaged(xs[0], lane_axes(parameters["axes"]), n))
 
 
 def _charged(c: Arithmetic, y: Known, error: Error, rule: str, charge: Size) -> Error:
