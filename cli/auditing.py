@@ -37,7 +37,7 @@ def audited(
     except LibraryLost as error:
         print(f"opconform: the library of {standard} was lost: {error}", file=sys.stderr)
         return iter(()), _FAILED
-    found = audit(source.library, standard, exercised(source), reading)
+    found = audit(source.library, standard, exercised(source, standard), reading)
     if markdown is not None:
         write_text(markdown, _page(found, source))
     lines = iter([found.to_json()]) if as_json else _lines(found)
@@ -133,10 +133,10 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
         yield f"| {' | '.join(row)} |"
 
 
-def exercised(source: GeneratedCases) -> dict[str, Exercise]:
+def exercised(source: GeneratedCases, standard: str) -> dict[str, Exercise]:
     """Return what is touched, by operator version; an invalid case touches the clauses that it tests alone."""
     found: dict[str, Exercise] = {}
-    for text in planned(source.library, Selection()):
+    for text in planned(source.library, Selection((f"{standard}/*",))):
         row = source.row(parse_id(text))
         name = str(row.version.operator)
         found[name] = _with(found.get(name, Exercise()), row)

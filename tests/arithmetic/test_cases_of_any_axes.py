@@ -12,7 +12,7 @@ from fakes.exact_means import means_over
 from fakes.formats import FORMATS, tensor
 from fakes.judging import judge_answer
 from fakes.shapes import kept, reduced, reduction_groups
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.results import Outcome
@@ -60,7 +60,6 @@ def cases(draw: Any) -> Wanted:
     return Wanted(text, name, tuple(axes), after)
 
 
-@settings(deadline=None, max_examples=150)
 @given(wanted=cases())
 def test_a_case_wants_the_shape_and_the_mean_of_its_axes(wanted):
     case = SOURCE.case(wanted.id)

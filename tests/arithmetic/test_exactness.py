@@ -7,7 +7,7 @@ import pytest
 from fakes.expected import over_axes
 from fakes.formats import DTYPES, FORMATS
 from fakes.judging import judge_answer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.results import Outcome
@@ -23,7 +23,6 @@ def in_order(rows, name):
 
 
 @pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16"])
-@settings(deadline=None, max_examples=80)
 @given(
     power=st.integers(1, 4),
     steps=st.lists(st.sampled_from([1, 0, 2, 3]), min_size=1, max_size=15).map(lambda s: (s * 15)[:15]),

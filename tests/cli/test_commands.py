@@ -425,4 +425,4 @@ def test_a_dry_run_tells_the_cases_and_programs_of_the_backend_s_standards(tmp_p
 
 
 def test_a_dry_run_of_nothing_exits_2() -> None:
-    assert call("run", "onednn", "--select", "onnx/*", "--dry-run").exit_code == 2
+    assert call("run", "onednn", "--select", "onnx/Mean-13", "--dry-run").exit_code == 2

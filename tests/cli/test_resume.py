@@ -227,7 +227,7 @@ KILLS = 100
 def context() -> Any:
     """What starts processes that have all imported."""
     found = multiprocessing.get_context("forkserver")
-    found.set_forkserver_preload(["fakes.killed"])
+    found.set_forkserver_preload(["fakes.killed", "fakes.warmed"])
     with pytest.MonkeyPatch.context() as patch:  # the server takes no path from here, and skips what it does not find
         patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
         forkserver.ensure_running()

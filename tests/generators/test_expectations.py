@@ -37,7 +37,6 @@ ARITHMETICS = [
 
 
 @pytest.mark.parametrize(("name", "accumulator"), ARITHMETICS)
-@settings(deadline=None, max_examples=150)
 @given(choice=st.data())
 def test_every_order_of_summation_on_any_bits_is_admitted(name, accumulator, choice):
     x = choice.draw(vectors(name))
@@ -59,7 +58,6 @@ def test_every_order_of_summation_on_close_numbers_is_admitted(name, accumulator
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
-@settings(deadline=None, max_examples=80)
 @given(choice=st.data())
 def test_the_exact_fraction_lies_within_every_option(name, choice):
     dtype = element_type(name).dtype
@@ -79,7 +77,6 @@ def _nearest(name, exact):
         return Fraction(np.asarray(float(exact)).astype(element_type(name).dtype).astype(np.float64).item())
 
 
-@settings(deadline=None, max_examples=200)
 @given(x=st.lists(st.integers(-2000, 2000), min_size=3, max_size=13), scale=st.integers(-149, 100))
 def test_dividing_before_adding_up_is_admitted_where_the_sum_cancels(x, scale):
     x = np.ldexp(np.array(x, np.float64), scale).astype(np.float32)
@@ -104,7 +101,6 @@ def test_a_lattice_admits_one_answer_alone_where_it_is_added_up(x, shift):
     assert bool(running) == (len(x) > 2 and bool(np.ptp(x)))
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     x=st.lists(st.integers(-2000, 2000), min_size=2, max_size=40),
     scale=st.integers(-140, 100),

@@ -66,7 +66,7 @@ MORE = ({"draws": 3}, {"seed": 9}, {"strength": 1})
     ("globs", "more"),
     [
         ((), {}),
-        *((("*Mean*",), more) for more in MORE),
+        *((("onnx/Mean-13", "onnx/ReduceMean-18", "openvino/*"), more) for more in MORE),
         *(pytest.param((), more, marks=pytest.mark.slow) for more in MORE),
     ],
 )
@@ -389,7 +389,7 @@ def globs() -> st.SearchStrategy[str]:
         return text
 
     cut = st.tuples(st.integers(0, 80), st.integers(0, 50), st.sampled_from(["*", "?", "[a-z]", "[!x]", "[", ""]))
-    names = st.sampled_from([*plan()[::25], *VERSIONS, "onnx/*", "*"])
+    names = st.deferred(lambda: st.sampled_from([*plan()[::25], *VERSIONS, "onnx/*", "*"]))
     return st.builds(made, names, st.lists(cut, max_size=3))
 
 
@@ -427,7 +427,6 @@ def globs_of_draws() -> st.SearchStrategy[str]:
     return st.lists(st.sampled_from(pieces), max_size=6).map("".join)
 
 
-@settings(deadline=None, max_examples=400)
 @given(
     st.one_of(globs_of_draws(), globs()),
     st.sampled_from(["onnx/Mean-13/float32/2x3,2*3/draw=", "onnx/Mean-13/int32/12/axes=1;draw="]),

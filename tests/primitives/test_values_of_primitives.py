@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from fakes.formulas import FUNCTIONS
 from fakes.recorded import bare, recorded
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.batch import Bounds
@@ -20,7 +20,6 @@ from opconform.cases.elements import Array, element_type
 from opconform.generators.primitives import elementary
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
-MANY = settings(max_examples=120, deadline=None)
 singles = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
@@ -47,7 +46,6 @@ def whole_numbers(draw: st.DrawFn) -> tuple[str, list[int], list[int]]:
 WRAPS = {"integer-overflow": ("wraps",)}
 
 
-@MANY
 @given(whole_numbers())
 def test_whole_arithmetic_is_that_of_pythons_integers(case: tuple[str, list[int], list[int]]) -> None:
     type_, a, b = case
@@ -74,7 +72,6 @@ def test_whole_arithmetic_is_that_of_pythons_integers(case: tuple[str, list[int]
     assert dot.value == fits(type_, sum(p * q for p, q in zip(a, b, strict=True)))
 
 
-@MANY
 @given(whole_numbers(), st.sampled_from(["truncate", "floor", "nearest-even", "nearest-away"]))
 def test_quotients_and_remainders_of_whole_numbers(case: tuple[str, list[int], list[int]], rounding: str) -> None:
     type_, a, b = case
@@ -97,7 +94,6 @@ def test_quotients_and_remainders_of_whole_numbers(case: tuple[str, list[int], l
             assert signed.value[place] == p - q * math.trunc(Fraction(p, q))
 
 
-@MANY
 @given(whole_numbers())
 def test_shifts_lose_bits_and_are_free_beyond_the_width(case: tuple[str, list[int], list[int]]) -> None:
     type_, a, b = case
@@ -112,7 +108,6 @@ def test_shifts_lose_bits_and_are_free_beyond_the_width(case: tuple[str, list[in
                 assert found.value[place] == fits(type_, of(p, q))
 
 
-@MANY
 @given(st.lists(st.tuples(singles, singles), min_size=1, max_size=5))
 def test_bounds_of_single_precision_hold_the_rounded_exact_result(pairs: list[tuple[float, float]]) -> None:
     x, y = (np.array(v, np.float32) for v in zip(*pairs, strict=True))
@@ -135,7 +130,6 @@ def test_bounds_of_single_precision_hold_the_rounded_exact_result(pairs: list[tu
                 assert Fraction(low) <= fraction <= Fraction(high) or low == high == right[place]
 
 
-@MANY
 @given(st.lists(singles, min_size=1, max_size=24), st.sampled_from(["float16", "float32", "bfloat16"]))
 def test_bounds_of_sums_and_means_hold_the_exact_ones(numbers: list[float], type_: str) -> None:
     with np.errstate(over="ignore"):
@@ -186,7 +180,6 @@ def test_casts_to_8_bit_floats_beyond_their_range() -> None:
         np.testing.assert_array_equal(found, wanted, f"{to} {saturate}")
 
 
-@MANY
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5))
 def test_large_whole_numbers_are_rounded_once(numbers: list[int]) -> None:
     x = np.array(numbers, np.int64)
@@ -195,7 +188,6 @@ def test_large_whole_numbers_are_rounded_once(numbers: list[int]) -> None:
     assert found == [float(gmpy2.mpfr(n, 24)) for n in numbers]
 
 
-@MANY
 @given(st.lists(st.floats(width=32), min_size=1, max_size=6), st.sampled_from(INTEGERS))
 def test_floats_become_whole_towards_zero_or_are_free(numbers: list[float], to: str) -> None:
     found = bounds(lambda v: v.cast(to), np.array(numbers, np.float32), type_=to)

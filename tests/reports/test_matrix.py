@@ -133,7 +133,10 @@ def test_a_suite_can_be_listed_and_narrowed() -> None:
     assert few == [case for case in whole if case.startswith("onnx/Mean-")]
 
 
-@pytest.mark.parametrize("name", ["mean-1:last-term-lost", "negated", "data_0-last-ignored"])
+@pytest.mark.parametrize(
+    "name",
+    ["mean-1:last-term-lost", *(pytest.param(n, marks=pytest.mark.slow) for n in ("negated", "data_0-last-ignored"))],
+)
 def test_a_mutant_runs_as_a_backend(tmp_path: Path, name: str) -> None:
     case = "onnx/Mean-13/float64/2*3x2/-/uniform" if name.startswith("data") else "onnx/Mean-13/float64/3x2/-/uniform"
     case = "onnx/ReduceMean-13/float64/3x2x2/axes=0/ramp" if name.startswith("mean") else case

@@ -83,6 +83,8 @@ BY_BACKEND = {
     "openvino-evaluate": OPENVINO[1::3],
     "onednn": ONEDNN,
 }
+USUAL = {"onnxruntime": 8, "onnxruntime-noopt": 1, "openvino": 4, "openvino-evaluate": 1, "onednn": 5}
+"""How many of them run by default."""
 LIBRARY = {"onnx": {"onnxruntime"}, "openvino": {"openvino"}, "onednn": set()}
 
 
@@ -118,7 +120,14 @@ def python(script: str, *flags: str, **more: object) -> subprocess.CompletedProc
     )
 
 
-@pytest.mark.parametrize(("backend", "case"), [(b, case) for b, cases in BY_BACKEND.items() for case in cases])
+@pytest.mark.parametrize(
+    ("backend", "case"),
+    [
+        pytest.param(backend, case, marks=() if place < USUAL[backend] else pytest.mark.slow)
+        for backend, cases in BY_BACKEND.items()
+        for place, case in enumerate(cases)
+    ],
+)
 def test_a_script_reproduces_the_verdict_of_a_run(
     backend: str, case: str, verdicts: dict[tuple[str, str], Result], source: GeneratedCases, tmp_path: Path
 ) -> None:

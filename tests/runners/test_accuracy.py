@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from fakes.judging import accuracy_of, single
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.batch import (
@@ -163,7 +163,6 @@ def reals(draw: st.DrawFn, form: FloatFormat) -> Fraction:
 
 
 @pytest.mark.parametrize("type_", FLOATS)
-@settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_grades_are_those_of_exact_fractions(type_: str, data: st.DataObject) -> None:
     form = element_type(type_).float_format

@@ -102,7 +102,6 @@ def answered(draw: st.DrawFn) -> Answered:
     return Answered(group, tuple(outputs), required)
 
 
-@settings(deadline=None, max_examples=300)
 @given(answered())
 @np.errstate(all="ignore")
 def test_lanes_are_judged_and_graded_as_each_is_by_itself(answered: Answered) -> None:
