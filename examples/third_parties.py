@@ -37,32 +37,43 @@ Acos               elementwise  arccos              acos                arccos  
 Acosh              elementwise  arccosh             acosh               arccosh               acosh
 Add                elementwise  add                 add                 add                   add
 And                elementwise  logical_and         logical_and         logical_and           logical_and
+ArgMax             placed       argmax              argmax              argmax                argmax
+ArgMin             placed       argmin              argmin              argmin                argmin
 Asin               elementwise  arcsin              asin                arcsin                asin
 Asinh              elementwise  arcsinh             asinh               arcsinh               asinh
 Atan               elementwise  arctan              atan                arctan                atan
 Atanh              elementwise  arctanh             atanh               arctanh               atanh
 BatchNormalization normalized   -                   batch_norm          -                     batch_normalization
+BitShift           shifted      left_shift          bitwise_left_shift  left_shift            left_shift
 BitwiseAnd         elementwise  bitwise_and         bitwise_and         bitwise_and           bitwise_and
 BitwiseNot         elementwise  bitwise_not         bitwise_not         bitwise_not           invert
 BitwiseOr          elementwise  bitwise_or          bitwise_or          bitwise_or            bitwise_or
 BitwiseXor         elementwise  bitwise_xor         bitwise_xor         bitwise_xor           bitwise_xor
 Cast               cast         astype              Tensor.to           astype                cast
 Ceil               elementwise  ceil                ceil                ceil                  ceil
+Celu               bent         -                   celu                celu                  -
 Clip               clipped      clip                clamp               clip                  clip_by_value
 Conv               convolved    -                   conv2d              conv_general_dilated  convolution
 Cos                elementwise  cos                 cos                 cos                   cos
 Cosh               elementwise  cosh                cosh                cosh                  cosh
+CumProd            scanned      cumprod             cumprod             cumprod               cumprod
+CumSum             scanned      cumsum              cumsum              cumsum                cumsum
 Div                quotient     divide              divide              divide                divide
 Einsum             einsum       einsum              einsum              einsum                einsum
+Elu                bent         -                   elu                 elu                   -
 Equal              elementwise  equal               eq                  equal                 equal
 Erf                elementwise  -                   erf                 erf                   erf
 Exp                elementwise  exp                 exp                 exp                   exp
 Floor              elementwise  floor               floor               floor                 floor
 Gather             gathered     take                index_select        take                  gather
+Gelu               gelu         -                   gelu                gelu                  gelu
 Greater            elementwise  greater             gt                  greater               greater
 GreaterOrEqual     elementwise  greater_equal       ge                  greater_equal         greater_equal
+HardSwish          elementwise  -                   hardswish           hard_swish            -
 Identity           elementwise  copy                clone               copy                  identity
+IsInf              infinite     isinf               isinf               isinf                 is_inf
 IsNaN              elementwise  isnan               isnan               isnan                 is_nan
+LeakyRelu          bent         -                   leaky_relu          leaky_relu            leaky_relu
 Less               elementwise  less                lt                  less                  less
 LessOrEqual        elementwise  less_equal          le                  less_equal            less_equal
 Log                elementwise  log                 log                 log                   log
@@ -71,6 +82,8 @@ MatMul             elementwise  matmul              matmul              matmul  
 Max                folded       maximum             maximum             maximum               maximum
 Mean               stacked      mean                mean                mean                  reduce_mean
 Min                folded       minimum             minimum             minimum               minimum
+Mish               elementwise  -                   mish                mish                  -
+Mod                remainder    mod                 remainder           mod                   floormod
 Mul                elementwise  multiply            multiply            multiply              multiply
 Neg                elementwise  negative            negative            negative              negative
 NonZero            places       nonzero             nonzero             nonzero               where
@@ -89,6 +102,7 @@ ReduceProd         total        prod                prod                prod    
 ReduceSum          total        sum                 sum                 sum                   reduce_sum
 Relu               elementwise  -                   relu                relu                  relu
 Round              elementwise  round               round               round                 round
+Selu               usual        -                   selu                selu                  selu
 Sigmoid            elementwise  -                   sigmoid             sigmoid               sigmoid
 Sign               elementwise  sign                sign                sign                  sign
 Sin                elementwise  sin                 sin                 sin                   sin
@@ -99,8 +113,10 @@ Softsign           elementwise  -                   softsign            soft_sig
 Sqrt               elementwise  sqrt                sqrt                sqrt                  sqrt
 Sub                elementwise  subtract            subtract            subtract              subtract
 Sum                folded       add                 add                 add                   add
+Swish              usual        -                   silu                silu                  silu
 Tan                elementwise  tan                 tan                 tan                   tan
 Tanh               elementwise  tanh                tanh                tanh                  tanh
+ThresholdedRelu    thresholded  -                   threshold           -                     -
 TopK               largest      -                   topk                top_k                 top_k
 Transpose          transposed   transpose           permute             transpose             transpose
 Where              elementwise  where               where               where                 where
@@ -169,7 +185,7 @@ class Library:
         """Return the library's tensor as an array."""
         raise NotImplementedError
 
-    def reduced(self, f: Callable[..., Any], x: Any, axes: tuple[int, ...], keep: bool, **more: Any) -> Any:
+    def reduced(self, f: Callable[..., Any], x: Any, axes: Any, keep: bool, **more: Any) -> Any:
         """Return a reduction along axes; none of them: of each element alone."""
         return f(x, **{self.axis: axes, self.keep: keep}, **more)
 
@@ -200,6 +216,20 @@ class Library:
     def normalized(self, f: Callable[..., Any], x: Any, scale: Any, b: Any, mean: Any, var: Any, c: Call) -> Any:
         """Return a batch normalized by means and variances that are given."""
         raise NotImplementedError
+
+    def placed(self, f: Callable[..., Any], x: Any, axis: int, keep: bool) -> Any:
+        """Return the place of the largest or smallest along an axis, as int64."""
+        return self.integers(self.reduced(f, x, axis, keep))
+
+    def integers(self, x: Any) -> Any:
+        """Return places as int64."""
+        return x.astype("int64")
+
+    def scanned(self, f: Callable[..., Any], x: Any, axis: int, exclusive: bool, reverse: bool) -> Any:
+        """Return a running sum or product."""
+        if exclusive or reverse:
+            raise Unsupported(f"{f.__name__} is neither exclusive nor reverse", "attribute")
+        return f(x, axis, **self.same_type(x))
 
     def norm(self, f: Callable[..., Any], x: Any, order: int, axes: tuple[int, ...], keep: bool) -> Any:
         """Return a vector norm along axes."""
@@ -287,8 +317,11 @@ class Torch(Library):
             return y
         return y.resolve_conj().resolve_neg().numpy()
 
-    def reduced(self, f: Callable[..., Any], x: Any, axes: tuple[int, ...], keep: bool, **more: Any) -> Any:
-        if not axes and x.ndim:
+    def integers(self, x: Any) -> Any:
+        return x.to(self.torch.int64)
+
+    def reduced(self, f: Callable[..., Any], x: Any, axes: Any, keep: bool, **more: Any) -> Any:
+        if axes == () and x.ndim:
             raise Unsupported("no axes are all axes to PyTorch", "attribute")
         if f is not self.torch.prod:
             return super().reduced(f, x, axes, keep, **more)
@@ -352,6 +385,13 @@ class TensorFlow(Library):
     def same_type(self, x: Any) -> dict[str, Any]:
         return {}
 
+    def placed(self, f: Callable[..., Any], x: Any, axis: int, keep: bool) -> Any:
+        found = f(x, axis, output_type=self.tf.int64)
+        return self.tf.expand_dims(found, axis) if keep else found
+
+    def scanned(self, f: Callable[..., Any], x: Any, axis: int, exclusive: bool, reverse: bool) -> Any:
+        return f(x, axis, exclusive=exclusive, reverse=reverse)
+
     def divided(self, x: Any, y: Any) -> Any:
         return self.tf.truncatediv(x, y)
 
@@ -396,7 +436,7 @@ class TensorFlow(Library):
 class Call:
     """What one run is given: a program's attributes with the defaults, and its inputs."""
 
-    def __init__(self, library: Library, program: Program, arrays: Sequence[Array | None]) -> None:
+    def __init__(self, library: Library, program: Program, arrays: Sequence[Any]) -> None:
         self.library, self.program, self.arrays = library, program, arrays
         self.schema = schema_of(program)
         self.version = int(program.operator.version)
@@ -417,7 +457,7 @@ class Call:
         found = onnx.helper.get_attribute_value(value) if value is not None and value.type else None
         return found.decode() if isinstance(found, bytes) else found
 
-    def array(self, place: int) -> Array | None:
+    def array(self, place: int) -> Any:
         """Return an input as an array, None where there is none."""
         return self.arrays[place] if place < len(self.arrays) else None
 
@@ -508,14 +548,14 @@ def elementwise(c: Call, f: Callable[..., Any]) -> Any:
 
 def quotient(c: Call, f: Callable[..., Any]) -> Any:
     """A quotient; that of whole numbers is truncated."""
-    return elementwise(c, f if c.arrays[0].dtype.kind not in "iu" else c.library.divided)  # type: ignore[union-attr]
+    return elementwise(c, f if c.arrays[0].dtype.kind not in "iu" else c.library.divided)
 
 
 def axes_of(c: Call) -> tuple[int, ...]:
     """Return the axes to reduce, by attribute or input; none of them are all, unless the program says otherwise."""
     held = c["axes"] if "axes" in c.schema.attributes else c.array(1)
     axes = () if held is None else tuple(int(a) for a in held)
-    rank = c.arrays[0].ndim  # type: ignore[union-attr]
+    rank = c.arrays[0].ndim
     return axes if axes or c["noop_with_empty_axes"] else tuple(range(rank))
 
 
@@ -549,7 +589,7 @@ def folded(c: Call, f: Callable[..., Any]) -> Any:
 def stacked(c: Call, f: Callable[..., Any]) -> Any:
     """A reduction of all inputs side by side."""
     same_shapes(c)
-    shape = np.broadcast_shapes(*(x.shape for x in c.arrays))  # type: ignore[union-attr]
+    shape = np.broadcast_shapes(*(x.shape for x in c.arrays))
     broadcast_to, stack = c.library.function("broadcast_to"), c.library.function("stack")
     side_by_side = stack([broadcast_to(x, shape) for x in c.tensors])
     return c.library.reduced(f, side_by_side, (0,), False)
@@ -557,8 +597,61 @@ def stacked(c: Call, f: Callable[..., Any]) -> Any:
 
 def same_shapes(c: Call) -> None:
     """Raise ValueError where inputs that did not broadcast yet differ in shape."""
-    if c.version < 8 and len({x.shape for x in c.arrays}) > 1:  # type: ignore[union-attr]
+    if c.version < 8 and len({x.shape for x in c.arrays}) > 1:
         raise ValueError("inputs of different shapes")
+
+
+def placed(c: Call, f: Callable[..., Any]) -> Any:
+    """The place of an extreme along an axis, the first of equal ones."""
+    if c["select_last_index"]:
+        raise Unsupported("of equal ones, the first", "attribute")
+    return c.library.placed(f, c.tensors[0], c["axis"], bool(c["keepdims"]))
+
+
+def scanned(c: Call, f: Callable[..., Any]) -> Any:
+    """A running sum or product along an axis."""
+    axis = c.array(1)
+    if axis is None or axis.ndim:
+        raise ValueError("the axis is a scalar")
+    return c.library.scanned(f, c.tensors[0], int(axis), bool(c["exclusive"]), bool(c["reverse"]))
+
+
+def shifted(c: Call, f: Callable[..., Any]) -> Any:
+    """Bits shifted to either side."""
+    name = f.__name__.replace("left", "right")
+    if c["direction"] not in ("LEFT", "RIGHT"):
+        raise ValueError(f"direction {c['direction']}")
+    return elementwise(c, f if c["direction"] == "LEFT" else c.library.function(name))
+
+
+def remainder(c: Call, f: Callable[..., Any]) -> Any:
+    """A remainder with the sign of the divisor, or with fmod=1 of the dividend."""
+    if c["fmod"] == 0 and c.arrays[0].dtype.kind not in "iu":
+        raise TypeError("fmod=0 is for whole numbers")
+    return elementwise(
+        c, c.library.function("fmod" if c.library.name != "tensorflow" else "truncatemod") if c["fmod"] else f
+    )
+
+
+def usual(c: Call, f: Callable[..., Any]) -> Any:
+    """A function without parameters, which an operator has at their defaults."""
+    if c.given:
+        raise Unsupported(f"{f.__name__} has no {', '.join(c.given)}", "attribute")
+    return f(c.tensors[0])
+
+
+def infinite(c: Call, f: Callable[..., Any]) -> Any:
+    """Whether elements are infinite, of both signs."""
+    if not (c["detect_negative"] and c["detect_positive"]):
+        raise Unsupported(f"{f.__name__} looks for both signs", "attribute")
+    return f(c.tensors[0])
+
+
+def gelu(c: Call, f: Callable[..., Any]) -> Any:
+    """Gelu by its definition or by tanh."""
+    if c["approximate"] not in ("none", "tanh"):
+        raise ValueError(f"approximate {c['approximate']}")
+    return f(c.tensors[0], approximate=c["approximate"] if c.library.name == "torch" else c["approximate"] == "tanh")
 
 
 def cast(c: Call, f: Callable[..., Any]) -> Any:
@@ -572,7 +665,7 @@ def cast(c: Call, f: Callable[..., Any]) -> Any:
 
 def clipped(c: Call, f: Callable[..., Any]) -> Any:
     """Limits by attribute or input."""
-    dtype = c.arrays[0].dtype  # type: ignore[union-attr]
+    dtype = c.arrays[0].dtype
     if "min" in c.schema.attributes:
         found = [None if c[one] is None else c.library.give(np.asarray(c[one]).astype(dtype)) for one in ("min", "max")]
     else:
@@ -584,7 +677,7 @@ def clipped(c: Call, f: Callable[..., Any]) -> Any:
 
 def softmax(c: Call, f: Callable[..., Any]) -> Any:
     """Along an axis; before version 13 of all axes from one on, taken as one."""
-    (x,), shape = c.tensors, c.arrays[0].shape  # type: ignore[union-attr]
+    (x,), shape = c.tensors, c.arrays[0].shape
     axis, reshape = c["axis"], c.library.function("reshape")
     if c.version >= 13:
         return f(x, axis)
@@ -601,7 +694,7 @@ def gathered(c: Call, f: Callable[..., Any]) -> Any:
 
 def largest(c: Call, f: Callable[..., Any]) -> Any:
     """The largest along an axis; how many is an attribute or an input."""
-    k = c["k"] if c.version == 1 else int(c.array(1).item())  # type: ignore[union-attr]
+    k = c["k"] if c.version == 1 else int(c.array(1).item())
     if k < 1:
         raise ValueError(f"k is {k}")
     if c["sorted"] == 0:
@@ -619,7 +712,7 @@ def places(c: Call, f: Callable[..., Any]) -> Any:
 
 def padded(c: Call, f: Callable[..., Any]) -> Any:
     """Sides by attribute or input."""
-    x, rank = c.tensors[0], c.arrays[0].ndim  # type: ignore[union-attr]
+    x, rank = c.tensors[0], c.arrays[0].ndim
     held = next(h for h in (c["paddings"], c["pads"], c.array(1)) if h is not None)
     sides = [int(n) for n in held]
     listed = c.array(3)
@@ -634,21 +727,23 @@ def padded(c: Call, f: Callable[..., Any]) -> Any:
     if min(sides, default=0) < 0:
         raise Unsupported("no function cuts sides off", "attribute")
     value = c["value"] if "value" in c.schema.attributes else c.array(2)
-    value = np.asarray(0 if value is None else value).reshape(()).astype(c.arrays[0].dtype)  # type: ignore[union-attr]
+    value = np.asarray(0 if value is None else value).reshape(()).astype(c.arrays[0].dtype)
     return c.library.padded(f, x, pads, c["mode"], c.library.give(value))
 
 
 def convolved(c: Call, f: Callable[..., Any]) -> Any:
     """A convolution; how an automatic padding is shared out is the operator's business."""
     x, w = c.arrays[:2]
-    sizes = zip(x.shape[2:], w.shape[2:], strict=True)  # type: ignore[union-attr]
-    n = x.ndim - 2  # type: ignore[union-attr]
+    sizes = zip(x.shape[2:], w.shape[2:], strict=True)
+    n = x.ndim - 2
     strides, dilations, way, told = c.sizes("strides", n), c.sizes("dilations", n), c["auto_pad"], c["pads"]
+    if w.shape[1] * c["group"] != x.shape[1] or w.shape[0] % c["group"]:
+        raise ValueError(f"{x.shape[1]} channels, {w.shape[0]} filters of {w.shape[1]}, {c['group']} groups")
     if way not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
         raise ValueError(f"auto_pad {way!r}")
     if way != "NOTSET" and "pads" in c.given:
         raise ValueError("pads and auto_pad")
-    if len(strides) != n or len(dilations) != n or c["kernel_shape"] not in (None, w.shape[2:]):  # type: ignore[union-attr]
+    if len(strides) != n or len(dilations) != n or c["kernel_shape"] not in (None, w.shape[2:]):
         raise ValueError("strides, dilations or kernel_shape do not fit")
     pads = []
     for axis, (d, k) in enumerate(sizes):
@@ -667,12 +762,13 @@ def normalized(c: Call, f: Callable[..., Any]) -> Any:
     """A batch normalized as in inference."""
     if c["spatial"] == 0 or c["training_mode"] or len(c.program.answers) > 1:
         raise Unsupported("only inference, a channel at a time", "attribute")
-    if c.arrays[0].ndim < 2:  # type: ignore[union-attr]
+    if c.arrays[0].ndim < 2:
         raise Unsupported("no channels", "rank")
     return c.library.normalized(f, *c.tensors, c)
 
 
 FORMS: dict[str, Form] = {
+    "bent": lambda c, f: f(c.tensors[0], c["alpha"]),
     "cast": cast,
     "clipped": clipped,
     "convolved": convolved,
@@ -681,16 +777,24 @@ FORMS: dict[str, Form] = {
     "folded": folded,
     "formula": formula,
     "gathered": gathered,
+    "gelu": gelu,
+    "infinite": infinite,
     "largest": largest,
     "norm_1": norm_1,
     "norm_2": functools.partial(norm_1, order=2),
     "normalized": normalized,
     "padded": padded,
+    "placed": placed,
     "places": places,
     "quotient": quotient,
     "reduction": reduction,
+    "remainder": remainder,
+    "scanned": scanned,
+    "shifted": shifted,
     "softmax": softmax,
     "stacked": stacked,
     "total": total,
-    "transposed": lambda c, f: f(c.tensors[0], tuple(c["perm"] or reversed(range(c.arrays[0].ndim)))),  # type: ignore[union-attr]
+    "transposed": lambda c, f: f(c.tensors[0], tuple(c["perm"] or reversed(range(c.arrays[0].ndim)))),
+    "thresholded": lambda c, f: f(c.tensors[0], c["alpha"], 0),
+    "usual": usual,
 }
