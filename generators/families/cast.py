@@ -1,4 +1,4 @@
-"""Conversions between element types: Cast."""
+"""Conversions between element types: Cast, CastLike."""
 
 from __future__ import annotations
 
@@ -54,6 +54,14 @@ def cast(c: Call, x: Value) -> Value:
     if to.name in _FUNNY and x.kind == "real" and saturate and "infinity-is-nan" in c.clauses:
         y = c.constant(math.nan, to.name).where(x.isinf(), y)
     return y
+
+
+def cast_like(c: Call, x: Value, _target: Value) -> Value:
+    """Each element as a value of the type that the second input has, of any shape, as Cast does it.
+
+    Source: ONNX CastLike-15 to 25.
+    """
+    return cast(c, x)
 
 
 def _same(c: Call, x: Value) -> Value:
