@@ -85,7 +85,8 @@ def work_of(graph: Graph, fork: Fork) -> Work:
         none = node.parameters.get("axes") == ()
         alone = alone or (none and not node.shape and node.name in ("sum", "mean"))
         kept = node.room.keeps_zeros or none
-        keeps[at] = node.kind != "real" or (kept and all(keeps.get(a, True) for a in node.args))
+        own = node.kind != "real" or node.room.frees_zeros
+        keeps[at] = own or (kept and all(keeps.get(a, True) for a in node.args))
         if node.computes:
             work.add(node.room.work)
             if node.room.work == "rounds":

@@ -559,7 +559,7 @@ class Undefined(Primitive):
 class AnyZero(Primitive):
     """The operand, whose zeros may have either sign."""
 
-    name, work, keeps_zeros = "any_zero", "moves", True
+    name, work, frees_zeros = "any_zero", "moves", True
     text = "{0}, a zero of either sign"
 
     @staticmethod

@@ -21,7 +21,8 @@ class Primitive:
     """One primitive. Arrays have lanes first, one lane standing for all; parameters (axes too) are those of a lane.
 
     `work`: whether it moves elements as they are; selects, compares or changes signs, where subnormal numbers may be
-    read as zero but nothing rounds; or rounds. `keeps_zeros`: the result's zeros have the sign that the operand's have.
+    read as zero but nothing rounds; or rounds. `keeps_zeros`: the result's zeros have the sign that the operand's have;
+    `frees_zeros`: they have either, whatever the operand's.
     `rational`: fractions are enough to compute it. `overflows`: a whole result may not fit its type. `widens`: `exact`
     takes float64 and, told `wide`, returns gmpy2.mpfr. `accumulates`: a machine's order and its accumulator make a
     difference. `text` tells what it is and what it is charged.
@@ -30,6 +31,7 @@ class Primitive:
     name: ClassVar[str] = ""
     work: ClassVar[Work] = "rounds"
     keeps_zeros: ClassVar[bool] = False
+    frees_zeros: ClassVar[bool] = False
     rational: ClassVar[bool] = False
     overflows: ClassVar[bool] = False
     widens: ClassVar[bool] = False

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from recorded import readings, values
 
 from opconform.cases.elements import element_type
+from opconform.cases.batch import Flag
 from opconform.generators.fills import Blank, fill
 
 F = np.float32
@@ -110,6 +111,24 @@ def test_what_is_whole_stays_itself(operator) -> None:
     assert np.signbit(found[:2]).tolist() == [True, False]
 
 
+def admits_zero(operator: str, x: np.ndarray, zero: np.ndarray) -> bool:
+    """Return whether a reading admits a zero of this sign."""
+    wrong = Flag.POSITIVE_ZERO if np.signbit(zero[0]) else Flag.NEGATIVE_ZERO
+    found = one(operator, x, "float32")
+    return any(r.lower[0][0] <= 0 <= r.upper[0][0] and not r.flags[0][0] & wrong for r in found)
+
+
+@pytest.mark.parametrize(("operator", "free"), [("Ceil-6", True), ("Ceil-13", False), ("Round-22", False)])
+def test_a_zero_keeps_its_sign_where_the_version_says_so(operator, free) -> None:
+    minus, plus = np.array([-0.0], F), np.array([0.0], F)
+    for x, other in ((minus, plus), (plus, minus)):
+        assert admits_zero(operator, x, x)
+        assert admits_zero(operator, x, other) == free
+    half = np.array([-0.25], F)  # of what is rounded to zero nothing is said
+    assert admits_zero(operator, half, minus)
+    assert admits_zero(operator, half, plus)
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(-128, 127), min_size=1, max_size=6))
 def test_signs_of_whole_numbers(numbers) -> None:
@@ -155,3 +174,50 @@ def test_types_without_infinities_have_none() -> None:
     x = np.array([np.inf, 448.0, np.nan]).astype(element_type("float8e4m3fn").dtype)
     assert values("onnx/IsInf-20", {"X": x}, {"Y": "bool"})[0].tolist() == [False, False, False]
     assert values("onnx/IsNaN-20", {"X": x}, {"Y": "bool"})[0].tolist() == [True, False, True]
+
+
+def test_identity_gives_out_sequences_and_optionals_as_they_are() -> None:
+    items = [np.array([1, 2], F), np.array([-0.0], F), np.array(3, F)]
+    found = values("onnx/Identity-14", {"input": items}, {"output": "seq(float32)"})
+    assert [one.tolist() for one in found] == [[1, 2], [-0.0], 3]
+    assert np.signbit(found[1][0])
+    assert [
+        one.tolist() for one in values("onnx/Identity-16", {"input": items[:1]}, {"output": "optional(float32)"})
+    ] == [[1, 2]]
+    assert not values("onnx/Identity-16", {"input": []}, {"output": "optional(float32)"})
+
+
+@pytest.mark.parametrize(
+    ("source", "to"), [("float32", "int8"), ("int32", "bool"), ("float64", "float16"), ("float32", "float8e5m2")]
+)
+def test_cast_like_casts_as_cast_does_and_ignores_the_values_of_its_target(source, to) -> None:
+    x = np.array([-3.0, 0.0, 1.0, 2.5, 100.0]).astype(source)
+    like = {"input": x, "target_type": np.ones((2, 0), element_type(to).dtype)}
+    first = values("onnx/CastLike-24", like, {"output": to})
+    second = values("onnx/Cast-24", {"input": x}, {"output": to}, to=to)
+    assert first[0].shape == x.shape
+    assert np.array_equal(first[0].astype(float), second[0].astype(float), equal_nan=True)
+
+
+@pytest.mark.parametrize("operator", ["HardSwish-22", "Gelu-20", "Mish-22", "Swish-24"])
+def test_at_minus_infinity_the_formula_is_no_number_and_the_limit_zero(operator) -> None:
+    found = {
+        r.taken["minus-infinity"]: float(r.values[0][0])
+        for r in readings(f"onnx/{operator}", {"X": np.array([-np.inf], F)}, {"Y": "float32"})
+    }
+    assert found["limit"] == 0
+    assert math.isnan(found["not-a-number"])
+
+
+def test_a_softplus_of_large_numbers_may_overflow_as_it_is_written() -> None:
+    found = readings("onnx/Softplus-22", {"X": np.array([200.0], F)}, {"Y": "float32"})
+    assert {r.taken["overflow"] for r in found} == {"avoided", "infinite"}
+    assert all(float(r.values[0][0]) == 200 for r in found)
+
+
+def test_a_default_in_decimals_is_open_in_float64_alone() -> None:
+    for type_, number in (("float32", 1), ("float64", 2)):
+        found = readings("onnx/LeakyRelu-16", {"X": np.array([-1.0], type_)}, {"Y": type_})
+        assert len({float(r.values[0][0]) for r in found}) == number
+    given = readings("onnx/LeakyRelu-16", {"X": np.array([-1.0])}, {"Y": "float64"}, alpha=0.01)
+    assert {float(r.values[0][0]) for r in given} == {-float(F(0.01))}
