@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import readings, values
 
-from opconform.cases.elements import element_type
 from opconform.cases.batch import Flag
+from opconform.cases.elements import element_type
 from opconform.generators.fills import Blank, fill
 
 F = np.float32
