@@ -474,8 +474,8 @@ class Prepared:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Return the outputs for the arrays of `program.feeds`. Raises Unsupported, or what the library raises."""
-        given = iter(inputs)
-        arrays = [None if i is None else next(given) if i.constant is None else i.array() for i in self.program.inputs]
+        fed = {feed.name: x for feed, x in zip(self.program.feeds, inputs, strict=True)}
+        arrays = [None if i is None else fed[i.name] if i.constant is None else i.array() for i in self.program.inputs]
         try:
             with np.errstate(all="ignore"):
                 found = self.form(Call(self.library, self.program, arrays), self.function)
@@ -626,7 +626,9 @@ def shifted(c: Call, f: Callable[..., Any]) -> Any:
 
 def remainder(c: Call, f: Callable[..., Any]) -> Any:
     """A remainder with the sign of the divisor, or with fmod=1 of the dividend."""
-    if c["fmod"] == 0 and c.arrays[0].dtype.kind not in "iu":
+    if c["fmod"] not in (0, 1):
+        raise ValueError(f"fmod={c['fmod']}")
+    if c["fmod"] == 0 and c.version < 28 and c.arrays[0].dtype.kind not in "iu":
         raise TypeError("fmod=0 is for whole numbers")
     return elementwise(
         c, c.library.function("fmod" if c.library.name != "tensorflow" else "truncatemod") if c["fmod"] else f

@@ -28,6 +28,7 @@ CASES = (
     "onnx/ReduceMean-13/float32/scalar/-/negative-zero/negative-zero-alone",
     "onnx/Mean-13/float32/4*4/-/lattice",
     "onnx/Add-7/float32/3x2,2/-/uniform",
+    "onnx/Add-14/float32/2*2x1x3x1x2x2/B-from=A/uniform",
     "onnx/Max-8/float32/3*4/-/uniform",
     "onnx/Clip-6/float32/7/max=3;min=-2/ramp",
     "onnx/Clip-13/float32/7/max=3;min=-2/ramp",
