@@ -342,7 +342,7 @@ def bases(blank: Blank, draw: Draw) -> Array:
     """Full significands in [1/4, 4), whose powers up to the third no float of 16 bits overflows by."""
     p = blank.type.float_format.precision
     significand = draw.between(1 << (p - 1), (1 << p) - 1, blank.size)
-    return np.ldexp(significand.astype(np.float64), draw.between(-1, 2, blank.size) - p)
+    return np.asarray(np.ldexp(significand.astype(np.float64), draw.between(-1, 2, blank.size) - p))
 
 
 def exponents(drawing: Drawing) -> Array:

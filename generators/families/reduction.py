@@ -178,7 +178,7 @@ def _place(c: Call, data: Value, *, largest: bool) -> Value:
     axis %= data.rank
     late = bool(late) if late in (0, 1) else c.open("last-other") == "as-one"
     kept = [d for a, d in enumerate(data.shape) if a != axis]
-    if not data.shape[axis] and math.prod(kept):
+    if not data.shape[axis] and all(kept):
         c.open("nothing")
     found = _found(c, data, axis, largest=largest, late=late)
     return found if keep else found.reshape(*kept)
