@@ -12,6 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import readings, values
 
+from opconform.cases.elements import element_type
+from opconform.generators.source import GeneratedCases
+
 F = np.float32
 ENDS = [-math.inf, -2.5, -0.0, 0.0, 1.0, 3.0, math.inf, math.nan]
 INT32 = st.one_of(st.integers(-20, 20), st.integers(-(2**31), 2**31 - 1))
@@ -233,3 +236,20 @@ def test_sums_and_extremes_of_any_number_of_inputs_broadcast(shapes, seed) -> No
     for name, out, formula in (("Sum-13", "sum", np.sum), ("Min-13", "min", np.min), ("Max-13", "max", np.max)):
         (found,) = values(f"onnx/{name}", {"data_0": arrays}, {out: "float32"})
         assert found.tolist() == formula(np.stack(spread), axis=0).tolist()
+
+
+@pytest.mark.parametrize(("type_", "ulps"), [("float32", 2.5), ("float64", 1.0)])
+def test_a_quotient_may_be_off_as_much_as_its_type_may(type_, ulps) -> None:
+    (batch,) = GeneratedCases().batches([f"onnx/Div-14/{type_}/2*33x31/-/inexact/rounds-once"])
+    (bounds,) = batch.expectation.options[0].outputs
+    value, form = np.asarray(bounds.value, float), element_type(type_).format
+    ulp = np.ldexp(1.0, np.frexp(value)[1] - form.precision)
+    reach = np.maximum(bounds.upper - value, value - bounds.lower) / ulp
+    assert ulps * 0.99 < reach.min()  # of the unit roundoffs of the value, two of which are at least an ulp
+    assert reach.max() < ulps * 2.01
+
+
+def test_a_power_is_exact_at_zeros_and_ones_alone() -> None:
+    one = power(np.array([0.3, 0.3, 1.0, 0.0], F), np.array([1.0, 0.0, 0.7, 2.0], F), "float32")[0]
+    exact = [lower == upper for lower, upper in zip(one.lower[0].tolist(), one.upper[0].tolist(), strict=True)]
+    assert exact == [False, True, True, True]
