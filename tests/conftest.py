@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import os
+import sys
 
 from hypothesis import settings
 
@@ -9,3 +10,7 @@ pytest_plugins = ["pytester"]
 settings.register_profile("usual", deadline=None, max_examples=50)
 settings.register_profile("thorough", deadline=None, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
+
+# Or each of the many processes that tests start would compile every module, and build every spec, anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False

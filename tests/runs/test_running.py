@@ -223,7 +223,7 @@ def test_a_run_that_judged_nothing_is_no_success(judge: Any) -> None:
 
 @pytest.mark.parametrize("backend", ["@OtherStandard", "openvino"])
 def test_a_backend_is_put_to_the_cases_of_its_own_standards_alone(judge: Any, backend: str) -> None:
-    ran = judge(backend, "--select", "onnx/*")
+    ran = judge(backend, "--select", "onnx/Mean-13/*")
     assert ran.code == 2
     assert "selects no case" in ran.output
     assert "runs those of openvino alone" in ran.output
