@@ -133,6 +133,7 @@ class Fingerprints:
             self._of(place).add(_WIDTHS[match[1]], int(match[2]), kept, result.case)
         elif fill == "underflow":
             kept = accuracy.ulp is not None and accuracy.ulp < _FLUSHED
+            kept = kept and "none" in result.behaviour.get("flush", ("none",))
             self._of(place).add("partial-sums", 0, kept, result.case)
         elif fill == "inexact" and accuracy.graded >= _ELEMENTS and accuracy.grade in _GRADED:
             once = accuracy.grade is Grade.ROUNDED or "wide" in result.behaviour.get("accumulator", ())

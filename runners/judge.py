@@ -118,7 +118,7 @@ def _wanted(value: Any, lower: Any, upper: Any, flags: int) -> str:
     if isinstance(value, str | complex):
         return f"{_text(value)} exactly"
     if value != value:  # noqa: PLR0124 - NaN
-        return "NaN"
+        return "NaN" if lower != lower else f"NaN, or {lower}"  # noqa: PLR0124 - NaN
     text = f"{value} exactly" if lower == upper else f"{value} within [{lower}, {upper}]"
     if flags & (_NEGATIVE_ZERO | _POSITIVE_ZERO):
         text = "-0.0" if flags & _NEGATIVE_ZERO else "+0.0"

@@ -264,12 +264,14 @@ class Error:
     """What an implementation's numbers may differ by from a node's exact values, and what they may be beside.
 
     `e` bounds the difference (under norm 2 its variance); for bool and text it is positive where either may come out.
-    `exact_mean`: where a mean was taken of a sum that came out exact.
+    `exact_mean`: where a mean was taken of a sum that came out exact. `instead`: numbers that may come, up to the
+    error, where the value is none, else NaN; the flags say there that all is free, for what is computed further.
     """
 
     e: Size = 0.0
     flags: Flags = 0
     exact_mean: Array | None = None
+    instead: Array | None = None
 
     @property
     def quiet(self) -> bool:
@@ -301,14 +303,16 @@ class Charge:
 class Arithmetic:
     """How an implementation computes with numbers of one type: the format inside sums, and that of every result.
 
-    `flush`: results below the normal range may become zero. `summation` is how a mean comes about: from a sum, divided
-    before adding up or after; updated addend by addend; or as the formula is written. `norm` 1 bounds errors, 2 adds up
-    variances (tier T2). `charges`, if given, collects what each primitive charged.
+    `flush`: results below the normal range may become zero, partial sums among them; the shares of a mean that is
+    divided before adding up, if `shares`. `summation` is how a mean comes about: from a sum, divided before adding up
+    or after; updated addend by addend; or as the formula is written. `norm` 1 bounds errors, 2 adds up variances (tier
+    T2). `charges`, if given, collects what each primitive charged.
     """
 
     accumulator: FloatFormat
     storage: FloatFormat
     flush: bool = False
+    shares: bool = True
     summation: Literal["sums", "running-means", "as-written"] = "sums"
     norm: Literal[1, 2] = 1
     charges: list[Charge] | None = None

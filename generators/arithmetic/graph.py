@@ -508,5 +508,7 @@ def _fitted(error: Error, shape: tuple[int, ...]) -> Error:
         e = e if np.shape(e) == shape else np.broadcast_to(e, shape)
     if not isinstance(flags, int) and np.shape(flags) != shape:
         flags = np.broadcast_to(flags, shape)
+    if error.instead is not None:
+        error.instead = np.broadcast_to(error.instead, shape)
     error.e, error.flags = e, flags
     return error

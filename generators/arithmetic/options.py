@@ -464,23 +464,23 @@ class _Branch:
     def _by_flush(
         self, summation: str, outputs: Outputs, errors: Mapping[int, Error], applies: Array
     ) -> Iterator[Option]:
-        flushing, flushes = self._zeros(outputs, errors), self._inner_small()
-        flushed = outputs
-        if flushes.any():
+        flushing, inside, flushed = self._zeros(outputs, errors), self._inner_small(), outputs
+        if inside.any():
             changes = {} if summation == "sums" else {"summation": summation}
-            variant = self.context.using(f"flush {summation}", flush=True, **changes)
+            declared = self.context.level == "declared"
+            variant = self.context.using(f"flush {summation}", flush=True, shares=declared, **changes)
             flushed, _ = self.evaluated(variant)
-            flushed = tuple(_where(flushes, b, o) for b, o in zip(flushed, outputs, strict=True))
-        for mask in flushing:
-            flushes = flushes | self.maker.any_lane(mask)
+            flushed = tuple(_where(inside, b, o) for b, o in zip(flushed, outputs, strict=True))
+        flushes = np.logical_or.reduce([inside, *map(self.maker.any_lane, flushing)])
         if not self.flush_input:
             labels: Labels = (("summation", summation), ("flush", "none"))
             yield from self._by_overflow(outputs, self.flags_of(outputs), applies, labels)
             applies = applies & flushes
         if applies.any():
             zeroed = [_flagged(f, z, ZERO) for f, z in zip(self.flags_of(flushed), flushing, strict=True)]
-            labels = (("summation", summation), ("flush", "input-and-output" if self.flush_input else "output"))
-            yield from self._by_overflow(flushed, zeroed, applies, labels)
+            told = [("output", applies), ("input-and-output", inside & ~self.maker.small & applies)]
+            for option, where in [("input-and-output", applies)] if self.flush_input else told:
+                yield from self._by_overflow(flushed, zeroed, where, (("summation", summation), ("flush", option)))
 
     def _zeros(self, outputs: Outputs, errors: Mapping[int, Error]) -> list[Array]:
         """Return where each output may be below the normal range, and nothing else admits zero."""
@@ -502,9 +502,9 @@ class _Branch:
             c, size = self.context.at(node.computes), self.values[at].size
             if at in self.work.inner:
                 found = found | self.maker.any_lane((size > 0) & (size < 2 * c.storage.tiny))
-            lowest = node.room.partial([self.values[a] for a in node.args])
-            if lowest is not None:
-                found = found | self.maker.any_lane(lowest < c.accumulator.emin)
+            inside = node.room.underflows(c, self.values[at], [self.values[a] for a in node.args], **node.parameters)
+            if inside is not None:
+                found = found | self.maker.any_lane(inside)
         return found
 
     def _by_overflow(
@@ -570,7 +570,8 @@ def _rest(known: Known) -> Array:
 def bounds_of(known: Known, error: Error, type_: str, context: Context) -> Bounds:
     """Return the admissible outputs for a result: from fl(v-e) to fl(v+e), fl rounding to the output type.
 
-    Where the storage format is the output's, the implementation's last rounding is already in e: |y-v| <= e.
+    Where the storage format is the output's, the implementation's last rounding is already in e: |y-v| <= e. Ends that
+    float64 does not hold are rounded inward.
     """
     form, storage = format_of(type_), context.at(type_).storage
     value, e = known.f, error.e
@@ -578,7 +579,7 @@ def bounds_of(known: Known, error: Error, type_: str, context: Context) -> Bound
         if known.v.dtype == object:
             finite = np.where(np.isfinite(e), e, np.inf) * np.ones(value.shape)
             exact, reach = widened(known.v), finite.astype(object)
-            lower, upper = rounded(exact - reach), rounded(exact + reach)
+            lower, upper = _inward(exact - reach, 1), _inward(exact + reach, -1)
         else:
             lower, upper = value - e, value + e
         if storage != form:
@@ -592,7 +593,20 @@ def bounds_of(known: Known, error: Error, type_: str, context: Context) -> Bound
         unknown = np.isnan(value)
         if unknown.any():  # one NaN for all, whatever its payload: digests depend on the bytes
             value, lower, upper = (np.where(unknown, np.nan, a) for a in (value, lower, upper))
+        if error.instead is not None:
+            number, ends = ~np.isnan(error.instead), (error.instead - e, error.instead + e)
+            ends = ends if storage == form else (nearest(form, ends[0]), nearest(form, ends[1]))
+            lower, upper = (np.where(number, end, a) for end, a in zip(ends, (lower, upper), strict=True))
+            own = np.where(unknown, NAN, np.where(value > 0, POSITIVE, NEGATIVE))
+            flags = np.where(number, flags & ~FREE | own, flags).astype(np.uint8)
     return Bounds(type_, value, lower, upper, flags)
+
+
+def _inward(end: Array, side: int) -> Array:
+    """Return an interval's end rounded to the float64 number that is nearest within; `side` 1: it is the lower one."""
+    nearby = rounded(end)
+    outside = np.isfinite(nearby) & np.asarray(side * (end - nearby.astype(object)) > 0, bool)
+    return np.where(outside, np.nextafter(nearby, side * np.inf), nearby)
 
 
 def exact_bounds(known: Known, error: Error, type_: str) -> Bounds:

@@ -257,11 +257,14 @@ class Either(Primitive):
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
         e = np.maximum(c.bound(es[0].e), c.bound(es[1].e) + _apart(y, xs[1]))
         other = _outcomes(xs[1], es[1])
-        # an answer that is no number stands beside a finite value; anything else beside an infinity or NaN is free
         same = (y.f == xs[1].f) | (np.isnan(y.f) & np.isnan(xs[1].f))
-        lost = np.where(~y.finite & ~same, FREE, np.uint8(0))
-        flags = np.where(y.finite, other, np.bitwise_and(other, es[1].flags)) | lost
-        return Error(c.of_bound(e), np.bitwise_or(unsigned(es[0].flags), flags).astype(np.uint8))
+        flags = np.bitwise_or(unsigned(es[0].flags), np.where(same, np.bitwise_and(other, es[1].flags), other))
+        # a number, or an infinity, which stands beside NaN; a number beside an infinity
+        number = ~y.finite & ~np.isnan(xs[1].f) & (xs[1].finite | np.isnan(y.f))
+        if not number.any():
+            return Error(c.of_bound(e), flags.astype(np.uint8))
+        instead = np.where(number, xs[1].f, np.nan)
+        return Error(c.of_bound(e), np.where(number, flags | FREE, flags).astype(np.uint8), instead=instead)
 
 
 class Larger(Primitive):

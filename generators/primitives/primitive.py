@@ -78,8 +78,8 @@ class Primitive:
         return 1
 
     @staticmethod
-    def partial(xs: Sequence[Known]) -> Array | None:
-        """Return the exponents of the lowest bits that partial sums may have, lanes first; None if there are none."""
+    def underflows(c: Arithmetic, y: Known, xs: Sequence[Known], **parameters: Any) -> Array | None:
+        """Return where what is computed on the way may be below the normal range, lanes first; None: nowhere."""
         return None
 
 

@@ -79,8 +79,8 @@ class Matmul(Primitive):
         return stored(c, y, Error(e, flags))
 
     @staticmethod
-    def partial(xs: Sequence[Known]) -> Array | None:
-        return _lowest_of_products(*xs)
+    def underflows(c: Arithmetic, y: Known, xs: Sequence[Known], **_: Any) -> Array | None:
+        return np.asarray(_lowest_of_products(*xs) < c.accumulator.emin)
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **_: Any) -> Array:
@@ -202,8 +202,10 @@ class Prod(Sum):
         return stored(c, y, Error(c.of_bound(e), flags))
 
     @staticmethod
-    def partial(xs: Sequence[Known]) -> Array | None:
-        return None
+    def underflows(c: Arithmetic, y: Known, xs: Sequence[Known], **parameters: Any) -> Array | None:
+        x = xs[0]
+        least = multiplied(np.where(x.size > 0, np.minimum(x.size, 1.0), 1.0), lane_axes(parameters["axes"]))
+        return np.asarray((least < c.accumulator.tiny) & (y.size >= c.accumulator.tiny))
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **parameters: Any) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -154,6 +154,16 @@ def stored(c: Arithmetic, total: Known, error: Error) -> Error:
     )
 
 
+def _subnormal_sums(form: FloatFormat, x: Known, lanes: tuple[int, ...]) -> Array:
+    """Return where a sum of two addends or more may be below the normal range: of small ones, or ones that cancel."""
+    parts = Addends.of(x, lanes)
+    low = np.asarray((parts.lowest < form.emin) & (count_along(x.v.shape, lanes) > 1))
+    if not low.any():
+        return low
+    least = np.min(np.where(x.size > 0, x.size, np.inf), axis=lanes, keepdims=True, initial=np.inf)
+    return np.asarray(low & ((2 * least < form.tiny) | ((parts.positive > 0) & (parts.negative > 0))))
+
+
 class Sum(Primitive):
     """The sum over axes, which stay with extent 1."""
 
@@ -188,8 +198,8 @@ class Sum(Primitive):
         return stored(c, y, error)
 
     @staticmethod
-    def partial(xs: Sequence[Known]) -> Array | None:
-        return xs[0].bit
+    def underflows(c: Arithmetic, y: Known, xs: Sequence[Known], **parameters: Any) -> Array | None:
+        return _subnormal_sums(c.accumulator, xs[0], lane_axes(parameters["axes"]))
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **parameters: Any) -> Array:
@@ -282,8 +292,12 @@ class Mean(Sum):
         return found if n < SHORTEST else _running(c, y, x, parts, total=total, mean=found, n=n, lanes=lanes)
 
     @staticmethod
-    def partial(xs: Sequence[Known]) -> Array | None:
-        return None  # an exact mean of small numbers is admitted as it is, and zero beside it
+    def underflows(c: Arithmetic, y: Known, xs: Sequence[Known], **parameters: Any) -> Array | None:
+        lanes = lane_axes(parameters["axes"])
+        parts, n = Addends.of(xs[0], lanes), count_along(xs[0].v.shape, lanes)
+        # of sums of some addends, whichever were lost, the mean is below the normal range too, and zero
+        surely = parts.mean * (1 + (n + 1) * c.accumulator.roundoff) < c.storage.tiny
+        return _subnormal_sums(c.accumulator, xs[0], lanes) & ~surely
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **parameters: Any) -> Array:
@@ -321,13 +335,13 @@ def _shares(c: Arithmetic, y: Known, parts: Addends, total: Error, n: int, *, po
     smallest = np.ldexp(1.0 / n, np.minimum(parts.lowest, 1023))
     share = parts.mean
     relative = 2 * storage.roundoff * (share + total.e / n)
-    underflow = 2 * n * c.underflow(storage)
+    underflow = max(2 * n * replace(c, flush=c.flush and c.shares).underflow(storage), c.underflow(storage))
     if not power:  # an exact sum is no longer one if inexact shares are added up
         if storage != c.accumulator:
             relative = relative + storage.roundoff * share  # their sum is rounded, where an exact one was not
         adding = np.maximum((n - 1) * unit * share - total.e / n, 0.0)
         return adding + relative + np.where(smallest >= storage.tiny, c.underflow(storage), underflow)
-    shares_exact = smallest >= (storage.tiny if c.flush else storage.eta)
+    shares_exact = smallest >= (storage.tiny if c.flush and c.shares else storage.eta)
     inexact = np.where(shares_exact, 0.0, underflow)
     exact = np.equal(total.e, 0)
     exact = exact & y.held(storage) if exact.any() else exact
@@ -337,8 +351,8 @@ def _shares(c: Arithmetic, y: Known, parts: Addends, total: Error, n: int, *, po
 def _running(
     c: Arithmetic, y: Known, x: Known, parts: Addends, *, total: Error, mean: Error, n: int, lanes: tuple[int, ...]
 ) -> Error:
-    """Widen a mean's error to that of a running mean, where the arithmetic says so, and note where it matters."""
-    exact = np.equal(total.e, 0)
+    """Widen the error of means of exact sums to that of running means, where the arithmetic says so; note where."""
+    exact = np.equal(total.e, 0) & parts.finite
     if c.summation == "sums" and not exact.any():
         return mean
     span = x.fact(("span", lanes), lambda: _span(x.f, lanes))
@@ -347,7 +361,7 @@ def _running(
         return mean
     whole = _running_charge(n, parts.mean, span, c.accumulator.roundoff, c.underflow(c.storage))
     rule = f"running mean of n={n}: (n-1)·u·M and 3·u·Σ|x-m|/n, M = Σ|x|/n; what is beyond the above"
-    return _charged(c, y, mean, rule, np.maximum(whole - mean.e, 0.0))
+    return _charged(c, y, mean, rule, np.where(exact, np.maximum(whole - mean.e, 0.0), 0.0))
 
 
 def _span(floats: Array, lanes: tuple[int, ...]) -> Array:
@@ -426,8 +440,8 @@ class Cumsum(Primitive):
         return stored(c, y, Error(e, flags))
 
     @staticmethod
-    def partial(xs: Sequence[Known]) -> Array | None:
-        return xs[0].bit
+    def underflows(c: Arithmetic, y: Known, xs: Sequence[Known], **parameters: Any) -> Array | None:
+        return np.asarray(xs[0].bit < c.accumulator.emin)
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **p: Any) -> Array:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.recorded import recorded
+from fakes.recorded import admitted, recorded
 
 from opconform.cases.batch import Expectation, Flag, Labels
 from opconform.cases.errors import OpconformError
@@ -130,10 +130,24 @@ def test_two_forms_of_a_formula_are_admitted_element_by_element() -> None:
 def test_of_two_forms_one_of_which_is_not_a_number_either_is_admitted() -> None:
     a, b = np.array([[np.nan, np.nan, np.inf, 1.0]], np.float32), np.array([[np.inf, 1.0, 1.0, np.nan]], np.float32)
     recording = recorded(lambda c, x, y: x.maximum(y).either(x.maximum(y, nan="ignore")), [a, b], ["float32"])
-    (option,) = recording.expectation([a, b]).case(0).options
-    flags = option.outputs[0].flags
-    assert flags is not None
-    assert ((flags & Flag.FREE) > 0).tolist() == [[True, True, False, True]]
+    found = recording.expectation([a, b]).case(0)
+    for answer, right in (
+        ([np.nan, np.nan, np.inf, np.nan], True),
+        ([np.inf, 1.0, np.inf, 1.0], True),
+        ([np.nan, 2.0, np.inf, 1.0], False),
+        ([np.nan, np.inf, np.inf, 1.0], False),
+        ([np.inf, 1.0, 1.0, 1.0], False),
+        ([1.0, 1.0, np.inf, 1.0], False),
+    ):
+        assert admitted(found, [np.array([answer], np.float32)]).all() == right, answer
+
+
+def test_what_is_computed_of_one_of_two_forms_is_free_where_one_is_not_a_number() -> None:
+    a, b = np.array([[np.nan, 1.0]], np.float32), np.array([[1.0, 2.0]], np.float32)
+    recording = recorded(lambda c, x, y: x.maximum(y).either(x.maximum(y, nan="ignore")) * 3.0, [a, b], ["float32"])
+    found = recording.expectation([a, b]).case(0)
+    assert admitted(found, [np.array([[7.0, 6.0]], np.float32)]).all()
+    assert not admitted(found, [np.array([[7.0, 7.0]], np.float32)]).any()
 
 
 def test_what_is_written_twice_is_one_node() -> None:

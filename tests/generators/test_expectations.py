@@ -15,6 +15,8 @@ from hypothesis.extra import numpy as hnp
 
 from opconform.cases.elements import DeclaredType, element_type
 from opconform.cases.results import Outcome
+from opconform.generators.arithmetic.errors import Error, Known, precise, strict, widened
+from opconform.generators.arithmetic.options import bounds_of
 
 WIDTHS = {"float16": np.uint16, "bfloat16": np.uint16, "float32": np.uint32, "float64": np.uint64}
 ROUNDINGS = ("truncate", "floor", "nearest-even", "nearest-away")
@@ -128,6 +130,43 @@ def test_a_running_mean_shows_and_may_be_refused():
         assert judged([np.float32(wrong)]).outcome is Outcome.WRONG_VALUE
 
 
+@pytest.mark.parametrize("special", [np.nan, np.inf])
+def test_a_running_mean_is_no_excuse_beside_an_element_that_is_no_number(special):
+    inexact = np.array([0.1, 0.7, 0.3, 0.9, 0.2], np.float32)
+    (alone,) = over_axes([inexact[np.newaxis]], "float32", (1,), False)
+    assert {label for option in alone.options for label in option.labels} == set()
+    beside = np.stack([inexact, np.array([special, 1, 2, 3, 4], np.float32)])
+    (found,) = over_axes([beside], "float32", (1,), False)
+    assert "summation" not in dict(label for option in found.options for label in option.labels)
+
+
+def test_a_running_mean_widens_means_of_exact_sums_alone():
+    exact, inexact = np.arange(5, dtype=np.float32), np.array([0.1, 0.7, 0.3, 0.9, 0.2], np.float32)
+    (alone,) = over_axes([inexact[np.newaxis]], "float32", (1,), False)
+    (found,) = over_axes([np.stack([exact, inexact])], "float32", (1,), False)
+    sums, running = (dict(option.labels)["summation"] for option in found.options)
+    assert (sums, running) == ("sums", "running-means")
+    of_sums, of_running = (option.outputs[0].upper.reshape(-1) for option in found.options)
+    assert of_running[0] > of_sums[0]
+    assert of_sums[1] == alone.options[0].outputs[0].upper.item()
+    assert of_running[1] - 0.44 < (of_sums[1] - 0.44) * 1.00001
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.floats(1.0, 2.0), min_size=3, max_size=3), st.floats(2.0**-60, 2.0**-40))
+def test_the_ends_of_float64_intervals_lie_within_the_bound(numbers, error):
+    exact = sum(map(Fraction, numbers)) / 3
+    with precise():
+        known = Known(widened(np.array([numbers])).sum(axis=1) / 3)
+        bounds = bounds_of(known, Error(np.array([error])), "float64", strict(frozenset({"float64"}), frozenset())[0])
+    (lower,), (upper,) = bounds.lower.tolist(), bounds.upper.tolist()
+    slack = Fraction(1, 2**150)
+    assert exact - Fraction(error) - slack <= Fraction(lower)
+    assert Fraction(np.nextafter(lower, 0.0)) < exact - Fraction(error) + slack
+    assert Fraction(upper) <= exact + Fraction(error) + slack
+    assert Fraction(np.nextafter(upper, 9.0)) > exact + Fraction(error) - slack
+
+
 def test_no_running_mean_is_kept_in_16_bits():
     x = np.arange(300).astype(BFLOAT16) % BFLOAT16.type(7)
     for option in expected(x, "bfloat16").options:
@@ -209,6 +248,44 @@ def test_the_mean_of_minus_zeros_may_lose_its_sign_but_a_copy_may_not():
     (alone,) = over_axes(np.full((1,), -0.0, np.float32), "float32", (), True)  # of rank 0: added to zero, perhaps
     assert judge_answer(alone, [np.float32(0.0)]).behaviour == {"zero-sign": ["lost"]}
     assert judge_answer(alone, [np.float32(-0.0)]).behaviour == {"zero-sign": ["kept"]}
+
+
+def flushed(number, tiny):
+    return type(number)(0) if abs(number) < tiny else number
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    units=st.lists(st.integers(-64, 64), min_size=2, max_size=9),
+    name=st.sampled_from(["float32", "float64"]),
+    pairwise=st.booleans(),
+    inputs=st.booleans(),
+)
+def test_partial_sums_below_the_normal_range_may_be_flushed(units, name, pairwise, inputs):
+    dtype = np.dtype(name)
+    tiny = np.finfo(dtype).tiny
+    x = np.ldexp(np.array(units, dtype), int(np.log2(tiny)) - 4)
+    sums = [flushed(number, tiny) for number in x] if inputs else list(x)
+    while len(sums) > 1:
+        first = flushed(sums[0] + sums[1], tiny)
+        sums = [*sums[2:], first] if pairwise else [first, *sums[2:]]
+    answer = flushed(dtype.type(sums[0] / dtype.type(len(units))), tiny)
+    verdict = judge_answer(expected(x, name), [answer])
+    assert verdict.outcome is Outcome.PASS, (x, answer, verdict.detail)
+
+
+def test_flushed_partial_sums_show_and_may_be_refused():
+    tiny = float(np.finfo(np.float32).tiny)
+    x = np.array([-1.0, 1.25, 16.0, -1.5], np.float32) * np.float32(tiny)
+    judged = partial(judge_answer, expected(x, "float32"))
+    lost = [np.float32(14.5 / 4 * tiny)]  # -1 and 1.25 cancel first, and what is left is flushed
+    assert "none" not in judged(lost).behaviour["flush"]
+    assert judged(lost, {"flush": "none"}).outcome is Outcome.WRONG_VALUE
+    assert judged([np.float32(14.75 / 4 * tiny)]).behaviour["flush"] == ["none", "output", "input-and-output"]
+    for wrong in (0.0, 16 / 2 * tiny, 14.75 * tiny, -14.75 / 4 * tiny):
+        assert judged([np.float32(wrong)]).outcome is Outcome.WRONG_VALUE
+    of_one_sign = expected(np.full(4, 1.5 * tiny, np.float32), "float32")
+    assert "flush" not in dict(label for option in of_one_sign.options for label in option.labels)
 
 
 def test_declared_flushing_inside_admits_what_no_silence_does():
