@@ -266,6 +266,10 @@ def _tensor(row: Row, value: TensorValue, letter: str | None) -> Tensor | Sparse
     name = value.type or letter or row.version.signature.letter(row.version.signature.outputs[0].name)
     element = element_type(letters.get(str(name), str(name)))
     try:
+        if element.is_integer:
+            for one in value.values:
+                if not isinstance(one, int) or not element.smallest <= one <= element.largest:
+                    raise ValueError(f"read {one!r}")
         held = np.array(value.values, object).astype(element.dtype)
     except (ValueError, TypeError, OverflowError) as error:
         raise CaseIdError(f"{row.id}: an attribute's tensor holds elements of {element.name}: {error}") from error

@@ -598,7 +598,8 @@ def bounds_of(known: Known, error: Error, type_: str, context: Context) -> Bound
             ends = ends if storage == form else (nearest(form, ends[0]), nearest(form, ends[1]))
             lower, upper = (np.where(number, end, a) for end, a in zip(ends, (lower, upper), strict=True))
             own = np.where(unknown, NAN, np.where(value > 0, POSITIVE, NEGATIVE))
-            flags = np.where(number, flags & ~FREE | own, flags).astype(np.uint8)
+            open_ = np.asarray(error.flags, np.uint8)
+            flags = np.where(number, open_ & ~FREE | own, open_).astype(np.uint8)
     return Bounds(type_, value, lower, upper, flags)
 
 

@@ -29,6 +29,8 @@ def quantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None) 
     precision = quotient.type
     if to.is_integer:
         y = quotient.rint()
+        if y.kind == "real":  # whole numbers now, which are added exactly as far as they are not saturated
+            y, precision = y.cast("float32"), "float32"
         y = y if zero is None else y + zero.cast(precision)
         return y.clip(float(to.smallest), float(to.largest)).cast(to.name)
     y = quotient if zero is None else quotient + zero.cast(precision)

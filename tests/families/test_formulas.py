@@ -253,6 +253,16 @@ def test_blocks_have_a_scale_each_the_last_one_shorter() -> None:
     assert found.tolist() == np.rint(x / whole).tolist()
 
 
+@pytest.mark.parametrize("type_", ["float16", "bfloat16"])
+def test_a_narrow_scale_rounds_the_quotient_and_no_zero_point(type_: str) -> None:
+    dtype = element_type(type_).dtype
+    x, scale = np.arange(-60, 61, 3).astype(dtype), np.array(0.5, dtype)
+    given = {"x": x, "y_scale": scale, "y_zero_point": np.array(32767, np.uint16)}
+    for found in readings("onnx/QuantizeLinear-21", given, {"y": "uint16"}):
+        assert found.values[0].reshape(-1).tolist() == [32767 + 2 * n for n in range(-60, 61, 3)]
+        assert not any(found.open)
+
+
 @pytest.mark.parametrize(("version", "known"), [(1, 2), (6, 2), (7, 0)])
 def test_broadcasting_of_old_needs_an_attribute(version, known) -> None:
     given = {"A": drawn(2, 3), "B": drawn(3)}

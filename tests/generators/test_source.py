@@ -362,6 +362,8 @@ NO_CASES = {
     R18 + "draw=1;draw=2/uniform": "once each",
     "onnx/ReduceMean-18/float32/2x0x3/axes=0/uniform": "is written onnx/ReduceMean-18/float32/2x0x3/axes=0/ramp",
     "onnx/ReduceMean-18/float32/scalar/dims=symbolic/ramp": "is written onnx/ReduceMean-18/float32/scalar/-/ramp",
+    "onnx/Constant-13/int32/none/value=T:3:1,2,0.5/ramp": "holds elements of int32: read 0.5",
+    "onnx/Constant-13/uint8/none/value=T:2:1,300/ramp": "holds elements of uint8: read 300",
     # too large for a machine
     "onnx/ReduceMean-18/float32/100000x100000/-/ramp": "more than 16,777,216 elements",
     M13 + "10000x1,1x10000/-/ramp": "more than 16,777,216 elements",
