@@ -103,7 +103,8 @@ class Bench:
         lanes = (
             range(len(self.batch)) if any(a.size and np.any(a != nothing_like(a)) for a in self.batch.inputs) else ()
         )
-        changed = (any(np.any(a[lane] != nothing_like(a[lane])) for a in self.batch.inputs) for lane in lanes)
+        inputs = self.batch.inputs
+        changed = (any(np.any(a[lane, ...] != nothing_like(a[lane, ...])) for a in inputs) for lane in lanes)
         ids = (id_ for id_, is_other in zip(self.batch.ids, changed, strict=False) if is_other)
         return tuple(Kill(id_, Outcome.WRONG_VALUE) for id_ in ids)
 
@@ -329,6 +330,8 @@ class _Grid:
             if exposed:  # what another option of a silence answers as well is no defect
                 reasons = {_BOUND: reasons[_BOUND]} if _BOUND in reasons else {}
             told = "; ".join(f"{', '.join(some)} ({by})" for by, some in sorted(reasons.items()))
+            if not exposed and len(reasons) == 1:
+                told = f"every effect ({next(iter(reasons))})"
             found[trigger.name] = told if exposed or told else "no case"
         return found
 

@@ -39,7 +39,7 @@ def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> I
     yield from _arities(version, planned, bases)
     yield from _opsets(spec, version, planned, bases)
     yield from _runs(version, planned, bases)
-    yield from _resized(planned, bases)
+    yield from _resized(version, planned, bases)
 
 
 def _worth(first: CaseId, case: CaseId) -> tuple[object, ...]:
@@ -142,16 +142,18 @@ def _runs(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row])
         yield _with(base, [("draw", str(number))])
 
 
-def _resized(planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
+def _resized(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield two cases of one program with symbolic dimensions, if none has two shapes."""
-    symbolic = {_program(case) for case in planned if case.setting("dims") is not None}
+    symbolic = {
+        _program(c) for c in planned if c.setting("dims") is not None and _is_valid(version, c) and _is_whole(c)
+    }
     shapes = Counter((types, settings, _ranks(shapes)) for types, shapes, settings in symbolic)
     if max(shapes.values(), default=0) > 1:
         return
     first: dict[tuple[object, ...], Row] = {}
     for row in bases:
-        whole = bool(row.id.shapes) and all(isinstance(part, tuple) and all(part) for part in row.id.shapes)
-        before = first.setdefault((row.id.types, row.id.settings, _ranks(row.id.shapes)), row) if whole else row
+        key = row.id.types, row.id.settings, _ranks(row.id.shapes)
+        before = first.setdefault(key, row) if _is_whole(row.id) else row
         if before.id.shapes != row.id.shapes:
             yield from (_with(one, [("dims", "symbolic")]) for one in (before, row))
             return
@@ -159,6 +161,11 @@ def _resized(planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId
 
 def _program(case: CaseId) -> tuple[tuple[str, ...], tuple[Part, ...], tuple[tuple[str, str], ...]]:
     return case.types, case.shapes, case.settings
+
+
+def _is_whole(case: CaseId) -> bool:
+    """Return whether a case has tensors alone, none of them empty, and one whose shape can be another."""
+    return any(case.shapes) and all(isinstance(part, tuple) and all(part) for part in case.shapes)
 
 
 def _ranks(shapes: Sequence[Part]) -> tuple[object, ...]:

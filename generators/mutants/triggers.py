@@ -33,6 +33,8 @@ PARTS: Mapping[str, tuple[int, ...]] = {
 }
 ELEMENTS = (64, 300, 1000, 4096)
 AXES_NAMES = frozenset({"axis", "axes", "dim", "dims"})
+_LISTS = frozenset({"starts", "pads", "paddings", "scales", "sizes"})
+"""Lists that have an entry for each of the axes, which then are no axes along which is worked."""
 _TRIPLE = 3
 
 Axes: TypeAlias = tuple[int, ...]
@@ -90,7 +92,7 @@ def _over(group: str, number: int, text: str, of: Callable[[Met], int]) -> Trigg
 
 def _of_shapes() -> Iterator[Trigger]:
     for rank in RANKS:
-        yield _when("rank", str(rank), f"tensors of rank {rank}", _rank, rank)
+        yield Trigger("rank", str(rank), f"tensors of rank {rank}", _of_rank(rank))
     for extent in EXTENTS:
         yield _over("extent", extent, f"an extent over {extent}", _longest)
     yield Trigger("extent", "odd", "an odd extent over 2", lambda met: any(n > 2 and n % 2 for n in _extents(met)))
@@ -122,11 +124,15 @@ def _tensors(met: Met) -> Iterator[Array]:
     yield from met.right
 
 
-def _rank(met: Met) -> int:
-    """Return the highest rank of the first input and the outputs; others may be lists beside them."""
-    first = met.invocation.ports[0] if met.invocation.ports else None
-    several = first if isinstance(first, tuple) else () if first is None else (first,)
-    return max((a.ndim - 1 for a in (*several, *met.right)), default=-1)
+def _of_rank(rank: int) -> Callable[[Met], bool]:
+    """Return whether the first input, or the highest of outputs, has a rank; other inputs may be lists beside it."""
+
+    def met(met: Met) -> bool:
+        first = met.invocation.ports[0] if met.invocation.ports else None
+        several = first if isinstance(first, tuple) else () if first is None else (first,)
+        return any(some and max(a.ndim - 1 for a in some) == rank for some in (several, met.right))
+
+    return met
 
 
 def _extents(met: Met) -> set[int]:
@@ -169,7 +175,8 @@ def _of_axes(version: VersionSpec) -> Iterator[Trigger]:
     for level in AXES if lists or _axes_ports(version) else _AXIS:
         text, when = AXES[level]
         yield Trigger("axes", level, text, _lying(when))
-    for part, extents in PARTS.items():
+    names = {one.name for one in (*version.signature.attributes, *version.signature.inputs)}
+    for part, extents in PARTS.items() if not names & _LISTS else ():
         yield _when(part, "1", f"one element {_WHERE[part]}", _longest_part(part), 1)
         for extent in extents:
             yield _over(part, extent, f"more than {extent} elements {_WHERE[part]}", _longest_part(part))
@@ -223,7 +230,8 @@ _AXIS = ("front", "middle", "end", "negative")
 def _axes(i: Invocation) -> Iterator[tuple[Axes, int]]:
     """Yield the axes that are named by an attribute, given or not, or an input, with the rank of the first input."""
     rank = i.arrays[0].ndim - 1 if i.arrays else 0
-    ports = {n: g[0].reshape(-1).tolist() for n in i.names if isinstance(g := i.port(n), np.ndarray) and len(g)}
+    lists = ((name, i.port(name)) for name in i.names if name in AXES_NAMES)
+    ports = {name: given[0, ...].reshape(-1).tolist() for name, given in lists if isinstance(given, np.ndarray)}
     for name, value in {**i.version.signature.defaults, **i.attributes, **ports}.items():
         if name in AXES_NAMES and rank and isinstance(value, int | tuple | list):
             yield (value,) if isinstance(value, int) else tuple(value), rank
