@@ -138,8 +138,8 @@ def _runs(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row])
     if max(runs.values(), default=0) >= _RUNS:
         return
     base = next((row for row in bases if draws(version, row.id)), None)
-    for number in range(1, _RUNS if base is not None else 0):
-        yield _with(base, [("draw", str(number))])
+    if base is not None:
+        yield from (_with(base, [("draw", str(number))]) for number in range(1, _RUNS))
 
 
 def _resized(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:

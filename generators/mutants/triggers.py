@@ -175,7 +175,7 @@ def _of_axes(version: VersionSpec) -> Iterator[Trigger]:
     for level in AXES if lists or _axes_ports(version) else _AXIS:
         text, when = AXES[level]
         yield Trigger("axes", level, text, _lying(when))
-    names = {one.name for one in (*version.signature.attributes, *version.signature.inputs)}
+    names = {a.name for a in version.signature.attributes} | {port.name for port in version.signature.inputs}
     for part, extents in PARTS.items() if not names & _LISTS else ():
         yield _when(part, "1", f"one element {_WHERE[part]}", _longest_part(part), 1)
         for extent in extents:
