@@ -129,11 +129,12 @@ WORDS: tuple[tuple[str, Reason], ...] = (
     (r"not implemented for|could not infer output dtype|Expected .*dtype|not supported for the input types", "type"),
     (r"does not accept dtype|requires .*dtype|not in the list of allowed values|invalid data type for", "type"),
     (r"Could not find device for node|No OpKernel was registered|must be a floating point|Unsupported dtype", "type"),
-    (r"only supports? floating|expected scalar type|Expected a floating point|mixed dtype", "type"),
+    (r"only supports? floating|expected scalar type|Expected a floating point|mixed dtype|Promotion for", "type"),
     (r"which has no identity|Calling nonzero on 0d arrays|to have non-zero size", "shape"),
     (r"was expected to be a \w+ tensor but is", "type"),
     (r"dims must be <= \d|inputs rank not in", "rank"),
-    (r"must have the same depth", "attribute"),
+    (r"Unhandled input dimensions", "shape"),
+    (r"must have the same depth|not supported in conjunction", "attribute"),
 )
 """How the libraries say that a function is for other types or shapes alone."""
 
@@ -639,6 +640,8 @@ def usual(c: Call, f: Callable[..., Any]) -> Any:
     """A function without parameters, which an operator has at their defaults."""
     if c.given:
         raise Unsupported(f"{f.__name__} has no {', '.join(c.given)}", "attribute")
+    if c.program.operator.name == "Selu" and c.version < 6:
+        raise Unsupported("version 1 has constants of its own", "operator-version")
     return f(c.tensors[0])
 
 

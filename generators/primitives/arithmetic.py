@@ -611,7 +611,4 @@ class Reciprocal(Primitive):
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
-        found = Div.bound(c, y, (Known(np.ones((1,) * xs[0].v.ndim)), xs[0]), (Error(), es[0]))
-        if "ulp" not in p or not es[0].none:
-            return found
-        return charged(c, y, 0.0, found.flags, 2.0 * p["ulp"], rule="reciprocal", exact=False)
+        return Div.bound(c, y, (Known(np.ones((1,) * xs[0].v.ndim)), xs[0]), (Error(), es[0]), **p)

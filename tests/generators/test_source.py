@@ -142,7 +142,13 @@ def test_a_case_is_the_same_alone_and_among_others() -> None:
 
 
 @pytest.mark.parametrize(
-    "glob", ["onnx/Softmax-1/float16/*", "onnx/ReduceMean-18/float16/2x300/*", "onnx/Add-14/float32/*"]
+    "glob",
+    [
+        "onnx/Softmax-1/float16/*",
+        "onnx/ReduceMean-18/float16/2x300/*",
+        "onnx/Add-14/float32/*",
+        "onnx/Reciprocal-13/float32/8x63/*",
+    ],
 )
 def test_neighbours_in_a_batch_change_no_expectation(glob: str) -> None:
     together = [batch for batch in SOURCE.batches(list(planned(SOURCE.library, Selection((glob,))))) if len(batch) > 1]
