@@ -36,8 +36,10 @@ def conv(c: Call, x: Value, w: Value, b: Value | None = None) -> Value:
     columns = columns.transpose(0, 1, *range(3, 3 + k), 2, *range(3 + k, 3 + 2 * k))
     columns = columns.reshape(n, groups, math.prod(out), per * math.prod(kernel))
     weights = w.reshape(1, groups, m // groups, per * math.prod(kernel)).transpose(0, 1, 3, 2)
-    y = columns.matmul(weights).transpose(0, 1, 3, 2).reshape(n, m, *out)
-    return y if b is None else y + b.reshape(1, m, *(1,) * k)
+    if b is not None:  # one more addend, in any order: sums may well begin with it
+        columns = columns.concat([c.constant(1.0, x.type).broadcast(n, groups, math.prod(out), 1)], 3)
+        weights = weights.concat([b.reshape(1, groups, 1, m // groups)], 2)
+    return columns.matmul(weights).transpose(0, 1, 3, 2).reshape(n, m, *out)
 
 
 def framing(

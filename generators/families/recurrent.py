@@ -86,9 +86,11 @@ class _Direction:
         r = self.r.transpose(1, 0)
         if "recurrence-transposed" not in self.c.clauses and self.c.open("recurrence-early") == "as-written":
             r = self.r.reshape(4, size, size).transpose(1, 0, 2).reshape(size, 4 * size)
-        z = x.concat([h], 1).matmul(self.w.transpose(1, 0).concat([r], 0))
-        if self.b is not None:
-            z = z + (self.b[: 4 * size] + self.b[4 * size :])
+        given, weights = [h], [r]
+        if self.b is not None:  # two more addends of the sum
+            given.append(self.c.constant(1.0, x.type).broadcast(x.shape[0], 2))
+            weights.append(self.b.reshape(2, 4 * size))
+        z = x.concat(given, 1).matmul(self.w.transpose(1, 0).concat(weights, 0))
         i, o, forget, cell = (part(z, n) for n in range(4))
         if self.p is not None:
             i, forget = i + part(self.p, 0) * s, forget + part(self.p, 2) * s

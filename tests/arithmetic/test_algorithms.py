@@ -86,3 +86,14 @@ def test_every_algorithm_is_a_variant(name: str) -> None:
     names = {one.name for one in variants_of(spec.version(key))}
     assert {f"{order}-wide" for order in get_args(Order)} <= names
     assert {f"{division}-wide" for division in get_args(Division)[1:]} <= names
+
+
+def test_a_convolution_may_begin_with_its_bias() -> None:
+    settings_ = "auto_pad=SAME_UPPER;dilations=2;group=4;kernel_shape=3"
+    case = GeneratedCases().case(f"onnx/Conv-22/float32/2x4x17,4x1x3,4/{settings_}/uniform")
+    x, w, b = (array[0, ...] for array in case.inputs)
+    padded = np.pad(x, ((0, 0), (0, 0), (2, 2)))
+    total = np.broadcast_to(b[None, :, None], x.shape)
+    for tap in range(3):
+        total = total + padded[:, :, 2 * tap : 2 * tap + 17] * w[None, :, 0, tap, None]
+    assert judge_answer(case.expectation, [total]).outcome is Outcome.PASS
