@@ -655,12 +655,14 @@ class Rules:
             arithmetic["summation"] == "running-means",
             shortcuts,
         )
+        self.shares_flushed = self.flush and arithmetic.get("shares", True)
         self.u_a, self.u_s = (Fraction(1, 2 ** form["precision"]) for form in (self.accumulator, self.storage))
 
-    def under(self, form: Format) -> Fraction:
-        """Return the absolute error of a rounding in the subnormal range."""
+    def under(self, form: Format, share: bool = False) -> Fraction:
+        """Return the absolute error of a rounding in the subnormal range: of a share of a mean, or another number."""
         tiny = Fraction(2) ** form["emin"]
-        return tiny if self.flush else max(tiny / 2 ** form["precision"], Fraction(1, 1 << 1074))
+        flushed = self.shares_flushed if share else self.flush
+        return tiny if flushed else max(tiny / 2 ** form["precision"], Fraction(1, 1 << 1074))
 
     def held(self, y: Any) -> bool:
         """Whether storage represents a result, which is used where that makes it free."""
@@ -747,22 +749,23 @@ class Rules:
         error = self.stored(total(xs), self.accumulated(xs, es))
         charge = self.shares(error, share, min((lowest_bit(x) for x in sizes if x), default=None), n, y)
         found = error / n + charge
-        if self.running and n >= 3:
+        if self.running and n >= 3 and not error:
             found = max(found, running_mean_error(n, share, max(xs) - min(xs), self.u_a, self.under(self.storage)))
         return found
 
     def shares(self, error: Fraction, share: Fraction, lowest: Any, n: int, y: Any) -> Fraction:
         """Return what dividing a sum, or its addends first, may add: nothing where both are exact."""
         under, tiny = self.under(self.storage), Fraction(2) ** self.storage["emin"]
+        lost = max(2 * n * self.under(self.storage, share=True), under)
         relative = 2 * self.u_s * (share + error / n)
         smallest = tiny if lowest is None else lowest / n
         if n & (n - 1):
             if self.storage != self.accumulator:
                 relative += self.u_s * share  # their sum is rounded, where an exact one was not
             adding = max((n - 1) * self.u_a * share - error / n, Fraction(0))
-            return adding + relative + (under if smallest >= tiny and self.shortcuts else 2 * n * under)
+            return adding + relative + (under if smallest >= tiny and self.shortcuts else lost)
         eta = tiny / 2 ** (self.storage["precision"] - 1)
-        inexact = Fraction(0) if self.shortcuts and smallest >= (tiny if self.flush else eta) else 2 * n * under
+        inexact = Fraction(0) if self.shortcuts and smallest >= (tiny if self.shares_flushed else eta) else lost
         return inexact if not error and self.held(y) else inexact + relative / 2 + under
 
     def matmul(self, pairs: list[tuple[Any, Any]], errors: list[tuple[Fraction, Fraction]], y: Any) -> Fraction:
@@ -798,6 +801,15 @@ def nearest(form: Format, x: Any) -> Any:
     spacing = Fraction(2) ** (max(exponent, form["emin"]) - form["precision"] + 1)
     rounded = round(x / spacing) * spacing
     return rounded if abs(rounded) < Fraction(2) ** (form["emax"] + 1) else math.copysign(math.inf, x)
+
+
+def inward(end: Any, side: int) -> Any:
+    """Round an interval's end to the float64 number that is nearest within; `side` 1: it is the lower one."""
+    found = nearest({"precision": 53, "emin": -1022, "emax": 1023}, end)
+    if isinstance(found, float) or side * (end - found) <= 0:
+        return found
+    inner = math.nextafter(float(found), side * math.inf)
+    return Fraction(inner) if math.isfinite(inner) else inner
 
 
 def running_mean_error(n: int, mean_size: Fraction, span: Fraction, u: Fraction, half: Fraction) -> Any:
@@ -876,8 +888,11 @@ def check_option(option: dict[str, Any], derivation: dict[str, Any], derived: li
             if least is None:
                 right = (low != low and high != high) if isodd(value) else low == high == value  # noqa: PLR0124
             else:
-                right = nearest(last, value - most) <= low <= nearest(last, value - least)
-                right = right and nearest(last, value + least) <= high <= nearest(last, value + most)
+                lows, highs = ([value - most, value - least], [value + least, value + most])
+                if kind == "float64":  # whose ends are rounded inward
+                    lows, highs = ([inward(end, side) for end in some] for some, side in ((lows, 1), (highs, -1)))
+                right = nearest(last, lows[0]) <= low <= nearest(last, lows[1])
+                right = right and nearest(last, highs[0]) <= high <= nearest(last, highs[1])
             if not right:
                 raise Differs(
                     f"element {at}: {low} to {high} is admitted, which is not what {value} and the rules give"

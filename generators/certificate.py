@@ -149,7 +149,7 @@ class _Branch:
 
     @property
     def key(self) -> _Key:
-        return self.fork.labels, self.context.name, self.summation, self.flushed
+        return self.fork.labels, self.context.name, self.context.variant, self.flushed
 
 
 class _Deriving:
@@ -177,7 +177,11 @@ class _Deriving:
         context = self._context(own.get("accumulator"), option.level)
         if summation == "running-means":
             context = context.using("running-means", summation="running-means")
-        return _Branch(fork, context, option.level, own.get("flush") == "input-and-output", summation)
+        work = self.recording.works[self.recording.forks.index(fork)]
+        flushed = own.get("flush") == "input-and-output"
+        if own.get("flush", "none") != "none":
+            context = options.Branch(self._maker, fork, work, context, flushed).flushing()
+        return _Branch(fork, context, option.level, flushed, summation)
 
     def _context(self, name: str | None, level: Level) -> Context:
         """Return the arithmetic of options by the label that they carry; None: nothing rounds."""

@@ -151,7 +151,8 @@ def _named(found: Derivation) -> dict[str, Any]:
     for name in _computed(found):
         one = found.context.at(name)
         formats = {"accumulator": names[one.accumulator], "storage": names[one.storage]}
-        types[name] = {**formats, "flush": one.flush, "summation": one.summation}
+        shares = {} if one.shares else {"shares": False}
+        types[name] = {**formats, "flush": one.flush, **shares, "summation": one.summation}
     return {"name": found.context.name, "types": types}
 
 
@@ -298,6 +299,7 @@ def _arithmetic(arithmetic: Arithmetic) -> dict[str, Any]:
         "accumulator": _format(arithmetic.accumulator),
         "storage": _format(arithmetic.storage),
         "flush": arithmetic.flush,
+        **({} if arithmetic.shares else {"shares": False}),
         "summation": arithmetic.summation,
     }
 

@@ -310,7 +310,7 @@ class Maker:
     def _of_values(self, fork: Fork, work: Work) -> Iterator[Option]:
         everywhere, contexts = self._everywhere, self.recording.contexts
         if work.level == "moves" or not self.recording.real_types:
-            branch = _Branch(self, fork, work, contexts[0])
+            branch = Branch(self, fork, work, contexts[0])
             outputs, _ = branch.evaluated(contexts[0])
             flags = branch.flags_of(outputs)
             bounds = tuple(replace(b, flags=_flagged(f, _unknown(b), NAN)) for b, f in zip(outputs, flags, strict=True))
@@ -318,15 +318,15 @@ class Maker:
             return
         small = self.small
         for index, context in enumerate(contexts if work.level == "rounds" else contexts[:1]):
-            yield from _Branch(self, fork, work, context).options(everywhere, first=index == 0)
+            yield from Branch(self, fork, work, context).options(everywhere, first=index == 0)
             if small.any():
-                yield from _Branch(self, fork, work, context, flush_input=True).options(small)
+                yield from Branch(self, fork, work, context, flush_input=True).options(small)
         types = self.recording.real_types
         if any(t in self.rules.declared for t in types):
             context = declared(types, self.rules.declared)
-            yield from _Branch(self, fork, work, context).options(everywhere)
+            yield from Branch(self, fork, work, context).options(everywhere)
             if any("input" in d.flush for t, d in self.rules.declared.items() if t in types):
-                yield from _Branch(self, fork, work, context, flush_input=True).options(everywhere)
+                yield from Branch(self, fork, work, context, flush_input=True).options(everywhere)
 
 
 def _place(labels: Labels, depth: int) -> Labels:
@@ -352,7 +352,7 @@ def flushed_input(array: Array, tiny: float) -> Array:
 
 
 @dataclass(frozen=True)
-class _Branch:
+class Branch:
     """One reading under one arithmetic: its bounds, split by what is silent about them."""
 
     maker: Maker
@@ -467,8 +467,7 @@ class _Branch:
         flushing, inside, flushed = self._zeros(outputs, errors), self._inner_small(), outputs
         if inside.any():
             changes = {} if summation == "sums" else {"summation": summation}
-            declared = self.context.level == "declared"
-            variant = self.context.using(f"flush {summation}", flush=True, shares=declared, **changes)
+            variant = replace(self, context=self.context.using(summation, **changes)).flushing()
             flushed, _ = self.evaluated(variant)
             flushed = tuple(_where(inside, b, o) for b, o in zip(flushed, outputs, strict=True))
         flushes = np.logical_or.reduce([inside, *map(self.maker.any_lane, flushing)])
@@ -481,6 +480,13 @@ class _Branch:
             told = [("output", applies), ("input-and-output", inside & ~self.maker.small & applies)]
             for option, where in [("input-and-output", applies)] if self.flush_input else told:
                 yield from self._by_overflow(flushed, zeroed, where, (("summation", summation), ("flush", option)))
+
+    def flushing(self) -> Context:
+        """Return the arithmetic in which results inside the formula are flushed, where any may be; else its own."""
+        if not self._inner_small().any():
+            return self.context
+        inner = self.context.level == "declared"
+        return self.context.using(f"flush {self.context.variant}", flush=True, shares=inner)
 
     def _zeros(self, outputs: Outputs, errors: Mapping[int, Error]) -> list[Array]:
         """Return where each output may be below the normal range, and nothing else admits zero."""
