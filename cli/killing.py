@@ -30,6 +30,7 @@ KILLS = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE
 """What tells a mutant from a right implementation; an answer to an invalid input does not."""
 
 _TRIED = 8  # programs with a long formula that a mutant is tried on, where it makes a difference
+_STEPS = 1 << 13  # elements up to which variants are run that add up step by step
 _SMOKE = 12  # cases of the smoke suite, unless mutants alone take more
 _CANDIDATES = 10  # groups of cases that the smoke suite is chosen from, beside the smallest that kills each mutant
 _CHOICES = 4  # how many of these that kill a mutant are looked for
@@ -443,8 +444,16 @@ def _most_then_small(counted: tuple[str, int]) -> tuple[int, int, str]:
     return -kills, len(case), case
 
 
+def _goes_by_steps(variant: Implementation, bench: Bench) -> bool:
+    """Return whether a variant adds up from element to element, each taking several operations."""
+    machine = None if variant.machine is None else variant.machine(bench.answering.invocation)
+    return machine is not None and (machine.order in ("compensated", "fused") or machine.division == "running")
+
+
 def _blamed(variant: Implementation, every: Iterable[Bench]) -> Iterator[Fate]:
     for bench in every:
+        if bench.size[0] > _STEPS and _goes_by_steps(variant, bench):
+            continue
         for kill in bench.put(variant)[1]:
             yield Fate(variant.name, variant.kind, variant.text, "blamed", kill.id, str(kill.outcome))
             return
