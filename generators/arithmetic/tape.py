@@ -245,7 +245,8 @@ class Call:
 
     def float32(self, name: str, default: float | None = None) -> float:
         """Return a float attribute as ONNX stores it, in float32."""
-        return float(np.float32(self.attr(name, default)))
+        with np.errstate(over="ignore"):  # a mutant's attribute may be beyond it, and is infinite then
+            return float(np.float32(self.attr(name, default)))
 
     def constant(self, number: object, type_: str) -> Value:
         """Return a number, or an array of numbers, as a tensor of a type, exact as it is written."""

@@ -30,7 +30,8 @@ def constant(c: Call) -> Value:
     if isinstance(value, Tensor):
         return c.constant(value.array(), value.type)
     type_ = _LISTS[given[0]]
-    return c.constant(np.array(value, object if type_ == "string" else type_), type_)
+    with np.errstate(over="ignore"):
+        return c.constant(np.array(value, object if type_ == "string" else type_), type_)
 
 
 def _dense(c: Call, sparse: SparseTensor) -> Value:

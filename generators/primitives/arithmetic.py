@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -44,13 +45,18 @@ def largest(values: Array) -> int:
 
 
 def whole(operation: Callable[..., Any], *xs: Array) -> Array:
-    """Apply an operation of one or two operands in 64 bits where its result surely fits, in Python's integers else."""
+    """Apply an operation of one or two operands in their type or in 64 bits where its result surely fits.
+
+    Else in Python's integers.
+    """
     tops = [largest(x) for x in xs]
-    within = max(tops, default=0) < 1 << 30 if operation is np.multiply else sum(tops) < _ROOM
-    if not within and operation is np.multiply:
-        within = tops[0] * tops[1] < _ROOM
-    if not within:
+    top = math.prod(tops) if operation is np.multiply else sum(tops)
+    if top >= _ROOM:
         xs = tuple(x.astype(object) for x in xs)
+    elif (own := np.result_type(*xs)).itemsize < 8:
+        below_zero = own.kind == "u" and operation not in (np.add, np.multiply)
+        if below_zero or top > np.iinfo(own).max:
+            xs = tuple(x.astype(np.int64) for x in xs)
     return np.asarray(operation(*xs))
 
 
