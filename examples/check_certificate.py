@@ -151,12 +151,22 @@ def numbers(told: Any, type_: str = "") -> list[Any]:
 
 
 def element(told: Any) -> Any:
-    """Return an element: a hexadecimal float, a decimal integer, a fraction, a pair of floats."""
+    """Return an element: a hexadecimal float, a decimal integer, a fraction of either notation, a pair of floats."""
     if isinstance(told, list):
         return complex(*map(float.fromhex, told))
     if "/" in told:
-        return Fraction(told)
+        return fraction(told)
     return float.fromhex(told) if "x" in told or told in ODD else int(told)
+
+
+def fraction(told: str) -> Fraction:
+    """Return a fraction, in decimals or, where they are too many, in hexadecimal notation."""
+    return Fraction(*(int(part, 0) for part in told.split("/")))
+
+
+def identity(x: Any) -> Any:
+    """Return what tells one element from another: a zero's sign and NaN too, which are equal or unequal by value."""
+    return (type(x).__name__, x.numerator, x.denominator) if isinstance(x, (int, Fraction)) else repr(x)
 
 
 def flags(told: Any) -> list[int] | None:
@@ -546,7 +556,7 @@ class Formula:
             return [self._input(x, kind) for x in values(told)]
         if op == "literal":
             return [
-                tidy(Fraction(x) if "/" in x else float.fromhex(x))
+                tidy(element(x) if "/" in x else float.fromhex(x))
                 if isinstance(x, str) and kind in FLOATS
                 else self._input(x, kind)
                 for x in node["elements"]
@@ -831,7 +841,7 @@ def check_derivation(formula: Formula) -> list[list[tuple[Any, Any, Any]]]:
     slack = ALLOWANCE * (1 + Fraction(len(formula.nodes), 8))  # each step is widened by 2^-20
     for place, exact, errors in zip(told["results"], told["exact"], told["error"], strict=True):
         values_, least = formula.values[place], formula.errors[place]
-        if exact is not None and list(map(repr, values_)) != list(map(repr, exact_of(exact, values_))):
+        if exact is not None and list(map(identity, values_)) != list(map(identity, exact_of(exact, values_))):
             raise Differs("the exact results are not the certificate's")
         ends: list[tuple[Any, Any]] = [(None, None)] * len(values_)
         for at, error in enumerate(numbers(errors) if errors is not None else ()):
@@ -869,7 +879,7 @@ def exact_of(told: list[str], like: list[Any]) -> list[Any]:
         if isinstance(x, bool | str):
             found.append(text == "True" if isinstance(x, bool) else text)
         else:
-            found.append(float(text) if text in ODD else int(text) if isinstance(x, int) else Fraction(text))
+            found.append(float(text) if text in ODD else int(fraction(text)) if isinstance(x, int) else fraction(text))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from .show import clauses_of
 
 FORMAT = 2
 LISTED = 1 << 12
+
+_MOST_BITS = 8192  # of a number that is written in decimals: some 2,500 digits
 """The elements up to which numbers are written one by one; more are written as a tensor's bytes."""
 _DERIVED = frozenset(
     (
@@ -305,7 +308,12 @@ def _arithmetic(arithmetic: Arithmetic) -> dict[str, Any]:
 
 
 def number_text(number: Number) -> str:
-    """Return an exact number: `7/2`, `-3`, `nan`, `inf` or `-inf`; text and truth values as they are."""
+    """Return an exact number: `7/2`, `-3`, `nan`, `inf` or `-inf`; text and truth values as they are.
+
+    What has more digits than Python reads as decimals is a fraction in hexadecimal notation, `0x7/0x2`.
+    """
+    if isinstance(number, (Fraction, int)) and max(abs(number.numerator), number.denominator) >> _MOST_BITS:
+        return f"{number.numerator:#x}/{number.denominator:#x}"
     return number.hex() if isinstance(number, float) else str(number)
 
 

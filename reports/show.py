@@ -233,6 +233,7 @@ _SHOWN = 12  # elements
 _NODES = 40
 _UNCHARGED = re.compile(r": [^:]*u·.*?(?=  \()")
 """What a line says that is charged, where nothing computes in floating point."""
+_MOST_BITS = 2048
 _LARGEST_DENOMINATOR = 1 << 20
 
 
@@ -421,7 +422,7 @@ def _step_text(step: Step) -> str:
 
 
 def _number(value: Number) -> str:
-    """Return a fraction; a hexadecimal float where that is shorter and exact."""
+    """Return a fraction; a hexadecimal float where that is shorter and exact, or where there are too many digits."""
     if not isinstance(value, Fraction):
         return str(value)
     denominator = value.denominator
@@ -431,7 +432,11 @@ def _number(value: Number) -> str:
         nearest = float(value)
     except OverflowError:
         nearest = 0.0
-    return nearest.hex() if Fraction(nearest) == value else f"{value.numerator}/2^{denominator.bit_length() - 1}"
+    if Fraction(nearest) == value:
+        return nearest.hex()
+    if value.numerator.bit_length() > _MOST_BITS:
+        return f"about {nearest.hex()}"
+    return f"{value.numerator}/2^{denominator.bit_length() - 1}"
 
 
 def _bits(bounds: Bounds) -> str:

@@ -52,6 +52,7 @@ RUNS = {
         "onnx/*Mean-13/float32/3*/axis-*",
     ),
     "onnxruntime": ("onnxruntime", "--select", "onnx/ReduceMean-18/int64/[127]*"),
+    "thousands of digits": ("mutant:zeros", "--select", "onnx/ReduceProd-18/float64/*/near-one"),
     "fractions in a formula": (
         "onnxruntime",
         "--keep-outputs",
