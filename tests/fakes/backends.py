@@ -76,8 +76,7 @@ class Prepared:
         self.program = program
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        fed = iter(inputs)
-        arrays = [None if i is None else next(fed) if i.constant is None else i.array() for i in self.program.inputs]
+        arrays = self.program.operands(inputs)
         with np.errstate(all="ignore"):
             return [self.runner.compute(self.program, arrays)]
 

@@ -177,6 +177,7 @@ TOLD = {
         *(TOPK, "the largest elements"),
         "{text: the largest elements, status: disputed, upstream: an issue, disputes: inputs.K}",
     ),
+    "excludes": (TOPK, "the largest elements", '{text: the largest elements, excludes: ["rank=0"]}'),
     "also-known-as": (
         TOPK,
         "K: [12], T: [float32]}, tests: values}",

@@ -18,6 +18,7 @@ from opconform.runners.onnx_reference import WORDS, OnnxReference
 
 X = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
 ANY = feed("x", "float32", "A", "B")
+OTHER = feed("y", "float32", "A", "B")
 AXIS_1 = np.array([1], np.int64)
 
 
@@ -73,7 +74,11 @@ def test_what_the_evaluator_does_not_implement_is_unsupported_in_its_own_words(r
         (onnx_program("Add", 14, [ANY]), [X], "invalid"),
         (mean(13, (3, 2), (2, 3)), [X, X.reshape(2, 3)], "shape"),
         (onnx_program("MaxUnpool", 11, [ANY], opset=18), [X], "attribute"),
-        (onnx_program("BitShift", 11, [ANY, ANY], attributes=[("direction", "string", "LEFT")]), [X, X], "type"),
+        (
+            onnx_program("BitShift", 11, [ANY, replace(ANY, name="y")], attributes=[("direction", "string", "LEFT")]),
+            [X, X],
+            "type",
+        ),
     ],
 )
 def test_other_refusals_keep_their_own_error_and_are_told_apart(runner, program: Program, inputs, reason) -> None:

@@ -31,6 +31,7 @@ def test_a_narrow_accumulator_is_shown_and_fails_only_where_a_wide_one_is_requir
 def test_a_flush_to_zero_declaration_makes_a_second_column(judge: Any, tmp_path: Path) -> None:
     file = written(tmp_path, "ftz.yaml", "float16: {flush: [input, output]}\n")
     select = ("--select", "onnx/Mean-6/float16/*/mixed", "--select", "onnx/Mean-6/float16/*/underflow*")
+    select = (*select, "--require", "flush=none")
     strict = judge("@Flushes", *select, out="strict")
     assert strict.code == 1
     failing = strict.outcomes()["wrong-value"]
