@@ -8,7 +8,7 @@ from hypothesis import settings
 pytest_plugins = ["pytester"]
 
 settings.register_profile("usual", deadline=None, max_examples=50)
-settings.register_profile("thorough", deadline=None, max_examples=500)
+settings.register_profile("thorough", deadline=None, max_examples=200)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
 # Or each of the many processes that tests start would compile every module, and build every spec, anew.
