@@ -281,9 +281,16 @@ class Power(Whole):
         return found
 
 
+_LONGEST = 1 << 14
+"""How many bits a power may have that is written out."""
+
+
 def _power(base: int, power: int) -> int:
+    base, power = int(base), int(power)
+    if power * base.bit_length() > _LONGEST and abs(base) > 1:  # beyond every type: its sign and its last 64 bits count
+        return (-1 if base < 0 and power % 2 else 1) * (1 << _LONGEST) + pow(base, power, 1 << 64)
     if power >= 0:
-        return int(int(base) ** int(power))
+        return int(base**power)
     return (int(base) if power % 2 else 1) if abs(base) == 1 else 0
 
 

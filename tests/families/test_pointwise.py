@@ -109,6 +109,13 @@ def test_whole_powers_are_pythons(pairs) -> None:
         assert q < 0 or found == wrapped(p**q, 64)
 
 
+def test_powers_that_nobody_could_write_out_wrap_as_they_would() -> None:
+    pairs = [(3, 10**15), (-3, 10**15 + 1), (2**63 - 1, 2**62 + 1), (6, 2**62), (-1, 2**62 + 1), (0, 2**62), (1, 2**62)]
+    x, y = (np.array(part, np.int64) for part in zip(*pairs, strict=True))
+    found = power(x, y, "int64")[0].values[0].tolist()
+    assert found == [wrapped(pow(p, q, 1 << 64), 64) for p, q in pairs]
+
+
 def test_powers_have_the_values_of_their_own_at_zeros_ones_and_infinities() -> None:
     pairs = list(itertools.product([*ENDS, -1.0, 0.5], [*ENDS, -1.0, -3.0, 0.5]))
     x, y = (np.array(part) for part in zip(*pairs, strict=True))
