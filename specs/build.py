@@ -175,6 +175,7 @@ class _Builder:
             self.strength(version, levels),
             self.text.graphs,
             aliases(self.text, edges, signature),
+            self.text.versions[version].amended,
         )
 
     def applies(self, one: Spanned, version: Version) -> bool:

@@ -292,7 +292,8 @@ class VersionSpec:
     the signature, in its order. `types_from` goes by letters. `same`: letters that are varied together. `precision`:
     the budget of a primitive in ulp, by element type, under "" for all others. `strength`: the names of which so many
     interact, by how many. `graphs` are bodies in ONNX's text with `{V}` for the type under test. `aliases` are
-    edges under names that they had; they are found and not planned.
+    edges under names that they had; they are found and not planned. `amended` is the release of the standard's library
+    from which on the signature holds, where an older release has another one under the same version.
     """
 
     operator: OperatorVersion
@@ -310,6 +311,7 @@ class VersionSpec:
     strength: Mapping[int, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     graphs: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, Edge] = field(default_factory=dict)
+    amended: str | None = None
 
     @functools.cached_property
     def options(self) -> Mapping[str, tuple[str, ...]]:

@@ -130,6 +130,7 @@ class VersionText(_Section):
     """Signature of a version; the first is complete, a later one names the sections that change."""
 
     change: str | None = None
+    amended: Annotated[str | None, Field(pattern=r"^\d+(\.\d+)+$"), _expected("a release, in quotes: '1.20'")] = None
     deprecated: bool = False
     attributes: dict[str, str | None] | None = None
     inputs: dict[str, str | None] | None = None

@@ -104,7 +104,8 @@ def versions_held(
 ) -> tuple[Findings, list[Version]]:
     """Return what is said of versions that one side alone has, and the versions that both have.
 
-    `operators` are those of `source` with their versions; `newer` versions of the spec are beyond it.
+    `operators` are those of `source` with their versions; `newer` versions of the spec are beyond it, or were amended
+    after it.
     """
     unchecked = tuple(f"{spec.versions[v].operator} cannot be checked: {source} is older" for v in newer)
     there = tuple(operators.get(spec.name, ()))
@@ -121,7 +122,7 @@ def versions_held(
         if version not in there and version not in newer:
             words = f"{source} has no version {version}, but {', '.join(map(str, there))}"
             wrong.append(spec.error(("versions", version), words, key=True))
-    return Findings(tuple(wrong), unchecked=unchecked), [v for v in there if v in spec.versions]
+    return Findings(tuple(wrong), unchecked=unchecked), [v for v in there if v in spec.versions and v not in newer]
 
 
 def disputing(clauses: Mapping[str, Clause], part: str) -> Clause | None:
@@ -356,7 +357,11 @@ def _findings(spec: Spec, schemas: Mapping[str, _Schemas]) -> Findings:
         known = ", ".join(domain or "ai.onnx (leave it out)" for domain in schemas)
         return Findings((spec.error(("domain",), f"no domain {spec.domain!r}; there is {known}"),))
     newest = newest_opset(spec.domain)
-    newer = [v for v in spec.versions if isinstance(v, int) and v > newest]
+    newer = [
+        v
+        for v, version in spec.versions.items()
+        if isinstance(v, int) and (v > newest or _release(version.amended) > _release(onnx_version()))
+    ]
     found, both = versions_held(spec, f"onnx {onnx_version()}", schemas[spec.domain], newer)
     compared = _Comparison(spec)
     for version in both:
@@ -407,6 +412,11 @@ class _Comparison:
                 parts = [("only here", set(a) - set(b)), ("only in the schema", set(b) - set(a))]
                 told = "; ".join(f"{what}: {', '.join(sorted(types))}" for what, types in parts if types)
                 self.differences.add(version, f"types of {letter}: {told}", "types", letter)
+
+
+def _release(text: str | None) -> tuple[int, ...]:
+    """Return the first numbers of a release: (1, 20) of `1.20.0rc1`; none of None."""
+    return tuple(int(number) for number in (text or "").split(".")[:2] if number)
 
 
 def _rounded(attribute: AttributeSignature | None) -> object:

@@ -223,6 +223,23 @@ def test_a_version_that_the_installed_onnx_is_too_old_for_is_no_difference(tmp_p
     )
 
 
+def test_a_version_that_was_amended_is_not_held_against_earlier_releases(tmp_path) -> None:
+    def of(amended: str) -> str:
+        return filled("onnx/Add").replace("{T: [..., bfloat16]}", "{T: [..., bool]}" + amended)
+
+    wrong = audit(library_of(tmp_path / "wrong", {"Add": of('\n    amended: "1.16"')}))
+    assert "only here: bool" in wrong.differences[0].message
+    found = audit(library_of(tmp_path / "later", {"Add": of('\n    amended: "999.1"')}))
+    assert f"onnx/Add-13 cannot be checked: onnx {onnx_version()} is older" in found.unchecked
+    assert all("version 13" not in error.message for error in found.differences)
+
+
+def test_a_release_that_is_a_number_is_told(tmp_path) -> None:
+    text = filled("onnx/Add").replace("{T: [..., bfloat16]}", "{T: [..., bool]}\n    amended: 1.20")
+    with pytest.raises(OpconformError, match=r"Add\.yaml:\d+:\d+: .*a release, in quotes: '1\.20'"):
+        library_of(tmp_path, {"Add": text}).spec("onnx/Add")
+
+
 def test_the_shipped_specs_do_not_differ_from_the_standard() -> None:
     found = audit(Library())
     assert [str(error) for error in found.differences] == []
