@@ -9,18 +9,7 @@ from typing import Any
 
 import click
 
-from .common import (
-    DRAWS,
-    SEED,
-    SELECT,
-    SPECS,
-    STRENGTH,
-    SUITE,
-    Examples,
-    clear_errors,
-    selection_of,
-    told,
-)
+from .common import SELECT, SPECS, STRENGTH, SUITE, Examples, clear_errors, planned, selection_of, told
 
 
 @click.command(
@@ -31,11 +20,7 @@ from .common import (
 @click.option("--format", type=click.Choice(["onnx", "npz"]), required=True, help="ONNX's test data, or NumPy arrays.")
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="The corpus's folder: new or empty.")
 @click.option("--pack", metavar="FILE", type=click.Path(path_type=Path), help="The corpus as one zip file.")
-@SELECT
-@STRENGTH
-@DRAWS
-@SEED
-@SUITE
+@planned
 @SPECS
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @clear_errors

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 import click
 
 P = ParamSpec("P")
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 SELECT = click.option(
     "--select",
@@ -38,6 +39,13 @@ SPECS = click.option(
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Another folder of spec files than the package's.",
 )
+
+
+def planned(command: Command) -> Command:
+    """Give a command the options that say which cases are planned."""
+    for option in (SUITE, SEED, DRAWS, STRENGTH, SELECT):
+        command = option(command)
+    return command
 
 
 def finite(_context: click.Context, _option: click.Parameter, value: float) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .common import DRAWS, SEED, SELECT, SPECS, STRENGTH, SUITE, Examples, clear_errors, finite, selection_of
+from .common import SPECS, Examples, clear_errors, finite, planned, selection_of
 
 if TYPE_CHECKING:
     from ..cases.ids import Selection
@@ -25,11 +25,7 @@ if TYPE_CHECKING:
     "opconform run --resume shard-2",
 )
 @click.argument("backends", metavar="BACKEND...", nargs=-1)
-@SELECT
-@STRENGTH
-@DRAWS
-@SEED
-@SUITE
+@planned
 @SPECS
 @click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
 @click.option(
@@ -155,11 +151,7 @@ def given_options() -> frozenset[str]:
     examples="opconform list operators\nopconform list cases --select 'onnx/Mean-13' --json\nopconform list backends",
 )
 @click.argument("what", type=click.Choice(["operators", "cases", "backends"]), default="operators")
-@SELECT
-@STRENGTH
-@DRAWS
-@SEED
-@SUITE
+@planned
 @SPECS
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @clear_errors

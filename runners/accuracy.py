@@ -12,28 +12,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ..cases.batch import (
-    EXCEPTIONAL,
-    Batch,
-    Bounds,
-    Expectation,
-    Flag,
-    Labels,
-    Option,
-)
-from ..cases.elements import (
-    Array,
-    FloatFormat,
-    element_type,
-    type_of,
-)
-from .answers import (
-    Answers,
-    Comparison,
-    all_of_lane,
-    spread_holds,
-    ulp_exponent,
-)
+from ..cases.batch import EXCEPTIONAL, Batch, Bounds, Expectation, Flag, Labels, Option
+from ..cases.elements import Array, FloatFormat, element_type, type_of
+from .answers import Answers, Comparison, all_of_lane, spread_holds, ulp_exponent
 from .judge import Verdict
 
 _FREE, _ZERO, _EXCEPTIONAL = np.uint8(Flag.FREE), np.uint8(Flag.ZERO), np.uint8(EXCEPTIONAL)

@@ -11,16 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cases.batch import (
-    EXCEPTIONAL,
-    Batch,
-    Bounds,
-    Expectation,
-    Flag,
-    Labels,
-    Option,
-    any_of_lane,
-)
+from ..cases.batch import EXCEPTIONAL, Batch, Bounds, Expectation, Flag, Labels, Option, any_of_lane
 from ..cases.elements import Array, comparable, element_type, lane_contents, type_of
 from ..cases.program import Program
 from ..cases.results import Level, Outcome

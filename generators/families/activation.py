@@ -35,7 +35,10 @@ def sigmoid(_: Call, x: Value) -> Value:
 
 def leaky_relu(c: Call, x: Value) -> Value:
     """The element, times alpha below zero. Source: ONNX LeakyRelu-1 to 16."""
-    return or_number(c, x, x.where(x >= 0.0, coefficient(c, x, "alpha") * x))
+    low = coefficient(c, x, "alpha") * x
+    if not c.float32("alpha"):
+        low = at_minus_infinity(c, x, low)
+    return or_number(c, x, x.where(x >= 0.0, low))
 
 
 def elu(c: Call, x: Value) -> Value:

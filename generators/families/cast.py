@@ -36,7 +36,7 @@ def cast(c: Call, x: Value) -> Value:
     if to.is_integer and x.kind == "real":
         whole = x.trunc()
         taken = c.open("fraction", ~whole.equal(x))
-        whole = {"truncated": whole, "nearest-even": x.rint(), "nearest-away": x.rint_away()}[taken]
+        whole = {"truncate": whole, "nearest-even": x.rint(), "nearest-away": x.rint_away()}[taken]
         inside = (whole >= float(to.smallest)) & (whole <= float(to.largest))
         return whole.cast(to.name).undefined(~inside)
     if to.name == "float8e8m0":

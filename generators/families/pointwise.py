@@ -114,8 +114,8 @@ def _whole_power(c: Call, x: Value, y: Value) -> Value:
         return (z.rint() if c.open("rounding") == "nearest-even" else z.trunc()).cast(x.type)
     own, z = element_type(x.type), x.pow(y)
     over = (z > c.constant(own.largest, x.type)) | (z < c.constant(own.smallest, x.type))
-    fitted = z.fit("saturates" if c.open("overflow", over) == "saturates" else "wraps")
-    return fitted.undefined(over, "overflow").undefined(y < 0, "fraction")
+    fitted = z.fit("saturates" if c.open("integer-overflow", over) == "saturates" else "wraps")
+    return fitted.undefined(over, "integer-overflow").undefined(y < 0, "fraction")
 
 
 def mod(c: Call, a: Value, b: Value) -> Value:

@@ -53,7 +53,7 @@ def erf(c: Call, x: Value) -> Value:
     if x.kind != "int":
         return x.erf()
     y = x.cast("float32").erf()
-    return (y if c.open("integer-rounding") == "truncated" else y.rint()).cast(x.type)
+    return (y if c.open("integer-rounding") == "truncate" else y.rint()).cast(x.type)
 
 
 def inverted(_: Call, x: Value) -> Value:

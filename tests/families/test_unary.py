@@ -160,7 +160,7 @@ def test_integers_may_be_truncated_or_rounded_by_the_error_function() -> None:
     found = {
         r.taken["integer-rounding"]: r.values[0].tolist() for r in one("Erf-9", np.array([-2, 0, 1], np.int8), "int8")
     }
-    assert found == {"truncated": [0, 0, 0], "nearest": [-1, 0, 1]}
+    assert found == {"truncate": [0, 0, 0], "nearest-even": [-1, 0, 1]}
 
 
 @pytest.mark.parametrize(("positive", "negative"), [(1, 1), (1, 0), (0, 1), (0, 0)])
