@@ -170,6 +170,7 @@ TOLD = {
     "source": (TOPK, "example.org/TopK", "example.org/other"),
     "change": (TOPK, "change: another order", "change: another type"),
     "deprecated": (TOPK, "change: another order", "deprecated: true"),
+    "amended": (TOPK, "change: another order", 'change: another order\n    amended: "1.20"'),
     "text": (TOPK, "the largest elements", "{text: the smallest elements}"),
     "status": (TOPK, "the largest elements", "{text: the largest elements, status: inferred}"),
     "upstream": (TOPK, "the largest elements", "{text: the largest elements, upstream: an issue}"),
