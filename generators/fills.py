@@ -93,6 +93,12 @@ def lattice(blank: Blank, draw: Draw) -> Array:
     return _whole(blank, draw, max(1, room // terms))
 
 
+def lattice_of_products(blank: Blank, draw: Draw) -> Array:
+    """Whole numbers small enough for sums of products of two to be exact in the type itself (tier T0)."""
+    room = 1 << blank.type.format.precision if blank.type.format else blank.type.largest
+    return _whole(blank, draw, max(1, math.isqrt(room // max(blank.terms, 1))))
+
+
 def peaks(blank: Blank, draw: Draw) -> Array:
     """Zeros and ones but for the first number, one in the middle and the last: large odd ones, sums still exact.
 

@@ -438,7 +438,7 @@ class Shapes:
         self._plain = level if isinstance(level, tuple) else None
         self._named = {n: v for n, v in told.items() if version.signature.input(n)}
         self.symbols: Symbols = {}
-        for name, value in told.items():
+        for name, value in sorted(told.items(), key=lambda one: _is_expression(one[1])):  # of what the others bind
             if name not in self._named:
                 self.symbols[name] = (
                     _dims(value, self.symbols) if isinstance(value, tuple) else _one(value, self.symbols)
@@ -531,6 +531,10 @@ class Shapes:
 def _bound(version: VersionSpec) -> dict[str, Value]:
     """Return what the first level of each bundle binds of symbols, which holds where a case does not name it."""
     return {name: value for level in version.usual_bundles for name, value in level.items() if is_symbol(version, name)}
+
+
+def _is_expression(value: Value) -> bool:
+    return any(isinstance(part, str) for part in (value if isinstance(value, tuple) else (value,)))
 
 
 def _usual(version: VersionSpec) -> Value:

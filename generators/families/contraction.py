@@ -1,13 +1,15 @@
-"""Operators that multiply and sum over shared dimensions: Einsum."""
+"""Operators that multiply and sum over shared dimensions: Einsum, Gemm, MatMul."""
 
 from __future__ import annotations
 
+import math
 import re
 from functools import reduce
 
 import numpy as np
 
 from ..arithmetic.tape import Call, Value
+from .pointwise import meet
 
 
 def einsum(c: Call, xs: list[Value]) -> Value:
@@ -45,6 +47,82 @@ def einsum(c: Call, xs: list[Value]) -> Value:
     spread = [_arranged(x, labels, order) for x, labels in zip(xs, names, strict=True)]
     whole = reduce(lambda a, b: a * b, spread).broadcast(*(extents[label] for label in order))
     return whole.sum(range(len(output), len(order)), keep=False) if len(order) > len(output) else whole
+
+
+def matmul(c: Call, a: Value, b: Value) -> Value:
+    """The product of the matrices in the last two dimensions; a vector is a row on the left, a column on the right.
+
+    a: [batch..., M, K]; b: [batch..., K, N]; result: [batch..., M, N], batches broadcast. Source: ONNX MatMul-1 to 13.
+    """
+    c.require("scalar", a.rank > 0 and b.rank > 0)
+    rows, columns = a.rank > 1, b.rank > 1
+    a = a if rows else a.reshape(1, *a.shape)
+    b = b if columns else b.reshape(*b.shape, 1)
+    c.require("inner", a.shape[-1] == b.shape[-2])
+    c.require("batches", meet(a.shape[:-2], b.shape[:-2]))
+    y = a @ b
+    return y.reshape(*y.shape[:-2], *(y.shape[-2:-1] if rows else ()), *(y.shape[-1:] if columns else ()))
+
+
+def gemm(c: Call, a: Value, b: Value, addend: Value | None = None) -> Value:
+    """Alpha times the product of two matrices, either of which may be transposed, plus beta times a third.
+
+    a: [M, K] or [K, M]; b: [K, N] or [N, K]; addend: stretched to the result's [M, N]. Source: ONNX Gemm-1 to 13.
+    """
+    c.require("matrices", a.rank == b.rank == 2)
+    a, b = a.mT if c.attr("transA") else a, b.mT if c.attr("transB") else b
+    c.require("inner", a.shape[1] == b.shape[0])
+    if addend is not None:
+        _stretches(c, addend.shape, (a.shape[0], b.shape[1]))
+    alpha, beta = c.float32("alpha"), c.float32("beta")
+    if a.kind == "int":
+        return _scaled_whole(c, a @ b, addend, alpha, beta)
+    unread = [x for x, factor in ((a, alpha), (b, alpha), (addend, beta)) if x is not None and not factor and x.size]
+    wild = [(x.isnan() | x.isinf()).cast("uint8").max(keep=False).cast("bool") for x in unread]
+    if wild and c.open("scaled-by-zero", reduce(lambda p, q: p | q, wild)) == "zero":
+        a, b = (x if alpha else c.constant(0.0, x.type).broadcast(*x.shape) for x in (a, b))
+        addend = addend if beta else None
+    product = a @ b if alpha == 1 else (a @ b) * alpha
+    if alpha == 1 and addend is None:
+        return product
+    a = a if alpha == 1 else a * alpha
+    if addend is None:
+        return product.either(a @ b)
+    addend = addend if beta == 1 else addend * beta
+    return (product + addend).either(_accumulated(c, a, b, addend))
+
+
+def _stretches(c: Call, shape: tuple[int, ...], whole: tuple[int, ...]) -> None:
+    """Require that a shape may be stretched to another, by the version's rule."""
+    fits = len(shape) <= len(whole) and all(e in (1, d) for e, d in zip(shape[::-1], whole[::-1], strict=False))
+    if "broadcast" in c.clauses:
+        c.require("broadcast", fits)
+    elif not c.attr("broadcast"):
+        c.require("same-shape", shape == whole)
+    else:
+        c.require("broadcast-early", fits)
+        if math.prod(shape) != 1 and shape != whole[len(whole) - len(shape) :]:
+            c.open("stretched-otherwise")
+
+
+def _scaled_whole(c: Call, product: Value, addend: Value | None, alpha: float, beta: float) -> Value:
+    """The same of whole numbers; what a fraction of them is, is open."""
+    if alpha % 1 or (addend is not None and beta % 1):
+        c.open("integer-scaling")
+    y = product * int(alpha)
+    return y if addend is None else y + addend * int(beta)
+
+
+def _accumulated(c: Call, a: Value, b: Value, addend: Value) -> Value:
+    """The product with one more addend in each sum, in any order: sums may well begin with it."""
+    ones = c.constant(1.0, a.type)
+    if addend.rank < 2 or addend.shape[0] == 1:
+        row = addend.broadcast(1, b.shape[1])
+        return a.concat([ones.broadcast(a.shape[0], 1)], 1) @ b.concat([row], 0)
+    lines = a.concat([ones.broadcast(a.shape[0], 1)], 1).reshape(a.shape[0], 1, a.shape[1] + 1)
+    stack = b.reshape(1, *b.shape).broadcast(a.shape[0], *b.shape)
+    stack = stack.concat([addend.broadcast(a.shape[0], b.shape[1]).reshape(a.shape[0], 1, b.shape[1])], 1)
+    return (lines @ stack).reshape(a.shape[0], b.shape[1])
 
 
 def _labels(term: str, dots: tuple[int, ...]) -> list[object]:
