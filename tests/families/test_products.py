@@ -29,7 +29,7 @@ def test_a_vector_is_a_row_on_the_left_and_a_column_on_the_right() -> None:
 def test_what_numpy_refuses_to_multiply_is_invalid(a, b, clause) -> None:
     given = {"A": np.zeros(a, F), "B": np.zeros(b, F)}
     assert readings("onnx/MatMul-1", given, {"Y": "float32"}) == clause
-    with pytest.raises(ValueError, match=r"matmul|mismatch|dimension"):
+    with pytest.raises(ValueError, match="operand"):
         np.matmul(given["A"], given["B"])
 
 
