@@ -1,6 +1,8 @@
-"""Operators that choose elements by their place: Gather, Slice, Pad, NonZero."""
+"""Operators that choose elements by their place: Gather, GatherElements, GatherND, Compress, Slice, Pad, NonZero."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -25,6 +27,67 @@ def gather(c: Call, data: Value, indices: Value) -> Value:
     if "index-negative" not in c.clauses:
         c.open("index-negative-early", negative)
     return data.gather((indices + extent).where(negative, indices), axis)
+
+
+def gather_elements(c: Call, data: Value, indices: Value) -> Value:
+    """Elements of `data` at each place of `indices`, with the index there in place of that along `axis`.
+
+    data: rank r of 1 or more; indices: int32 or int64, rank r, from -s on and before s, the extent of the axis; result:
+    the shape of indices. Source: ONNX GatherElements-11 and 13.
+    """
+    c.require("data-rank", data.rank >= 1)
+    c.require("same-rank", indices.rank == data.rank)
+    axis = c.attr("axis")
+    c.require("axis-range", -data.rank <= axis < data.rank)
+    axis, extent = axis % data.rank, data.shape[axis]
+    c.require("index-range", (indices < extent) & (indices >= -extent))
+    pairs = zip(data.shape, indices.shape, strict=True)
+    c.require("within", all(n <= d or place == axis for place, (d, n) in enumerate(pairs)))
+    return data.along(indices, axis)
+
+
+def gather_nd(c: Call, data: Value, indices: Value) -> Value:
+    """The slices of `data` that the tuples in the last dimension of `indices` name, within each batch.
+
+    data: rank r; indices: int64, rank q, tuples of length k; the first b = batch_dims dimensions of both are one;
+    result: indices' shape without its last dimension, then data's from b + k on. Source: ONNX GatherND-11 to 13.
+    """
+    batch = c.attr("batch_dims", 0)
+    c.require("ranks", data.rank >= 1 and indices.rank >= 1)
+    c.require("batch-range", 0 <= batch < min(data.rank, indices.rank))
+    c.require("batch-shape", data.shape[:batch] == indices.shape[:batch])
+    end = batch + indices.shape[-1]
+    c.require("depth", batch < end <= data.rank)
+    chosen, batches = data.shape[batch:end], math.prod(data.shape[:batch])
+    extents = c.constant(np.array(chosen, np.int64), "int64")
+    c.require("index-range", (indices < extents) & (indices >= -extents))
+    wrapped = (indices + extents).where(indices < 0, indices)
+    strides = [math.prod(chosen[place + 1 :]) for place in range(len(chosen))]
+    flat = (wrapped * c.constant(np.array(strides, np.int64), "int64")).sum(-1, keep=False)
+    if batch:
+        starts = np.arange(batches) * math.prod(chosen)
+        flat = flat + c.constant(starts.reshape(*data.shape[:batch], *(1,) * (flat.rank - batch)), "int64")
+    return data.reshape(batches * math.prod(chosen), *data.shape[end:]).gather(flat, 0)
+
+
+def compress(c: Call, x: Value, condition: Value) -> Value:
+    """The slices along `axis` for which the condition is true; without an axis, the elements of the input, flattened.
+
+    x: rank r of 1 or more; condition: bool, rank 1; what lies beyond it is dropped. Source: ONNX Compress-9 to 28.
+    """
+    axis = c.attr("axis")
+    c.require("rank", x.rank >= 1)
+    c.require("condition-rank", condition.rank == 1)
+    c.require("axis-range", axis is None or -x.rank <= axis < x.rank)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    elif axis < 0 and "axis-negative" not in c.clauses:
+        c.open("axis-negative-early")
+    places = np.flatnonzero(c.known("condition"))
+    c.require("beyond", places.max(initial=-1) < x.shape[axis])
+    if condition.size > x.shape[axis]:
+        c.open("longer")
+    return x.take(places, axis)
 
 
 def slice_(c: Call, data: Value, *_: Value | None) -> Value:
@@ -152,3 +215,13 @@ def too_large(drawing: Drawing) -> Array:
 def too_small(drawing: Drawing) -> Array:
     """-`below` - 1 throughout: one less than the first index from the end."""
     return np.full(drawing.size, -drawing.limit("below", 1) - 1)
+
+
+def tuples(drawing: Drawing) -> Array:
+    """Places in `extents`, each a tuple in the last dimension, some of whose numbers count from the end."""
+    bits = drawing.draw.bits(drawing.size)
+    depth = drawing.shape[-1] if drawing.shape else 1
+    extents = (*drawing.arguments["extents"][drawing.attributes.get("batch_dims", 0) :], *(1,) * depth)[:depth]
+    limits = np.maximum(extents, 1)
+    drawn = bits.reshape(*bits.shape[:1], drawing.size // max(depth, 1), depth) % (2 * limits).astype(np.uint64)
+    return (drawn.astype(np.int64) - limits).reshape(bits.shape)

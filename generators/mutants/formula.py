@@ -174,7 +174,10 @@ def facts_of(i: Invocation) -> Facts:
             raise Refused(f"input {port.name} is missing")
         ports[port.name] = _port(given)
     defaults = {a.name: a.default for a in signature.attributes if a.default is not None}
-    named = {o.name: None if t is None else t.type for o, t in zip(signature.outputs, i.program.outputs, strict=False)}
+    names = [port.name for port in signature.outputs]
+    if names and signature.outputs[-1].is_variadic:
+        names = [f"{names[-1]}_{place}" for place in range(len(i.program.outputs))]
+    named = {name: None if o is None else o.type for name, o in zip(names, i.program.outputs, strict=False)}
     return Facts(
         f"{i.spec.standard}/{i.spec.name}",
         i.version.operator.version,

@@ -1,0 +1,102 @@
+"""Operators that move and choose elements, against plain loops, NumPy's functions and the examples of their pages."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recorded import readings, values
+
+OUT = {"output": "int64"}
+extents = st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple)
+
+
+def counted(shape):
+    return np.arange(int(np.prod(shape))).reshape(shape) + 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(extents, st.lists(st.integers(0, 3), min_size=1, max_size=5), st.data())
+def test_parts_are_joined_as_numpy_joins_them_and_split_at_their_ends(shape, lengths, data) -> None:
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    parts = [counted([n if i == axis % len(shape) else d for i, d in enumerate(shape)]) * 7**k
+             for k, n in enumerate(lengths)]  # fmt: skip
+    (whole,) = values("onnx/Concat-13", {"inputs": parts}, {"concat_result": "int64"}, axis=axis)
+    assert np.array_equal(whole, np.concatenate(parts, axis))
+    outputs = {f"outputs_{k}": "int64" for k in range(len(parts))}
+    for version, told in ((11, {"split": tuple(lengths)}), (18, {})):
+        inputs = {"input": whole} if told else {"input": whole, "split": np.array(lengths)}
+        found = values(f"onnx/Split-{version}", inputs, outputs, axis=axis, **told)
+        assert all(map(np.array_equal, found, parts))
+
+
+@pytest.mark.parametrize(
+    ("extent", "parts", "lengths"), [(7, 3, [3, 3, 1]), (6, 4, [2, 2, 2, 0]), (6, 3, [2, 2, 2]), (0, 2, [0, 0])]
+)
+def test_the_last_part_is_smaller_where_parts_cannot_be_equal(extent, parts, lengths) -> None:
+    outputs = {f"outputs_{k}": "int64" for k in range(parts)}
+    found = values("onnx/Split-18", {"input": counted([extent])}, outputs, num_outputs=parts)
+    assert [len(one) for one in found] == lengths
+    assert np.concatenate(found).tolist() == list(range(1, extent + 1))
+
+
+def test_parts_that_would_leave_less_than_nothing_are_a_silence() -> None:
+    found = readings("onnx/Split-18", {"input": counted([5])}, {f"o{k}": "int64" for k in range(4)}, num_outputs=4)
+    lengths = {one.taken["too-short"]: [len(part) for part in one.values] for one in found}
+    assert lengths == {"empty-at-end": [2, 2, 1, 0], "spread": [2, 1, 1, 1], "rejected": []}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_elements_are_gathered_along_an_axis_as_three_loops_do_it(data) -> None:
+    shape = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple))
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    wanted = [data.draw(st.integers(0, 6 if i == axis % len(shape) else d)) for i, d in enumerate(shape)]
+    s = shape[axis]
+    indices = np.array(data.draw(st.lists(st.integers(-s, s - 1), min_size=(n := int(np.prod(wanted))), max_size=n)))
+    indices, x = indices.reshape(wanted).astype(np.int64), counted(shape)
+    (found,) = values("onnx/GatherElements-13", {"data": x, "indices": indices}, OUT, axis=axis)
+    assert found.shape == tuple(wanted)
+    for place in np.ndindex(*wanted):
+        source = list(place)
+        source[axis] = indices[place]
+        assert found[place] == x[tuple(source)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_tuples_choose_slices_within_each_batch(data) -> None:
+    shape = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple))
+    batch = data.draw(st.integers(0, len(shape) - 1))
+    depth = data.draw(st.integers(1, len(shape) - batch))
+    lead = shape[:batch] + tuple(data.draw(st.lists(st.integers(0, 3), max_size=2)))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    chosen = shape[batch : batch + depth]
+    indices = rng.integers([-d for d in chosen], chosen, (*lead, depth))
+    (found,) = values("onnx/GatherND-13", {"data": counted(shape), "indices": indices}, OUT, batch_dims=batch)
+    assert found.shape == lead + shape[batch + depth :]
+    for place in np.ndindex(*lead):
+        assert np.array_equal(found[place], counted(shape)[place[:batch] + tuple(indices[place])])
+
+
+@settings(max_examples=60, deadline=None)
+@given(extents, st.data())
+def test_slices_are_chosen_as_numpy_compresses(shape, data) -> None:
+    axis = data.draw(st.none() | st.integers(-len(shape), len(shape) - 1))
+    length = int(np.prod(shape)) if axis is None else shape[axis]
+    condition = np.array(data.draw(st.lists(st.booleans(), max_size=length)), bool)
+    given = {} if axis is None else {"axis": axis}
+    (found,) = values("onnx/Compress-11", {"input": counted(shape), "condition": condition}, OUT, **given)
+    assert np.array_equal(found, np.compress(condition, counted(shape), axis))
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "attributes", "clause"),
+    [
+        ("Concat-13", {"inputs": [counted([2, 3]), counted([2, 1])]}, {"axis": 0}, "same-shape"),
+        ("GatherElements-13", {"data": counted([5, 1]), "indices": np.zeros((5, 2), int)}, {}, "within"),
+        ("GatherND-13", {"data": counted([2, 3]), "indices": np.array([[0, 3]])}, {}, "index-range"),
+        ("Compress-9", {"input": counted([2]), "condition": np.array([True, False, True])}, {"axis": 0}, "beyond"),
+    ],
+)
+def test_what_cannot_be_chosen_is_invalid(operator, inputs, attributes, clause) -> None:
+    assert readings(f"onnx/{operator}", inputs, OUT, **attributes) == clause
