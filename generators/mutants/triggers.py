@@ -231,7 +231,9 @@ def _axes(i: Invocation) -> Iterator[tuple[Axes, int]]:
     """Yield the axes that are named by an attribute, given or not, or an input, with the rank of the first input."""
     rank = i.arrays[0].ndim - 1 if i.arrays else 0
     lists = ((name, i.port(name)) for name in i.names if name in AXES_NAMES)
-    ports = {name: given[0, ...].reshape(-1).tolist() for name, given in lists if isinstance(given, np.ndarray)}
+    ports = {
+        name: given[0, ...].reshape(-1).astype(int).tolist() for name, given in lists if isinstance(given, np.ndarray)
+    }
     for name, value in {**i.version.signature.defaults, **i.attributes, **ports}.items():
         if name in AXES_NAMES and rank and isinstance(value, int | tuple | list):
             yield (value,) if isinstance(value, int) else tuple(value), rank

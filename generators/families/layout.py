@@ -1,0 +1,167 @@
+"""Operators that arrange a tensor's elements anew, or tell its extents: Transpose, Reshape, Squeeze, Expand, Shape."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..arithmetic.tape import Call, Value
+
+
+def transpose(c: Call, data: Value) -> Value:
+    """The dimensions in the order of `perm`, in reverse without one.
+
+    data: rank r, any type; result: rank r. Source: ONNX Transpose-1 to 25.
+    """
+    given = c.ints("perm")
+    order = tuple(reversed(range(data.rank))) if given is None else given
+    c.require("permutation", sorted(order) == list(range(data.rank)))
+    return data.transpose(*order)
+
+
+def reshape(c: Call, data: Value, shape: Value | None = None) -> Value:
+    """The elements in another shape: 0 is the input's extent, unless `allowzero` is 1, and one -1 is what is left.
+
+    data: any shape and type; shape: an attribute in version 1, int64 of rank 1 from 5 on.
+    Source: ONNX Reshape-1 to 25.
+    """
+    if shape is not None and shape.rank != 1:
+        c.open("shape-rank")
+    wanted = c.ints("shape")
+    if wanted is None:
+        c.open("shape-absent")
+    wanted, allow = wanted or (), c.attr("allowzero", 0)
+    if allow not in (0, 1):
+        allow = c.open("allowzero-other") == "as-one"
+    c.require("zero-place", bool(allow) or 0 not in wanted[data.rank :])
+    c.require("extents", min(wanted, default=0) >= -1)
+    c.require("infer-once", wanted.count(-1) <= 1)
+    if allow:
+        c.require("zero-or-infer", not {0, -1} <= set(wanted))
+    extents = [data.shape[i] if extent == 0 and not allow else extent for i, extent in enumerate(wanted)]
+    if -1 in extents:
+        others = math.prod(extent for extent in extents if extent != -1)
+        if others == 0:
+            c.open("infer-nothing")
+        extents[extents.index(-1)] = data.size // others
+    c.require("elements", math.prod(extents) == data.size)
+    return data.reshape(*extents)
+
+
+def flatten(c: Call, data: Value) -> Value:
+    """A matrix: the dimensions before `axis` make its rows, the others its columns.
+
+    data: rank r, any type. Source: ONNX Flatten-1 to 25.
+    """
+    axis = c.attr("axis")
+    c.require("axis-range", (-data.rank if "axis-negative" in c.clauses else 0) <= axis <= data.rank)
+    axis += data.rank if axis < 0 else 0
+    return data.reshape(math.prod(data.shape[:axis]), math.prod(data.shape[axis:]))
+
+
+def squeeze(c: Call, data: Value, axes: Value | None = None) -> Value:
+    """The dimensions of extent 1 that `axes` list are removed, without `axes` all.
+
+    data: rank r, any type; axes: an attribute before version 13, then int64 of rank 1. Source: ONNX Squeeze-1 to 25.
+    """
+    given = _axes(c, axes, data.rank)
+    ones = {place for place, extent in enumerate(data.shape) if extent == 1}
+    if given is None or (not given and c.open("axes-none") == "all"):
+        given = ones
+    c.require("extent-one", given <= ones)
+    return data.reshape(*(extent for place, extent in enumerate(data.shape) if place not in given))
+
+
+def unsqueeze(c: Call, data: Value, axes: Value | None = None) -> Value:
+    """Dimensions of extent 1 are inserted, so that `axes` of the output are new.
+
+    data: rank r, any type; axes: an attribute before version 13, then int64 of rank 1.
+    Source: ONNX Unsqueeze-1 to 25.
+    """
+    rank = data.rank + len(c.ints("axes") or ())
+    new = _axes(c, axes, rank) or set()
+    extents = iter(data.shape)
+    return data.reshape(*(1 if place in new else next(extents) for place in range(rank)))
+
+
+def _axes(c: Call, port: Value | None, rank: int) -> set[int] | None:
+    """The places that `axes` list, counted from the front; None without axes."""
+    if port is not None and port.rank != 1:
+        c.require("axes-vector", "axes-vector" not in c.clauses)
+        c.open("axes-rank")
+    axes = c.ints("axes")
+    if axes is None:
+        return None
+    c.require("axes-from-front", min(axes, default=0) >= 0 or "axes-negative" in c.clauses)
+    c.require("axes-range", all(-rank <= axis < rank for axis in axes))
+    places = {axis % rank for axis in axes}
+    if len(places) < len(axes):
+        c.require("axes-distinct", "axes-distinct" not in c.clauses)
+        c.open("axes-repeated")
+    return places
+
+
+def expand(c: Call, data: Value, shape: Value) -> Value:
+    """The input broadcast with `shape`, in both directions: an extent of 1 on either side becomes the other's.
+
+    data: rank r, any type; shape: int64 of rank 1. Source: ONNX Expand-8 and 13.
+    """
+    c.require("shape-vector", shape.rank == 1)
+    wanted = c.ints("shape") or ()
+    rank = max(data.rank, len(wanted))
+    pairs = [(1,) * (rank - len(one)) + one for one in (data.shape, wanted)]
+    c.require("compatible", all(a == b or 1 in (a, b) for a, b in zip(*pairs, strict=True)))
+    c.require("extents", min(wanted, default=0) >= 0)
+    return data.broadcast(*(b if a == 1 else a for a, b in zip(*pairs, strict=True)))
+
+
+def tile(c: Call, data: Value, *numbers: Value) -> Value:
+    """Copies of the input, one after the other: `repeats` of them along each axis, in version 1 `tiles` along `axis`.
+
+    data: rank r, any type; repeats: int64, shape (r); tiles and axis: one number each, of the input's type.
+    Source: ONNX Tile-1 to 13.
+    """
+    if len(numbers) == 2:
+        return _tile_early(c, data, *numbers)
+    c.require("repeats-vector", numbers[0].rank == 1)
+    repeats = c.ints("repeats") or ()
+    c.require("repeats-length", len(repeats) == data.rank)
+    c.require("repeats-range", min(repeats, default=0) >= 0)
+    for axis, times in enumerate(repeats):
+        if times != 1:
+            data = data.take(np.tile(np.arange(data.shape[axis]), times), axis)
+    return data
+
+
+def _tile_early(c: Call, data: Value, tiles: Value, axis: Value) -> Value:
+    c.require("one-number", tiles.size == axis.size == 1)
+    if tiles.rank or axis.rank:
+        c.open("number-rank")
+    times, place = (float(c.known(name).reshape(())) for name in ("tiles", "axis"))
+    if not (times.is_integer() and place.is_integer()):
+        c.open("number-fraction")
+    if place < 0:
+        c.open("axis-negative")
+    c.require("axis-range", -data.rank <= place < data.rank)
+    c.require("tiles-range", times >= 0)
+    along = np.arange(data.shape[int(place)])
+    again = np.tile if times == 1 or c.open("repeated") == "copies" else np.repeat
+    return data.take(again(along, int(times)), int(place))
+
+
+def shape(c: Call, data: Value) -> Value:
+    """The input's extents, from `start` on and before `end`, both clamped to [0, r], r the rank.
+
+    data: any shape and type; result: int64, rank 1. Source: ONNX Shape-1 to 25.
+    """
+    kept = data.shape[slice(c.attr("start"), c.attr("end"))]
+    return c.constant(np.array(kept, np.int64), "int64")
+
+
+def size(c: Call, data: Value) -> Value:
+    """How many elements the input has: int64, rank 0.
+
+    Source: ONNX Size-1 to 25.
+    """
+    return c.constant(data.size, "int64")
