@@ -84,6 +84,27 @@ class _DataSet:
 
 
 @dataclass(frozen=True)
+class StoredValue:
+    """What a file holds for an input or output of a model: a tensor, or those that a sequence or so consists of."""
+
+    name: str
+    type: str
+    arrays: list[Array]
+    structure: Structure
+
+
+@dataclass(frozen=True)
+class StoredCase:
+    """A data set as its files have it; `model` is the ModelProto."""
+
+    id: str
+    program: ModelProgram
+    model: Any
+    inputs: tuple[StoredValue, ...]
+    outputs: tuple[StoredValue, ...]
+
+
+@dataclass(frozen=True)
 class ForeignCases:
     """The cases of a folder or an archive, by ids that are made from models and tensors; picklable.
 
@@ -195,7 +216,15 @@ class ForeignCases:
             self._recent_model[path] = content, model
         return self._recent_model[path]
 
-    def _case(self, one: _DataSet) -> Batch:
+    def stored(self) -> Iterator[tuple[str, StoredCase | str]]:
+        """Yield every data set by its path, as its files have it, or why it is none."""
+        for one in self._data_sets:
+            try:
+                yield one.path, self._stored(one)
+            except (_LeftOut, CorpusError) as why:
+                yield one.path, str(why).removeprefix(f"{self._files.name}: ")
+
+    def _stored(self, one: _DataSet) -> StoredCase:
         content, model = self._model(one.model)
         if not one.outputs:
             raise _LeftOut("has no output_0.pb")
@@ -210,18 +239,25 @@ class ForeignCases:
         given = [self._value(path, port) for path, port in zip(one.inputs, fed, strict=True)]
         wanted = [self._value(path, port) for path, port in zip(one.outputs, graph.output, strict=True)]
         program = _program(content, model, given, wanted)
-        inputs, outputs = ([array for value in values for array in value.arrays] for values in (given, wanted))
+        inputs = [array for value in given for array in value.arrays]
         shapes = tuple(array.shape for array in inputs)
         settings = (("from", _safe(one.folder)),)
         case_id = CaseId(str(program.operator), _types(inputs), shapes, settings, one.name)
+        return StoredCase(str(case_id), program, model, tuple(given), tuple(wanted))
+
+    def _case(self, one: _DataSet) -> Batch:
+        stored = self._stored(one)
+        inputs, outputs = (
+            [array for value in values for array in value.arrays] for values in (stored.inputs, stored.outputs)
+        )
         tolerances = self._tolerances(one.tolerances)
         try:
             bounds = tuple(tolerances.bounds(array[np.newaxis]) for array in outputs)
         except ValueError as error:
             raise _LeftOut(str(error)) from None
-        structure = () if program.is_plain else tuple(value.structure.outline for value in wanted)
+        structure = () if stored.program.is_plain else tuple(value.structure.outline for value in stored.outputs)
         expectation = Expectation((Option((), bounds, structure=structure),), tuple(map(type_of, outputs)))
-        return Batch.of_case(str(case_id), program, inputs, expectation)
+        return Batch.of_case(stored.id, stored.program, inputs, expectation)
 
     def _tolerances(self, path: str) -> Tolerances:
         """Return what a model's `data.json` says, as ONNX's loader reads it."""
@@ -233,27 +269,17 @@ class ForeignCases:
         except ValueError as error:
             raise _LeftOut(f"its {TOLERANCES}: {error}") from None
 
-    def _value(self, path: str, port: Any) -> _Value:
+    def _value(self, path: str, port: Any) -> StoredValue:
         """Return what a file holds for an input or an output of a model, whose type says which message it is."""
         held, name = self._files.read(path, LARGEST_MODEL), path.rpartition("/")[2]
         try:
             type_ = _type_of(port.type)
             if type_ is None:  # a tensor, whatever the model says of its elements
                 array = from_tensor_proto(parsed("TensorProto", held, f"{self._files.name}: {path}"))
-                return _Value(port.name, type_of(array), [array], Structure("tensor", array.shape))
-            return _Value(port.name, type_, *read_value_file(held, type_, name))
+                return StoredValue(port.name, type_of(array), [array], Structure("tensor", array.shape))
+            return StoredValue(port.name, type_, *read_value_file(held, type_, name))
         except ValueError as error:
             raise _LeftOut(f"{name}: {error}") from None
-
-
-@dataclass(frozen=True)
-class _Value:
-    """What a file holds."""
-
-    name: str
-    type: str
-    arrays: list[Array]
-    structure: Structure
 
 
 @dataclass
@@ -328,7 +354,7 @@ def _fed(graph: Any, count: int) -> list[Any]:
     return found if len(found) == count else list(graph.input)[:count]
 
 
-def _program(content: bytes, model: Any, given: Sequence[_Value], wanted: Sequence[_Value]) -> ModelProgram:
+def _program(content: bytes, model: Any, given: Sequence[StoredValue], wanted: Sequence[StoredValue]) -> ModelProgram:
     fed = tuple(
         Input(v.name, v.type, v.arrays[0].shape)
         if v.structure.kind == "tensor"

@@ -48,6 +48,7 @@ _COMMANDS = (
     commands.corpus_diff,
     commands.lock,
     commands.scaffold,
+    commands.judge_data,
     commands.mutants,
 )
 

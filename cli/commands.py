@@ -174,6 +174,33 @@ def scaffold(operator: str) -> None:
 
 
 @click.command(
+    "judge-data",
+    cls=Examples,
+    examples="opconform judge-data site-packages/onnx/backend/test/data/node\n"
+    "opconform judge-data data/node --explained explained.yaml --markdown page.md",
+)
+@click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--explained", metavar="FILE", type=click.Path(path_type=Path), help="Which differences are known, and why (YAML)."
+)
+@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write it as a page of the docs.")
+@click.option("--title", metavar="TEXT", default="Stored test data", help="The page's title.", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="As JSON, a line a data set.")
+@SPECS
+@clear_errors
+def judge_data(path: Path, **options: Any) -> int:
+    """Judge the expected outputs of test data in ONNX's layout, as if they were a backend's answers.
+
+    DIR has folders with model.onnx and test_data_set_0, as ONNX's releases up to 1.22 bring them. Models of one node
+    are judged, of operator versions that have a spec. Exits 1 if an answer is not admitted that FILE does not explain,
+    or if FILE explains what is admitted.
+    """
+    from .judge_data import JudgeDataOptions, judge_data  # noqa: PLC0415
+
+    return judge_data(JudgeDataOptions(path, **options))
+
+
+@click.command(
     cls=Examples,
     examples="opconform mutants\n"
     "opconform mutants --select 'onnx/ReduceMean-18' --html matrix.html --json matrix.json\n"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from ..cases.elements import Array, content, element_type, from_tensor_proto, numbered
+from ..cases.elements import Array, content, element_type, from_tensor_proto, numbered, type_of
 from ..cases.errors import CaseIdError, OpconformError
 from ..cases.ids import Part
 from ..cases.program import (
@@ -57,7 +57,7 @@ from .parameters import (
 from .rows import Row, fill_recipe
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, NodeProto, TypeProto, ValueInfoProto
+    from onnx import AttributeProto, GraphProto, NodeProto, TypeProto, ValueInfoProto
 
 Arrays: TypeAlias = tuple[Array, ...]
 """The tensors of one argument, lanes first."""
@@ -557,14 +557,20 @@ def _parsed(text: str) -> tuple[Body, Mapping[str, Input]]:
     except onnx.parser.ParseError as error:
         raise OpconformError(f"{text!r} is no graph: {error}") from None
     named = {name: young for young, name in stand_ins.items()}
-    outputs = {one.name: _input(one, named) for one in graph.output}
-    body = Body(
+    return _body(graph, named), {one.name: _input(one, named) for one in graph.output}
+
+
+def _body(graph: GraphProto, named: Mapping[str, str]) -> Body:
+    fixed = {one.name: from_tensor_proto(one) for one in graph.initializer}
+    return Body(
         graph.name,
-        tuple(_input(one, named) for one in graph.input),
-        tuple(map(_output, outputs.values())),
+        (
+            *(_input(one, named) for one in graph.input if one.name not in fixed),
+            *(Input(name, type_of(array), array.shape, content(array)) for name, array in fixed.items()),
+        ),
+        tuple(_output(_input(one, named)) for one in graph.output),
         tuple(map(_node, graph.node)),
     )
-    return body, outputs
 
 
 def _input(value: ValueInfoProto, named: Mapping[str, str]) -> Input:
@@ -600,24 +606,33 @@ def _type(type_: TypeProto, named: Mapping[str, str]) -> str:
 
 def _node(node: NodeProto) -> Node:
     operator = OperatorVersion("onnx", node.op_type, NO_VERSION, node.domain)
-    return Node(operator, tuple(node.input), tuple(node.output), tuple(map(_attribute, node.attribute)))
+    return Node(operator, tuple(node.input), tuple(node.output), tuple(map(attribute_from, node.attribute)))
 
 
-def _attribute(attribute: AttributeProto) -> Attribute:
+def attribute_from(attribute: AttributeProto) -> Attribute:
+    """Return an attribute of ONNX's as programs have it. Raises OpconformError for one of a kind that they have not."""
     from onnx import AttributeProto, helper  # noqa: PLC0415 - as above
 
-    if attribute.type == AttributeProto.TENSOR:
-        return Attribute(attribute.name, "tensor", Tensor.of(from_tensor_proto(attribute.t)))
-    kinds: dict[int, AttributeKind] = {
-        AttributeProto.INT: "int",
-        AttributeProto.FLOAT: "float",
-        AttributeProto.STRING: "string",
-        AttributeProto.INTS: "ints",
-        AttributeProto.FLOATS: "floats",
-    }
-    if attribute.type not in kinds:
-        raise OpconformError(f"attribute {attribute.name} of a body's node: nodes there have numbers, text and tensors")
-    value = helper.get_attribute_value(attribute)
-    value = value.decode() if isinstance(value, bytes) else value
-    value = value if isinstance(value, (int, float, str)) else tuple(value)
-    return Attribute(attribute.name, kinds[attribute.type], value)
+    kind: Any = AttributeProto.AttributeType.Name(attribute.type).lower()
+    value: Any = helper.get_attribute_value(attribute)
+    match kind:
+        case "tensor":
+            value = Tensor.of(from_tensor_proto(value))
+        case "sparse_tensor":
+            parts = Tensor.of(from_tensor_proto(value.values)), Tensor.of(from_tensor_proto(value.indices))
+            value = SparseTensor(*parts, tuple(value.dims))
+        case "graph":
+            value = _body(value, {})
+        case "type_proto":
+            value = _type(value, {})
+        case "string":
+            value = value.decode()
+        case "strings":
+            value = tuple(one.decode() for one in value)
+        case "ints" | "floats":
+            value = tuple(value)
+        case "int" | "float":
+            pass
+        case _:
+            raise OpconformError(f"attribute {attribute.name} is of kind {kind}")
+    return Attribute(attribute.name, kind, value)

@@ -91,7 +91,6 @@ class Prepared:
         told = {a.name: a.value for a in self.attributes}
         ports = {name: _facts_of(several, row.version.signature.input(name)) for name, several in self.given.items()}
         floats = [leaf.type for one in self.arguments for leaf in one.leaves]
-        budgets = version.precision.items()
         return Facts(
             operator=f"{row.spec.standard}/{row.spec.name}",
             version=version.operator.version,
@@ -102,7 +101,7 @@ class Prepared:
             silences=version.options,
             clauses=version.clause_ids,
             captured={one.name: Port(one.type, one.shapes[0]) for one in self.captured},
-            precision={name: ulp for name, budget in budgets if (ulp := _of_type(budget, floats)) is not None},
+            precision=version.budgets(floats),
         )
 
     @functools.cached_property
@@ -462,11 +461,6 @@ def _made(lane: _Lane, fills: list[str], ids: list[str]) -> Iterator[_Part]:
         for place, text in enumerate(some):  # each has values, or a program, of its own
             own = {name: tuple(array[place : place + 1] for array in arrays) for name, arrays in tensors.items()}
             yield _Part(lane, [text], None if rejected else recording_of(prepared, own), own)
-
-
-def _of_type(budget: Mapping[str, float], types: Sequence[str]) -> float | None:
-    """Return what a budget says of the first input's type, or of all; None where it says nothing of it."""
-    return budget.get(types[0] if types else "", budget.get(""))
 
 
 def _facts_of(several: tuple[Argument, ...] | None, port: Any) -> Port | tuple[Port, ...] | None:

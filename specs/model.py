@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, TypeAlias
@@ -330,6 +330,12 @@ class VersionSpec:
             next(iter(some.values()), ()) for name, some in self.parameters.items() if name not in ("shapes", "dims")
         )
         return tuple(level for level in first if isinstance(level, Mapping))
+
+    def budgets(self, types: Sequence[str]) -> dict[str, float]:
+        """Return what each primitive may be off, in ulp, where the inputs have these types: the first one decides."""
+        first = types[0] if types else ""
+        own = {name: budget.get(first, budget.get("")) for name, budget in self.precision.items()}
+        return {name: ulp for name, ulp in own.items() if ulp is not None}
 
     def edge(self, id_: str) -> Edge | None:
         """Return the edge called `id_`, now or in earlier times."""

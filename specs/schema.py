@@ -356,6 +356,18 @@ class WaiversText(RootModel[list[WaiverText]]):
     """A file of waivers."""
 
 
+class ExplanationText(_Section):
+    """Why stored answers differ from what the standard admits: a GLOB of folders, whose mistake it is, and the reason."""
+
+    test: _Text
+    verdict: Literal["theirs", "ours", "open"]
+    reason: _Text
+
+
+class ExplanationsText(RootModel[list[ExplanationText]]):
+    """A file of explanations."""
+
+
 def _all_or(words: str) -> BeforeValidator:
     """Return what reads `all` as None, and tells of what is neither that nor a list."""
 
