@@ -1,0 +1,150 @@
+"""`opconform judge-data`: the expected outputs of somebody's test data, judged as a backend's answers are."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import click
+
+from ..cases.batch import Batch
+from ..cases.errors import OpconformError
+from ..cases.foreign import ForeignCases, StoredCase
+from ..cases.program import NO_VERSION
+from ..generators.nodes import NotCovered, admitted
+from ..generators.source import GeneratedCases
+from ..reports.text import counted, first_line, markdown_code, markdown_text, write_text
+from ..runners.answers import Answer, Answers
+from ..runners.judge import judge
+from ..specs.loader import Library
+from ..specs.reading import read_file
+
+Outcome: TypeAlias = Literal["agrees", "differs", "not-covered", "unreadable", "failed"]
+
+
+@dataclass(frozen=True)
+class JudgeDataOptions:
+    """The options of `opconform judge-data`; see its help."""
+
+    path: Path
+    explained: Path | None = None
+    markdown: Path | None = None
+    title: str = ""
+    as_json: bool = False
+    specs: Path | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why the data sets of some folders differ; `verdict` says whose mistake it is."""
+
+    test: str
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a data set's expected outputs are worth: `operator` with its version, empty where nothing is known of it."""
+
+    path: str
+    operator: str
+    outcome: Outcome
+    detail: str = ""
+    explanation: Explanation | None = None
+
+    def to_json(self) -> str:
+        """Return it as a line of JSON."""
+        why = self.explanation and {"verdict": self.explanation.verdict, "reason": self.explanation.reason}
+        told = {"path": self.path, "operator": self.operator, "outcome": self.outcome, "detail": self.detail}
+        return json.dumps({**told, "explained": why}, ensure_ascii=False)
+
+
+def judgements(path: Path, library: Library, explanations: Sequence[Explanation] = ()) -> Iterator[Judgement]:
+    """Yield what each data set of a folder or an archive is worth, in the order of paths. Raises CorpusError."""
+    for place, stored in ForeignCases(path).stored():
+        if isinstance(stored, str):
+            yield Judgement(place, "", "unreadable", stored)
+            continue
+        outcome, detail = _judged(stored, library)
+        why = None
+        if outcome == "differs":
+            why = next((one for one in explanations if fnmatch.fnmatchcase(place.rpartition("/")[0], one.test)), None)
+        yield Judgement(place, str(stored.program.operator), outcome, detail, why)
+
+
+def _judged(stored: StoredCase, library: Library) -> tuple[Outcome, str]:
+    try:
+        found = admitted(stored, library)
+    except NotCovered as why:
+        return "not-covered", str(why)
+    except Exception as error:  # a defect of ours, in what is said of one model, costs that alone
+        return "failed", f"{type(error).__name__}: {error}"
+    inputs, outputs = (
+        [array for value in values for array in value.arrays] for values in (stored.inputs, stored.outputs)
+    )
+    structure = () if stored.program.is_plain else tuple(one.structure.outline for one in stored.outputs)
+    answers = Answers.of([Answer(tuple(outputs), structure)])
+    batch = Batch.of_case(stored.id, stored.program, inputs, found.expectation)
+    (verdict,) = judge(batch, answers, again=answers)
+    if found.invalid:
+        return "differs", f"its inputs are invalid by the clause {found.invalid}"
+    if verdict.outcome == "pass":
+        taken = (f"{silence}={'|'.join(options)}" for silence, options in verdict.behaviour.items())
+        return "agrees", ", ".join(taken)
+    return "differs", f"{verdict.outcome}: {verdict.detail}"
+
+
+def load_explanations(path: Path | None) -> tuple[Explanation, ...]:
+    """Read a file of explanations. Raises SpecErrors for what is wrong in it, OpconformError if it cannot be read."""
+    if path is None:
+        return ()
+    from ..specs.schema import ExplanationsText, parsed  # noqa: PLC0415 - pydantic, which few commands need
+
+    return tuple(Explanation(**one.model_dump()) for one in parsed(ExplanationsText, read_file(path)).root)
+
+
+def judge_data(options: JudgeDataOptions) -> int:
+    """Judge data, print or write what comes of it, and return the exit code."""
+    explanations = load_explanations(options.explained)
+    found = list(judgements(options.path, GeneratedCases(options.specs).library, explanations))
+    used = {one.explanation for one in found}
+    stale = [one for one in explanations if one not in used]
+    if options.markdown is not None:
+        write_text(options.markdown, _page(found, options.title))
+    for line in (one.to_json() for one in found) if options.as_json else _lines(found):
+        click.echo(line)
+    for one in stale:
+        click.echo(f"opconform: explained, and there is no such difference: {one.test}", err=True)
+    return 1 if stale or any(_is_open(one) for one in found) else 0
+
+
+def _is_open(one: Judgement) -> bool:
+    return one.outcome == "failed" or (one.outcome == "differs" and one.explanation is None)
+
+
+def _lines(found: Sequence[Judgement]) -> Iterator[str]:
+    for one in found:
+        if one.outcome in ("differs", "failed"):
+            why = f"  ({one.explanation.verdict}: {one.explanation.reason})" if one.explanation else ""
+            yield f"{one.outcome}  {one.path}  {one.operator}: {first_line(one.detail)}{why}"
+    yield from (f"{number:>6}  {what}" for what, number in _totals(found).items())
+
+
+def _totals(found: Iterable[Judgement]) -> Mapping[str, int]:
+    words = {"agrees": "admitted", "differs": "not admitted", "failed": "failed for a reason of ours"}
+    told = Counter(words.get(one.outcome) or f"not judged: {_kind(one.detail)}" for one in found)
+    return dict(sorted(told.items()))
+
+
+def _kind(detail: str) -> str:
+    return detail.partition(":")[0]
+
+
+def _page(found: Sequence[Judgement], title: str) -> str:
+    return title

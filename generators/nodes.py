@@ -1,0 +1,149 @@
+"""A node of anybody's model, with the inputs beside it: what the standard admits as its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..cases.batch import Expectation
+from ..cases.elements import Array, from_tensor_proto, type_of
+from ..cases.errors import OpconformError
+from ..cases.foreign import StoredCase, StoredValue
+from ..cases.program import Body, Structure
+from ..specs.loader import Library, UnknownOperator
+from ..specs.model import VersionSpec
+from .arithmetic.recording import Recording
+from .arithmetic.tape import Asks, Facts, Port, Reference, record
+from .families import reference_of
+from .operands import attribute_from
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto
+
+
+class NotCovered(OpconformError):  # noqa: N818 - named for what is not covered
+    """A model that the suite says nothing of: it is no single node, or its operator version has no spec."""
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """What the standard admits for a node: the clause by which its inputs are invalid, if one is, else an expectation."""
+
+    expectation: Expectation
+    invalid: str = ""
+
+
+def admitted(stored: StoredCase, library: Library) -> Admitted:
+    """Return what the standard admits as the outputs of a model of one node, for its stored inputs.
+
+    Raises NotCovered, and OpconformError for what its reference does not take.
+    """
+    graph = stored.model.graph
+    if len(graph.node) != 1:
+        raise NotCovered("a graph of several nodes")
+    (node,), operator = graph.node, stored.program.operator
+    try:
+        spec, key = library.operator_version(str(operator))
+    except UnknownOperator:
+        raise NotCovered("an operator version without a spec") from None
+    version = spec.version(key)
+    if node.domain not in ("", "ai.onnx") and node.domain != spec.domain:
+        raise NotCovered(f"an operator of {node.domain}")
+    given = _Given(node, version, _values(graph, stored))
+    recording = _recorded(reference_of(spec), given.facts(spec.operator, stored), given)
+    arrays = [array[np.newaxis] for array in given.arrays()]
+    clause = recording.invalid_clause or next(
+        (name for name, broken in recording.invalid(arrays, 1).items() if broken.any()), ""
+    )
+    if clause:
+        return Admitted(Expectation((), recording.types), clause)
+    return Admitted(recording.expectation(arrays, lanes=1))
+
+
+def _recorded(function: Reference, facts: Facts, given: _Given) -> Recording:
+    known: dict[str, Array] = {}
+    while True:
+        try:
+            return record(function, facts, known)
+        except Asks as asks:
+            if asks.port in known:
+                raise OpconformError(f"its reference asks for {asks.port} again") from None
+            known[asks.port] = given.array(asks.port)
+
+
+def _values(graph: GraphProto, stored: StoredCase) -> dict[str, StoredValue]:
+    """Return what goes by each name around a model's node."""
+    found = {}
+    for one in graph.initializer:
+        array = from_tensor_proto(one)
+        found[one.name] = StoredValue(one.name, type_of(array), [array], Structure("tensor", array.shape))
+    return found | {one.name: one for one in stored.inputs}
+
+
+class _Given:
+    """What a node is given, port by port, and around it."""
+
+    def __init__(self, node: NodeProto, version: VersionSpec, values: Mapping[str, StoredValue]) -> None:
+        self._version, self._node, self._values = version, node, values
+        self.ports: dict[str, list[StoredValue] | None] = {}
+        names = list(node.input)
+        for port in version.signature.inputs:
+            own, names = (names, []) if port.is_variadic else (names[:1], names[1:])
+            self.ports[port.name] = [values[name] for name in own if name] or ([] if port.is_variadic else None)
+        if any(names):
+            raise OpconformError(f"{version.operator} has {len(self.ports)} inputs")
+        self.attributes = {one.name: one.value for one in map(attribute_from, node.attribute)}
+        self.captured = [values[name] for name in dict.fromkeys(self._free()) if name in values]
+
+    def _free(self) -> Iterator[str]:
+        """Yield the names that bodies use and do not make."""
+        for body in self.attributes.values():
+            if isinstance(body, Body):
+                made = {one.name for one in body.inputs} | {name for node in body.nodes for name in node.outputs}
+                yield from (name for node in body.nodes for name in node.inputs if name not in made)
+
+    def array(self, port: str) -> Array:
+        """Return the only tensor of a port."""
+        (value,) = self.ports[port] or ()
+        (array,) = value.arrays
+        return array
+
+    def arrays(self) -> Iterator[Array]:
+        """Yield all tensors, in the order of the ports."""
+        for value in (*(one for several in self.ports.values() for one in several or ()), *self.captured):
+            yield from value.arrays
+
+    def facts(self, operator: str, stored: StoredCase) -> Facts:
+        """Return what the formula depends on beside data."""
+        version = self._version
+        floats = [type_of(array) for array in self.arrays()]
+        return Facts(
+            operator=operator,
+            version=version.operator.version,
+            ports={name: self._port(name, several) for name, several in self.ports.items()},
+            outputs=dict(self._outputs(stored)),
+            attributes={**version.signature.defaults, **self.attributes},
+            given=frozenset(self.attributes),
+            silences=version.options,
+            clauses=version.clause_ids,
+            precision=version.budgets(floats),
+            captured={one.name: Port(one.type, one.arrays[0].shape) for one in self.captured},
+        )
+
+    def _port(self, name: str, several: list[StoredValue] | None) -> Port | tuple[Port, ...] | None:
+        if several is None:
+            return None
+        tensors = tuple(Port(type_of(array), array.shape) for value in several for array in value.arrays)
+        port: Any = self._version.signature.input(name)
+        return tensors[0] if not port.is_variadic and several[0].structure.kind == "tensor" else tensors
+
+    def _outputs(self, stored: StoredCase) -> Iterator[tuple[str, str | None]]:
+        """Yield the outputs that are asked for, with their types as they are stored, None for one that is left out."""
+        types, ports = {one.name: one.type for one in stored.outputs}, self._version.signature.outputs
+        for place, name in enumerate(self._node.output):
+            port = ports[min(place, len(ports) - 1)]
+            own = f"{port.name}_{place - len(ports) + 1}" if port.is_variadic else port.name
+            yield own, types.get(name)
