@@ -116,9 +116,9 @@ def _page(found: Audit, source: GeneratedCases) -> str:
             f"Made by `opconform audit {found.standard} --markdown`, against {against}; "
             "[audit](audit.md) says what is counted.",
             "",
-            *_table(["", *(name for name, _ in domains)], counted),
+            *table(["", *(name for name, _ in domains)], counted),
             "",
-            *_table(["operator", "versions", "cases"], operators),
+            *table(["operator", "versions", "cases"], operators),
             "",
             "## Without a case",
             "",
@@ -128,7 +128,8 @@ def _page(found: Audit, source: GeneratedCases) -> str:
     )
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table in Markdown."""
     for row in (head, ["---"] * len(head), *rows):
         yield f"| {' | '.join(row)} |"
 

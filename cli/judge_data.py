@@ -6,7 +6,7 @@ import fnmatch
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -15,14 +15,14 @@ import click
 from ..cases.batch import Batch
 from ..cases.errors import OpconformError
 from ..cases.foreign import ForeignCases, StoredCase
-from ..cases.program import NO_VERSION
-from ..generators.nodes import NotCovered, admitted
+from ..generators.nodes import admitted
 from ..generators.source import GeneratedCases
-from ..reports.text import counted, first_line, markdown_code, markdown_text, write_text
+from ..reports.text import first_line, markdown_code, markdown_text, write_text
 from ..runners.answers import Answer, Answers
 from ..runners.judge import judge
 from ..specs.loader import Library
 from ..specs.reading import read_file
+from .auditing import table
 
 Outcome: TypeAlias = Literal["agrees", "differs", "not-covered", "unreadable", "failed"]
 
@@ -81,7 +81,7 @@ def judgements(path: Path, library: Library, explanations: Sequence[Explanation]
 def _judged(stored: StoredCase, library: Library) -> tuple[Outcome, str]:
     try:
         found = admitted(stored, library)
-    except NotCovered as why:
+    except OpconformError as why:  # NotCovered, or a body or an attribute that no formula is for
         return "not-covered", str(why)
     except Exception as error:  # a defect of ours, in what is said of one model, costs that alone
         return "failed", f"{type(error).__name__}: {error}"
@@ -116,7 +116,7 @@ def judge_data(options: JudgeDataOptions) -> int:
     used = {one.explanation for one in found}
     stale = [one for one in explanations if one not in used]
     if options.markdown is not None:
-        write_text(options.markdown, _page(found, options.title))
+        write_text(options.markdown, _page(found, options))
     for line in (one.to_json() for one in found) if options.as_json else _lines(found):
         click.echo(line)
     for one in stale:
@@ -129,6 +129,11 @@ def _is_open(one: Judgement) -> bool:
 
 
 def _lines(found: Sequence[Judgement]) -> Iterator[str]:
+    yield f"{'operator':<28}{'data sets':>10}{'admitted':>10}{'not':>6}{'not judged':>12}"
+    for operator, numbers in _by_operator(found):
+        yield f"{operator:<28}{numbers.total():>10}{numbers['agrees']:>10}" + "".join(
+            f"{numbers[outcome] or '':>{width}}" for outcome, width in (("differs", 6), ("not-covered", 12))
+        )
     for one in found:
         if one.outcome in ("differs", "failed"):
             why = f"  ({one.explanation.verdict}: {one.explanation.reason})" if one.explanation else ""
@@ -138,13 +143,59 @@ def _lines(found: Sequence[Judgement]) -> Iterator[str]:
 
 def _totals(found: Iterable[Judgement]) -> Mapping[str, int]:
     words = {"agrees": "admitted", "differs": "not admitted", "failed": "failed for a reason of ours"}
-    told = Counter(words.get(one.outcome) or f"not judged: {_kind(one.detail)}" for one in found)
+    told = Counter(words.get(one.outcome) or f"not judged: {one.detail}" for one in found)
     return dict(sorted(told.items()))
 
 
-def _kind(detail: str) -> str:
-    return detail.partition(":")[0]
+def _by_operator(found: Iterable[Judgement]) -> Iterator[tuple[str, Counter[Outcome]]]:
+    """Yield the operators of which something was judged, with their versions, and how many data sets fared how."""
+    numbers: dict[str, Counter[Outcome]] = {}
+    versions: dict[str, dict[str, None]] = {}
+    for one in sorted(found, key=lambda one: one.operator):
+        name, _, version = one.operator.rpartition("-")
+        numbers.setdefault(name, Counter())[one.outcome] += 1
+        if one.outcome != "not-covered":
+            versions.setdefault(name, {})[version] = None
+    for name, known in versions.items():
+        yield f"{name} {', '.join(sorted(known, key=_number))}", numbers[name]
 
 
-def _page(found: Sequence[Judgement], title: str) -> str:
-    return title
+def _number(version: str) -> int:
+    return int(version) if version.isdigit() else 0
+
+
+def _page(found: Sequence[Judgement], options: JudgeDataOptions) -> str:
+    """Return the totals, the differences with their explanations, and the operators as a page of documentation."""
+    differences = [
+        [markdown_code(one.path), one.operator, markdown_text(first_line(one.detail)), *_explained(one)]
+        for one in found
+        if one.outcome in ("differs", "failed")
+    ]
+    operators = [
+        [name.removeprefix("onnx/"), *(str(numbers[outcome]) for outcome in ("agrees", "differs", "not-covered"))]
+        for name, numbers in _by_operator(found)
+    ]
+    totals = [[what, f"{number:,}"] for what, number in _totals(found).items()]
+    return "\n".join(
+        [
+            f"# {options.title}",
+            "",
+            "What stands in the files as expected outputs, judged as a backend's answers are. Made by "
+            "`opconform judge-data`; a difference that nobody has explained makes it fail.",
+            "",
+            *table(["data sets", ""], totals),
+            "",
+            "## Not admitted",
+            "",
+            *table(["data set", "operator", "what differs", "whose mistake", "why"], differences),
+            "",
+            "## Operators",
+            "",
+            *table(["operator", "admitted", "not admitted", "not judged"], operators),
+            "",
+        ]
+    )
+
+
+def _explained(one: Judgement) -> tuple[str, str]:
+    return (one.explanation.verdict, one.explanation.reason) if one.explanation else ("not explained", "")

@@ -105,4 +105,6 @@ def _function(node: Node) -> Callable[..., Any]:
         "Not": operator.invert,
         "And": operator.and_,
     }
+    if node.operator.name not in known:
+        raise OpconformError(f"a body with {node.operator.name}, of which bodies have no formula")
     return known[node.operator.name]

@@ -29,10 +29,14 @@ def non_max_suppression(
     """
     n, p = boxes.shape[:2]
     c.require("shapes", boxes.shape == (n, p, 4) and scores.rank == 3 and (scores.shape[0], scores.shape[2]) == (n, p))
-    limit = 0 if most is None else int(c.known("max_output_boxes_per_class"))
-    threshold = Fraction(0) if overlap is None else Fraction(float(c.known("iou_threshold")))
+    for one in (most, overlap, least):
+        c.require("one-number", one is None or one.size == 1)
+        if one is not None and one.rank:
+            c.open("rank")
+    limit = 0 if most is None else int(c.known("max_output_boxes_per_class").reshape(()))
+    threshold = Fraction(0) if overlap is None else Fraction(float(c.known("iou_threshold").reshape(())))
     c.require("threshold-range", 0 <= threshold <= 1)
-    floor = None if least is None else float(c.known("score_threshold"))
+    floor = None if least is None else float(c.known("score_threshold").reshape(()))
     corners, marks = [[_corners(c, box) for box in batch] for batch in c.known("boxes")], c.known("scores")
     if any(bottom <= top or right <= left for batch in corners for top, left, bottom, right in batch):
         c.open("no-area")
