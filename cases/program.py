@@ -185,7 +185,7 @@ def held_by(expression: TypeExpression) -> TypeExpression:
     return expression.of
 
 
-def nest(structure: Structure, arrays: Iterator[Array]) -> Any:
+def nest(structure: Structure, arrays: Iterator[Any]) -> Any:
     """Return a value made of the next of `arrays`: an array, a list, None for an empty optional, a dict for a map.
 
     A sparse tensor is a tuple of values, linear indices and dimensions.
@@ -241,7 +241,7 @@ def _column(name: str, entries: Sequence[Any]) -> Array:
     return np.asarray(entries, element_type(name).dtype)
 
 
-def nested_all(structures: Iterable[Structure], arrays: Iterable[Array]) -> list[Any]:
+def nested_all(structures: Iterable[Structure], arrays: Iterable[Any]) -> list[Any]:
     """Return the values with these structures; ValueError if there are too few or too many arrays for them."""
     rest = iter(arrays)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -123,22 +123,26 @@ class _Given:
         return Facts(
             operator=operator,
             version=version.operator.version,
-            ports={name: self._port(name, several) for name, several in self.ports.items()},
+            ports={
+                port.name: None if several is None else _port(several, port.is_variadic)
+                for port, several in zip(version.signature.inputs, self.ports.values(), strict=True)
+            },
             outputs=dict(self._outputs(stored)),
             attributes={**version.signature.defaults, **self.attributes},
             given=frozenset(self.attributes),
             silences=version.options,
             clauses=version.clause_ids,
             precision=version.budgets(floats),
-            captured={one.name: Port(one.type, one.arrays[0].shape) for one in self.captured},
+            captured={one.name: _port([one], variadic=False) for one in self.captured},
+            structures=dict(self._structures()),
         )
 
-    def _port(self, name: str, several: list[StoredValue] | None) -> Port | tuple[Port, ...] | None:
-        if several is None:
-            return None
-        tensors = tuple(Port(type_of(array), array.shape) for value in several for array in value.arrays)
-        port: Any = self._version.signature.input(name)
-        return tensors[0] if not port.is_variadic and several[0].structure.kind == "tensor" else tensors
+    def _structures(self) -> Iterator[tuple[str, Structure | tuple[Structure, ...]]]:
+        variadic = {port.name for port in self._version.signature.inputs if port.is_variadic}
+        for name, several in (*self.ports.items(), *((one.name, [one]) for one in self.captured)):
+            if several and any(one.structure.kind != "tensor" for one in several):
+                made = tuple(one.structure for one in several)
+                yield name, made if name in variadic else made[0]
 
     def _outputs(self, stored: StoredCase) -> Iterator[tuple[str, str | None]]:
         """Yield the outputs that are asked for, with their types as they are stored, None for one that is left out."""
@@ -147,3 +151,8 @@ class _Given:
             port = ports[min(place, len(ports) - 1)]
             own = f"{port.name}_{place - len(ports) + 1}" if port.is_variadic else port.name
             yield own, types.get(name)
+
+
+def _port(several: list[StoredValue], variadic: bool) -> Port | tuple[Port, ...]:
+    tensors = tuple(Port(type_of(array), array.shape) for value in several for array in value.arrays)
+    return tensors[0] if not variadic and several[0].structure.kind == "tensor" else tensors

@@ -9,6 +9,7 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -32,9 +33,13 @@ from ..cases.program import (
     Tensor,
     TypeExpression,
     count,
+    held_by,
     is_tensor,
     leaves,
+    optional,
     parse_type,
+    sequence,
+    tensor,
 )
 from ..specs.expressions import number, numbers
 from ..specs.model import AttributeSignature, Operand, Port, Recipe, TensorValue, Value, VersionSpec, Word
@@ -209,9 +214,22 @@ def captured_of(row: Row) -> tuple[Argument, ...]:
     values = [row.get(name) for name in graphs]
     names = [str(one) for v in values if not isinstance(v, Word) for one in (v if isinstance(v, tuple) else (v,))]
     return tuple(
-        Argument(Port(one.name, one.type), one.name, one.type, tuple(int(d) for d in one.dims), "filled")
+        Argument(
+            Port(one.name, one.type),
+            one.name,
+            one.type,
+            tuple(int(d) for d in one.dims) if one.structure is None else _sample(parse_type(one.type)),
+            "filled",
+        )
         for one in captured_by(row.version, row.id.types, names)
     )
+
+
+def _sample(expression: TypeExpression) -> Structure:
+    """Return what a value around a body is, whose text does not say how many items: two, or a full optional."""
+    if expression.kind == "optional":
+        return optional(_sample(held_by(expression)))
+    return sequence(tensor(3), tensor(2)) if expression.kind == "sequence" else tensor(3)
 
 
 def attributes_of(row: Row) -> tuple[Attribute, ...]:
@@ -525,9 +543,9 @@ def captured_by(version: VersionSpec, types: tuple[str, ...], names: Iterable[st
         for node in body.nodes:
             for name in node.inputs:
                 if name and name not in inside and name not in found:
-                    copy = outputs.get(node.outputs[0]) if node.operator.name == "Identity" else None
+                    copy = outputs.get(node.outputs[0]) if node.operator.name in ("Identity", "Loop") else None
                     if copy is None:
-                        message = f"nothing says the type of {name}; copy it to an output, by Identity"
+                        message = f"nothing says the type of {name}; copy it to an output, by Identity or a Loop"
                         raise OpconformError(f"{version.operator}, graph {body.name!r}: {message}")
                     found[name] = replace(copy, name=name)
     return tuple(found.values())
@@ -569,7 +587,7 @@ def _body(graph: GraphProto, named: Mapping[str, str]) -> Body:
             *(Input(name, type_of(array), array.shape, content(array)) for name, array in fixed.items()),
         ),
         tuple(_output(_input(one, named)) for one in graph.output),
-        tuple(map(_node, graph.node)),
+        tuple(_node(node, named) for node in graph.node),
     )
 
 
@@ -604,13 +622,17 @@ def _type(type_: TypeProto, named: Mapping[str, str]) -> str:
     return named.get(found.name, found.name)
 
 
-def _node(node: NodeProto) -> Node:
+def _node(node: NodeProto, named: Mapping[str, str]) -> Node:
     operator = OperatorVersion("onnx", node.op_type, NO_VERSION, node.domain)
-    return Node(operator, tuple(node.input), tuple(node.output), tuple(map(attribute_from, node.attribute)))
+    attributes = tuple(attribute_from(one, named) for one in node.attribute)
+    return Node(operator, tuple(node.input), tuple(node.output), attributes)
 
 
-def attribute_from(attribute: AttributeProto) -> Attribute:
-    """Return an attribute of ONNX's as programs have it. Raises OpconformError for one of a kind that they have not."""
+def attribute_from(attribute: AttributeProto, named: Mapping[str, str] = MappingProxyType({})) -> Attribute:
+    """Return an attribute of ONNX's as programs have it. Raises OpconformError for one of a kind that they have not.
+
+    `named` has the type that another one stands in for.
+    """
     from onnx import AttributeProto, helper  # noqa: PLC0415 - as above
 
     kind: Any = AttributeProto.AttributeType.Name(attribute.type).lower()
@@ -622,9 +644,9 @@ def attribute_from(attribute: AttributeProto) -> Attribute:
             parts = Tensor.of(from_tensor_proto(value.values)), Tensor.of(from_tensor_proto(value.indices))
             value = SparseTensor(*parts, tuple(value.dims))
         case "graph":
-            value = _body(value, {})
+            value = _body(value, named)
         case "type_proto":
-            value = _type(value, {})
+            value = _type(value, named)
         case "string":
             value = value.decode()
         case "strings":

@@ -520,7 +520,7 @@ def _is_of_a_port(edge: Edge) -> bool:
 
 def _edge_cases(spec: Spec, version: VersionSpec, edge: Edge, choices: Iterable[Choice]) -> Iterator[CaseId]:
     for types in choices:
-        yield replace(identify(spec, version, {**edge.settings, **types}), edge=edge.id)
+        yield replace(identify(spec, version, {**version.settings_of(edge), **types}), edge=edge.id)
 
 
 def _named(edge: Edge, letter: str) -> tuple[str, ...]:

@@ -293,7 +293,7 @@ def mended_row(row: Row) -> Row | None:
     if edge is None or edge.mended is None:
         return None
     types = dict(zip(free_letters(row.version), row.id.types, strict=False))
-    levels = {**edge.settings, **types, "fill": row.id.fill, **edge.mended}
+    levels = {**row.version.settings_of(edge), **types, "fill": row.id.fill, **edge.mended}
     return read_row(row.spec, row.version, identify(row.spec, row.version, levels))
 
 

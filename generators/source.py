@@ -20,11 +20,13 @@ from ..cases.program import (
     Input,
     Output,
     Program,
+    Structure,
     count,
     is_tensor,
+    tensor,
 )
 from ..specs.loader import Library
-from ..specs.model import Edge
+from ..specs.model import Edge, VersionSpec
 from .arithmetic.recording import Recording, Rules
 from .arithmetic.tape import Asks, Facts, Port, Recorder
 from .families import reference_of, vocabularies
@@ -89,7 +91,8 @@ class Prepared:
         """What the operator's formula depends on beside data."""
         row, version = self.row, self.row.version
         told = {a.name: a.value for a in self.attributes}
-        ports = {name: _facts_of(several, row.version.signature.input(name)) for name, several in self.given.items()}
+        variadic = {port.name for port in version.signature.inputs if port.is_variadic}
+        ports = {name: one if one is None else _facts_of(one, name in variadic) for name, one in self.given.items()}
         floats = [leaf.type for one in self.arguments for leaf in one.leaves]
         return Facts(
             operator=f"{row.spec.standard}/{row.spec.name}",
@@ -100,7 +103,8 @@ class Prepared:
             given=frozenset(told),
             silences=version.options,
             clauses=version.clause_ids,
-            captured={one.name: Port(one.type, one.shapes[0]) for one in self.captured},
+            captured={one.name: _facts_of((one,), variadic=False) for one in self.captured},
+            structures=dict(_structures(self.given, version, self.captured)),
             precision=version.budgets(floats),
         )
 
@@ -463,12 +467,20 @@ def _made(lane: _Lane, fills: list[str], ids: list[str]) -> Iterator[_Part]:
             yield _Part(lane, [text], None if rejected else recording_of(prepared, own), own)
 
 
-def _facts_of(several: tuple[Argument, ...] | None, port: Any) -> Port | tuple[Port, ...] | None:
-    if several is None:
-        return None
+def _facts_of(several: tuple[Argument, ...], variadic: bool) -> Port | tuple[Port, ...]:
     tensors = [Port(leaf.type, shape) for one in several for leaf, shape in zip(one.leaves, one.shapes, strict=True)]
-    plain = not port.is_variadic and isinstance(several[0].part, tuple)
-    return tensors[0] if plain else tuple(tensors)
+    return tensors[0] if not variadic and isinstance(several[0].part, tuple) else tuple(tensors)
+
+
+def _structures(
+    given: Given, version: VersionSpec, captured: tuple[Argument, ...]
+) -> Iterator[tuple[str, Structure | tuple[Structure, ...]]]:
+    """Yield what the tensors of ports make up, and of values around that bodies use, where some make up no tensor."""
+    for name, several in (*given.items(), *((one.name, (one,)) for one in captured)):
+        if several and any(isinstance(one.part, Structure) for one in several):
+            made = tuple(one.part if isinstance(one.part, Structure) else tensor(*one.part) for one in several)
+            port = version.signature.input(name)
+            yield name, tuple(made) if port is not None and port.is_variadic else made[0]
 
 
 def recording_of(prepared: Prepared, tensors: Mapping[str, Arrays]) -> Recording:
@@ -496,8 +508,12 @@ def _content(row: Row) -> CaseId:
 
 
 def _missing(prepared: Prepared) -> Iterator[str]:
-    """Yield the inputs that are left out though they have to be there."""
+    """Yield the inputs and attributes that are left out though they have to be there."""
     version = prepared.row.version
+    told = {attribute.name for attribute in prepared.attributes}
+    for attribute in version.signature.attributes:
+        if attribute.required and attribute.name not in told and prepared.given.get(attribute.name) is None:
+            yield attribute.name
     for name, given in prepared.given.items():
         port = version.signature.input(name)
         if given is None and port is not None and port.option == "single" and version.signature.attribute(name) is None:

@@ -331,6 +331,15 @@ class VersionSpec:
         )
         return tuple(level for level in first if isinstance(level, Mapping))
 
+    @functools.cached_property
+    def _needed(self) -> Mapping[str, Value]:
+        needed = (a.name for a in self.signature.attributes if a.required and a.name in self.parameters)
+        return {name: next(iter(self.parameters[name].values())) for name in needed}
+
+    def settings_of(self, edge: Edge) -> dict[str, Value]:
+        """Return what an edge sets; a required attribute that it does not name has its first level."""
+        return {**self._needed, **edge.settings}
+
     def budgets(self, types: Sequence[str]) -> dict[str, float]:
         """Return what each primitive may be off, in ulp, where the inputs have these types: the first one decides."""
         first = types[0] if types else ""

@@ -21,6 +21,7 @@ from ...cases.program import (
     Structure,
     TypeExpression,
     held_by,
+    nested_all,
     parse_type,
 )
 from .graph import Graph, Value
@@ -56,7 +57,8 @@ class Facts:
     `attributes`: values by name, the signature's defaults among them; `given`: the names of attributes that the program
     sets. `outputs`: the element type of each output by name, None for one left out. `silences`: options in force, by
     silence. `clauses`: ids. `precision`: the units in the last place that a function may err by, where the spec says.
-    `captured`: values around that bodies use; their arrays follow those of the ports.
+    `captured`: values around that bodies use; their arrays follow those of the ports. `structures`: what tensors of a
+    port or a captured value make up, where that is no tensor: one, or one for each of a variadic port's.
     """
 
     operator: str
@@ -68,7 +70,8 @@ class Facts:
     silences: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     clauses: frozenset[str] = frozenset()
     precision: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    captured: Mapping[str, Port] = field(default_factory=lambda: MappingProxyType({}))
+    captured: Mapping[str, Port | tuple[Port, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    structures: Mapping[str, Structure | tuple[Structure, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
     def answer(self, question: Question) -> object:
         """Return what a reference is told."""
@@ -117,7 +120,7 @@ class Call:
         self._whole: set[str] = set()
         self._known, self._chosen = known, chosen
         self._names: dict[int, str] = {}
-        self.captured: dict[str, Value] = {}
+        self.captured: dict[str, Any] = {}
 
     def _ask(self, question: Question) -> Any:
         found = self._told[question] = self._facts.answer(question)
@@ -271,17 +274,25 @@ class Call:
             if port is None:
                 found.append(None)
                 continue
-            values = []
-            for one in (port,) if isinstance(port, Port) else port:
-                value = self.graph.port(place, one.shape, one.type)
-                self._names[value.at] = name
-                values.append(value)
-                place += 1
-            found.append(values[0] if isinstance(port, Port) else values)
-        for name, port in self._facts.captured.items():
-            self.captured[name] = self.graph.port(place, port.shape, port.type)
-            place += 1
+            values = self._values(port, place)
+            place += len(values)
+            self._names |= {value.at: name for value in values}
+            found.append(self._nested(name, port, values))
+        for name, captured in self._facts.captured.items():
+            values = self._values(captured, place)
+            place += len(values)
+            self.captured[name] = self._nested(name, captured, values)
         return found
+
+    def _values(self, port: Port | tuple[Port, ...], place: int) -> list[Value]:
+        several = (port,) if isinstance(port, Port) else port
+        return [self.graph.port(place + i, one.shape, one.type) for i, one in enumerate(several)]
+
+    def _nested(self, name: str, port: Port | tuple[Port, ...], values: list[Value]) -> Any:
+        structure = self._facts.structures.get(name)
+        if structure is None:
+            return values[0] if isinstance(port, Port) else values
+        return nested_all(structure, values) if isinstance(structure, tuple) else nested_all([structure], values)[0]
 
 
 class Clauses:
@@ -307,7 +318,7 @@ class Recorder:
     def __call__(self, function: Reference, facts: Facts, known: Mapping[str, Array]) -> Recording:
         """Return what `record` returns. Raises what it raises."""
         values = ((name, content(known[name])) for name in sorted(known))
-        ports = (*facts.ports.items(), *facts.captured.items(), *facts.outputs.items())
+        ports = (*facts.ports.items(), *facts.captured.items(), *facts.structures.items(), *facts.outputs.items())
         key = (function, ports, tuple(values), tuple(facts.precision.items()))
         found = next((one for told, one in self._known.get(key, ()) if _holds(told, facts)), None)
         if found is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -17,8 +17,8 @@ from ..arithmetic.tape import Call, Value
 LONGEST = 10_000
 """How many iterations a loop of a case may have."""
 
-Known: TypeAlias = "Value | Array"
-"""A tensor of a body: what the data decide, or what is known while the formula is recorded."""
+Known: TypeAlias = "Value | Array | list[Any] | None"
+"""A tensor of a body: what the data decide, or what is known while the formula is recorded; a sequence; no optional."""
 
 
 def if_(c: Call, condition: Value) -> tuple[Value, ...]:
@@ -47,13 +47,23 @@ def loop(c: Call, most: Value | None, condition: Value | None, carried: list[Val
     to go on, which counts only where the condition is an input. Source: ONNX Loop-1 to 25.
     """
     body: Body = c.attr("body")
-    c.require("body-inputs", len(body.inputs) == len(carried) + 2 and len(body.outputs) > len(c.output_types))
+    fed = [one for one in body.inputs if one.constant is None]
+    c.require("body-inputs", len(fed) == len(carried) + 2 and len(body.outputs) > len(c.output_types))
     trips = None if most is None else int(c.known("M").reshape(()))
     if trips is not None and trips < 0:
         c.open("trips-negative")
-    go: Known = np.array(True) if condition is None else c.known("cond").reshape(())
+    go = None if condition is None else c.known("cond").reshape(())
+    return tuple(_value(c, one) for one in _turns(c, body, (trips, go), carried, c.captured))
+
+
+def _turns(
+    c: Call, body: Body, until: tuple[int | None, Known], carried: Sequence[Known], around: Mapping[str, Known]
+) -> list[Known]:
+    """The carried values after the last turn, then what is stacked; `until`: how many turns at most, and a condition."""
+    trips, condition = until
+    go: Known = np.array(True) if condition is None else condition
     values: list[Known] = list(carried)
-    probe = run(c, body, (np.array(0), go, *values))[1 + len(carried) :]  # says what no iteration would have given
+    probe = run(c, body, (np.array(0), go, *values), around)[1 + len(carried) :]  # what no turn would have given
     scans: list[list[Value]] = [[] for _ in probe]
     for turn in count() if trips is None else range(trips):
         if turn == LONGEST:
@@ -62,31 +72,43 @@ def loop(c: Call, most: Value | None, condition: Value | None, carried: list[Val
             raise TypeError("the data decide whether the body goes on; a case must decide it by numbers that it knows")
         if condition is not None and not go:
             break
-        go, *found = run(c, body, (np.array(turn), go, *values))
+        go, *found = run(c, body, (np.array(turn), go, *values), around)
         values = found[: len(carried)]
         for scan, one in zip(scans, found[len(carried) :], strict=True):
-            scan.append(_value(c, one).reshape(1, *one.shape))
-    stacked = [
-        scan[0].concat(scan[1:], 0) if scan else c.constant(0, _value(c, one).type).broadcast(0, *one.shape)
-        for scan, one in zip(scans, probe, strict=True)
-    ]
-    return (*(_value(c, one) for one in values), *stacked)
+            row = _value(c, one)
+            scan.append(row.reshape(1, *row.shape))
+    for scan, one in zip(scans, probe, strict=True):
+        row = _value(c, one)
+        values.append(scan[0].concat(scan[1:], 0) if scan else c.constant(0, row.type).broadcast(0, *row.shape))
+    return values
 
 
-def run(c: Call, body: Body, given: Sequence[Known]) -> list[Known]:
+def run(c: Call, body: Body, given: Sequence[Known], around: Mapping[str, Known] | None = None) -> list[Known]:
     """The outputs of a body, whose nodes are run in turn; values around it go by their names."""
-    names: dict[str, Known] = dict(c.captured)
+    names: dict[str, Known] = dict(c.captured if around is None else around)
     fed = [one for one in body.inputs if one.constant is None]
     names |= {one.name: one.array() for one in body.inputs if one.constant is not None}
     names |= {one.name: value for one, value in zip(fed, given, strict=True)}
     for node in body.nodes:
-        (output,) = node.outputs
-        names[output] = _function(node)(*(names[name] for name in node.inputs))
+        found = [names[name] if name else None for name in node.inputs]
+        if node.operator.name == "Loop":
+            made = _nested_loop(c, node, found, names)
+        else:
+            made = [_function(node)(*found)]
+        names |= zip(node.outputs, made, strict=False)
     return [names[one.name] for one in body.outputs]
 
 
-def _value(c: Call, one: Known) -> Value:
-    return one if isinstance(one, Value) else c.constant(one, type_of(one))
+def _nested_loop(c: Call, node: Node, given: Sequence[Known], around: Mapping[str, Known]) -> list[Known]:
+    most, condition, *carried = given
+    (body,) = (one.value for one in node.attributes if isinstance(one.value, Body))
+    if isinstance(most, Value) or isinstance(condition, Value):
+        raise TypeError("the data decide how often a body within a body is run; a case must say it by known numbers")
+    return _turns(c, body, (None if most is None else int(np.asarray(most)), condition), carried, around)
+
+
+def _value(c: Call, one: Known) -> Any:
+    return c.constant(one, type_of(one)) if isinstance(one, np.ndarray) else one
 
 
 def _function(node: Node) -> Callable[..., Any]:

@@ -59,6 +59,8 @@ def batch_normalization(
     whole = x.reshape(-1, 1) if x.rank == 1 and "rank-1" in c.clauses else x
     c.require("rank", whole.rank > 1)
     spatial = c.attr("spatial", 1) != 0
+    if not spatial and c.silent("spatial-early"):
+        spatial = c.open("spatial-early") == "per-channel"
     own = (whole.shape[1],) if spatial else whole.shape[1:]
     c.require("per-channel", all(v.shape == own for v in (scale, b, mean, variance)))
     shape = (1, *own, *(1,) * (whole.rank - 2)) if spatial else (1, *own)
@@ -104,7 +106,8 @@ def _normal(c: Call, x: Value, mean: Value, variance: Value, scale: Value, b: Va
 
 
 def per_channel(shaping: Shaping) -> tuple[int, ...]:
-    """One element for each channel, or for each channel and place with spatial=0."""
+    """One element for each channel, or for each channel and place with spatial=0, from version 7 on."""
     whole = shaping.symbols["d"]
     assert isinstance(whole, tuple)
-    return whole[1:] if shaping.attr("spatial") == 0 else whole[1:2]
+    places = shaping.attr("spatial") == 0 and "spatial-early" not in shaping.version.silences
+    return whole[1:] if places else whole[1:2]

@@ -71,15 +71,9 @@ def is_inf(c: Call, x: Value) -> Value:
     return x.isinf(positive=c.attr("detect_positive") != 0, negative=c.attr("detect_negative") != 0)
 
 
-def identity(c: Call, x: Value | list[Value]) -> Value | list[Value] | None:
-    """The input itself: a tensor, a sequence, or an optional, which comes as the list of what it holds.
-
-    Source: ONNX Identity-1 to 25.
-    """
-    type_ = str(c.output_types["output"])
-    if not type_.startswith("optional(") or not isinstance(x, list):
-        return x
-    return None if not x else x if "seq(" in type_ else x[0]
+def identity(c: Call, x: Value | list[Value] | None) -> Value | list[Value] | None:
+    """The input itself: a tensor, a sequence, or what an optional holds. Source: ONNX Identity-1 to 25."""
+    return x
 
 
 def relu(c: Call, x: Value) -> Value:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...cases.elements import Array, content, type_of
-from ...cases.program import Program
+from ...cases.program import Program, Structure
 from ...specs.loader import Library
 from ...specs.model import Port as SignaturePort
 from ..arithmetic.graph import frozen
@@ -90,7 +90,10 @@ def _whole(library: Library, program: Program, inputs: Sequence[Array]) -> Invoc
             given.append(fed[one.name])
     attributes = {a.name: a.value for a in program.attributes}
     ports = _by_port(version.signature.inputs, given)
-    captured = {one.name: next(leaves) for one in program.captured}
+    captured: dict[str, Array | tuple[Array, ...]] = {}
+    for one in program.captured:
+        found = tuple(next(leaves) for _ in one.leaves)
+        captured[one.name] = found[0] if one.structure is None else found
     return Invocation(spec, version, program, attributes, ports, frozenset(fed), captured)
 
 
@@ -141,7 +144,7 @@ class _Key:
         self._content = (
             facts.operator,
             facts.version,
-            (*facts.ports.items(), *facts.captured.items()),
+            (*facts.ports.items(), *facts.captured.items(), *facts.structures.items()),
             tuple(facts.outputs.items()),
             named,
             (facts.given),
@@ -187,8 +190,23 @@ def facts_of(i: Invocation) -> Facts:
         frozenset(i.attributes),
         {silence.id: silence.options for silence in i.version.silences.values()},
         frozenset(i.version.clauses),
-        captured={name: Port(type_of(array), array.shape[1:]) for name, array in i.captured.items()},
+        captured={name: found for name, given in i.captured.items() if (found := _port(given)) is not None},
+        structures=dict(_structures(i)),
     )
+
+
+def _structures(i: Invocation) -> Iterator[tuple[str, Structure | tuple[Structure, ...]]]:
+    """Yield what tensors of ports make up. Raises Refused where a mistake at a port leaves too few or too many."""
+    program, several = i.program, list(i.program.inputs)
+    for port, given in zip(i.version.signature.inputs, i.ports, strict=False):
+        own, several = (several, []) if port.is_variadic else (several[:1], several[1:])
+        made = tuple(one.layout for one in own if one is not None)
+        if given is None or not any(one is not None and one.structure is not None for one in own):
+            continue
+        if sum(len(one.leaves) for one in own if one is not None) != len(_listed(given)):
+            raise Refused(f"input {port.name} is not what it was")
+        yield port.name, made if port.is_variadic else made[0]
+    yield from ((one.name, one.structure) for one in program.captured if one.structure is not None)
 
 
 def _port(given: Given) -> Port | tuple[Port, ...] | None:

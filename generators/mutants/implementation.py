@@ -48,15 +48,15 @@ class Invocation:
     attributes: Mapping[str, Any]
     ports: tuple[Given, ...]
     fed: frozenset[str]
-    captured: Mapping[str, Array] = field(default_factory=dict)
+    captured: Mapping[str, Array | tuple[Array, ...]] = field(default_factory=dict)
 
     @functools.cached_property
     def arrays(self) -> tuple[Array, ...]:
         """The tensors at all ports."""
         found: list[Array] = []
-        for given in self.ports:
+        for given in (*self.ports, *self.captured.values()):
             found += given if isinstance(given, tuple) else [] if given is None else [given]
-        return (*found, *self.captured.values())
+        return tuple(found)
 
     @functools.cached_property
     def types(self) -> frozenset[str]:
@@ -87,14 +87,12 @@ class Invocation:
 
     def mapped(self, change: Callable[[Array], Array]) -> Invocation:
         """Return the invocation with every tensor changed."""
-        return replace(
-            self,
-            ports=tuple(
-                tuple(map(change, given)) if isinstance(given, tuple) else given if given is None else change(given)
-                for given in self.ports
-            ),
-            captured={name: change(array) for name, array in self.captured.items()},
-        )
+
+        def changed(given: Array | tuple[Array, ...]) -> Array | tuple[Array, ...]:
+            return tuple(map(change, given)) if isinstance(given, tuple) else change(given)
+
+        ports = tuple(None if given is None else changed(given) for given in self.ports)
+        return replace(self, ports=ports, captured={name: changed(given) for name, given in self.captured.items()})
 
 
 @dataclass(frozen=True)
