@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import LIBRARY, readings, values
 
+from opconform.cases.elements import comparable, equal
 from opconform.cases.program import SparseTensor, Tensor
 from opconform.generators.operands import body_of
+from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 
 F = np.float32
@@ -44,6 +46,34 @@ def test_a_loop_is_the_loop_that_its_page_writes_in_c(name, most, condition) -> 
     if name != "carry":
         assert found[1].shape == (len(scanned), 3)
         assert found[1].tolist() == [one.tolist() for one in scanned]
+
+
+def test_a_loop_in_a_loop_sees_the_values_around_both() -> None:
+    version, x = LIBRARY.operator_version("onnx/Loop-16")[0].versions[16], np.array([1, 2, 3], F)
+    given = {"M": np.array(5), "cond": np.array(True), "v_initial": [x]}
+    body = body_of(version, ("float32",), "nested")
+    found = values("onnx/Loop-16", given, {"v_final": "float32"}, body=body)
+    assert found[0].tolist() == [3**5 * 1, 3**5 * 2, 3**5 * 3]
+
+
+@pytest.mark.parametrize(
+    "glob",
+    [
+        "onnx/Identity-16/optional.*/optional",
+        "onnx/Identity-16/optional.seq.*/optional-sequence",
+        "onnx/Loop-16/*/sequence",
+        "onnx/Loop-16/*/optional-sequence-later",
+        "onnx/Optional-28/seq.*/sequence",
+    ],
+)
+def test_what_only_passes_is_what_it_was(glob) -> None:
+    source = GeneratedCases()
+    found = [source.case(text) for text in planned(source.library, Selection((glob,)))]
+    assert found
+    for case in found:
+        (option,) = case.expectation.options
+        inputs = case.inputs[-len(option.outputs) :]
+        assert all(equal(b.value, comparable(x)).all() for b, x in zip(option.outputs, inputs, strict=True))
 
 
 @settings(max_examples=40, deadline=None)

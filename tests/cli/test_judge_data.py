@@ -1,0 +1,75 @@
+"""`opconform judge-data`: stored test data held against the references."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import helper, numpy_helper
+
+from opconform.cli import main
+
+
+def write(folder: Path, nodes: list[onnx.NodeProto], inputs: list[np.ndarray], output: np.ndarray, opset: int) -> None:
+    def port(name: str, array: np.ndarray) -> onnx.ValueInfoProto:
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+    named = dict(zip("abcd", inputs, strict=False))
+    graph = helper.make_graph(nodes, "g", [port(*one) for one in named.items()], [port("y", output)])
+    place = folder / "test_data_set_0"
+    place.mkdir(parents=True)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), folder / "model.onnx")
+    for number, array in enumerate(inputs):
+        (place / f"input_{number}.pb").write_bytes(numpy_helper.from_array(array).SerializeToString())
+    (place / "output_0.pb").write_bytes(numpy_helper.from_array(output).SerializeToString())
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder, one, two = tmp_path / "data", np.ones((2, 3), np.float32), np.full((2, 3), 2, np.float32)
+    add = helper.make_node("Add", ["a", "b"], ["y"])
+    legacy = helper.make_node("Add", ["a", "b"], ["y"], broadcast=1, axis=0)
+    write(folder / "right", [add], [one, one], two, 14)
+    write(folder / "wrong", [add], [one, one], one, 14)
+    write(folder / "invalid", [legacy], [one, one[:, :1]], two, 6)
+    write(folder / "several", [helper.make_node("Neg", ["a"], ["b"]), helper.make_node("Neg", ["b"], ["y"])], [one], one, 14)
+    known = np.array([5], np.int64)
+    write(folder / "known", [helper.make_node("NonZero", ["a"], ["y"])], [known], np.zeros((1, 1), np.int64), 13)
+    return folder
+
+
+def judged(*arguments: object) -> tuple[int, str, str]:
+    found = CliRunner().invoke(main, ["judge-data", *map(str, arguments)])
+    return found.exit_code, found.stdout, found.stderr
+
+
+def test_stored_answers_are_judged_as_a_backend_s_are(data: Path) -> None:
+    code, out, _ = judged(data, "--json")
+    told = {one["path"].split("/")[0]: one for one in map(json.loads, out.splitlines())}
+    assert code == 1
+    assert {name: one["outcome"] for name, one in told.items()} == {
+        "right": "agrees",
+        "known": "agrees",
+        "wrong": "differs",
+        "invalid": "differs",
+        "several": "not-covered",
+    }
+    assert "got 1.0, want 2.0 exactly" in told["wrong"]["detail"]
+    assert told["invalid"]["detail"] == "its inputs are invalid by the clause legacy-part"
+
+
+def test_what_is_explained_is_no_failure_and_what_explains_nothing_is_one(data: Path, tmp_path: Path) -> None:
+    why, page = tmp_path / "why.yaml", tmp_path / "page.md"
+    why.write_text("- {test: wrong, verdict: theirs, reason: 1 + 1 = 2}\n- {test: inv*, verdict: theirs, reason: no part}\n")
+    code, out, _ = judged(data, "--explained", why, "--markdown", page, "--title", "Theirs")
+    assert code == 0
+    assert "(theirs: 1 + 1 = 2)" in out
+    assert "| `wrong/test_data_set_0` | onnx/Add-14 |" in page.read_text()
+    why.write_text(why.read_text() + "- {test: right, verdict: theirs, reason: none}\n")
+    code, _, error = judged(data, "--explained", why)
+    assert code == 1
+    assert "there is no such difference: right" in error
