@@ -26,6 +26,8 @@ from .auditing import table
 
 Outcome: TypeAlias = Literal["agrees", "differs", "not-covered", "unreadable", "failed"]
 
+_COLUMNS: tuple[Outcome, ...] = ("agrees", "differs", "not-covered")
+
 
 @dataclass(frozen=True)
 class JudgeDataOptions:
@@ -131,9 +133,8 @@ def _is_open(one: Judgement) -> bool:
 def _lines(found: Sequence[Judgement]) -> Iterator[str]:
     yield f"{'operator':<28}{'data sets':>10}{'admitted':>10}{'not':>6}{'not judged':>12}"
     for operator, numbers in _by_operator(found):
-        yield f"{operator:<28}{numbers.total():>10}{numbers['agrees']:>10}" + "".join(
-            f"{numbers[outcome] or '':>{width}}" for outcome, width in (("differs", 6), ("not-covered", 12))
-        )
+        told = numbers["differs"] or "", numbers["not-covered"] or ""
+        yield f"{operator:<28}{numbers.total():>10}{numbers['agrees']:>10}{told[0]:>6}{told[1]:>12}"
     for one in found:
         if one.outcome in ("differs", "failed"):
             why = f"  ({one.explanation.verdict}: {one.explanation.reason})" if one.explanation else ""
@@ -172,7 +173,7 @@ def _page(found: Sequence[Judgement], options: JudgeDataOptions) -> str:
         if one.outcome in ("differs", "failed")
     ]
     operators = [
-        [name.removeprefix("onnx/"), *(str(numbers[outcome]) for outcome in ("agrees", "differs", "not-covered"))]
+        [name.removeprefix("onnx/"), *(str(numbers[outcome]) for outcome in _COLUMNS)]
         for name, numbers in _by_operator(found)
     ]
     totals = [[what, f"{number:,}"] for what, number in _totals(found).items()]

@@ -30,7 +30,7 @@ class NotCovered(OpconformError):  # noqa: N818 - named for what is not covered
 
 @dataclass(frozen=True)
 class Admitted:
-    """What the standard admits for a node: the clause by which its inputs are invalid, if one is, else an expectation."""
+    """What the standard admits for a node: an expectation, or the clause by which its inputs are invalid."""
 
     expectation: Expectation
     invalid: str = ""
@@ -106,10 +106,9 @@ class _Given:
                 yield from (name for node in body.nodes for name in node.inputs if name not in made)
 
     def array(self, port: str) -> Array:
-        """Return the only tensor of a port."""
-        (value,) = self.ports[port] or ()
-        (array,) = value.arrays
-        return array
+        """Return the first tensor of a port that is there."""
+        several = self.ports[port] or []
+        return several[0].arrays[0]
 
     def arrays(self) -> Iterator[Array]:
         """Yield all tensors, in the order of the ports."""

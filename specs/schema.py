@@ -357,7 +357,7 @@ class WaiversText(RootModel[list[WaiverText]]):
 
 
 class ExplanationText(_Section):
-    """Why stored answers differ from what the standard admits: a GLOB of folders, whose mistake it is, and the reason."""
+    """Why stored answers are not admitted: a GLOB of folders, whose mistake it is, and the reason."""
 
     test: _Text
     verdict: Literal["theirs", "ours", "open"]

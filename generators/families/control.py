@@ -59,7 +59,7 @@ def loop(c: Call, most: Value | None, condition: Value | None, carried: list[Val
 def _turns(
     c: Call, body: Body, until: tuple[int | None, Known], carried: Sequence[Known], around: Mapping[str, Known]
 ) -> list[Known]:
-    """The carried values after the last turn, then what is stacked; `until`: how many turns at most, and a condition."""
+    """The carried values after the last turn, then what is stacked; `until`: the most turns, and a condition."""
     trips, condition = until
     go: Known = np.array(True) if condition is None else condition
     values: list[Known] = list(carried)
@@ -91,10 +91,8 @@ def run(c: Call, body: Body, given: Sequence[Known], around: Mapping[str, Known]
     names |= {one.name: value for one, value in zip(fed, given, strict=True)}
     for node in body.nodes:
         found = [names[name] if name else None for name in node.inputs]
-        if node.operator.name == "Loop":
-            made = _nested_loop(c, node, found, names)
-        else:
-            made = [_function(node)(*found)]
+        nested = node.operator.name == "Loop"
+        made = _nested_loop(c, node, found, names) if nested else [_function(node)(*found)]
         names |= zip(node.outputs, made, strict=False)
     return [names[one.name] for one in body.outputs]
 

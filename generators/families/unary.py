@@ -71,7 +71,7 @@ def is_inf(c: Call, x: Value) -> Value:
     return x.isinf(positive=c.attr("detect_positive") != 0, negative=c.attr("detect_negative") != 0)
 
 
-def identity(c: Call, x: Value | list[Value] | None) -> Value | list[Value] | None:
+def identity(_: Call, x: Value | list[Value] | None) -> Value | list[Value] | None:
     """The input itself: a tensor, a sequence, or what an optional holds. Source: ONNX Identity-1 to 25."""
     return x
 

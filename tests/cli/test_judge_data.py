@@ -36,7 +36,8 @@ def data(tmp_path: Path) -> Path:
     write(folder / "right", [add], [one, one], two, 14)
     write(folder / "wrong", [add], [one, one], one, 14)
     write(folder / "invalid", [legacy], [one, one[:, :1]], two, 6)
-    write(folder / "several", [helper.make_node("Neg", ["a"], ["b"]), helper.make_node("Neg", ["b"], ["y"])], [one], one, 14)
+    both = [helper.make_node("Neg", ["a"], ["b"]), helper.make_node("Neg", ["b"], ["y"])]
+    write(folder / "several", both, [one], one, 14)
     known = np.array([5], np.int64)
     write(folder / "known", [helper.make_node("NonZero", ["a"], ["y"])], [known], np.zeros((1, 1), np.int64), 13)
     return folder
@@ -64,12 +65,13 @@ def test_stored_answers_are_judged_as_a_backend_s_are(data: Path) -> None:
 
 def test_what_is_explained_is_no_failure_and_what_explains_nothing_is_one(data: Path, tmp_path: Path) -> None:
     why, page = tmp_path / "why.yaml", tmp_path / "page.md"
-    why.write_text("- {test: wrong, verdict: theirs, reason: 1 + 1 = 2}\n- {test: inv*, verdict: theirs, reason: no part}\n")
+    told = "- {test: wrong, verdict: theirs, reason: 1 + 1 = 2}\n- {test: inv*, verdict: theirs, reason: no part}\n"
+    why.write_text(told)
     code, out, _ = judged(data, "--explained", why, "--markdown", page, "--title", "Theirs")
     assert code == 0
     assert "(theirs: 1 + 1 = 2)" in out
     assert "| `wrong/test_data_set_0` | onnx/Add-14 |" in page.read_text()
-    why.write_text(why.read_text() + "- {test: right, verdict: theirs, reason: none}\n")
+    why.write_text(told + "- {test: right, verdict: theirs, reason: none}\n")
     code, _, error = judged(data, "--explained", why)
     assert code == 1
     assert "there is no such difference: right" in error
