@@ -216,6 +216,15 @@ def few(blank: Blank, draw: Draw) -> Array:
     return draw.below(4, blank.size)
 
 
+def codes(blank: Blank, draw: Draw) -> Array:
+    """Whole numbers of the type, each as likely as the others, whatever is made of them; floats in [-64, 64)."""
+    return (
+        uniform(blank, draw) * 64
+        if blank.type.format
+        else draw.between(blank.type.smallest, blank.type.largest, blank.size)
+    )
+
+
 def extremes(blank: Blank, draw: Draw) -> Array:
     """Smallest and largest values of an integer type, their neighbours, and those about zero."""
     low, high = blank.type.smallest, blank.type.largest
@@ -485,6 +494,18 @@ def last_below(drawing: Drawing) -> Array:
 def coin(drawing: Drawing) -> Array:
     """Ones and zeros, or true and false, each as likely as the other."""
     return drawing.draw.below(2, drawing.size)
+
+
+def binary_scale(drawing: Drawing) -> Array:
+    """Powers of two: small ones, or, with `terms`, such that what so many codes add up to fits 8 bits."""
+    power = math.ceil(math.log2(4 * drawing.limit("terms", 1) ** 0.5)) if "terms" in drawing.arguments else -5
+    return np.asarray(np.ldexp(1.0, power + drawing.draw.below(2, drawing.size)))
+
+
+def decimal_scale(drawing: Drawing) -> Array:
+    """Powers of two as above, times full significands."""
+    half = 1 << (drawing.type.float_format.precision - 1)
+    return np.asarray(binary_scale(drawing) * (drawing.draw.between(half + 1, 2 * half - 1, drawing.size) / half))
 
 
 DRAWS: Mapping[str, Callable[..., Array]] = MappingProxyType(

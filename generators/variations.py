@@ -95,7 +95,7 @@ def _twice(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield a case in which one tensor stands at two inputs, or at all places of a variadic one."""
     for row in bases:
         filled = [port for port in version.signature.inputs if _given(row, port) and not row.is_written(port)]
-        filled = [port for port in filled if not isinstance(row.settings.get(port.name), Recipe)]
+        filled = [port for port in filled if not _is_drawn(row, port)]
         for port in filled:
             if port.is_variadic and len(set(row.parts[port.name])) == 1 < len(row.parts[port.name]):
                 yield _with(row, [(f"{port.name}{FROM}", port.name)])
@@ -105,6 +105,11 @@ def _twice(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
             if alike and not one.is_variadic and not other.is_variadic and _operand(row, one) == _operand(row, other):
                 yield _with(row, [(f"{other.name}{FROM}", one.name)])
                 return
+
+
+def _is_drawn(row: Row, port: Port) -> bool:
+    operand = row.version.operands.get(port.name)
+    return isinstance(row.settings.get(port.name), Recipe) or (operand is not None and bool(operand.draws))
 
 
 def _operand(row: Row, port: Port) -> tuple[object, ...]:

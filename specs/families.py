@@ -15,7 +15,7 @@ from .checks import levels_written, shape_symbols
 from .model import COMMON_PARAMETERS, Vocabulary
 from .parameters import Names, text_of
 from .reading import ELLIPSIS, Document, Key, Keys, Problems, SpecError, SpecErrors, read_file
-from .schema import ClauseText, SpecText, TypesFromText
+from .schema import ClauseText, ParameterText, SpecText, TypesFromText
 from .settings import conditions
 
 REMOVED = "removed"
@@ -232,6 +232,11 @@ def fitting(document: Document, text: SpecText, names: Names, words: Vocabulary 
     return _Fit(document, text, names, words).fitted() if document.origins else document
 
 
+def _is_bundle(parameter: ParameterText) -> bool:
+    levels = parameter.levels
+    return isinstance(levels, dict) and all(isinstance(level.value, dict) for level in levels.values())
+
+
 class _Fit:
     """What of a file's content fits the names that its versions have."""
 
@@ -246,7 +251,7 @@ class _Fit:
             section: self.kept(section, getattr(text, section), lambda n, _: n in inputs)
             for section in ("shapes", "domains", "operands")
         }
-        kept["parameters"] = self.kept("parameters", text.parameters, lambda n, _: self.has(n))
+        kept["parameters"] = self.kept("parameters", text.parameters, lambda n, p: self.has(n) or _is_bundle(p))
         drawn = {n for n, one in kept["operands"].items() if any(o.draw for o in one)}
         self.known |= kept["parameters"].keys() | drawn
         self.levels = {name: levels_written(raw) for name, raw in kept["parameters"].items()}

@@ -1,4 +1,4 @@
-"""Operators that multiply and sum over shared dimensions: Einsum, Gemm, MatMul."""
+"""Operators that multiply and sum over shared dimensions: Einsum, Gemm, MatMul and MatMul of codes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from functools import reduce
 
 import numpy as np
 
+from ...cases.elements import element_type
 from ..arithmetic.tape import Call, Value
 from .pointwise import meet
+from .quantization import coded, number
 
 
 def einsum(c: Call, xs: list[Value]) -> Value:
@@ -54,6 +56,64 @@ def matmul(c: Call, a: Value, b: Value) -> Value:
 
     a: [batch..., M, K]; b: [batch..., K, N]; result: [batch..., M, N], batches broadcast. Source: ONNX MatMul-1 to 13.
     """
+    return _multiplied(c, a, b)
+
+
+def matmul_integer(c: Call, a: Value, b: Value, a_zero: Value | None = None, b_zero: Value | None = None) -> Value:
+    """The product in int32 of two matrices of codes, less their zero points: of all, of each row, of each column.
+
+    a: [batch..., M, K]; b: [batch..., K, N]; a_zero: rank 0, [M], or [batch..., M, 1]; b_zero: rank 0, [N], or
+    [batch..., 1, N]. Source: ONNX MatMulInteger-10.
+    """
+    a, b = (
+        v.cast("int32") if zero is None else v.cast("int32") - _spread(c, zero, v, place).cast("int32")
+        for v, zero, place in ((a, a_zero, -2), (b, b_zero, -1))
+    )
+    return _multiplied(c, a, b)
+
+
+def qlinear_matmul(
+    c: Call,
+    a: Value,
+    a_scale: Value,
+    a_zero: Value,
+    b: Value,
+    b_scale: Value,
+    b_zero: Value,
+    y_scale: Value,
+    y_zero: Value,
+) -> Value:
+    """The product of the numbers that two matrices of codes stand for, as a code.
+
+    Shapes are as in `matmul_integer`, of scales too; y_scale, y_zero: rank 0. Source: ONNX QLinearMatMul-10 and 21.
+    """
+    pairs = ((a_scale, a_zero), (b_scale, b_zero), (y_scale, y_zero))
+    c.require("zero-point-shape", all(scale.shape == zero.shape for scale, zero in pairs))
+    c.require("output-scale", y_scale.rank == 0)
+    x = number(a, _spread(c, a_zero, a, -2), _spread(c, a_scale, a, -2))
+    y = number(b, _spread(c, b_zero, b, -1), _spread(c, b_scale, b, -1))
+    to = element_type(str(c.output_types["y"]))
+    quotient = _multiplied(c, x, y) / y_scale
+    if not to.is_integer and c.open("float8") == "nearest-whole":
+        quotient = quotient.rint()
+    return coded(quotient, y_zero, to)
+
+
+def _spread(c: Call, v: Value, x: Value, place: int) -> Value:
+    """A scale or zero point for each row (`place` -2) or column (-1) of x, to be stretched to x; or for all."""
+    if v.rank == 0:
+        return v
+    own = tuple(extent if at - x.rank != (-3 - place) else 1 for at, extent in enumerate(x.shape))
+    if x.rank == 2 and v.shape == (x.shape[place],):
+        return v.reshape(*own)
+    if v.size == 1 and v.shape != own:
+        c.open("one-element")
+        return v.reshape()
+    c.require("granularity", x.rank > 1 and v.shape == own)
+    return v
+
+
+def _multiplied(c: Call, a: Value, b: Value) -> Value:
     c.require("scalar", a.rank > 0 and b.rank > 0)
     rows, columns = a.rank > 1, b.rank > 1
     a = a if rows else a.reshape(1, *a.shape)

@@ -1,10 +1,12 @@
-"""Operators that move a window over their input: Conv."""
+"""Operators that move a window over their input: Conv and its kin."""
 
 from __future__ import annotations
 
 import math
 
+from ...cases.elements import element_type
 from ..arithmetic.tape import Call, Value
+from .quantization import coded, number
 
 
 def conv(c: Call, x: Value, w: Value, b: Value | None = None) -> Value:
@@ -12,8 +14,66 @@ def conv(c: Call, x: Value, w: Value, b: Value | None = None) -> Value:
 
     x: [N, C, spatial...]; w: [M, C / group, kernel...]; b: [M]; result: [N, M, spatial...]. Source: ONNX Conv-1 to 22.
     """
+    return _correlated(c, x, w, b)
+
+
+def conv_integer(c: Call, x: Value, w: Value, x_zero: Value | None = None, w_zero: Value | None = None) -> Value:
+    """The same in int32 of codes, less their zero points: of all, of each output channel. What frames x stands for 0.
+
+    x: [N, C, spatial...]; w: [M, C / group, kernel...]; x_zero: rank 0; w_zero: rank 0 or [M]; result:
+    [N, M, spatial...]. Source: ONNX ConvInteger-10.
+    """
+    x = x.cast("int32") if x_zero is None else x.cast("int32") - _whole(c, x_zero).cast("int32")
+    w = w.cast("int32") if w_zero is None else w.cast("int32") - _per_output(c, w_zero, w).cast("int32")
+    return _correlated(c, x, w, None)
+
+
+def qlinear_conv(
+    c: Call,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value,
+    w: Value,
+    w_scale: Value,
+    w_zero: Value,
+    y_scale: Value,
+    y_zero: Value,
+    b: Value | None = None,
+) -> Value:
+    """The same of the numbers that codes stand for, as a code; those of b have the scale x_scale * w_scale.
+
+    x: [N, C, spatial...]; w: [M, C / group, kernel...]; b: [M]; w_scale and w_zero: rank 0 or [M], other scales and
+    zero points: rank 0. Source: ONNX QLinearConv-10.
+    """
+    pairs = ((x_scale, x_zero), (w_scale, w_zero), (y_scale, y_zero))
+    c.require("zero-point-shape", all(scale.shape == zero.shape for scale, zero in pairs))
+    x_scale, x_zero, y_scale, y_zero = (_whole(c, v) for v in (x_scale, x_zero, y_scale, y_zero))
+    w_scale, w_zero = (_per_output(c, v, w) for v in (w_scale, w_zero))
+    bias = None if b is None else b.cast(x_scale.type) * (x_scale * (w_scale.reshape(-1) if w_scale.rank else w_scale))
+    y = _correlated(c, number(x, x_zero, x_scale), number(w, w_zero, w_scale), bias)
+    return coded(y / y_scale, y_zero, element_type(str(c.output_types["y"])))
+
+
+def _whole(c: Call, v: Value) -> Value:
+    """A scale or zero point that is one number."""
+    c.require("per-tensor", v.size == 1)
+    if v.rank:
+        c.open("one-element")
+    return v.reshape()
+
+
+def _per_output(c: Call, v: Value, w: Value) -> Value:
+    """A scale or zero point for all of w, or for each output channel, to be stretched to w."""
+    if v.rank == 0 or (v.shape == (1,) and w.shape[0] != 1):
+        return _whole(c, v)
+    c.require("per-output", v.shape == w.shape[:1])
+    return v.reshape(-1, *(1,) * (w.rank - 1))
+
+
+def _correlated(c: Call, x: Value, w: Value, b: Value | None) -> Value:
     n, kernel, groups = x.shape[0], w.shape[2:], c.attr("group")
     k, m, per = len(kernel), w.shape[0], w.shape[1]
+    zero = 0 if x.kind == "int" else 0.0
     c.require("groups", x.rank == w.rank and x.shape[1] == per * groups and m % groups == 0)
     c.require("bias-shape", b is None or b.shape == (m,))
     c.require("kernel-shape", c.ints("kernel_shape") in (None, kernel))
@@ -29,7 +89,7 @@ def conv(c: Call, x: Value, w: Value, b: Value | None = None) -> Value:
     if min(room, default=0) < 0:
         c.open("no-window")
         extents = (max(0, spare // step + 1) for spare, step in zip(room, strides, strict=True))
-        return c.constant(0.0, x.type).broadcast(n, m, *extents)
+        return c.constant(zero, x.type).broadcast(n, m, *extents)
     seen = x.pad(((0, 0), (0, 0), *frame), 0).windows(kernel, strides, dilations)
     out = seen.shape[2 : 2 + k]
     columns = seen.reshape(n, groups, per, *out, *kernel)

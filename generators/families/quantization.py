@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...cases.elements import Array, element_type, element_types
+from ...cases.elements import Array, ElementType, element_type, element_types
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 from . import Shaping
@@ -26,6 +26,11 @@ def quantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None) 
     if precision == "int32":
         c.open("integer-division")
     quotient = _quotient(c, x, scale, precision)
+    return coded(quotient, zero, to, saturate=to.bits < 8 or bool(c.attr("saturate", 1)))
+
+
+def coded(quotient: Value, zero: Value | None, to: ElementType, *, saturate: bool = True) -> Value:
+    """A quotient as a code: rounded to a whole number, ties to even, plus the zero point; or the nearest float."""
     precision = quotient.type
     if to.is_integer:
         y = quotient.rint()
@@ -34,8 +39,17 @@ def quantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None) 
         y = y if zero is None else y + zero.cast(precision)
         return y.clip(float(to.smallest), float(to.largest)).cast(to.name)
     y = quotient if zero is None else quotient + zero.cast(precision)
-    coded = y.cast(to.name, saturate=to.bits < 8 or bool(c.attr("saturate", 1)))
-    return coded if to.bits == 8 else coded.undefined(y.isnan())  # the narrower ones have no NaN
+    code = y.cast(to.name, saturate=saturate)
+    return code if to.bits == 8 else code.undefined(y.isnan())  # the narrower ones have no NaN
+
+
+def number(code: Value, zero: Value | None, scale: Value) -> Value:
+    """The number that a code stands for, (code - zero) * scale, in the scale's type."""
+    if code.kind == "int" and zero is not None:
+        code = code.cast("int32") - zero.cast("int32")
+    elif zero is not None:
+        return (code.cast(scale.type) - zero.cast(scale.type)) * scale
+    return code.cast(scale.type) * scale
 
 
 def _quotient(c: Call, x: Value, scale: Value, precision: str) -> Value:

@@ -76,3 +76,56 @@ def test_an_early_gemm_stretches_its_third_matrix_only_where_broadcast_says_so()
     column = given | {"C": np.ones((2, 1), F)}
     found = readings("onnx/Gemm-6", column, {"Y": "float32"}, broadcast=1)
     assert {one.taken["stretched-otherwise"] for one in found} == {"as-numpy", "rejected"}
+
+
+SCALES = {"a_scale": np.array(0.5, F), "b_scale": np.array([0.25, 0.5], F), "y_scale": np.array(2.0, F)}
+
+
+def rounded(number: Fraction) -> int:
+    return round(number)  # ties to even, as Python has it
+
+
+def test_a_product_of_codes_is_rounded_to_even_before_its_zero_point_is_added() -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(0, 256, (3, 5)).astype(np.uint8), rng.integers(-128, 128, (5, 2)).astype(np.int8)
+    zeros = {"a_zero_point": np.array(100, np.uint8), "b_zero_point": np.array([3, -7], np.int8)}
+    for shift in (-3, 101):  # an odd one: rounding after it is added would take other ties
+        given = {"a": a, "b": b, **zeros, **SCALES, "y_zero_point": np.array(shift, np.int8)}
+        (found,) = values("onnx/QLinearMatMul-10", given, {"y": "int8"})
+        for i in range(3):
+            for j in range(2):
+                total = sum((int(a[i, k]) - 100) * (int(b[k, j]) - (3, -7)[j]) for k in range(5))
+                quotient = Fraction(total) * Fraction(1, 2) * Fraction(1, 4 - 2 * j) / 2
+                assert found[i, j] == min(127, max(-128, rounded(quotient) + shift))
+
+
+def test_zero_points_of_rows_and_columns_are_subtracted_before_codes_are_multiplied() -> None:
+    rng = np.random.default_rng(4)
+    a, b = rng.integers(0, 256, (3, 7)).astype(np.uint8), rng.integers(0, 256, (7, 3)).astype(np.uint8)
+    rows, columns = np.array([0, 128, 255], np.uint8), np.array([7, 0, 200], np.uint8)
+    wanted = (a.astype(int) - rows[:, None].astype(int)) @ (b.astype(int) - columns.astype(int))
+    for shape in ((3,), (3, 1)):
+        given = {"A": a, "B": b, "a_zero_point": rows.reshape(shape), "b_zero_point": columns}
+        (found,) = values("onnx/MatMulInteger-10", given, {"Y": "int32"})
+        assert np.array_equal(found, wanted)
+
+
+def test_what_frames_codes_is_their_zero_point() -> None:
+    x = np.arange(2, 11, dtype=np.uint8).reshape(1, 1, 3, 3)  # ONNX's own test, test_convinteger_with_padding
+    given = {"x": x, "w": np.ones((1, 1, 2, 2), np.uint8), "x_zero_point": np.array(1, np.uint8)}
+    (found,) = values("onnx/ConvInteger-10", given, {"y": "int32"}, pads=(1, 1, 1, 1))
+    assert found[0, 0].tolist() == [[1, 3, 5, 3], [5, 12, 16, 9], [11, 24, 28, 15], [7, 15, 17, 9]]
+
+
+def test_a_bias_of_codes_has_the_scale_of_the_products() -> None:
+    x, w = np.array([[[1, 2, 3, 250]]], np.uint8), np.array([[[1, -2]], [[3, 4]]], np.int8)
+    scalars = {"x_scale": 0.5, "y_scale": 0.25}
+    given = {name: np.array(number, F) for name, number in scalars.items()} | {"w_scale": np.array([0.5, 0.125], F)}
+    given |= {"x": x, "w": w, "x_zero_point": np.array(2, np.uint8), "w_zero_point": np.array([0, 1], np.int8)}
+    given |= {"y_zero_point": np.array(9, np.uint8), "B": np.array([5, -40], np.int32)}
+    (found,) = values("onnx/QLinearConv-10", given, {"y": "uint8"})
+    for m in range(2):
+        for i in range(3):
+            total = sum((int(x[0, 0, i + k]) - 2) * (int(w[m, 0, k]) - m) for k in range(2)) + (5, -40)[m]
+            quotient = Fraction(total) * Fraction(1, 2) * (Fraction(1, 2), Fraction(1, 8))[m] * 4
+            assert found[0, m, i] == min(255, max(0, rounded(quotient) + 9))
