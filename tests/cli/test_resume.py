@@ -255,7 +255,9 @@ def test_a_hundred_kills_lose_nothing_and_double_nothing(
             arguments = ["run", "--resume", str(folder)] if begun else begin(folder, waivers)
             before = lines_of(folder)
             left = 1 - before / lines_of(whole) / 2  # what is written need not be done again, all the rest must be
-            code = run_until(context, arguments, chance.uniform(0, longest * left) if kills < KILLS else 120)
+            seconds = chance.uniform(0, longest * left) if kills < KILLS else 120
+            upon = folder if kills % 2 and kills < KILLS else None  # each second one as soon as there is a result
+            code = run_until(context, arguments, seconds, upon=upon)
             assert code in (None, 1), f"{arguments} exited {code}"
             kills += code is None
             midway += before < lines_of(folder) < lines_of(whole)
@@ -285,11 +287,21 @@ def test_a_run_that_is_killed_with_its_workers_at_work_goes_on(
     assert told(folder) == told(whole)
 
 
-def run_until(context: Any, arguments: list[str], seconds: float, *, own_workers: bool = False) -> int | None:
-    """Run the command line, and kill it after so many seconds; returns its exit code, None if it was killed."""
+def run_until(
+    context: Any, arguments: list[str], seconds: float, *, upon: Path | None = None, own_workers: bool = False
+) -> int | None:
+    """Run the command line, and kill it after so many seconds, or once it has added a result to a folder.
+
+    Returns its exit code, None if it was killed.
+    """
+    before = lines_of(upon) if upon else 0
     process = context.Process(target=run_command, args=(arguments, own_workers))
     process.start()
-    process.join(seconds)
+    if upon:
+        while process.exitcode is None and lines_of(upon) <= before:
+            time.sleep(0.001)
+    else:
+        process.join(seconds)
     if process.exitcode is not None:
         return int(process.exitcode)
     process.kill()
