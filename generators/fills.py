@@ -491,6 +491,16 @@ def last_below(drawing: Drawing) -> Array:
     return np.full(drawing.size, drawing.limit("below", 1) - 1)
 
 
+def too_large(drawing: Drawing) -> Array:
+    """`below` throughout: one more than the last index."""
+    return np.full(drawing.size, drawing.limit("below", 1))
+
+
+def too_small(drawing: Drawing) -> Array:
+    """-`below` - 1 throughout: one less than the first index from the end."""
+    return np.full(drawing.size, -drawing.limit("below", 1) - 1)
+
+
 def coin(drawing: Drawing) -> Array:
     """Ones and zeros, or true and false, each as likely as the other."""
     return drawing.draw.below(2, drawing.size)

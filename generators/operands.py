@@ -252,8 +252,8 @@ def attributes_of(row: Row) -> tuple[Attribute, ...]:
 
 def _is_made(row: Row, signature: AttributeSignature, letter: str) -> bool:
     """Return whether an attribute is made of a type: always but where its absence means that type."""
-    type_ = row.id.types[free_letters(row.version).index(letter)]
-    needed = signature.required or type_ != row.version.types_from[letter].absent
+    types = dict(zip(free_letters(row.version), row.id.types, strict=True))
+    needed = signature.required or types[letter] != row.version.types_from[letter].usual(types)
     return needed or row.get(signature.name) is Word.GIVEN
 
 

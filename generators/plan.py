@@ -289,9 +289,11 @@ def _around(version: VersionSpec, letters: Mapping[str, Sequence[str]]) -> Itera
         together = next((group for group in version.same if letter in group), (letter,))
         for level in types:
             changed = {**usual, **{one: level for one in together if one in usual}}
-            if tuple(changed.values()) not in seen:
-                seen.add(tuple(changed.values()))
-                yield changed
+            followers = [x for x, source in version.types_from.items() if source.absent == letter and x in usual]
+            for one in (changed, {**changed, **dict.fromkeys(followers, level)}):
+                if tuple(one.values()) not in seen and all(one[x] in letters[x] for x in followers):
+                    seen.add(tuple(one.values()))
+                    yield one
 
 
 def _usual(levels: Sequence[str]) -> str:

@@ -249,8 +249,8 @@ def _is_needed(version: VersionSpec, case: CaseId, name: str) -> bool:
     for letter, source in version.types_from.items():
         if source.attribute == name and letter in free_letters(version):
             attribute = version.signature.attribute(name)
-            type_ = case.types[free_letters(version).index(letter)]
-            return attribute is not None and (attribute.required or type_ != source.absent)
+            types = dict(zip(free_letters(version), case.types, strict=True))
+            return attribute is not None and (attribute.required or types[letter] != source.usual(types))
     return False
 
 

@@ -330,14 +330,16 @@ def _without_attribute(
     """Yield rows that leave out types for which an attribute would have to be given and is not."""
     for letter, source in sources.items():
         absent = [level for level, value in levels.get(source.attribute, {}).items() if value is Word.ABSENT]
-        types = tuple(t for t in levels.get(letter, {}) if t != source.absent)
-        if not absent or source.absent is None or not types:
+        if not absent or source.absent is None:
             continue
         givers = [port for port in signature.inputs if signature.letter(port.name) == letter]
-        row = {source.attribute: tuple(absent), letter: types}
+        row = {source.attribute: tuple(absent)}
         for port in givers:
             row[port.name] = tuple(
                 level for level, value in levels.get(port.name, {}).items() if value in (Word.ABSENT, Word.OMITTED)
             )
-        if all(row.values()):
-            yield row
+        for usual in levels.get(source.absent, {source.absent: None}):
+            more = {source.absent: (usual,)} if source.absent in levels else {}
+            found = {**row, **more, letter: tuple(t for t in levels.get(letter, {}) if t != usual)}
+            if all(found.values()):
+                yield found

@@ -276,11 +276,16 @@ class Operand:
 class TypeSource:
     """Where a type letter comes from: the attribute whose value is made of the letter's type.
 
-    `absent`: the type that a missing attribute stands for, None where the standard says none.
+    `absent`: the type that a missing attribute stands for, or the letter whose type it is; None where the standard
+    says none.
     """
 
     attribute: str
     absent: str | None = None
+
+    def usual(self, types: Mapping[str, str]) -> str | None:
+        """Return the type that a missing attribute stands for, where letters have these types."""
+        return types.get(self.absent, self.absent) if self.absent else None
 
 
 @dataclass(frozen=True)

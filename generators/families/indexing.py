@@ -207,16 +207,6 @@ def non_zero(c: Call, x: Value) -> Value:
     return c.constant(places.T.astype(np.int64).reshape(x.rank, len(places)), "int64")
 
 
-def too_large(drawing: Drawing) -> Array:
-    """`below` throughout: one more than the last index."""
-    return np.full(drawing.size, drawing.limit("below", 1))
-
-
-def too_small(drawing: Drawing) -> Array:
-    """-`below` - 1 throughout: one less than the first index from the end."""
-    return np.full(drawing.size, -drawing.limit("below", 1) - 1)
-
-
 def tuples(drawing: Drawing) -> Array:
     """Places in `extents`, each a tuple in the last dimension, some of whose numbers count from the end."""
     bits = drawing.draw.bits(drawing.size)

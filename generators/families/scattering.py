@@ -1,0 +1,199 @@
+"""Operators that write elements at places that an input names: Scatter, ScatterElements, ScatterND, TensorScatter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ...cases.elements import Array
+from ..arithmetic.tape import Call, Value
+from ..fills import Drawing
+
+def scatter_elements(c: Call, data: Value, indices: Value, updates: Value) -> Value:
+    """A copy of data with updates at the places that indices name along `axis`, and at their own along other axes.
+
+    data: rank r of 1 or more; indices: int32 or int64, rank r; updates: the shape of indices.
+    Source: ONNX Scatter-9 and 11, ScatterElements-11 to 18.
+    """
+    c.answer("deprecated", "as-before")
+    c.require("data-rank", data.rank >= 1)
+    axis = c.attr("axis")
+    c.require("axis-range", -data.rank <= axis < data.rank)
+    axis %= data.rank
+    c.require("same-rank", indices.rank == data.rank)
+    c.require("same-shape", updates.shape == indices.shape)
+    c.require("own-place", all(n <= data.shape[a] for a, n in enumerate(indices.shape) if a != axis))
+    places = np.indices(indices.shape)
+    places[axis] = _from_front(c, c.known(indices), data.shape[axis])
+    return _written(c, data, _flat(data, places), updates)
+
+
+def scatter_nd(c: Call, data: Value, indices: Value, updates: Value) -> Value:
+    """A copy of data with updates where the tuples along the last axis of indices point: elements, or whole slices.
+
+    data: rank r of 1 or more; indices: int64, shape (t..., k), k at most r; updates: shape (t..., data's last r - k
+    dimensions). Source: ONNX ScatterND-11 to 18.
+    """
+    c.require("data-rank", data.rank >= 1)
+    c.require("indices-rank", indices.rank >= 1)
+    depth = indices.shape[-1]
+    c.require("depth", depth <= data.rank)
+    c.require("updates-shape", updates.shape == (*indices.shape[:-1], *data.shape[depth:]))
+    if not depth:
+        c.open("depth-zero")
+    named = np.moveaxis(_from_front(c, c.known(indices), np.array(data.shape[:depth], np.int64)), -1, 0)
+    named = named.reshape(*named.shape, *(1,) * (data.rank - depth))
+    named = np.broadcast_to(named, (depth, *updates.shape))
+    own = np.indices(updates.shape)[indices.rank - 1 :]
+    return _written(c, data, _flat(data, np.concatenate([named, own])), updates)
+
+
+def tensor_scatter(c: Call, past: Value, update: Value, start: Value | None = None) -> Value:
+    """The cache with the update written along `axis` from each sample's own start on, which is 0 where none is given.
+
+    past: shape (b, ..., max length, ...); update: the same but for its length at `axis`; start: int64, shape (b).
+    Source: ONNX TensorScatter-24.
+    """
+    axis, mode = c.attr("axis"), c.attr("mode")
+    c.require("axis-range", -past.rank <= axis < past.rank)
+    axis %= past.rank
+    c.require("axis-batch", axis > 0)
+    c.require("mode", mode in ("linear", "circular"))
+    c.require("update-shape", update.rank == past.rank)
+    c.require("update-shape", all(a == axis or n == past.shape[a] for a, n in enumerate(update.shape)))
+    length, extent = update.shape[axis], past.shape[axis]
+    c.require("update-length", length <= extent)
+    c.require("starts-shape", start is None or start.shape == past.shape[:1])
+    begin = np.zeros(past.shape[0], np.int64) if start is None else c.known(start)
+    if (begin < 0).any():
+        c.open("start-negative")
+    c.require("linear-range", mode == "circular" or bool((begin + length <= extent).all()))
+    places = np.indices(update.shape)
+    places[axis] = (places[axis] + begin.reshape(-1, *(1,) * (past.rank - 1))) % max(extent, 1)
+    return _combined(past, _flat(past, places), update, lambda lines: lines.slice(-1))
+
+
+def _flat(data: Value, places: Array) -> Array:
+    """Which element of data, flattened, each place is; places: one for each dimension of data, along the first axis."""
+    strides = [math.prod(data.shape[a + 1 :]) for a in range(data.rank)]
+    return np.tensordot(np.array(strides, np.int64), places, 1).reshape(-1)
+
+
+def _from_front(c: Call, index: Array, extent: int | Array) -> Array:
+    """Indices counted from the front; one out of range is invalid, or open."""
+    inside = ((index < extent) & (index >= -np.asarray(extent))).all()
+    if not inside and "index-range" not in c.clauses:
+        c.open("index-range-early")
+    c.require("index-range", bool(inside))
+    if (index < 0).any() and "index-negative" not in c.clauses:
+        c.open("index-negative-early")
+    return np.where(index < 0, index + extent, index)
+
+
+def _written(c: Call, data: Value, places: Array, updates: Value) -> Value:
+    """Data with updates at places, put there or combined with what is there, in any order."""
+    how = c.attr("reduction", "none")
+    c.require("reduction", how in ("none", "add", "mul") or (how in ("max", "min") and "extremes" in c.clauses))
+    repeated = np.bincount(places, minlength=data.size).reshape(data.shape) > 1
+    if how == "none":
+        taken = c.open("repeated") if repeated.any() else "last"
+        y = _combined(data, places, updates, lambda lines: lines.slice(1 if taken == "first" else -1))
+        return y.undefined(c.constant(repeated, "bool")) if taken == "unspecified" else y
+    if data.kind in ("bool", "text"):
+        c.open("no-numbers")
+    return _combined(data, places, updates, lambda lines: _reduced(c, lines, how))
+
+
+def _reduced(c: Call, lines: Value, how: str) -> Value:
+    """Rows combined into one."""
+    if how == "mul":
+        return lines.prod((0,), keep=False)
+    if how == "add":  # beside elements that stay, whose minus zero is theirs, a sum may begin with plus zero
+        return lines.sum((0,), keep=False).any_zero()
+    found, skipped = (getattr(lines, how)((0,), keep=False, nan=nan) for nan in ("propagate", "ignore"))
+    if lines.kind != "real":
+        return found
+    return {"propagates": found, "ignored": skipped}.get(c.open("nan")) or found.either(skipped)
+
+
+def _combined(data: Value, places: Array, updates: Value, combine: Callable[[Value], Value]) -> Value:
+    """Data with what `combine` makes of an element and the updates for its place, rows in their order."""
+    flat, new = data.reshape(-1), updates.reshape(-1)
+    counts, order = np.bincount(places, minlength=flat.size), np.argsort(places, kind="stable")
+    first = np.cumsum(counts) - counts
+    pieces, source = [flat], np.arange(flat.size)
+    for count in np.unique(counts[counts > 0]):
+        targets = np.flatnonzero(counts == count)
+        chosen = order[first[targets] + np.arange(count)[:, None]]
+        rows = new.take(chosen.reshape(-1), 0).reshape(count, -1)
+        pieces.append(combine(flat.take(targets, 0).reshape(1, -1).concat([rows], 0)))
+        source[targets] = sum(piece.size for piece in pieces[:-1]) + np.arange(len(targets))
+    return flat.concat(pieces[1:], 0).take(source, 0).reshape(*data.shape)
+
+
+def distinct_along(drawing: Drawing) -> Array:
+    """Indices below `below`, none twice in a line along the axis `along` as long as there are others."""
+    shape, extent = drawing.shape or (1,), drawing.limit("below", 1)
+    axis = int(drawing.arguments["along"]) % len(shape)
+    lines = [n for a, n in enumerate(shape) if a != axis]
+    bits = drawing.draw.bits(math.prod(lines) * extent)
+    order = np.argsort(bits.reshape(len(bits), *lines, extent), axis=-1, kind="stable")
+    found = order[..., np.arange(shape[axis]) % extent]
+    return np.moveaxis(found, -1, axis + 1).reshape(len(bits), -1)
+
+
+def from_both_ends(drawing: Drawing) -> Array:
+    """Indices as `distinct-along` draws them, about half of which count from the end."""
+    found = distinct_along(drawing)
+    return found - drawing.limit("below", 1) * drawing.draw.below(2, drawing.size)
+
+
+def distinct_tuples(drawing: Drawing) -> Array:
+    """Tuples of indices into `data`, none twice as long as there are others."""
+    within = _within(drawing)
+    order = np.argsort(drawing.draw.bits(math.prod(within)), axis=1, kind="stable")
+    count = drawing.size // max(len(within), 1)
+    chosen = order[:, np.arange(count) % order.shape[1]]
+    return np.stack(np.unravel_index(chosen, within), -1).reshape(len(order), -1)
+
+
+def tuples_from_both_ends(drawing: Drawing) -> Array:
+    """Tuples as `distinct-tuples` draws them, about half of whose numbers count from the end."""
+    extents = np.resize(np.array(_within(drawing)), drawing.size)
+    return distinct_tuples(drawing) - extents * drawing.draw.below(2, drawing.size)
+
+
+def tuples(drawing: Drawing) -> Array:
+    """Tuples of indices into `data`, each as likely as the others."""
+    extents = np.resize(np.array(_within(drawing)), drawing.size).astype(np.uint64)
+    return (drawing.draw.bits(drawing.size) % extents).astype(np.int64)
+
+
+def tuples_too_large(drawing: Drawing) -> Array:
+    """Tuples as `tuples` draws them, but for the last number, which is one more than the last index."""
+    found = tuples(drawing)
+    found[:, -1:] = _within(drawing)[-1]
+    return found
+
+
+def tuples_too_small(drawing: Drawing) -> Array:
+    """Tuples as `tuples` draws them, but for the last number, which is one less than the first index from the end."""
+    found = tuples(drawing)
+    found[:, -1:] = -_within(drawing)[-1] - 1
+    return found
+
+
+def _within(drawing: Drawing) -> tuple[int, ...]:
+    """The extents of the dimensions of `data` that a tuple names; 1 for numbers that it has beyond."""
+    depth = drawing.shape[-1] if drawing.shape else 1
+    extents = (*drawing.values["data"].shape[1:], *(1,) * depth)[:depth]
+    return tuple(max(1, n) for n in extents) or (1,)
+
+
+def starts(drawing: Drawing) -> Array:
+    """Where updates may begin: so that one of `length` ends before `extent`, or anywhere in three rounds of it."""
+    extent, length = drawing.limit("extent", 1), int(drawing.arguments.get("length") or 1)
+    circular = drawing.attributes.get("mode") == "circular"
+    return drawing.draw.below(3 * extent if circular else max(extent - length, 0) + 1, drawing.size)
