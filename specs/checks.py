@@ -309,7 +309,8 @@ def _check_types_from(context: Context) -> None:
             if source.attribute not in attributes:
                 what = f"{source.attribute!r} is no attribute of any version"
                 context.problems.unknown((*path, "attribute"), what, source.attribute, attributes)
-            if source.absent is not None and not any(source.absent in s.types for s in context.names.signatures.values()):
+            known_letters = {letter for s in context.names.signatures.values() for letter in s.types}
+            if source.absent is not None and source.absent not in known_letters:
                 check_type(context, source.absent, (*path, "absent"))
             letters = [letter_of(context.names, name, version) for version in context.names.signatures]
             if not any(letters):

@@ -11,6 +11,7 @@ from ...cases.elements import Array
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 
+
 def scatter_elements(c: Call, data: Value, indices: Value, updates: Value) -> Value:
     """A copy of data with updates at the places that indices name along `axis`, and at their own along other axes.
 
@@ -108,14 +109,17 @@ def _written(c: Call, data: Value, places: Array, updates: Value) -> Value:
 
 def _reduced(c: Call, lines: Value, how: str) -> Value:
     """Rows combined into one."""
-    if how == "mul":
-        return lines.prod((0,), keep=False)
+    found: Value
     if how == "add":  # beside elements that stay, whose minus zero is theirs, a sum may begin with plus zero
-        return lines.sum((0,), keep=False).any_zero()
-    found, skipped = (getattr(lines, how)((0,), keep=False, nan=nan) for nan in ("propagate", "ignore"))
-    if lines.kind != "real":
-        return found
-    return {"propagates": found, "ignored": skipped}.get(c.open("nan")) or found.either(skipped)
+        found = lines.sum((0,), keep=False).any_zero()
+    elif how == "mul":
+        found = lines.prod((0,), keep=False)
+    else:
+        found, skipped = (getattr(lines, how)((0,), keep=False, nan=nan) for nan in ("propagate", "ignore"))
+        if lines.kind == "real":
+            taken = c.open("nan")
+            found = {"propagates": found, "ignored": skipped}.get(taken) or found.either(skipped)
+    return found
 
 
 def _combined(data: Value, places: Array, updates: Value, combine: Callable[[Value], Value]) -> Value:
@@ -141,13 +145,13 @@ def distinct_along(drawing: Drawing) -> Array:
     bits = drawing.draw.bits(math.prod(lines) * extent)
     order = np.argsort(bits.reshape(len(bits), *lines, extent), axis=-1, kind="stable")
     found = order[..., np.arange(shape[axis]) % extent]
-    return np.moveaxis(found, -1, axis + 1).reshape(len(bits), -1)
+    return np.asarray(np.moveaxis(found, -1, axis + 1).reshape(len(bits), -1))
 
 
 def from_both_ends(drawing: Drawing) -> Array:
     """Indices as `distinct-along` draws them, about half of which count from the end."""
     found = distinct_along(drawing)
-    return found - drawing.limit("below", 1) * drawing.draw.below(2, drawing.size)
+    return np.asarray(found - drawing.limit("below", 1) * drawing.draw.below(2, drawing.size))
 
 
 def distinct_tuples(drawing: Drawing) -> Array:
@@ -156,13 +160,13 @@ def distinct_tuples(drawing: Drawing) -> Array:
     order = np.argsort(drawing.draw.bits(math.prod(within)), axis=1, kind="stable")
     count = drawing.size // max(len(within), 1)
     chosen = order[:, np.arange(count) % order.shape[1]]
-    return np.stack(np.unravel_index(chosen, within), -1).reshape(len(order), -1)
+    return np.asarray(np.stack(np.unravel_index(chosen, within), -1).reshape(len(order), -1))
 
 
 def tuples_from_both_ends(drawing: Drawing) -> Array:
     """Tuples as `distinct-tuples` draws them, about half of whose numbers count from the end."""
     extents = np.resize(np.array(_within(drawing)), drawing.size)
-    return distinct_tuples(drawing) - extents * drawing.draw.below(2, drawing.size)
+    return np.asarray(distinct_tuples(drawing) - extents * drawing.draw.below(2, drawing.size))
 
 
 def tuples(drawing: Drawing) -> Array:
