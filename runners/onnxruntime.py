@@ -39,6 +39,7 @@ WORDS = (
     Words(r"MLDataType for: \S+ is not currently registered|Invalid tensor data type", "type", plain=True),
     Words(r"data type is not supported with|Unsupported value attribute datatype", "type", plain=True),
     Words(r"mode only supports:", "shape", plain=True),
+    Words(r"Unsupported pooling size|Unsupported kernel dimension", "rank", plain=True),
     Words(r"Dilation not supported for", "attribute", plain=True),
     Words(r"operator does not support \S+ yet", "type", plain=True),
     Words(r"are not supported. If you need support create a github issue", "attribute", plain=True),

@@ -264,6 +264,8 @@ STORED = {
     "NOT_IMPLEMENTED : Op with name () and type Cast has types tensor(int2),tensor(float8e8m0),), but the node in the "
     "model has the following type (tensor(float4e2m1))": "type",
     "constant_of_shape_base.h:233 Unsupported value attribute datatype: 17": "type",
+    "while running MaxPool node. Name:'MaxPool' Status Message: Unsupported pooling size.": "rank",
+    "while running LpPool node. Name:'LpPool' Status Message: Unsupported kernel dimension : 4": "rank",
     "RUNTIME_EXCEPTION : (...) Status Message: LSTM operator does not support double yet": "type",
     "FAIL : (...) upsamplebase.h:579 ScalesValidation 'Cubic' mode only supports:\n  * 2-D inputs": "shape",
     "INVALID_ARGUMENT : (...) Status Message: Dilation not supported for AutoPadType::SAME_UPPER or "

@@ -1,0 +1,252 @@
+"""Operators that make one number of each window of their input, or of each channel: pooling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...cases.elements import Array, element_type
+from ..arithmetic.tape import Call, Value
+from ..fills import Blank, Draw
+from .convolution import framing
+
+_ELEMENTS = 2
+"""The axis along which the elements of a window lie."""
+_Pads = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Where the elements of windows lie: coordinates [elements of a window, outputs..., axes], which may be outside.
+
+    `pads`: how many places there are before and after each axis; a last window may reach beyond those as well.
+    """
+
+    extents: tuple[int, ...]
+    pads: _Pads
+    coordinates: Array
+
+    @property
+    def present(self) -> Array:
+        """Whether an element of a window is one of the input."""
+        return self._within(0)
+
+    @property
+    def framed(self) -> Array:
+        """Whether an element of a window is one of the input or of its padding."""
+        return self._within(1)
+
+    def _within(self, pads: int) -> Array:
+        low = [-pads * before for before, _ in self.pads]
+        high = [extent + pads * after for extent, (_, after) in zip(self.extents, self.pads, strict=True)]
+        return np.asarray(((self.coordinates >= low) & (self.coordinates < high)).all(-1))
+
+    def flat(self, axes: Sequence[int]) -> Array:
+        """The places as single numbers, which run through the axes in this order, the last one fastest."""
+        steps, step = np.zeros(len(self.extents), np.int64), 1
+        for axis in reversed(axes):
+            steps[axis], step = step, step * self.extents[axis]
+        return np.asarray((self.coordinates * steps).sum(-1))
+
+    def seen(self, c: Call, x: Value, outside: float) -> Value:
+        """The windows over x: [N, C, elements of a window, outputs...], with a number for what is outside."""
+        size, present = math.prod(self.extents), self.present
+        line = x.reshape(*x.shape[:2], size)
+        if not present.all():
+            line = line.concat([c.constant(outside, x.type).broadcast(*x.shape[:2], 1)], 2)
+        return line.take(np.where(present, self.flat(range(len(self.extents))), size), 2)
+
+
+def max_pool(c: Call, x: Value) -> tuple[Value, Value | None]:
+    """The largest element of each window, and where in x it lies: (Y, Indices).
+
+    x: [N, C, spatial...]; both results: [N, C, windows...]; Indices: int64, places in x as a whole, padding left out.
+    Source: ONNX MaxPool-1 to 22.
+    """
+    grid = _grid(c, x)
+    own = element_type(x.type)
+    seen = grid.seen(c, x, own.smallest if own.is_integer else -math.inf)
+    y, way = _largest(c, seen, (_ELEMENTS,))
+    none = c.constant(~grid.present.any(0), "bool")
+    if not grid.present.any(0).all():
+        y = y.undefined(none, "nothing")
+    if not c.wants("Indices"):
+        return y, None
+    top = y.reshape(*y.shape[:2], 1, *y.shape[2:])
+    chosen = (seen.equal(top) | (seen.isnan() & top.isnan()) if x.kind == "real" else seen.equal(top)) & c.constant(
+        grid.present, "bool"
+    )
+    marks = chosen.cast("uint8")
+    first, last = (marks.argmax(_ELEMENTS, late=late) for late in (False, True))
+    several = ~first.equal(last)
+    taken = c.open("ties", several)
+    place = {"first": first, "last": last}.get(taken) or first.undefined(several)
+    n, channels, axes = *x.shape[:2], range(x.rank - 2)
+    images = np.arange(n * channels).reshape(n, channels, *(1,) * (x.rank - 1))
+    size = math.prod(grid.extents)
+    flat = images * size + grid.flat(axes)
+    if c.attr("storage_order") == 1:
+        flat = images * size + grid.flat(axes[::-1])
+        if n * channels > 1 and c.open("column-major") == "whole":
+            flat = images // channels + n * (images % channels + channels * grid.flat(axes[::-1]))
+    index = c.constant(flat, "int64").along(place, _ELEMENTS).reshape(*y.shape)
+    free = none if way != "any" else none | seen.isnan().cast("uint8").max(_ELEMENTS, keep=False).cast("bool")
+    return y, index.undefined(free)
+
+
+def average_pool(c: Call, x: Value) -> Value:
+    """The mean of each window: of its elements, or with count_include_pad of its places, where padding adds nothing.
+
+    x: [N, C, spatial...]; result: [N, C, windows...]. Source: ONNX AveragePool-1 to 22.
+    """
+    grid = _grid(c, x)
+    seen, most = grid.seen(c, x, 0.0), len(grid.coordinates)
+    counts = grid.present.sum(0)
+    if c.attr("count_include_pad", 0) == 1:
+        counts = grid.framed.sum(0)
+        if (counts < most).any() and c.open("overhang") == "counted":
+            counts = np.full_like(counts, most)
+    if (counts == most).all():
+        return seen.mean(_ELEMENTS, keep=False)
+    y = seen.sum(_ELEMENTS, keep=False) / c.constant(np.maximum(counts, 1), x.type)
+    return y if counts.all() else y.undefined(c.constant(counts == 0, "bool"), "nothing")
+
+
+def lp_pool(c: Call, x: Value) -> Value:
+    """The p-norm of each window: (Σ|x|^p)^(1/p).
+
+    x: [N, C, spatial...]; result: [N, C, windows...]. Source: ONNX LpPool-1 to 22.
+    """
+    seen = _grid(c, x).seen(c, x, 0.0)
+    return _norm(c, seen, (_ELEMENTS,)).reshape(*seen.shape[:2], *seen.shape[3:])
+
+
+def global_max_pool(c: Call, x: Value) -> Value:
+    """The largest element of each channel.
+
+    x: [N, C, spatial...]; result: [N, C, 1...]. Source: ONNX GlobalMaxPool-1 and 22.
+    """
+    axes = _spatial(c, x)
+    return _largest(c, x, axes)[0].reshape(*x.shape[:2], *(1 for _ in axes))
+
+
+def global_average_pool(c: Call, x: Value) -> Value:
+    """The mean of each channel.
+
+    x: [N, C, spatial...]; result: [N, C, 1...]. Source: ONNX GlobalAveragePool-1 and 22.
+    """
+    return x.mean(_spatial(c, x))
+
+
+def global_lp_pool(c: Call, x: Value) -> Value:
+    """The p-norm of each channel.
+
+    x: [N, C, spatial...]; result: [N, C, 1...], which version 1 may mean to have rank 4 always.
+    Source: ONNX GlobalLpPool-1 to 22.
+    """
+    y = _norm(c, x, _spatial(c, x))
+    return y.reshape(*x.shape[:2], 1, 1) if x.rank != 4 and c.answer("rank-early", "same") == "four" else y
+
+
+def _spatial(c: Call, x: Value) -> tuple[int, ...]:
+    """All axes but those of batch and channels."""
+    c.require("rank", x.rank >= 3)
+    if not math.prod(x.shape[2:]) and math.prod(x.shape[:2]):
+        c.open("nothing")
+    return tuple(range(2, x.rank))
+
+
+def _largest(c: Call, x: Value, axes: tuple[int, ...]) -> tuple[Value, str]:
+    """The largest over axes, which go, and what was chosen about NaN."""
+    found = x.max(axes, keep=False)
+    if x.kind != "real":
+        return found, "propagates"
+    lost = x.isnan().cast("uint8").max(axes, keep=False).cast("bool")
+    way = c.open("nan", lost)
+    if way == "ignored":
+        return x.max(axes, keep=False, nan="ignore"), way
+    return (found.undefined(lost) if way == "any" else found), way
+
+
+def _norm(c: Call, x: Value, axes: tuple[int, ...]) -> Value:
+    """The p-norm over axes, which stay: by squares and roots for a p of 2, by powers, or of a mean times its count."""
+    p, size, way = c.float32("p"), x.abs(), c.open("algorithm")
+    direct = way != "powers"
+    addends = size if p == 1 else x * x if p == 2 and direct else size.pow(p)
+    count = math.prod(x.shape[axis] for axis in axes)
+    total = addends.mean(axes) * float(count) if way == "mean-times-count" and count else addends.sum(axes)
+    if p == 1:
+        return total
+    return total.sqrt() if p == 2 and direct else total.pow(c.constant(1.0, x.type) / p)
+
+
+def _grid(c: Call, x: Value) -> _Grid:
+    """The windows that kernel_shape, strides, dilations, pads, auto_pad and ceil_mode say."""
+    extents = x.shape[2:]
+    kernel, strides, dilations, k = c.ints("kernel_shape"), c.ints("strides"), c.ints("dilations"), len(extents)
+    if kernel is None:
+        c.answer("kernel-missing", "ones")
+    if strides is None:
+        c.answer("strides-early", "ones")
+    if dilations is None:
+        c.answer("dilations-early", "ones")
+    kernel, strides, dilations = (given or (1,) * k for given in (kernel, strides, dilations))
+    c.require("per-axis", k > 0 and len(kernel) == len(strides) == len(dilations) == k)
+    c.require("pads-range", min(c.ints("pads") or (0,)) >= 0)
+    pads = framing(c, extents, kernel, strides, dilations)
+    spans = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
+    pads, counts = _counts(c, extents, spans, strides, pads)
+    if min(counts) <= 0:
+        c.require("window-fits", min(counts) == 0)
+        c.open("no-window")
+    coordinates = np.zeros((*kernel, *counts, k), np.int64)
+    for axis in range(k):
+        starts = np.arange(counts[axis]) * strides[axis] - pads[axis][0]
+        coordinates[..., axis] += starts.reshape(-1, *(1,) * (k - axis - 1))
+        coordinates[..., axis] += (np.arange(kernel[axis]) * dilations[axis]).reshape(-1, *(1,) * (2 * k - axis - 1))
+    return _Grid(extents, pads, coordinates.reshape(math.prod(kernel), *counts, k))
+
+
+def _counts(
+    c: Call, extents: Sequence[int], spans: Sequence[int], strides: Sequence[int], pads: _Pads
+) -> tuple[_Pads, tuple[int, ...]]:
+    """How many windows there are on each axis, and the padding, which for SAME hangs on it."""
+    way, up = c.attr("auto_pad"), c.attr("ceil_mode", 0) == 1
+    counts = [
+        (-(-room // step) if up and way == "NOTSET" else room // step) + 1
+        for extent, span, step, sides in zip(extents, spans, strides, pads, strict=True)
+        for room in [extent + sum(sides) - span]
+    ]
+    if way == "NOTSET":
+        kept = [
+            min(count, -(-(extent + before) // step)) if up else count
+            for count, extent, step, (before, _) in zip(counts, extents, strides, pads, strict=True)
+        ]
+        ignored = kept == counts or "last-window" in c.clauses or c.open("last-window-early") == "ignored"
+        return pads, tuple(kept if ignored else counts)
+    if way != "VALID" and any(_whole(*row) < 0 for row in zip(counts, strides, spans, extents, strict=True)):
+        c.open("same-negative")
+    if not up and c.silent("auto-pad-floor"):
+        steps = zip(extents, spans, strides, strict=True)
+        down = [(extent if way != "VALID" else extent - span + 1) // step for extent, span, step in steps]
+        if down != counts and c.open("auto-pad-floor") == "floor":
+            counts = down
+            whole = [max(0, _whole(*row)) for row in zip(counts, strides, spans, extents, strict=True)]
+            if way != "VALID":
+                pads = tuple((w // 2, w - w // 2) if way == "SAME_UPPER" else (w - w // 2, w // 2) for w in whole)
+    return pads, tuple(counts)
+
+
+def _whole(count: int, step: int, span: int, extent: int) -> int:
+    """How much so many windows take beyond an axis."""
+    return (count - 1) * step + span - extent
+
+
+def depths(blank: Blank, draw: Draw) -> Array:
+    """Minus infinity three times of four, else the type's lowest finite number and its neighbours."""
+    form = blank.type.float_format
+    lowest = np.ldexp((1 << form.precision) - 1.0 - draw.below(4, blank.size), form.emax - form.precision + 1)
+    return np.where(draw.below(4, blank.size) > 0, -np.inf, -lowest)
