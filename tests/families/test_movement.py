@@ -100,3 +100,78 @@ def test_slices_are_chosen_as_numpy_compresses(shape, data) -> None:
 )
 def test_what_cannot_be_chosen_is_invalid(operator, inputs, attributes, clause) -> None:
     assert readings(f"onnx/{operator}", inputs, OUT, **attributes) == clause
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.tuples(*(st.integers(0, 3) for _ in range(4))), st.integers(1, 3), st.sampled_from(["DCR", "CRD"]))
+def test_a_block_holds_the_channels_in_rows(extents, size, mode) -> None:
+    n, depth, height, width = extents
+    x = counted((n, depth * size * size, height, width))
+    (found,) = values("onnx/DepthToSpace-13", {"input": x}, OUT, blocksize=size, mode=mode)
+    assert found.shape == (n, depth, height * size, width * size)
+    for b, d, row, column in np.ndindex(*found.shape):
+        place = row % size * size + column % size
+        channel = place * depth + d if mode == "DCR" else d * size * size + place
+        assert found[b, d, row, column] == x[b, channel, row // size, column // size]
+    (back,) = values("onnx/SpaceToDepth-28", {"input": found}, OUT, blocksize=size, mode=mode)
+    assert np.array_equal(back, x)
+
+
+def test_the_first_pages_leave_the_order_of_channels_open() -> None:
+    x = counted((1, 8, 1, 1))
+    early = readings("onnx/DepthToSpace-1", {"input": x}, OUT, blocksize=2)
+    assert {one.taken["order"]: one.values[0].reshape(2, 4).tolist() for one in early} == {
+        "depth-column-row": [[1, 3, 5, 7], [2, 4, 6, 8]],
+        "column-row-depth": [[1, 2, 3, 4], [5, 6, 7, 8]],
+    }
+
+
+@pytest.mark.parametrize("k", [None, -9, -2, -1, 0, 1, 3, 9, 2**63 - 1, -(2**63)])
+@pytest.mark.parametrize("shape", [(4, 4), (2, 3, 5), (5, 2), (0, 3)])
+def test_triangles_are_those_of_numpy(shape, k) -> None:
+    x = counted(shape)
+    given = {"input": x, "k": None if k is None else np.array(k)}
+    near = max(-20, min(k or 0, 20))  # NumPy's k overflows
+    assert np.array_equal(values("onnx/Trilu-14", given, OUT)[0], np.triu(x, near))
+    assert np.array_equal(values("onnx/Trilu-14", given, OUT, upper=0)[0], np.tril(x, near))
+
+
+def test_what_text_is_set_to_is_open_and_the_rest_of_it_not() -> None:
+    found = readings("onnx/Trilu-14", {"input": np.array([["a", "b"], ["c", "d"]], object)}, {"output": "string"})
+    assert [(one.taken["text-zero"], one.open if one.values else None) for one in found] == [
+        ("empty", [False] * 4),
+        ("other-text", [False, False, True, False]),
+        ("rejected", None),
+    ]
+
+
+def test_sequences_are_reversed_as_the_page_prints_them() -> None:
+    x = np.arange(16).reshape(4, 4)
+    (found,) = values(
+        "onnx/ReverseSequence-10", {"input": x.T, "sequence_lens": np.array([4, 3, 2, 1])}, {"Y": "int64"}
+    )
+    assert found.tolist() == [[3, 6, 9, 12], [2, 5, 8, 13], [1, 4, 10, 14], [0, 7, 11, 15]]
+    given = {"input": x, "sequence_lens": np.array([1, 2, 3, 4])}
+    (found,) = values("onnx/ReverseSequence-10", given, {"Y": "int64"}, time_axis=1, batch_axis=0)
+    assert found.tolist() == [[0, 1, 2, 3], [5, 4, 6, 7], [10, 9, 8, 11], [15, 14, 13, 12]]
+
+
+@pytest.mark.parametrize(
+    ("extent", "size", "expected"),
+    [
+        (6, 3, [2, 3, 4]),
+        (7, 4, [2, 3, 4, 5]),
+        (3, 6, [0, 1, 2, 3, 0, 0]),
+        (4, 7, [0, 1, 2, 3, 4, 0, 0]),
+        (2, 0, []),
+        (0, 2, [0, 0]),
+    ],
+)
+def test_the_window_begins_before_the_middle_and_more_zeros_lie_behind(extent, size, expected) -> None:
+    given = {"input_data": counted((extent,)), "shape": np.array([size])}
+    assert values("onnx/CenterCropPad-18", given, OUT)[0].tolist() == expected
+
+
+def test_one_axis_is_cropped_and_another_one_padded() -> None:
+    given = {"input_data": counted((2, 3)), "shape": np.array([4, 1])}
+    assert values("onnx/CenterCropPad-18", given, OUT, axes=(0, -1))[0].tolist() == [[0], [2], [5], [0]]

@@ -1,0 +1,129 @@
+"""Operators that move, blank or cut out blocks: DepthToSpace, SpaceToDepth, Trilu, ReverseSequence, CenterCropPad."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arithmetic.tape import Call, Value
+
+_ORDERS = {"DCR": "depth-column-row", "CRD": "column-row-depth"}
+
+
+def depth_to_space(c: Call, x: Value) -> Value:
+    """Blocks of b times b places instead of b² channels.
+
+    x: [N, C, H, W], C a multiple of b²; result: [N, C / b², H b, W b]. The channels of a block are the outer part of C
+    (mode DCR) or the inner one (CRD), which version 1 does not say. Source: ONNX DepthToSpace-1 to 28.
+    """
+    size = _blocksize(c, x)
+    n, channels, height, width = x.shape
+    c.require("divides", channels % (size * size) == 0)
+    depth = channels // (size * size)
+    if _order(c) == "depth-column-row":
+        blocks = x.reshape(n, size, size, depth, height, width).transpose(0, 3, 4, 1, 5, 2)
+    else:
+        blocks = x.reshape(n, depth, size, size, height, width).transpose(0, 1, 4, 2, 5, 3)
+    return blocks.reshape(n, depth, height * size, width * size)
+
+
+def space_to_depth(c: Call, x: Value) -> Value:
+    """Channels instead of the places of blocks: the reverse of `depth_to_space`.
+
+    x: [N, C, H, W], H and W multiples of b; result: [N, C b², H / b, W / b]. Versions 1 and 13 do not say which part of
+    the channels is outside. Source: ONNX SpaceToDepth-1 to 28.
+    """
+    size = _blocksize(c, x)
+    n, depth, height, width = x.shape
+    c.require("divides", height % size == 0 and width % size == 0)
+    blocks = x.reshape(n, depth, height // size, size, width // size, size)
+    order = (0, 3, 5, 1, 2, 4) if _order(c) == "depth-column-row" else (0, 1, 3, 5, 2, 4)
+    return blocks.transpose(*order).reshape(n, depth * size * size, height // size, width // size)
+
+
+def _blocksize(c: Call, x: Value) -> int:
+    size = int(c.attr("blocksize"))
+    c.require("rank", x.rank == 4)
+    c.require("blocksize", size >= 1)
+    return size
+
+
+def _order(c: Call) -> str:
+    mode = c.attr("mode")
+    if mode is None:
+        return c.open("order")
+    c.require("mode", mode in _ORDERS)
+    return _ORDERS[mode]
+
+
+def trilu(c: Call, x: Value, k: Value | None = None) -> Value:
+    """Of each matrix the elements on and above the k-th diagonal (below, with upper=0), and zeros elsewhere.
+
+    x: shape [..., N, M]; k: int64, rank 0; 0 is the main diagonal, 1 the one above it. Source: ONNX Trilu-14.
+    """
+    c.require("rank", x.rank >= 2)
+    c.require("scalar-k", k is None or k.rank == 0)
+    upper = c.attr("upper")
+    if upper not in (0, 1):
+        upper = {"as-one": 1, "as-zero": 0}[c.open("upper-other")]
+    rows, columns = (np.arange(n, dtype=np.int64) for n in x.shape[-2:])
+    diagonal = c.constant(columns - rows[:, np.newaxis], "int64")
+    k = c.constant(0, "int64") if k is None else k
+    return _kept(c, x, diagonal >= k if upper else diagonal <= k)
+
+
+def _kept(c: Call, x: Value, kept: Value) -> Value:
+    """The elements where `kept` is true, elsewhere zero, of which the text does not say what it is of text."""
+    if x.type != "string":
+        return x.where(kept, c.constant(False if x.type == "bool" else 0, x.type))
+    found = x.where(kept, c.constant("", "string"))
+    return found.undefined(~kept) if c.open("text-zero", ~kept) == "other-text" else found
+
+
+def reverse_sequence(c: Call, x: Value, lengths: Value) -> Value:
+    """The first elements along the time axis in reverse, as many as `lengths` says for each place of the batch axis.
+
+    x: rank 2 or more; lengths: int64, one for each place of the batch axis; the axes are 0 and 1. Source: ONNX
+    ReverseSequence-10 and 28.
+    """
+    batch, time = c.attr("batch_axis"), c.attr("time_axis")
+    c.require("rank", x.rank >= 2)
+    c.require("axes", batch in (0, 1) and time in (0, 1))
+    c.require("axes-differ", batch != time)
+    c.require("lengths-shape", lengths.shape == (x.shape[batch],))
+    c.require("length-range", (lengths >= 0) & (lengths <= x.shape[time]))
+    rest = (1,) * (x.rank - 2)
+    length = lengths.reshape(1, -1, *rest) if batch else lengths.reshape(-1, 1, *rest)
+    step = np.arange(x.shape[time], dtype=np.int64)
+    at = c.constant(step.reshape(-1, 1, *rest) if batch else step.reshape(1, -1, *rest), "int64")
+    index = (length - 1 - at).where(at < length, at)
+    return x.along(index.broadcast(*x.shape), time)
+
+
+def center_crop_pad(c: Call, x: Value, *_: Value | None) -> Value:
+    """The middle of each axis, or the whole of it in the middle of zeros.
+
+    x: rank r; shape: int32 or int64, the extents of the axes that `axes` names, or of all. Of an odd number of elements
+    too many or too few the larger half lies at the end. Source: ONNX CenterCropPad-18.
+    """
+    if x.rank == 0:
+        c.open("rank-0")
+    sizes, axes = c.ints("shape") or (), c.ints("axes")
+    axes = tuple(range(x.rank)) if axes is None else axes
+    c.require("shape-rank", len(c.known("shape").shape) == 1)
+    c.require("lengths", len(sizes) == len(axes))
+    c.require("axes-range", all(-x.rank <= a < x.rank for a in axes))
+    c.require("not-negative", min(sizes, default=0) >= 0)
+    if len({a % x.rank for a in axes}) < len(axes):
+        c.open("axes-repeated")
+    kept = np.ones((1,) * x.rank, bool)
+    for axis, size in zip(axes, sizes, strict=True):
+        extent = x.shape[axis]
+        places = np.arange(size) + ((extent - size) // 2 if extent > size else -((size - extent) // 2))
+        here = (places >= 0) & (places < extent)
+        kept = kept & here.reshape(-1, *(1,) * (x.rank - axis % x.rank - 1))
+        if extent:
+            x = x.take(places.clip(0, extent - 1), axis)
+        elif size:
+            shape = [size if place == axis % x.rank else n for place, n in enumerate(x.shape)]
+            x = c.constant({"string": "", "bool": False}.get(x.type, 0), x.type).broadcast(*shape)
+    return x if kept.all() else _kept(c, x, c.constant(np.broadcast_to(kept, x.shape), "bool"))
