@@ -55,7 +55,8 @@ def flatten(c: Call, data: Value) -> Value:
     data: rank r, any type. Source: ONNX Flatten-1 to 25.
     """
     axis = c.attr("axis")
-    c.require("axis-range", (-data.rank if "axis-negative" in c.clauses else 0) <= axis <= data.rank)
+    c.require("axis-from-front", axis >= 0 or "axis-negative" in c.clauses)
+    c.require("axis-range", -data.rank <= axis <= data.rank)
     axis += data.rank if axis < 0 else 0
     return data.reshape(math.prod(data.shape[:axis]), math.prod(data.shape[axis:]))
 
@@ -129,7 +130,7 @@ def tile(c: Call, data: Value, *numbers: Value) -> Value:
     c.require("repeats-length", len(repeats) == data.rank)
     c.require("repeats-range", min(repeats, default=0) >= 0)
     for axis, times in enumerate(repeats):
-        if times != 1:
+        if times != 1 and data.shape[axis]:
             data = data.take(np.tile(np.arange(data.shape[axis]), times), axis)
     return data
 
@@ -145,9 +146,10 @@ def _tile_early(c: Call, data: Value, tiles: Value, axis: Value) -> Value:
         c.open("axis-negative")
     c.require("axis-range", -data.rank <= place < data.rank)
     c.require("tiles-range", times >= 0)
-    along = np.arange(data.shape[int(place)])
-    again = np.tile if times == 1 or c.open("repeated") == "copies" else np.repeat
-    return data.take(again(along, int(times)), int(place))
+    if times == 1:
+        return data
+    again = np.tile if c.open("repeated") == "copies" else np.repeat
+    return data.take(again(np.arange(data.shape[int(place)]), int(times)), int(place))
 
 
 def shape(c: Call, data: Value) -> Value:
