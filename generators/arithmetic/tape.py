@@ -6,6 +6,7 @@ What it computes becomes a graph, which every number type interprets.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,9 @@ from ...cases.program import (
     nested_all,
     parse_type,
 )
+from .errors import format_of, kind_of
 from .graph import Graph, Value
+from .options import flushed_input
 from .recording import Fork, Recording, Rules, Tested
 
 __all__ = ["Asks", "Call", "Facts", "Fork", "Port", "Recording", "Reference", "Rules", "Value", "record"]
@@ -73,6 +76,11 @@ class Facts:
     captured: Mapping[str, Port | tuple[Port, ...]] = field(default_factory=lambda: MappingProxyType({}))
     structures: Mapping[str, Structure | tuple[Structure, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
+    @functools.cached_property
+    def options(self) -> Mapping[str, tuple[str, ...]]:
+        """The options of the version's silences, and of the one that `Call.read` opens in every version."""
+        return {**self.silences, "flush": ("none", "input-and-output")}
+
     def answer(self, question: Question) -> object:
         """Return what a reference is told."""
         kind, name = question
@@ -84,7 +92,7 @@ class Facts:
             case "clause":
                 return name in self.clauses
             case "silence":
-                return self.silences.get(name)
+                return self.options.get(name)
             case "operator":
                 return self.operator
         return self.version
@@ -237,6 +245,17 @@ class Call:
             raise Asks(name)
         return self._known[name]
 
+    def read(self, port: str) -> Array:
+        """Return the values of a port as an implementation compares them: subnormal ones are zero where it flushes.
+
+        Formulas on values need no such thing: there the arithmetic's own silence `flush` is told.
+        """
+        known, type_ = self.known(port), self.types[port]
+        if kind_of(type_) != "real":
+            return known
+        read = flushed_input(known, format_of(type_).tiny)
+        return known if np.array_equal(read, known, equal_nan=True) or self.open("flush") == "none" else read
+
     def ints(self, name: str) -> tuple[int, ...] | None:
         """Return whole numbers by the name of an attribute or of a port whose values are known; None without either."""
         if self._facts.ports.get(name) is not None:
@@ -363,11 +382,11 @@ def record(
     while chosen is not None:
         call = Call(facts, graph, known or {}, chosen, told)
         graph.asked = call
-        forks += _forks(_fork(function, call), graph, facts.silences)
+        forks += _forks(_fork(function, call), graph, facts.options)
         if len(forks) > MOST_FORKS:
             raise ValueError(f"{facts.operator}: more than {MOST_FORKS} combinations of options: {list(call.met)}")
-        chosen = _next({silence: option for silence, option in call.met.items() if option}, facts.silences)
-    forks.sort(key=lambda fork: [facts.silences[silence].index(option) for silence, option in fork.labels])
+        chosen = _next({silence: option for silence, option in call.met.items() if option}, facts.options)
+    forks.sort(key=lambda fork: [facts.options[silence].index(option) for silence, option in fork.labels])
     return Recording(graph, tuple(forks), tuple(t for t in facts.outputs.values() if t is not None))
 
 

@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from ...cases.elements import Array
-from ..arithmetic.errors import format_of
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 
@@ -191,18 +190,13 @@ def _places(c: Call, mode: str, extent: int, before: int, after: int) -> Array:
 def non_zero(c: Call, x: Value) -> Value:
     """The places of the elements that are not zero, one column each, in row-major order.
 
-    x: rank r; result: int64, shape (r, n); n is what the data make it. A NaN is not zero; false is. A machine that
-    flushes reads a subnormal element as zero. Source: ONNX NonZero-9 and 13, which say so of a scalar too: shape
-    (0, n), where NumPy has (1, n).
+    x: rank r; result: int64, shape (r, n); n is what the data make it. A NaN is not zero; false is.
+    Source: ONNX NonZero-9 and 13, which say so of a scalar too: shape (0, n), where NumPy has (1, n).
     """
-    known = c.known("X")
+    known = c.read("X")
     if x.type == "string":
         c.open("text-zero")
         return c.constant(np.argwhere(known != "").T.astype(np.int64).reshape(x.rank, -1), "int64")
-    if x.kind == "real":
-        small = (known != 0) & (np.abs(known.astype(np.float64)) < format_of(x.type).tiny)
-        if small.any() and c.open("subnormal-read") == "as-zero":
-            known = np.where(small, np.zeros((), known.dtype), known)
     places = np.argwhere(known != np.zeros((), known.dtype))
     return c.constant(places.T.astype(np.int64).reshape(x.rank, len(places)), "int64")
 

@@ -53,7 +53,7 @@ def unique(c: Call, x: Value) -> tuple[Value, ...]:
     """
     axis = c.attr("axis")
     c.require("axis-range", axis is None or -x.rank <= axis < x.rank)
-    array = c.known("X")
+    array = c.read("X")
     rows = array.reshape(-1, 1) if axis is None else np.moveaxis(array, axis, 0)
     keys = [_key(row) for row in rows]
     if any(_is_nan(part) for key in keys for part in key) and c.open("nan") == "each":
@@ -72,7 +72,7 @@ def unique(c: Call, x: Value) -> tuple[Value, ...]:
     found = rows[places] if axis is not None else array.reshape(-1)[places]
     y = c.constant(np.moveaxis(found, 0, axis) if axis is not None else found, x.type)
     if x.kind == "real" and _has_both_zeros(array):
-        y = y.maximum(y)  # which of two equal zeros stands for both is open: its sign is not kept
+        y = y.any_zero()  # which of two equal zeros stands for both is open
     return (
         y,
         c.constant(places, "int64"),

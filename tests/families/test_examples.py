@@ -157,3 +157,22 @@ def test_the_first_lstm_page_leaves_open_how_the_state_is_multiplied() -> None:
     assert {one.taken["recurrence-early"] for one in early} == {"transposed", "as-written"}
     assert all("recurrence-early" not in one.taken for one in later)
     assert np.array_equal(early[0].values[0], later[0].values[0])
+
+
+@pytest.mark.parametrize(
+    ("operator", "ports", "output", "kept", "flushed"),
+    [
+        ("onnx/NonZero-13", {"X": [0.0, 1e-40, np.nan]}, "Y", [[1, 2]], [[2]]),
+        ("onnx/Unique-11", {"X": [0.0, 1e-40, 1.0]}, "Y", [0.0, F(1e-40), 1.0], [0.0, 1.0]),
+        ("onnx/Equal-19", {"A": [1e-40], "B": [0.0]}, "C", [False], [True]),
+    ],
+)
+def test_a_subnormal_element_is_zero_where_the_machine_flushes(operator, ports, output, kept, flushed) -> None:
+    outputs = {"Y": "float32" if "Unique" in operator else "int64", "C": "bool"}
+    extra = dict.fromkeys(("indices", "inverse_indices", "counts")) if "Unique" in operator else {}
+    inputs = {name: np.array(numbers, F) for name, numbers in ports.items()}
+    found = {
+        one.taken["flush"]: one.values[0].tolist()
+        for one in readings(operator, inputs, {output: outputs[output], **extra})
+    }
+    assert found == {"none": kept, "input-and-output": flushed}
