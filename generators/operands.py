@@ -33,6 +33,7 @@ from ..cases.program import (
     Tensor,
     TypeExpression,
     count,
+    element_names,
     held_by,
     is_tensor,
     leaves,
@@ -261,7 +262,7 @@ def _of_type(row: Row, signature: AttributeSignature, letter: str) -> Value:
     """Return an attribute's value that is made of a type: its number or name in ONNX, or its expression."""
     type_ = row.id.types[free_letters(row.version).index(letter)]
     if signature.kind == "int":
-        return element_type(type_).onnx
+        return element_type(element_names(type_)[-1]).onnx
     if signature.kind == "string":
         return {"float32": "FLOAT", "float64": "DOUBLE"}.get(type_, type_.upper())
     return type_

@@ -19,7 +19,7 @@ from ..cases.ids import (
 )
 from ..cases.program import count
 from ..specs.expressions import numbers
-from ..specs.model import COMMON_PARAMETERS, Port, Recipe, Spec, TensorValue, Value, VersionSpec, Word
+from ..specs.model import COMMON_PARAMETERS, Port, Recipe, Spec, TensorValue, Value, VersionSpec, Word, held, holder
 
 FROM, RANK, CONSTANT, FED = "-from", "-rank", "constant", "graph-input"
 """How parameters end that say how an input comes and which rank it has, and two ways in which it comes."""
@@ -59,7 +59,9 @@ def bound_type(version: VersionSpec, types: tuple[str, ...], text: str) -> str:
 @functools.lru_cache(maxsize=4096)
 def _bound(text: str, types: tuple[tuple[str, str], ...]) -> str:
     bound = dict(types)
-    return re.sub(r"[A-Za-z_]\w*", lambda word: bound.get(word[0], word[0]), text)
+    found = re.sub(r"[A-Za-z_]\w*", lambda word: bound.get(word[0], word[0]), text)
+    inner = holder(found)
+    return held(inner) if inner else found
 
 
 def usual_rank(version: VersionSpec, port: str) -> int:

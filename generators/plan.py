@@ -65,7 +65,8 @@ MOST_CASES = 20_000_000
 _MOST_COMBINATIONS = 5_000_000  # of levels that a covering array is looked for
 _PAIRS = 2  # the strength to which few programs are enough for other types
 _WHOLE = 3  # programs of the type that is crossed that have every fill
-_USUAL = ("float32", "float16", "int32", "int64")  # which type everything is crossed for: the first of these, or any
+_USUAL = ("float32", "float16", "int32", "int64", "seq(float32)", "optional(float32)")
+"""Which type everything is crossed for: the first of these, or any."""
 _TELLING = ("special", "ends", "extremes", "boundary", "infinities", "nan")  # of fills, what a type gets in any case
 _OWN_BITS = 16  # floating-point types from so many on have an arithmetic of their own, smaller ones are converted
 _FIRST_DRAW = re.compile(r"(?<=[/;])draw=1(?=[;/])")

@@ -131,7 +131,7 @@ class Port:
 class Signature:
     """Attributes, inputs and outputs of an operator version, and what types its letters stand for.
 
-    `ties` holds the letters that follow another one: `S` to `seq(T)`; `types` lists their types all the same.
+    `ties` holds the letters that follow another one: `S` to `seq(T)`, `V` to `held(O)`; `types` lists their types all the same.
     """
 
     attributes: tuple[AttributeSignature, ...] = ()
@@ -454,6 +454,7 @@ ELEMENT_TYPES: frozenset[str] = frozenset(
 
 WRAPPERS = ("seq", "optional", "sparse")
 _WRAPPED = re.compile(rf"({'|'.join(WRAPPERS)})\((.+)\)")
+_HELD = re.compile(r"held\((.+)\)")
 _MAP = re.compile(r"map\((\w+), ?(\w+)\)")
 
 
@@ -461,6 +462,18 @@ def unwrap(word: str) -> tuple[str, str] | None:
     """Return `seq` and `T` of `seq(T)`, or None where nothing is wrapped."""
     found = _WRAPPED.fullmatch(word)
     return (found[1], found[2]) if found else None
+
+
+def holder(word: str) -> str | None:
+    """Return `T` of `held(T)`, None of anything else."""
+    found = _HELD.fullmatch(word)
+    return found[1] if found else None
+
+
+def held(type_: str) -> str:
+    """Return what an optional of a type holds; another type is itself."""
+    wrap, inner = unwrap(type_) or ("", type_)
+    return inner if wrap == "optional" else type_
 
 
 def expand(word: str) -> tuple[str, ...]:

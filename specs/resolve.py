@@ -18,6 +18,8 @@ from .model import (
     Signature,
     Version,
     expand,
+    held,
+    holder,
     is_type_word,
     unwrap,
 )
@@ -219,10 +221,12 @@ class _Delta:
 
 
 def _tie(text: str) -> str:
+    if holder(text):
+        return text
     wrapped = unwrap(text)
     if not wrapped or not re.fullmatch(r"\w+", wrapped[1]) or is_type_word(text):
         raise OpconformError(
-            f"{text!r}: write a list of types, [float32, float64], or tie the letter to another one: seq(T)"
+            f"{text!r}: write a list of types, [float32, float64], or tie the letter to another one: seq(T), held(T)"
         )
     return text
 
@@ -235,10 +239,10 @@ def _signature(version: Version, sections: _Sections, written: VersionText, prob
             types[letter] = listed
             continue
         ties[letter] = listed
-        wrap, other = unwrap(listed) or ("", "")
+        wrap, other = unwrap(listed) or ("", holder(listed) or "")
         base = sections.types.get(other)
         if isinstance(base, tuple):
-            types[letter] = tuple(f"{wrap}({element})" for element in base)
+            types[letter] = tuple(dict.fromkeys(f"{wrap}({one})" if wrap else held(one) for one in base))
         else:
             at = ("versions", version, "types", letter)
             problems.add(at, f"{listed!r}: {other!r} is no letter with a list of types in version {version}")

@@ -1,8 +1,115 @@
-"""Operators on sequences and optionals: SequenceInsert, Optional."""
+"""Operators on sequences and optionals: SequenceAt, SequenceInsert, SplitToSequence, Optional, OptionalHasElement."""
 
 from __future__ import annotations
 
+from itertools import accumulate
+
+import numpy as np
+
 from ..arithmetic.tape import Call, Value
+
+
+def at(c: Call, items: list[Value], position: Value) -> Value:
+    """The tensor at `position`, from the end if that is negative.
+
+    items: tensors of one type; position: int32 or int64, rank 0, in [-n, n-1]. Source: ONNX SequenceAt-11.
+    """
+    return items[_place(c, len(items), position)]
+
+
+def erase(c: Call, items: list[Value], position: Value | None = None) -> list[Value]:
+    """The sequence without the tensor at `position`, or without the last one.
+
+    position: int32 or int64, rank 0, in [-n, n-1]. Source: ONNX SequenceErase-11.
+    """
+    place = _place(c, len(items), position) % max(len(items), 1)
+    return [*items[:place], *items[place + 1 :]]
+
+
+def _place(c: Call, n: int, position: Value | None) -> int:
+    c.require("scalar-position", position is None or position.rank == 0)
+    place = -1 if position is None else int(c.known("position"))
+    c.require("range", -n <= place < n)
+    return place
+
+
+def construct(c: Call, items: list[Value]) -> list[Value]:
+    """The inputs as a sequence, in their order. Source: ONNX SequenceConstruct-11."""
+    c.require("at-least-one", bool(items))
+    c.require("same-type", len({item.type for item in items}) == 1)
+    return items
+
+
+def empty(_: Call) -> list[Value]:
+    """A sequence of no tensors, of the type that `dtype` says. Source: ONNX SequenceEmpty-11."""
+    return []
+
+
+def length(c: Call, items: list[Value]) -> Value:
+    """How many tensors there are. result: int64, rank 0. Source: ONNX SequenceLength-11."""
+    return c.constant(len(items), "int64")
+
+
+def split(c: Call, x: Value, lengths: Value | None = None) -> list[Value]:
+    """The parts of the input along `axis`: of the lengths listed, or all of one length but the last, which may be less.
+
+    x: rank 1 or more; lengths: int32 or int64, of rank 0 or 1; without it each part has extent 1, and loses the axis if
+    keepdims is 0. Source: ONNX SplitToSequence-11 and 24.
+    """
+    axis = c.attr("axis", 0)
+    c.require("axis-range", -x.rank <= axis < x.rank)
+    axis %= max(x.rank, 1)
+    extent, parts = x.shape[axis], (1,) if lengths is None else c.ints("split") or ()
+    c.require("split-rank", lengths is None or lengths.rank <= 1)
+    c.require("lengths", min(parts, default=0) >= 0)
+    if lengths is None or lengths.rank == 0:
+        (size,) = parts
+        c.require("positive", size > 0)
+        if not extent:
+            c.open("nothing")
+        parts = tuple(min(size, extent - start) for start in range(0, extent, size))
+    else:
+        c.require("sum", sum(parts) == extent)
+        if 0 in parts:
+            c.open("zero-length")
+    ends = list(accumulate(parts))
+    found = [x.take(np.arange(end - part, end), axis) for part, end in zip(parts, ends, strict=True)]
+    if lengths is None and c.attr("keepdims") == 0:
+        return [one.reshape(*x.shape[:axis], *x.shape[axis + 1 :]) for one in found]
+    return found
+
+
+def concat(c: Call, items: list[Value]) -> Value:
+    """The tensors one after the other along `axis`, or on a new axis there.
+
+    items: one tensor at least, of one shape but for the extent of axis. Source: ONNX ConcatFromSequence-11.
+    """
+    c.require("axis-required", c.given("axis"))
+    new, axis = c.attr("new_axis") != 0, c.attr("axis")
+    if not items:
+        c.open("no-items")
+    rank = items[0].rank + new
+    c.require("axis-range", -rank <= axis < rank)
+    axis %= rank
+    shapes = {one.shape if new else (*one.shape[:axis], *one.shape[axis + 1 :]) for one in items}
+    c.require("same-shape", len(shapes) == 1 and len({one.rank for one in items}) == 1)
+    rows = [one.reshape(*one.shape[:axis], 1, *one.shape[axis:]) if new else one for one in items]
+    return rows[0].concat(rows[1:], axis)
+
+
+def get_element(c: Call, value: Value | list[Value] | None) -> Value | list[Value] | None:
+    """What an optional holds; a tensor or a sequence is itself. Source: ONNX OptionalGetElement-15 to 28."""
+    if value is None:
+        c.open("empty")
+    return value
+
+
+def has_element(c: Call, value: Value | list[Value] | None = None) -> Value:
+    """Whether an optional holds something; a tensor or a sequence counts as one that does, no input as one that does not.
+
+    result: bool, rank 0. Source: ONNX OptionalHasElement-15 to 28.
+    """
+    return c.constant(value is not None, "bool")
 
 
 def insert(c: Call, items: list[Value], tensor: Value, position: Value | None = None) -> list[Value]:
