@@ -15,6 +15,7 @@ from ..cases.batch import Batch, Bounds, Expectation, Flag
 from ..cases.elements import Array
 from ..cases.errors import OpconformError
 from ..cases.lock import SHORT, CaseDigests, lock_of
+from ..cases.program import Structure
 from ..cases.results import Outcome
 from ..generators.mutants.backends import mutants_of
 from ..generators.mutants.effects import grid, nothing_like
@@ -148,6 +149,8 @@ class Bench:
             raise ValueError("an answer has not as many lanes as there are cases")
         values = (option for option in self.batch.expectation.options if option.kind == "values")
         structure = next((option.structure for option in values), ())
+        if sum(map(_size, structure)) != len(answer):  # a sequence of another length: it has none that fits
+            structure = ()
         return judge(self.batch, Answers(len(lanes), (Stack(lanes, tuple(answer), structure),)))
 
     @functools.cached_property
@@ -155,6 +158,13 @@ class Bench:
         admitted = [o.applies for o in self.batch.expectation.options if o.kind in ("rejected", "anything")]
         free = np.any(admitted, axis=0) if admitted else np.zeros(len(self.batch.ids), bool)
         return tuple(Kill(id_, Outcome.ERROR) for id_, ok in zip(self.batch.ids, free, strict=True) if not ok)
+
+
+def _size(structure: Structure) -> int:
+    """Return how many tensors a value consists of."""
+    if structure.kind in ("sequence", "optional"):
+        return sum(map(_size, structure.items))
+    return 1 if structure.kind == "tensor" else len(("keys", "values"))
 
 
 def _content(answer: Answer) -> bytes:

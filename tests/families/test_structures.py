@@ -173,3 +173,71 @@ def test_more_boxes_than_a_vector_register_holds_have_scores_of_their_own() -> N
     )
     scores = case.inputs[1][0, 0]
     assert [len(set(one)) for one in scores.tolist()] == [129, 129]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 4), st.data())
+def test_a_place_in_a_sequence_is_python_s(count, data) -> None:
+    place = data.draw(st.integers(-count, count - 1))
+    items = [np.full(i + 1, i, F) for i in range(count)]
+    given = {"input_sequence": items, "position": np.array(place, np.int32)}
+    (found,) = values("onnx/SequenceAt-11", given, {"tensor": "float32"})
+    assert found.tolist() == items[place].tolist()
+    rest = values("onnx/SequenceErase-11", given, {"output_sequence": "seq(float32)"})
+    del items[place]
+    assert [one.tolist() for one in rest] == [one.tolist() for one in items]
+
+
+def test_without_a_position_the_last_tensor_goes() -> None:
+    given = {"input_sequence": [np.full(2, i, F) for i in range(3)], "position": None}
+    found = values("onnx/SequenceErase-11", given, {"output_sequence": "seq(float32)"})
+    assert [one.tolist() for one in found] == [[0, 0], [1, 1]]
+
+
+X = np.arange(10, dtype=F).reshape(5, 2)
+
+
+@pytest.mark.parametrize(
+    ("length", "attributes", "expected"),
+    [
+        (None, {}, [X[i : i + 1] for i in range(5)]),
+        (None, {"keepdims": 0}, list(X)),
+        (None, {"axis": -1, "keepdims": 0}, [X[:, 0], X[:, 1]]),
+        (2, {}, [X[:2], X[2:4], X[4:]]),  # "the last chunk alone may be smaller"
+        (7, {}, [X]),
+        (2, {"keepdims": 0}, [X[:2], X[2:4], X[4:]]),  # "if input split is specified, this attribute is ignored"
+        ([4, 1], {"keepdims": 0}, [X[:4], X[4:]]),
+        ([1, 1], {"axis": 1}, [X[:, :1], X[:, 1:]]),
+    ],
+)
+def test_a_tensor_is_split_into_a_sequence_as_the_page_says(length, attributes, expected) -> None:
+    given = {"input": X, "split": None if length is None else np.array(length, np.int64)}
+    found = values("onnx/SplitToSequence-24", given, {"output_sequence": "seq(float32)"}, **attributes)
+    assert [one.tolist() for one in found] == [one.tolist() for one in expected]
+
+
+@pytest.mark.parametrize(("axis", "new_axis"), [(0, 0), (1, 0), (-1, 0), (0, 1), (1, 1), (2, 1), (-3, 1)])
+def test_a_sequence_is_concatenated_or_stacked_as_numpy_does_it(axis, new_axis) -> None:
+    given = {"input_sequence": [X, X + 10]}
+    (found,) = values("onnx/ConcatFromSequence-11", given, {"concat_result": "float32"}, axis=axis, new_axis=new_axis)
+    expected = (np.stack if new_axis else np.concatenate)([X, X + 10], axis)
+    assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("glob", "truth"),
+    [
+        ("18/*/empty", False),
+        ("18/*/left-out", False),
+        ("18/*/omitted", False),
+        ("18/*/no-items", True),
+        ("18/*/plain-no-items", True),
+    ],
+)
+def test_an_optional_holds_something_even_if_that_is_empty(glob, truth) -> None:
+    source = GeneratedCases()
+    found = [source.case(text) for text in planned(source.library, Selection((f"onnx/OptionalHasElement-{glob}",)))]
+    assert found
+    for case in found:
+        (option,) = case.expectation.options
+        assert [bounds.value.tolist() for bounds in option.outputs] == [[truth]]
