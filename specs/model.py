@@ -131,7 +131,7 @@ class Port:
 class Signature:
     """Attributes, inputs and outputs of an operator version, and what types its letters stand for.
 
-    `ties` holds the letters that follow another one: `S` to `seq(T)`, `V` to `held(O)`; `types` lists their types all the same.
+    `ties` holds the letters that follow another one: `S` to `seq(T)`, `V` to `held(O)`; `types` lists their types too.
     """
 
     attributes: tuple[AttributeSignature, ...] = ()

@@ -105,7 +105,7 @@ def get_element(c: Call, value: Value | list[Value] | None) -> Value | list[Valu
 
 
 def has_element(c: Call, value: Value | list[Value] | None = None) -> Value:
-    """Whether an optional holds something; a tensor or a sequence counts as one that does, no input as one that does not.
+    """Whether an optional holds something; a tensor or a sequence does, an input that is left out does not.
 
     result: bool, rank 0. Source: ONNX OptionalHasElement-15 to 28.
     """
