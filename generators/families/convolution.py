@@ -90,7 +90,16 @@ def _correlated(c: Call, x: Value, w: Value, b: Value | None) -> Value:
         c.open("no-window")
         extents = (max(0, spare // step + 1) for spare, step in zip(room, strides, strict=True))
         return c.constant(zero, x.type).broadcast(n, m, *extents)
-    seen = x.pad(((0, 0), (0, 0), *frame), 0).windows(kernel, strides, dilations)
+    return _products(c, x.pad(((0, 0), (0, 0), *frame), 0), w, b, strides, dilations)
+
+
+def _products(
+    c: Call, x: Value, w: Value, b: Value | None, strides: tuple[int, ...], dilations: tuple[int, ...]
+) -> Value:
+    """Each window of x times each filter of its group, summed, with b for each output channel."""
+    n, kernel, groups, m, per = x.shape[0], w.shape[2:], c.attr("group"), w.shape[0], w.shape[1]
+    k = len(kernel)
+    seen = x.windows(kernel, strides, dilations)
     out = seen.shape[2 : 2 + k]
     columns = seen.reshape(n, groups, per, *out, *kernel)
     columns = columns.transpose(0, 1, *range(3, 3 + k), 2, *range(3 + k, 3 + 2 * k))
@@ -100,6 +109,64 @@ def _correlated(c: Call, x: Value, w: Value, b: Value | None) -> Value:
         columns = columns.concat([c.constant(1.0, x.type).broadcast(n, groups, math.prod(out), 1)], 3)
         weights = weights.concat([b.reshape(1, groups, 1, m // groups)], 2)
     return columns.matmul(weights).transpose(0, 1, 3, 2).reshape(n, m, *out)
+
+
+def conv_transpose(c: Call, x: Value, w: Value, b: Value | None = None) -> Value:
+    """Each element of x times a filter, added up where they meet `strides` apart, cropped, plus b for each channel.
+
+    x: [N, C, spatial...]; w: [C, M / group, kernel...]; b: [M]; result: [N, M, spatial...]. The same as the products of
+    windows of x, spread by zeros, and the flipped filters. Source: ONNX ConvTranspose-1 to 22.
+    """
+    kernel, groups = w.shape[2:], c.attr("group")
+    k, m = len(kernel), w.shape[1] * groups
+    c.require("groups", x.rank == w.rank and x.shape[1] == w.shape[0] and w.shape[0] % groups == 0)
+    c.require("bias-shape", b is None or b.shape == (m,))
+    c.require("kernel-shape", c.ints("kernel_shape") in (None, kernel))
+    strides, dilations = c.ints("strides"), c.ints("dilations")
+    if (strides is None or dilations is None) and "defaults" not in c.clauses:
+        c.open("defaults-early")
+    strides, dilations, more = strides or (1,) * k, dilations or (1,) * k, c.ints("output_padding") or (0,) * k
+    c.require("per-axis", len(strides) == len(dilations) == len(more) == k)
+    if "output-padding-range" in c.clauses:
+        limits = map(max, strides, dilations)
+        c.require("output-padding-range", all(0 <= e < limit for e, limit in zip(more, limits, strict=True)))
+    spans = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
+    axes = list(zip(x.shape[2:], strides, spans, more, strict=True))
+    whole = [step * (extent - 1) + span + extra for extent, step, span, extra in axes]
+    crops = _crops(c, whole, [extent * step for extent, step, *_ in axes])
+    for at, (extent, step, span, extra) in enumerate(axes):
+        shape, axis = x.shape, 2 + at
+        x = x.reshape(*shape[: axis + 1], 1, *shape[axis + 1 :])
+        x = x.pad(tuple((0, step - 1 if i == axis + 1 else 0) for i in range(x.rank)), 0)
+        x = x.reshape(*shape[:axis], extent * step, *shape[axis + 1 :])
+        x = x.pad(tuple((span - 1, span - 1 + extra) if i == axis else (0, 0) for i in range(x.rank)), 0)
+        start, stop = crops[at][0], whole[at] - crops[at][1] + span - 1
+        x = x[(slice(None),) * axis + (slice(start, stop),)]
+    w = w.reshape(groups, w.shape[0] // groups, w.shape[1], *kernel).transpose(0, 2, 1, *range(3, 3 + k))
+    w = w.reshape(m, x.shape[1] // groups, *kernel).flip(tuple(range(2, 2 + k)))
+    return _products(c, x, w, b, (1,) * k, dilations)
+
+
+def _crops(c: Call, whole: list[int], same: list[int]) -> list[tuple[int, int]]:
+    """How many elements are cut off before and after each spatial axis: pads, or what a wanted shape leaves."""
+    k, way, pads, wanted = len(whole), c.attr("auto_pad"), c.ints("pads"), c.ints("output_shape")
+    c.require("auto-pad", way in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"))
+    c.require("not-both", pads is None or way == "NOTSET")
+    if wanted is None and not way.startswith("SAME"):
+        c.require("pads-length", pads is None or len(pads) == 2 * k)
+        crops = list(zip(pads[:k], pads[k:], strict=True)) if pads else [(0, 0)] * k
+        c.require("something-left", all(extent >= sum(sides) for extent, sides in zip(whole, crops, strict=True)))
+        return crops
+    c.require("output-shape-length", wanted is None or len(wanted) == k)
+    if wanted is None and "same" not in c.clauses and any(step != 1 for step in c.ints("strides") or ()):
+        c.open("same-strided-early")
+    totals = [extent - goal for extent, goal in zip(whole, wanted or same, strict=True)]
+    if min(totals) < 0:
+        c.open("larger")
+    first_more = way != "SAME_UPPER"
+    if wanted is not None and any(total % 2 for total in totals) and c.silent("odd-padding-early"):
+        first_more = first_more == (c.open("odd-padding-early") == "as-later")
+    return [((total + first_more) // 2, (total + (not first_more)) // 2) for total in totals]
 
 
 def framing(

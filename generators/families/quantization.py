@@ -1,4 +1,4 @@
-"""Operators between numbers and their low-precision codes: QuantizeLinear."""
+"""Operators between numbers and their low-precision codes: QuantizeLinear and its kin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from ...cases.elements import Array, ElementType, element_type, element_types
 from ..arithmetic.tape import Call, Value
-from ..fills import Drawing
+from ..fills import Drawing, decimal_scale
 from . import Shaping
 
 
@@ -50,6 +50,44 @@ def number(code: Value, zero: Value | None, scale: Value) -> Value:
     elif zero is not None:
         return (code.cast(scale.type) - zero.cast(scale.type)) * scale
     return code.cast(scale.type) * scale
+
+
+def dequantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None) -> Value:
+    """(x - zero) * scale, in the output's type.
+
+    x: rank r; scale and zero: rank 0, or 1 with the extent of `axis` (from version 13), or x's rank with one element
+    for each block of `block_size` along the axis (from 21). Source: ONNX DequantizeLinear-10 to 28.
+    """
+    c.require("zero-point-shape", zero is None or zero.shape == scale.shape)
+    if x.type == "int32" and zero is not None:
+        c.open("int32-zero-point", ~zero.equal(0))
+    scale, zero = _spread(c, x, scale), None if zero is None else _spread(c, x, zero)
+    to = str(c.output_types["y"])
+    if scale.type != to and _bits(scale.type) > _bits(to) and c.open("multiplication-narrower") == "product":
+        return number(x, zero, scale).cast(to)
+    y = number(x, zero, scale.cast(to))
+    if x.kind != "int" or _bits(x.type) <= 8:
+        return y
+    wide = number(x, zero, scale.cast("float32")).cast(to)
+    return y.either(wide).either(number(x, zero, scale.cast("float64")).cast(to))
+
+
+def dynamic_quantize_linear(c: Call, x: Value) -> tuple[Value, Value, Value]:
+    """The input as uint8, with the scale and the zero point that its own range needs: (y, y_scale, y_zero_point).
+
+    x: any shape; y: the same; y_scale, y_zero_point: rank 0. Source: ONNX DynamicQuantizeLinear-11.
+    """
+    if not x.size:
+        c.open("empty")
+    high, low = x.max(keep=False).maximum(0.0), x.min(keep=False).minimum(0.0)
+    width = high - low
+    c.open("not-finite", width.isnan() | width.isinf())
+    scale = width / 255.0
+    zero = (-low / scale).clip(0.0, 255.0).rint()
+    y = ((x / scale).rint() + zero).clip(0.0, 255.0)
+    if c.open("all-zero", high.equal(low)) == "zeros":
+        zero, y = (v.where(high > low, 0.0) for v in (zero, y))
+    return y.cast("uint8"), scale, zero.cast("uint8")
 
 
 def _quotient(c: Call, x: Value, scale: Value, precision: str) -> Value:
@@ -106,6 +144,11 @@ def zero(drawing: Drawing) -> Array:
 def negative(drawing: Drawing) -> Array:
     """Minus one throughout."""
     return np.full(drawing.size, -1)
+
+
+def negative_scale(drawing: Drawing) -> Array:
+    """Numbers below zero, with full significands."""
+    return -decimal_scale(drawing)
 
 
 def by_granularity(shaping: Shaping) -> tuple[int, ...]:

@@ -129,3 +129,27 @@ def test_a_bias_of_codes_has_the_scale_of_the_products() -> None:
             total = sum((int(x[0, 0, i + k]) - 2) * (int(w[m, 0, k]) - m) for k in range(2)) + (5, -40)[m]
             quotient = Fraction(total) * Fraction(1, 2) * (Fraction(1, 2), Fraction(1, 8))[m] * 4
             assert found[0, m, i] == min(255, max(0, rounded(quotient) + 9))
+
+
+@pytest.mark.parametrize("group", [1, 2])
+def test_a_transposed_convolution_adds_filters_where_they_meet(group) -> None:
+    x, w, b = of_eighths(2, 4, 3, 4), of_eighths(4, 3, 2, 3, seed=1), of_eighths(3 * group, seed=2)
+    strides, dilations, pads, more = (2, 3), (2, 1), (1, 0, 0, 2), (1, 2)
+    found = np.zeros((2, 3 * group, 2 * 2 + 2 + 1 + 1, 3 * 3 + 2 + 1 + 2), F) + b[None, :, None, None]
+    for n, ch, i, j, m, p, q in np.ndindex(2, 4, 3, 4, 3, 2, 3):
+        out = m + 3 * (ch // (4 // group))
+        found[n, out, 2 * i + 2 * p, 3 * j + q] += x[n, ch, i, j] * w[ch, m, p, q]
+    settings = {"strides": strides, "dilations": dilations, "pads": pads, "output_padding": more, "group": group}
+    (y,) = values("onnx/ConvTranspose-11", {"X": x, "W": w, "B": b}, {"Y": "float32"}, **settings)
+    assert np.array_equal(y, found[:, :, 1:, : found.shape[3] - 2])
+
+
+@pytest.mark.parametrize(("way", "start"), [("NOTSET", 1), ("SAME_LOWER", 1), ("SAME_UPPER", 0)])
+def test_an_odd_padding_that_a_wanted_shape_leaves_crops_the_start_more_but_for_same_upper(way, start) -> None:
+    given = {"X": of_eighths(1, 1, 3), "W": of_eighths(1, 1, 3, seed=1)}
+    (whole,) = values("onnx/ConvTranspose-22", given, {"Y": "float32"}, strides=(2,))
+    (some,) = values("onnx/ConvTranspose-22", given, {"Y": "float32"}, strides=(2,), output_shape=(6,), auto_pad=way)
+    assert np.array_equal(some, whole[..., start : start + 6])
+    early = readings("onnx/ConvTranspose-1", given, {"Y": "float32"}, strides=(2,), dilations=(1,), output_shape=(6,))
+    found = {one.taken["odd-padding-early"]: one.values[0].tolist() for one in early}
+    assert found == {"as-written": whole[..., :6].tolist(), "as-later": whole[..., 1:].tolist()}
