@@ -16,6 +16,8 @@ most. Right answers fail with a probability of at most `alarm`.
 
 `mask-agrees`: the first output named is zero exactly where the second says false; elsewhere it is within its bounds.
 
+`same-bits`: the bytes of each element of the output named, NaN and all, are those in the last dimension of the array.
+
 `same-seed`: a fresh program gives the same answer to the bit; what runs it is the worker.
 
 Arrays have lanes first; axes count without them.
@@ -208,8 +210,8 @@ def _taken(array: Array, order: Array, axis: int, shape: tuple[int, ...]) -> Arr
     return np.take_along_axis(array, order, axis)
 
 
-def holds(check: Check, outputs: Sequence[Bounds], numbers: Sequence[Array]) -> Array:
-    """Return in which lanes a check holds, bool; `numbers` are the answers as they are compared."""
+def holds(check: Check, outputs: Sequence[Bounds], numbers: Sequence[Array], given: Sequence[Array]) -> Array:
+    """Return where a check holds, bool by lane; `numbers` are answers as they are compared, `given` as they came."""
     lanes = len(numbers[0])
     match check.name:
         case "follows":
@@ -218,6 +220,10 @@ def holds(check: Check, outputs: Sequence[Bounds], numbers: Sequence[Array]) -> 
             return _moments(check, numbers[check.outputs[0]])
         case "mask-agrees":
             return _mask_agrees(check, outputs, numbers)
+        case "same-bits":
+            wanted = np.broadcast_to(check.arrays[0], (lanes, *check.arrays[0].shape[1:]))
+            found = np.ascontiguousarray(given[check.outputs[0]])[..., np.newaxis].view(np.uint8)
+            return all_of_lane(found == wanted)
         case "order" | "same-seed":  # the one is a matter of comparing, the other of running
             return np.ones(lanes, bool)
     raise KeyError(check.name)

@@ -435,7 +435,11 @@ class _Judging:
                 admits[lanes] = spread_holds(one, output, lanes.tolist())
         failing: dict[str, Array] = {}
         for check in option.checks:
-            found = holds(check, bounds, numbers) if check.name != "same-seed" or self.same is None else self.same
+            found = (
+                holds(check, bounds, numbers, self.stack.outputs)
+                if check.name != "same-seed" or self.same is None
+                else self.same
+            )
             failing[check.name] = ~found
             admits = admits & found
         return _Held(option, admits, bounds, numbers, inside, taken, failing, fits=True)

@@ -1,4 +1,4 @@
-"""Conversions between element types: Cast, CastLike."""
+"""Conversions between element types: Cast, CastLike, BitCast."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from ...cases.elements import Array, element_type
+from ...cases.elements import Array, element_type, numbered, type_of
 from ..arithmetic.tape import Call, Value
 from ..fills import Blank, Draw
 
@@ -122,6 +122,57 @@ def _written(c: Call, x: Value) -> Value:
         free = c.constant(np.full(known.shape, "", object), "string")
         return free.undefined(c.constant(np.ones(known.shape, bool), "bool"))
     return c.constant(digits.reshape(known.shape), "string")
+
+
+def bit_cast(c: Call, x: Value) -> Value:
+    """The same bits as an element of the type that `to` names.
+
+    x: any type but text; result: the same shape, a type of the same width. Source: ONNX BitCast-26.
+    """
+    source, to = element_type(x.type), numbered(c.attr("to"))
+    c.require("types-known", to is not None)
+    to = to or source
+    c.require("no-text", to.name != "string")
+    c.require("width", source.bits == to.bits)
+    if "bool" in (source.name, to.name):
+        c.open("bool-bits")
+    held = c.known("input")
+    if source.name == to.name:
+        _bits_are_kept(c, held)
+        return x
+    codes = held.view(f"u{held.dtype.itemsize}") & ((1 << source.bits) - 1)
+    if to.name == "bool":
+        return c.constant(codes != 0, "bool").undefined(c.constant(codes > 1, "bool"))
+    if to.is_packed and to.is_integer:
+        found = np.where(codes > to.largest, codes.astype(np.int64) - (1 << to.bits), codes).astype(to.dtype)
+    else:
+        found = codes.view(to.dtype)
+    _bits_are_kept(c, found)
+    return c.constant(found, to.name)
+
+
+def _bits_are_kept(c: Call, wanted: Array) -> None:
+    """Ask for the bits where equal numbers may differ in them: NaN has many forms."""
+    form = element_type(type_of(wanted)).format
+    if form is not None and form.nans:
+        c.check(
+            "same-bits", arrays=(c.constant(np.ascontiguousarray(wanted)[..., np.newaxis].view(np.uint8), "uint8"),)
+        )
+
+
+def patterns(blank: Blank, draw: Draw) -> Array:
+    """Bits of any kind; of a float type half of them infinities, zeros, subnormal numbers and NaN of several forms."""
+    element, dtype = blank.type, blank.type.dtype
+    words = draw.bits(blank.size) & np.uint64((1 << element.bits) - 1)
+    if element.format:
+        top = 1 << (element.bits - 1)
+        exponent = (top - 1) & ~((1 << (element.format.precision - 1)) - 1)
+        quiet = exponent | (exponent & -exponent) >> 1
+        kinds = [exponent, exponent | 1, quiet, quiet | 3, top - 1, 0, 1, 1 << (element.bits - 2)]
+        pool = np.array([n & (2 * top - 1) for kind in kinds for n in (kind, kind | top)], np.uint64)
+        words = np.where(draw.below(2, blank.size) == 0, pool[draw.below(len(pool), blank.size)], words)
+    codes = words.astype(f"u{dtype.itemsize}")
+    return codes.view(dtype) if element.format else codes
 
 
 def fits(blank: Blank, draw: Draw, to: str) -> Array:

@@ -93,7 +93,9 @@ def _of_literal(node: Node) -> Derived:
     if node.name == "literal" and node.kind in ("real", "int"):
         step: Callable[[Array], Array] = (lambda y: y * (1 + 2.0**-8)) if node.kind == "real" else (lambda y: y + 1)
         yield "off-a-little", lambda _m, _room, xs, _p: np.asarray(step(xs[0])).astype(xs[0].dtype)
-        if np.any(np.asarray(node.parameters["number"]) != 0):
+        with np.errstate(invalid="ignore"):  # NaN that signals
+            is_other = np.any(np.asarray(node.parameters["number"]) != 0)
+        if is_other:
             yield "zero", lambda _m, _room, xs, _p: np.zeros_like(xs[0])
 
 

@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import readings, values
 
+from opconform.cases.elements import element_type
+
 OUT = {"output": "int64"}
 extents = st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple)
 
@@ -175,3 +177,27 @@ def test_the_window_begins_before_the_middle_and_more_zeros_lie_behind(extent, s
 def test_one_axis_is_cropped_and_another_one_padded() -> None:
     given = {"input_data": counted((2, 3)), "shape": np.array([4, 1])}
     assert values("onnx/CenterCropPad-18", given, OUT, axes=(0, -1))[0].tolist() == [[0], [2], [5], [0]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=4), st.sampled_from(
+    ["int8 float8e4m3fn", "uint16 float16", "bfloat16 int16", "float32 uint32", "float64 complex64", "int64 float64"]
+))  # fmt: skip
+def test_a_bit_cast_is_a_view_of_the_same_bytes(words, names) -> None:
+    source, to = map(element_type, names.split())
+    x = np.array(words, np.uint64).astype(f"u{source.dtype.itemsize}").view(source.dtype)
+    (one,) = readings("onnx/BitCast-26", {"input": x}, {"output": to.name}, to=to.onnx)
+    found = one.values[0].astype(to.dtype)
+    assert np.array_equal(found, x.view(to.dtype), equal_nan=to.kind != "signed")
+    assert not any(one.open)
+
+
+@pytest.mark.parametrize(
+    ("source", "to", "codes"), [("int4", "uint4", [15, 8, 7, 0]), ("uint2", "int2", [-1, -2, 1, 0])]
+)
+def test_packed_numbers_are_cast_by_their_own_bits(source, to, codes) -> None:
+    x = np.array([-1, -8, 7, 0] if source == "int4" else [3, 2, 1, 0]).astype(element_type(source).dtype)
+    (found,) = values("onnx/BitCast-26", {"input": x}, {"output": to}, to=element_type(to).onnx)
+    assert found.astype(int).tolist() == codes
+    other = readings("onnx/BitCast-26", {"input": x}, {"output": "int8"}, to=element_type("int8").onnx)
+    assert other == "width"

@@ -218,6 +218,14 @@ def test_a_mask_agrees_with_what_is_dropped() -> None:
     assert outcomes(expectation, np.float32([[0, 0, 0, 6]]), mask) == ["wrong-value"]
 
 
+def test_bits_are_kept_those_of_a_nan_too() -> None:
+    bits = np.array([[0x7FC00001, 0xFFC00123, 0x80000000]], np.uint32)
+    wanted = bits[..., np.newaxis].view(np.uint8)
+    expectation = expected(bits.view(np.float32), checks=[check("same-bits", 0, arrays=[wanted])], flags=[Flag.NAN])
+    assert outcomes(expectation, bits.view(np.float32)) == ["pass"]
+    assert outcomes(expectation, (bits & ~np.uint32(1)).view(np.float32)) == ["wrong-value"]
+
+
 def test_a_seed_gives_the_same_again() -> None:
     drawn = np.float32([[0.25, 0.5], [0.75, 0.125]])
     expectation = expected(drawn, checks=[check("same-seed")], flags=[Flag.FREE])
