@@ -56,7 +56,8 @@ def unique(c: Call, x: Value) -> tuple[Value, ...]:
     array = c.read("X")
     rows = array.reshape(-1, 1) if axis is None else np.moveaxis(array, axis, 0)
     keys = [_key(row) for row in rows]
-    if any(_is_nan(part) for key in keys for part in key) and c.open("nan") == "each":
+    nan = c.open("nan") if any(_is_nan(part) for key in keys for part in key) else ""
+    if nan.startswith("each"):
         keys = [(*key, place) if any(map(_is_nan, key)) else key for place, key in enumerate(keys)]
     first: dict[Any, int] = {}
     names = [tuple(_NAN if _is_nan(part) else part for part in key) for key in keys]
@@ -66,7 +67,7 @@ def unique(c: Call, x: Value) -> tuple[Value, ...]:
     if c.attr("sorted"):
         if x.type.startswith("complex"):
             c.open("complex-order")
-        order.sort(key=lambda name: [_rank(part) for part in name])
+        order.sort(key=lambda name: [_rank(part, late=not nan.endswith("first")) for part in name])
     places = np.array([first[name] for name in order], np.int64)
     number = {name: place for place, name in enumerate(order)}
     found = rows[places] if axis is not None else array.reshape(-1)[places]
@@ -82,7 +83,7 @@ def unique(c: Call, x: Value) -> tuple[Value, ...]:
 
 
 _NAN = "not a number"
-"""What every NaN is looked up as; it comes after all numbers."""
+"""What every NaN is looked up as."""
 
 
 def _has_both_zeros(array: Array) -> bool:
@@ -90,11 +91,11 @@ def _has_both_zeros(array: Array) -> bool:
     return bool(signs.any() and not signs.all())
 
 
-def _rank(part: Any) -> Any:
-    """What elements are sorted by: NaN comes last, complex numbers go by their real parts first."""
+def _rank(part: Any, *, late: bool) -> Any:
+    """What elements are sorted by: NaN comes last or first, complex numbers go by their real parts first."""
     if isinstance(part, complex):
         return part.real, part.imag
-    return part is _NAN, 0 if part is _NAN else part
+    return (part is _NAN) == late, 0 if part is _NAN else part
 
 
 def _is_nan(part: Any) -> bool:
