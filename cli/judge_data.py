@@ -90,7 +90,8 @@ def _judged(stored: StoredCase, library: Library) -> tuple[Outcome, str]:
     inputs, outputs = (
         [array for value in values for array in value.arrays] for values in (stored.inputs, stored.outputs)
     )
-    structure = () if stored.program.is_plain else tuple(one.structure.outline for one in stored.outputs)
+    plain = all(one.structure.kind == "tensor" for one in stored.outputs)
+    structure = () if plain else tuple(one.structure.outline for one in stored.outputs)
     answers = Answers.of([Answer(tuple(outputs), structure)])
     batch = Batch.of_case(stored.id, stored.program, inputs, found.expectation)
     (verdict,) = judge(batch, answers, again=answers)

@@ -85,11 +85,14 @@ def qlinear_matmul(
 ) -> Value:
     """The product of the numbers that two matrices of codes stand for, as a code.
 
-    Shapes are as in `matmul_integer`, of scales too; y_scale, y_zero: rank 0. Source: ONNX QLinearMatMul-10 and 21.
+    Shapes are as in `matmul_integer`, of scales too; y_scale, y_zero: one number. Source: ONNX QLinearMatMul-10, 21.
     """
     pairs = ((a_scale, a_zero), (b_scale, b_zero), (y_scale, y_zero))
     c.require("zero-point-shape", all(scale.shape == zero.shape for scale, zero in pairs))
-    c.require("output-scale", y_scale.rank == 0)
+    c.require("output-scale", y_scale.size == 1)
+    if y_scale.rank:
+        c.open("one-element")
+        y_scale, y_zero = y_scale.reshape(), y_zero.reshape()
     x = number(a, _spread(c, a_zero, a, -2), _spread(c, a_scale, a, -2))
     y = number(b, _spread(c, b_zero, b, -1), _spread(c, b_scale, b, -1))
     to = element_type(str(c.output_types["y"]))

@@ -91,13 +91,21 @@ def run(c: Call, body: Body, given: Sequence[Known], around: Mapping[str, Known]
     names |= {one.name: value for one, value in zip(fed, given, strict=True)}
     for node in body.nodes:
         found = [names[name] if name else None for name in node.inputs]
-        nested = node.operator.name == "Loop"
-        made = _nested_loop(c, node, found, names) if nested else [_function(node)(*found)]
+        inner = {"Loop": _inner_loop, "If": _inner_if}.get(node.operator.name)
+        made = [_made(c, node, found)] if inner is None else inner(c, node, found, names)
         names |= zip(node.outputs, made, strict=False)
     return [names[one.name] for one in body.outputs]
 
 
-def _nested_loop(c: Call, node: Node, given: Sequence[Known], around: Mapping[str, Known]) -> list[Known]:
+def _inner_if(c: Call, node: Node, given: Sequence[Known], around: Mapping[str, Known]) -> list[Known]:
+    if isinstance(given[0], Value):
+        raise TypeError("the data decide which body within a body is run; a case must say it by known numbers")
+    taken = "then_branch" if given[0] else "else_branch"
+    (body,) = (one.value for one in node.attributes if one.name == taken and isinstance(one.value, Body))
+    return run(c, body, (), around)
+
+
+def _inner_loop(c: Call, node: Node, given: Sequence[Known], around: Mapping[str, Known]) -> list[Known]:
     most, condition, *carried = given
     (body,) = (one.value for one in node.attributes if isinstance(one.value, Body))
     if isinstance(most, Value) or isinstance(condition, Value):
@@ -106,15 +114,34 @@ def _nested_loop(c: Call, node: Node, given: Sequence[Known], around: Mapping[st
 
 
 def _value(c: Call, one: Known) -> Any:
+    if isinstance(one, list):
+        return [_value(c, item) for item in one]
     return c.constant(one, type_of(one)) if isinstance(one, np.ndarray) else one
 
 
-def _function(node: Node) -> Callable[..., Any]:
-    """What a node of a body does, to values and to arrays alike."""
-    if node.operator.name == "Constant":
-        value = node.attributes[0].value
-        return lambda: value.array() if isinstance(value, Tensor) else np.array(value)
+def _made(c: Call, node: Node, given: Sequence[Known]) -> Any:
+    """What a node of a body gives, for values and for known arrays alike."""
+    name = node.operator.name
+    told: dict[str, Any] = {one.name: one.value for one in node.attributes}
+    arrays = [np.asarray(one) for one in given if isinstance(one, (np.ndarray, np.generic))]
+    match name:
+        case "Constant":
+            (value,) = told.values()
+            return value.array() if isinstance(value, Tensor) else np.array(value)
+        case "Unsqueeze" if len(arrays) == len(given):
+            axes = told["axes"] if "axes" in told else arrays[1].reshape(-1).tolist()
+            return np.expand_dims(arrays[0], tuple(axes))
+        case "Slice" if len(arrays) == len(given) == len(("data", "starts", "ends")):
+            pairs = zip(arrays[1].tolist(), arrays[2].tolist(), strict=True)
+            return arrays[0][tuple(slice(*ends) for ends in pairs)]
+    if any(isinstance(one, Value) for one in given):
+        given = [_value(c, one) for one in given]
     known: dict[str, Callable[..., Any]] = {
+        "SequenceConstruct": lambda *items: list(items),
+        "SequenceInsert": lambda items, item: [*items, item],
+        "Optional": lambda x=None: x,
+        "OptionalGetElement": lambda x: x,
+        "OptionalHasElement": lambda x=None: np.array(x is not None),
         "Identity": lambda x: x,
         "Neg": operator.neg,
         "Add": operator.add,
@@ -125,6 +152,6 @@ def _function(node: Node) -> Callable[..., Any]:
         "Not": operator.invert,
         "And": operator.and_,
     }
-    if node.operator.name not in known:
-        raise OpconformError(f"a body with {node.operator.name}, of which bodies have no formula")
-    return known[node.operator.name]
+    if name not in known:
+        raise OpconformError(f"a body with {name}, of which bodies have no formula")
+    return known[name](*given)
