@@ -1,8 +1,12 @@
-"""Operators that shift and scale by statistics, or to a sum of one: BatchNormalization, Softmax."""
+"""Operators that shift and scale by statistics, or to a sum or norm of one: BatchNormalization, Softmax, LRN."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from types import MappingProxyType
+
+import numpy as np
 
 from ..arithmetic.tape import Call, Value
 from . import Shaping
@@ -111,3 +115,96 @@ def per_channel(shaping: Shaping) -> tuple[int, ...]:
     assert isinstance(whole, tuple)
     places = shaping.attr("spatial") == 0 and "spatial-early" not in shaping.version.silences
     return whole[1:] if places else whole[1:2]
+
+
+def group_normalization(c: Call, x: Value, scale: Value, bias: Value) -> Value:
+    """(x - mean) / sqrt(variance + epsilon) for each group of channels, then times scale, plus bias.
+
+    x: [N, C, spatial...]; scale, bias: one for each group in version 18, for each channel from 21 on, whose first stage
+    is computed in the type that `stash_type` names. Source: ONNX GroupNormalization-18 and 21.
+    """
+    groups, stash, way = c.attr("num_groups"), c.attr("stash_type"), c.open("algorithm")
+    c.require("groups", x.rank > 1 and groups > 0 and x.shape[1] % groups == 0)
+    c.require("stash-type", stash in (None, *_STASHED))
+    n, each = x.shape[0], x.shape[1] // groups
+    own = groups if "per-group" in c.clauses else x.shape[1]
+    c.require("scale-shape", scale.shape == bias.shape == (own,))
+    scale, bias = (v.reshape(1, groups, own // groups, 1) for v in (scale, bias))
+    wide = x if stash is None else x.cast(_STASHED[stash])
+    wide = wide.reshape(n, groups, each, math.prod(x.shape[2:]))
+    mean, off, spread = _moments(wide, (2, 3), raw=way == "raw-moments")
+    inverse = 1.0 / (spread + c.float32("epsilon")).sqrt()
+    if way == "folded":
+        both = {x.type, wide.type}
+        most = "float64" if "float64" in both else "float32" if len(both) > 1 else x.type
+        x4, mean, inverse, scale, bias = (v.cast(most) for v in (wide, mean, inverse, scale, bias))
+        factor = scale * inverse
+        return (x4 * factor + (bias - mean * factor)).cast(x.type).reshape(*x.shape)
+    return ((off * inverse).cast(x.type) * scale + bias).reshape(*x.shape)
+
+
+_STASHED = MappingProxyType({1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"})
+"""Element types by the numbers that ONNX has for them."""
+
+
+def _moments(x: Value, axes: Sequence[int], *, raw: bool) -> tuple[Value, Value, Value]:
+    """Return the mean, how far elements are off it, and the variance: of these distances, or E[x²] - E[x]²."""
+    mean = x.mean(axes)
+    off = x - mean
+    return mean, off, (x * x).mean(axes) - mean * mean if raw else (off * off).mean(axes)
+
+
+def mean_variance_normalization(c: Call, x: Value) -> Value:
+    """(x - mean) over the standard deviation, along axes. The text adds nothing to the latter, the function body 1e-9.
+
+    x: floats; result: the same shape. Source: ONNX MeanVarianceNormalization-9 and 13.
+    """
+    axes = c.ints("axes") or ()
+    c.require("axes-range", all(-x.rank <= axis < x.rank for axis in axes))
+    if min(axes, default=0) < 0:
+        c.open("axes-negative")
+    if not x.size:
+        return x
+    _, off, spread = _moments(x, axes, raw=c.open("algorithm") == "raw-moments")
+    deviation = spread.sqrt()
+    return _over(off, deviation + float(np.float32(1e-9)) if c.open("epsilon") == "added" else deviation)
+
+
+def lp_normalization(c: Call, x: Value) -> Value:
+    """X over its 1-norm or 2-norm along an axis; 0 where that is 0.
+
+    x: floats; result: the same shape. Source: ONNX LpNormalization-1 and 22.
+    """
+    axis, p = c.attr("axis"), c.attr("p")
+    c.require("p-range", p in (1, 2))
+    c.require("axis-range", -x.rank <= axis < x.rank)
+    if axis < -1:
+        c.open("axis-negative")
+    norm = x.abs().sum(axis) if p == 1 else (x * x).sum(axis).sqrt()
+    return c.constant(0.0, x.type).where(norm.equal(0.0), _over(x, norm))
+
+
+def _over(x: Value, by: Value) -> Value:
+    """A quotient, or a product with a reciprocal, which is not exact where the quotient is."""
+    return (x / by).either(x * (1.0 / by))
+
+
+def lrn(c: Call, x: Value) -> Value:
+    """X / (bias + alpha / size * Σ x²)^beta, the sum over as many channels as `size` says around each.
+
+    x: [N, C, D...]; result: the same shape. Source: ONNX LRN-1 and 13.
+    """
+    size, alpha = c.attr("size"), c.constant(c.float32("alpha"), x.type)
+    channels, squares = x.shape[1], x * x
+    first = np.arange(channels) - (size - 1) // 2
+    bias = c.constant(c.float32("bias"), x.type)
+    if c.open("algorithm") == "sliding":  # what enters is added, and what leaves is taken off
+        whole = bias.broadcast(x.shape[0], 1, *x.shape[2:]).concat([alpha / float(size) * squares], 1).cumsum(1)
+        last = (first + size).clip(0, channels)
+        within = whole.take(last, 1) - whole.take(first.clip(0, channels), 1) + bias
+    else:
+        places = first + np.arange(size)[:, None]
+        places = np.where((places >= 0) & (places < channels), places, channels)
+        framed = squares.concat([c.constant(0.0, x.type).broadcast(x.shape[0], 1, *x.shape[2:])], 1)
+        within = bias + alpha / float(size) * framed.take(places, 1).sum(1, keep=False)
+    return x / within.pow(c.float32("beta"))

@@ -111,7 +111,8 @@ def average_pool(c: Call, x: Value) -> Value:
             counts = np.full_like(counts, most)
     if (counts == most).all():
         return seen.mean(_ELEMENTS, keep=False)
-    y = seen.sum(_ELEMENTS, keep=False) / c.constant(np.maximum(counts, 1), x.type)
+    total, divisor = seen.sum(_ELEMENTS, keep=False), c.constant(np.maximum(counts, 1), x.type)
+    y = (total / divisor).either(total * (1.0 / divisor))  # the product is not exact where the quotient is
     return y if counts.all() else y.undefined(c.constant(counts == 0, "bool"), "nothing")
 
 
