@@ -43,11 +43,16 @@ class JudgeDataOptions:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why the data sets of some folders differ; `verdict` says whose mistake it is."""
+    """Why data sets of some folders differ as `detail` says, a part of what is told; `verdict`: whose mistake it is."""
 
     test: str
+    detail: str
     verdict: str
     reason: str
+
+    def explains(self, path: str, detail: str) -> bool:
+        """Return whether it is about this difference."""
+        return fnmatch.fnmatchcase(path.rpartition("/")[0], self.test) and self.detail in detail
 
 
 @dataclass(frozen=True)
@@ -74,9 +79,7 @@ def judgements(path: Path, library: Library, explanations: Sequence[Explanation]
             yield Judgement(place, "", "unreadable", stored)
             continue
         outcome, detail = _judged(stored, library)
-        why = None
-        if outcome == "differs":
-            why = next((one for one in explanations if fnmatch.fnmatchcase(place.rpartition("/")[0], one.test)), None)
+        why = next((one for one in explanations if outcome == "differs" and one.explains(place, detail)), None)
         yield Judgement(place, str(stored.program.operator), outcome, detail, why)
 
 

@@ -357,9 +357,10 @@ class WaiversText(RootModel[list[WaiverText]]):
 
 
 class ExplanationText(_Section):
-    """Why stored answers are not admitted: a GLOB of folders, whose mistake it is, and the reason."""
+    """Why stored answers are not admitted: a GLOB of folders, what differs, whose mistake it is, and the reason."""
 
     test: _Text
+    detail: _Text
     verdict: Literal["theirs", "ours", "open"]
     reason: _Text
 

@@ -116,7 +116,7 @@ def _inner_loop(c: Call, node: Node, given: Sequence[Known], around: Mapping[str
 def _value(c: Call, one: Known) -> Any:
     if isinstance(one, list):
         return [_value(c, item) for item in one]
-    return c.constant(one, type_of(one)) if isinstance(one, np.ndarray) else one
+    return c.constant(one, type_of(np.asarray(one))) if isinstance(one, (np.ndarray, np.generic)) else one
 
 
 def _made(c: Call, node: Node, given: Sequence[Known]) -> Any:

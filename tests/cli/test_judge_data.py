@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from click.testing import CliRunner
 from onnx import helper, numpy_helper
@@ -65,13 +66,46 @@ def test_stored_answers_are_judged_as_a_backend_s_are(data: Path) -> None:
 
 def test_what_is_explained_is_no_failure_and_what_explains_nothing_is_one(data: Path, tmp_path: Path) -> None:
     why, page = tmp_path / "why.yaml", tmp_path / "page.md"
-    told = "- {test: wrong, verdict: theirs, reason: 1 + 1 = 2}\n- {test: inv*, verdict: theirs, reason: no part}\n"
+    told = "- {test: wrong, detail: got 1.0, verdict: theirs, reason: 1 + 1 = 2}\n"
+    told += "- {test: inv*, detail: legacy-part, verdict: theirs, reason: no part}\n"
     why.write_text(told)
     code, out, _ = judged(data, "--explained", why, "--markdown", page, "--title", "Theirs")
     assert code == 0
     assert "(theirs: 1 + 1 = 2)" in out
     assert "| `wrong/test_data_set_0` | onnx/Add-14 |" in page.read_text()
-    why.write_text(told + "- {test: right, verdict: theirs, reason: none}\n")
+    why.write_text(told + "- {test: wrong, detail: got 3.0, verdict: theirs, reason: none}\n")
     code, _, error = judged(data, "--explained", why)
     assert code == 1
-    assert "there is no such difference: right" in error
+    assert "there is no such difference: wrong" in error
+
+
+LOOP = """<ir_version: 6, opset_import: ["": 11]>
+loop (int64 trips, bool go, float[1] y) => (float[1] last, float[3, 1] all) {
+  last, all = Loop (trips, go, y) <body: graph =
+  turn (int64 i, bool on, float[1] v) => (bool more, float[1] w, float[1] s) {
+    more = Identity (on)
+    x = Constant <value = float[3] {1, 2, 4}> ()
+    one = Constant <value = int64 {1}> ()
+    end = Add (i, one)
+    first = Unsqueeze <axes: ints = [0]> (i)
+    behind = Unsqueeze <axes: ints = [0]> (end)
+    part = Slice (x, first, behind)
+    w = Add (v, part)
+    s = If (on) <then_branch: graph = yes () => (float[1] a) { a = Identity (w) },
+                 else_branch: graph = no () => (float[1] b) { b = Identity (v) }>
+  }>
+}"""
+
+
+@pytest.mark.parametrize(("last", "outcome"), [(5.0, "agrees"), (6.0, "differs")])
+def test_bodies_are_run_with_what_they_know_and_what_is_fed(tmp_path: Path, last: float, outcome: str) -> None:
+    place = tmp_path / "test_data_set_0"
+    place.mkdir()
+    onnx.save(onnx.parser.parse_model(LOOP), tmp_path / "model.onnx")
+    inputs = [np.array(3, np.int64), np.array(True), np.array([-2], np.float32)]
+    outputs = [np.array([last], np.float32), np.array([[-1], [1], [5]], np.float32)]
+    for kind, arrays in (("input", inputs), ("output", outputs)):
+        for number, array in enumerate(arrays):
+            (place / f"{kind}_{number}.pb").write_bytes(numpy_helper.from_array(array).SerializeToString())
+    _, out, _ = judged(tmp_path, "--json")
+    assert json.loads(out)["outcome"] == outcome
