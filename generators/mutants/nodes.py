@@ -50,7 +50,8 @@ def deviations(graph: Graph, outputs: Sequence[int]) -> Mapping[str, Mapping[int
             places.setdefault(graph.nodes[at].name, []).append(at)
     for name, nodes in places.items():
         for number, at in enumerate(nodes, 1):
-            for mistake, deviate in _of_node(graph, at):
+            derived = *_of_node(graph, at), *(_of_places(graph, at) if name == "transpose" or at in outputs else ())
+            for mistake, deviate in derived:
                 if len(nodes) == 1 or (number <= each and mistake not in _SPECIAL):
                     found.setdefault(f"{name}-{number}:{mistake}", {})[at] = deviate
                 if len(nodes) > 1:
@@ -165,6 +166,41 @@ def _other_parameters(name: str, value: Any, shape: tuple[int, ...]) -> Iterator
         for mistake, index in (("shifted", np.roll(value, 1, -1)), ("reversed", np.flip(value, -1))):
             if not np.array_equal(index, value):
                 yield mistake, np.ascontiguousarray(index)
+
+
+def _of_places(graph: Graph, at: int) -> Derived:
+    """Yield nodes of the right shape whose elements come from other places: by the strides of other dimensions.
+
+    What a reshape in the middle of a formula does to the order of elements may be undone by another one.
+    """
+    node = graph.nodes[at]
+    if node.name not in _ELSEWHERE:
+        return
+    mistake, elsewhere = _ELSEWHERE[node.name]
+    shape = graph.nodes[node.args[0]].shape
+    places = np.arange(int(np.prod(shape))).reshape(1, *shape)
+    if not np.array_equal(elsewhere(places, node.parameters), node.room.exact(places, **node.parameters)):
+        yield mistake, lambda _m, _room, xs, p: elsewhere(xs[0], p)
+
+
+def _turned(array: Array) -> Array:
+    return array.transpose(0, *range(array.ndim - 1, 0, -1))
+
+
+def _column_major(array: Array, parameters: Mapping[str, Any]) -> Array:
+    return _turned(_turned(array).reshape(len(array), *reversed(parameters["to"])))
+
+
+def _strides_of_inverse(array: Array, parameters: Mapping[str, Any]) -> Array:
+    order = parameters["order"]
+    shape = [array.shape[place + 1] for place in order]
+    return array.transpose(0, *(int(place) + 1 for place in np.argsort(order))).reshape(len(array), *shape)
+
+
+_ELSEWHERE: Mapping[str, tuple[str, Callable[[Array, Mapping[str, Any]], Array]]] = {
+    "reshape": ("column-major", _column_major),
+    "transpose": ("strides-of-inverse", _strides_of_inverse),
+}
 
 
 def _same(node: Node, operands: Sequence[Node], parameters: Mapping[str, Any]) -> bool:
