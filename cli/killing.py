@@ -21,6 +21,7 @@ from ..generators.mutants.backends import mutants_of
 from ..generators.mutants.effects import grid, nothing_like
 from ..generators.mutants.formula import Answering, SameFormula, formula_mutant, invocations
 from ..generators.mutants.implementation import Answer, Implementation, Memory, Met, Refused, Trigger, variants_of
+from ..generators.mutants.probing import can_be_told, is_about, probes
 from ..generators.mutants.triggers import excluded
 from ..generators.source import GeneratedCases
 from ..reports.matrix import Fate, Status, VersionMatrix
@@ -36,6 +37,10 @@ _SMOKE = 12  # cases of the smoke suite, unless mutants alone take more
 _CANDIDATES = 10  # groups of cases that the smoke suite is chosen from, beside the smallest that kills each mutant
 _CHOICES = 4  # how many of these that kill a mutant are looked for
 _BOUND = "bound"
+_ZERO = "sign of a zero"
+_FACTORS = (100, 10, 2)  # of a bound to the change that it admits, as they are told
+_PROBED = 12  # calls with other data that a mutant is tried on
+_PROBED_SIZE = 4096  # elements of these at most
 _NOWHERE = np.zeros(1, bool)
 _ORDER: tuple[Status, ...] = ("unmet", "same", "unseen", "admitted", "killed")
 
@@ -52,12 +57,30 @@ class Kill:
 class Shown:
     """What an effect comes to, case by case: the kill, None where it is admitted or makes no difference.
 
-    `differs`: where it makes one. `by` tells what admits that: options of silences, else the bound.
+    `differs`: where it makes one, which is not only the sign of a zero that may have either. `by` tells what admits
+    that: options of silences, else the bound.
     """
 
     differs: Array
     kills: tuple[Kill | None, ...]
     by: tuple[str, ...]
+
+
+Pardon: TypeAlias = Mapping[str, float]
+"""What admits an answer that is not right: options of silences; the bound, with how many times the change it is."""
+
+
+def _merged(one: Pardon, other: Pardon) -> Pardon:
+    return {why: min(one.get(why, np.inf), other.get(why, np.inf)) for why in sorted({*one, *other})}
+
+
+def _told(pardon: Pardon) -> str:
+    """Return a pardon in words, coarsely, so that they are the same for many."""
+    words = []
+    for why, times in pardon.items():
+        factor = next((n for n in _FACTORS if n <= times < np.inf), None)
+        words.append(why if factor is None else f"{why}, over {factor} times the change")
+    return "; ".join(words)
 
 
 @dataclass(eq=False)
@@ -71,7 +94,7 @@ class Bench:
     answering: Answering
     runs: Sequence[int]
     resized: Sequence[bool]
-    _verdicts: dict[bytes, tuple[Kill, ...]] = field(default_factory=dict)
+    _verdicts: dict[bytes, tuple[tuple[Kill, ...], Pardon]] = field(default_factory=dict)
 
     @property
     def size(self) -> tuple[int, int, str]:
@@ -79,26 +102,38 @@ class Bench:
         elements = sum(array[0, ...].size for array in self.batch.inputs)
         return elements, len(self.batch.ids[0]), self.batch.ids[0]
 
-    def put(self, implementation: Implementation, memory: Memory | None = None) -> tuple[Status, tuple[Kill, ...]]:
-        """Return what becomes of an implementation here, and the cases that it does not pass."""
+    def put(
+        self, implementation: Implementation, memory: Memory | None = None
+    ) -> tuple[Status, tuple[Kill, ...], Pardon]:
+        """Return what becomes of an implementation here, the cases that it does not pass, or what admits its answer."""
         if implementation.overwrites:
             kills = self.overwritten()
-            return ("admitted" if kills else "unmet"), kills
+            return ("admitted" if kills else "unmet"), kills, {}
         try:
             answer = self.answering.answer(implementation, memory)
         except SameFormula:
-            return "same", ()
+            return "same", (), {}
         except Exception:  # a refusal, or a defect that raises, which looks like one
-            return "admitted", self._refused
+            return "admitted", self._refused, {"a refusal": np.inf}
         right = self.answering.right
         if len(answer) == len(right) and all(map(operator.is_, answer, right)):
-            return "unmet", ()
+            return "unmet", (), {}
         content = _content(answer)
         if content == self._right:  # an effect on the answer that leaves it as it is does nothing
-            return "unmet" if implementation.kind == "answer" else "unseen", ()
+            return "unmet" if implementation.kind == "answer" else "unseen", (), {}
         if content not in self._verdicts:
-            self._verdicts[content] = tuple(filter(None, map(self._kill, self.batch.ids, self._judged(answer))))
-        return "admitted", self._verdicts[content]
+            self._verdicts[content] = self.judged(answer)
+        return "admitted", *self._verdicts[content]
+
+    def judged(self, answer: Answer) -> tuple[tuple[Kill, ...], Pardon]:
+        """Return the cases that an answer does not pass; if it passes them all, what admits it where it differs."""
+        verdicts = self._judged(answer)
+        kills = tuple(filter(None, map(self._kill, self.batch.ids, verdicts)))
+        pardon: Pardon = {}
+        if not kills:
+            for lane in np.flatnonzero(_lanes_that_differ(answer, self.answering.right)).tolist():
+                pardon = _merged(pardon, self._pardon(answer, lane, verdicts[lane]))
+        return kills, pardon
 
     def overwritten(self) -> tuple[Kill, ...]:
         """Return the cases whose inputs are others once they are zero."""
@@ -109,6 +144,11 @@ class Bench:
         changed = (any(np.any(a[lane, ...] != nothing_like(a[lane, ...])) for a in inputs) for lane in lanes)
         ids = (id_ for id_, is_other in zip(self.batch.ids, changed, strict=False) if is_other)
         return tuple(Kill(id_, Outcome.WRONG_VALUE) for id_ in ids)
+
+    @functools.cached_property
+    def probes(self) -> tuple[Answering, ...]:
+        """The call on data of every kind."""
+        return tuple(probes(self.answering))
 
     @functools.cached_property
     def met(self) -> Met:
@@ -128,8 +168,26 @@ class Bench:
         if not differs.any():
             return None
         verdicts = self._judged(answer)
-        by = tuple(map(_admitting, verdicts, self._usual))
-        return Shown(differs, tuple(map(self._kill, self.batch.ids, verdicts)), by)
+        kills = tuple(map(self._kill, self.batch.ids, verdicts))
+        by = [""] * len(kills)
+        for lane in np.flatnonzero(differs).tolist():
+            pardon = {} if kills[lane] else self._pardon(answer, lane, verdicts[lane])
+            differs[lane] = pardon.keys() != {_ZERO}
+            by[lane] = _told(pardon)
+        return Shown(differs, kills, tuple(by)) if differs.any() else None
+
+    def _pardon(self, answer: Answer, lane: int, verdict: Verdict) -> Pardon:
+        """Return what admits an answer in one lane, where it differs from the right one and passes."""
+        silences = _admitting(verdict, self._usual[lane])
+        if silences:
+            return {silences: np.inf}
+        options = [o for o in self.batch.expectation.options if o.kind == "values" and o.applies[lane % len(o.applies)]]
+        found: Pardon = {"a test of whole outputs": np.inf} if any(o.checks for o in options) else {}
+        for place, (one, right) in enumerate(zip(answer, self.answering.right, strict=False)):
+            bounds = next((o.outputs[place] for o in options if len(o.outputs) > place), None)
+            if bounds is not None and one.shape == right.shape and one.shape[1:] == bounds.shape:
+                found = _merged(found, _admitted(one[lane, ...], right[lane, ...], bounds, lane))
+        return found or {_BOUND: np.inf}
 
     @functools.cached_property
     def _usual(self) -> list[Verdict]:
@@ -195,14 +253,31 @@ def _lanes_that_differ(answer: Answer, right: Answer) -> Array:
     return found
 
 
+def _admitted(answer: Array, right: Array, bounds: Bounds, lane: int) -> Pardon:
+    """Return what admits the elements of one output that are not right: its bounds, of which it may be beside them."""
+    if answer.dtype.hasobject or answer.dtype.kind in "bc" or bounds.value.dtype.hasobject:
+        return {} if np.array_equal(answer, right) else {_BOUND: np.inf}
+    with np.errstate(all="ignore"):
+        one, other = answer.astype(np.float64), right.astype(np.float64)
+        zero = (one == 0) & (other == 0) & (np.signbit(one) != np.signbit(other))
+        odd = ~(np.isfinite(one) & np.isfinite(other))
+        value, lower, upper = (a[lane % len(a), ...].astype(np.float64) for a in (bounds.value, bounds.lower, bounds.upper))
+        differs = (one != other) & ~odd
+        times = np.where(one > value, upper - value, value - lower) / np.abs(one - value)
+        least = float(np.min(np.where(differs & ~np.isnan(times), times, np.inf), initial=np.inf))
+    found = {_BOUND: max(least, 1.0)} if differs.any() else {}
+    found |= {_ZERO: np.inf} if zero.any() else {}
+    return found | ({"infinities and NaN": np.inf} if (odd & (one != other) & ~(np.isnan(one) & np.isnan(other))).any() else {})
+
+
 def _admitting(verdict: Verdict, usual: Verdict) -> str:
-    """Return what admits an answer: of a silence the options left, where the right one has more; else the bound."""
+    """Return what admits an answer: of a silence the options left, where the right one has more; nothing if none."""
     other = [
         f"{silence}={'|'.join(verdict.behaviour[silence])}"
         for silence, options in usual.behaviour.items()
         if silence in verdict.behaviour and set(options) - set(verdict.behaviour[silence])
     ]
-    return " ".join(other) or _BOUND
+    return " ".join(other)
 
 
 def benches(source: GeneratedCases, ids: Sequence[str]) -> tuple[list[Bench], str]:
@@ -311,7 +386,7 @@ class _Grid:
                 self.admitted.pop(pair, None)
                 self.cases.setdefault(trigger.name, set()).add(kill.id)
                 return
-            if self.admitted.get(pair, _BOUND) == _BOUND:
+            if self.admitted.get(pair, _BOUND).startswith(_BOUND):
                 self.admitted[pair] = shown.by[lane]
 
     def smoke(self, candidates: Iterable[Bench]) -> Mapping[str, set[str]]:
@@ -339,7 +414,7 @@ class _Grid:
                     reasons.setdefault(self.admitted[pair], []).append(pair[1])
             exposed = any(pair in self.killed for pair in pairs)
             if exposed:  # what another option of a silence answers as well is no defect
-                reasons = {_BOUND: reasons[_BOUND]} if _BOUND in reasons else {}
+                reasons = {by: some for by, some in reasons.items() if by.startswith(_BOUND)}
             told = "; ".join(f"{', '.join(some)} ({by})" for by, some in sorted(reasons.items()))
             if not exposed and len(reasons) == 1:
                 told = f"every effect ({next(iter(reasons))})"
@@ -368,6 +443,7 @@ class _Trial:
     grid: _Grid
     killed: dict[str, tuple[Kill, ...]] = field(default_factory=dict)
     _best: dict[str, Status] = field(default_factory=dict)
+    _pardons: dict[str, Pardon] = field(default_factory=dict)
     _before: dict[str, str] = field(default_factory=dict)
     _memories: dict[tuple[str, str], Memory] = field(default_factory=dict)
     _tried: Counter[str] = field(default_factory=Counter)
@@ -378,9 +454,12 @@ class _Trial:
                 if name not in self.mutants:
                     self.mutants[name] = formula_mutant(name)
             for mutant in self.mutants.values():
-                if mutant.name not in self.killed and not self._is_done(mutant, bench):
+                if mutant.name not in self.killed and not mutant.shares and not self._is_done(mutant, bench):
                     self._put(mutant, bench)
             self.grid.run(bench)
+        for mutant in self.mutants.values():
+            if mutant.shares:
+                self._put_shared(mutant)
 
     def _is_done(self, mutant: Implementation, bench: Bench) -> bool:
         """Return whether enough programs with a long formula have shown that they do not tell this mutant."""
@@ -389,14 +468,33 @@ class _Trial:
     def _put(self, mutant: Implementation, bench: Bench) -> None:
         key = bench.batch.program.key
         memory = self._memories.setdefault((mutant.name, key), {}) if mutant.kind == "state" else None
-        status, kills = bench.put(mutant, memory)
+        status, kills, pardon = bench.put(mutant, memory)
         self._tried[mutant.name] += status != "unmet"
+        self._pardons[mutant.name] = _merged(self._pardons.get(mutant.name, {}), pardon)
         if _ORDER.index(status) > _ORDER.index(self._best.get(mutant.name, "unmet")):
             self._best[mutant.name] = status
         if kills:
             self.killed[mutant.name] = kills
             if mutant.recall is not None:  # it takes a run before
                 self._before[mutant.name] = self._first_of(key)
+
+    def _put_shared(self, mutant: Implementation) -> None:
+        """Judge what stands in one buffer for the answers of all runs of a program, by the last run of their shapes."""
+        last: dict[tuple[object, ...], tuple[int, str, Answer]] = {}
+        for bench in self.benches:
+            key, right = _buffer(bench), bench.answering.right
+            lane = int(np.argmax(bench.runs))
+            if key not in last or last[key][0] < bench.runs[lane]:
+                last[key] = bench.runs[lane], bench.batch.ids[lane], [out[lane : lane + 1] for out in right]
+        for bench in self.benches:
+            number, id_, outs = last[_buffer(bench)]
+            if all(run == number for run in bench.runs):
+                continue
+            self._best[mutant.name] = "unseen"
+            kills, _ = bench.judged([np.repeat(out, len(bench.runs), 0) for out in outs])
+            if kills:
+                self.killed[mutant.name], self._before[mutant.name] = kills, id_
+                return
 
     def _first_of(self, key: str) -> str:
         return next(bench.batch.ids[0] for bench in self.benches if bench.batch.program.key == key)
@@ -406,13 +504,44 @@ class _Trial:
         every = map(self._fate, self.mutants.values())
         none = {True: ("same", "unseen", "unmet"), False: ("same",)}
         own = [fate for fate in every if fate.status not in none[self.mutants[fate.name].incidental]]
-        return [*own, *self.grid.fates()]
+        right = self._right([fate.name for fate in own if fate.status in ("unseen", "unmet")])
+        return [*(fate for fate in own if fate.name not in right), *self.grid.fates()]
+
+    def _right(self, names: Sequence[str]) -> set[str]:
+        """Return which of the mutants that no case tells are right: on any data, or as their attribute does nothing."""
+        found = set()
+        for name in names:
+            mutant = self.mutants[name]
+            inert = bool(mutant.about) and self._best.get(f"{mutant.about}-ignored") == "same"
+            if inert or (can_be_told(mutant) and self._is_right(mutant)):
+                found.add(name)
+        return found
+
+    def _is_right(self, mutant: Implementation) -> bool:
+        """Return whether a mutant answers as it should on data of every kind."""
+        tried = 0
+        for bench in self.benches:
+            if bench.size[0] > _PROBED_SIZE or not is_about(mutant, bench.answering):
+                continue
+            for probe in bench.probes:
+                try:
+                    answer = probe.answer(mutant)
+                except Exception:  # as above
+                    return False
+                if _lanes_that_differ(answer, probe.right).any():
+                    return False
+            tried += 1
+            if tried == _PROBED:
+                break
+        return tried > 0
 
     def _fate(self, mutant: Implementation) -> Fate:
         if mutant.name in self.killed:
             kill = self.killed[mutant.name][0]
             return Fate(mutant.name, mutant.kind, mutant.text, "killed", kill.id, str(kill.outcome))
-        return Fate(mutant.name, mutant.kind, mutant.text, self._best.get(mutant.name, "unmet"))
+        status = self._best.get(mutant.name, "unmet")
+        why = _told(self._pardons.get(mutant.name, {})) if status == "admitted" else ""
+        return Fate(mutant.name, mutant.kind, mutant.text, status, why=why)
 
     def smoke(self) -> set[str]:
         """Return few cases that kill every mutant that is killed, and expose as many triggers as there is room for."""
@@ -436,6 +565,11 @@ class _Trial:
         if self.mutants[name].kind == "call" and bench.answering.is_long:  # its formula would have to be recorded
             return ()
         return bench.put(self.mutants[name])[1]
+
+
+def _buffer(bench: Bench) -> tuple[object, ...]:
+    """Return what answers have in common that are written into one buffer: the program, shapes and types."""
+    return bench.batch.program.key, *((out.shape[1:], out.dtype.str) for out in bench.answering.right)
 
 
 def _covering(wanted: Iterable[set[str]], chosen: set[str], most: int | None = None) -> set[str]:

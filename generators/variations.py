@@ -38,7 +38,7 @@ def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> I
     yield from _twice(version, bases)
     yield from _arities(version, planned, bases)
     yield from _opsets(spec, version, planned, bases)
-    yield from _runs(version, planned, bases)
+    yield from _runs(spec, version, planned, bases)
     yield from _resized(version, planned, bases)
 
 
@@ -137,14 +137,16 @@ def _opsets(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: 
             yield _with(bases[0], [("opset", str(number))])
 
 
-def _runs(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
-    """Yield further draws of a case, if no program runs as often as three times."""
+def _runs(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
+    """Yield draws of a case, if no program runs as often as three times: its own, or else uniform numbers."""
     runs = Counter(_program(case) for case in planned if _is_valid(version, case))
     if max(runs.values(), default=0) >= _RUNS:
         return
-    base = next((row for row in bases if draws(version, row.id)), None)
+    drawn = (case for row in bases for case in (row.id, replace(row.id, fill=_TELLING[0])) if draws(version, case))
+    base = next((case for case in drawn if settle(version, case) == case), None)
     if base is not None:
-        yield from (_with(base, [("draw", str(number))]) for number in range(1, _RUNS))
+        row = read_row(spec, version, base)
+        yield from (row.id, *(_with(row, [("draw", str(number))]) for number in range(1, _RUNS)))
 
 
 def _resized(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:

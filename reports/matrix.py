@@ -40,6 +40,7 @@ class Fate:
     status: Status
     case: str = ""
     outcome: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,11 @@ def _real(change: Callable[[Any], Any]) -> Misread:
 
 
 def _of_attribute(attribute: AttributeSignature, version: VersionSpec) -> Iterator[Implementation]:
+    for mutant in _misreadings_of(attribute, version):
+        yield replace(mutant, about=attribute.name)
+
+
+def _misreadings_of(attribute: AttributeSignature, version: VersionSpec) -> Iterator[Implementation]:
     name, default = attribute.name, attribute.default
     if not attribute.required:
         yield _call(f"{name}-ignored", f"ignores the attribute {name}", lambda i: _without(i, name))

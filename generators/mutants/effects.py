@@ -160,11 +160,20 @@ SPECIALS: Mapping[str, tuple[str, Effect]] = {
 WRONG: Mapping[str, tuple[str, Effect]] = {"wrong": SPECIALS["wrong"]}
 
 
+OF_DATA = frozenset({*_OF_FLOATS, "negated", *(f"{wide}-as-{narrow}" for wide, narrow in _NARROWER.items())})
+"""Names of what shows by the elements of outputs alone, whatever their shapes."""
+
+
 def answer_mutants(version: VersionSpec) -> Iterator[Implementation]:
-    """Yield what answers wrongly, always."""
+    """Yield what answers wrongly, always; of text, numbers without a sign and the like, what they can be wrong in."""
     signature = version.signature
-    floats = [t for t in types_of(version, signature.outputs) if element_type(t).format is not None]
+    types = types_of(version, signature.outputs)
+    floats = [t for t in types if element_type(t).format is not None]
+    dtypes = {element_type(t).dtype.kind for t in types}
+    cannot = {"type-other": dtypes <= {"O"}, "negated": dtypes <= set("ubO")}
     for name, (text, effect) in ALWAYS.items() if floats else WHOLE.items():
+        if cannot.get(name):
+            continue
         yield Implementation(name, "answer", text, finish=_each(effect))
     for name in floats:
         if name in _NARROWER:
@@ -345,7 +354,7 @@ def state_mutants() -> Iterator[Implementation]:
     ):
         yield Implementation(name, "state", text, recall=_recalling(change))
     text = "has one buffer for the answers of all runs"
-    yield Implementation("buffer-shared", "state", text, recall=_shared)
+    yield Implementation("buffer-shared", "state", text, recall=_shared, shares=True)
     text = "writes into its inputs, after it has read them"
     yield Implementation("inputs-overwritten", "state", text, overwrites=True)
 

@@ -50,12 +50,12 @@ def invocations(
         groups.setdefault(tuple(map(content, decisive)), []).append(lane)
     for found in groups.values():
         part = whole if len(found) == lanes else _part(whole, found)
-        for places in _alike(part, len(found)):
+        for places in alike(part, len(found)):
             same = len(places) == len(found)
             yield tuple(found[place] for place in places), part if same else _part(part, places)
 
 
-def _alike(part: Invocation, lanes: int) -> Iterator[list[int]]:
+def alike(part: Invocation, lanes: int) -> Iterator[list[int]]:
     """Yield the lanes in which the same silences are open, and the same readings valid."""
     try:
         premises = recorded(part).premises(part.arrays, lanes)
@@ -112,10 +112,19 @@ def _listed(given: Given) -> tuple[Array, ...]:
 
 def recorded(invocation: Invocation) -> Recording:
     """Return the formula of an invocation. Raises Refused where it is invalid."""
+    return _recorded_and_asked(invocation)[0]
+
+
+def decisive(invocation: Invocation) -> frozenset[str]:
+    """Return the names of the ports that decide shapes. Raises Refused where the invocation is invalid."""
+    return frozenset(_recorded_and_asked(invocation)[1])
+
+
+def _recorded_and_asked(invocation: Invocation) -> tuple[Recording, Mapping[str, None]]:
     asked: dict[str, None] = {}
     while True:
         try:
-            return _recorded(invocation, _known(invocation, asked))
+            return _recorded(invocation, _known(invocation, asked)), asked
         except Asks as question:
             if question.port in asked:  # a mutant has taken it away
                 raise Refused(f"{question.port} is missing") from None
@@ -249,6 +258,12 @@ class Answering:
     def deviations(self) -> Mapping[str, Mapping[int, Deviation]]:
         """What the mutants of the formula do, by their names: at which nodes."""
         return deviations(self.recording.graph, self.recording.forks[self.fork].outputs)
+
+    def depends(self, name: str, ports: frozenset[int]) -> bool:
+        """Return whether the nodes of a mutant of the formula take anything from some of the ports, by place."""
+        graph = self.recording.graph
+        live = graph.live(a for at in self._deviations(name) for a in graph.nodes[at].args)
+        return any(graph.nodes[at].parameters["port"] in ports for at in live if graph.nodes[at].name == "port")
 
     def answer(self, implementation: Implementation, memory: Memory | None = None, met: Met | None = None) -> Answer:
         """Return what an implementation answers: `right` itself where it does nothing else.

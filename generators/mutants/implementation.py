@@ -135,7 +135,8 @@ class Implementation:
     `text` says what it does. `reading` is what it takes its call for, and may raise Refused; `nodes` names what it does
     at nodes of the formula; `finish` is what it makes of the answer; `recall` of the answers to the runs of one
     program; `machine` is its arithmetic, None for the usual one; `choices` its answers to silences, which else have the
-    first option. `under`: the trigger without which it is right. It `overwrites` its inputs, after it has read them.
+    first option. `under`: the trigger without which it is right. It `overwrites` its inputs, after it has read them; it
+    `shares` one buffer among the answers to all runs. `about`: the attribute that it misreads.
     An `incidental` mutant is none where no case tells it: operators need not have what sets it off.
     """
 
@@ -150,6 +151,8 @@ class Implementation:
     choices: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     under: Trigger | None = None
     overwrites: bool = False
+    shares: bool = False
+    about: str = ""
     incidental: bool = False
 
 

@@ -93,9 +93,12 @@ def _of_node(graph: Graph, at: int) -> Derived:
 def _of_literal(node: Node) -> Derived:
     if node.name == "literal" and node.kind in ("real", "int"):
         step: Callable[[Array], Array] = (lambda y: y * (1 + 2.0**-8)) if node.kind == "real" else (lambda y: y + 1)
-        yield "off-a-little", lambda _m, _room, xs, _p: np.asarray(step(xs[0])).astype(xs[0].dtype)
-        with np.errstate(invalid="ignore"):  # NaN that signals
-            is_other = np.any(np.asarray(node.parameters["number"]) != 0)
+        number = np.asarray(node.parameters["number"], np.float64 if node.kind == "real" else object)
+        with np.errstate(all="ignore"):
+            moved = np.asarray(step(number)) != number  # zero and infinities are not moved
+            is_other = bool(np.any(number != 0))
+        if np.any(moved & (number == number)):  # noqa: PLR0124 - NaN
+            yield "off-a-little", lambda _m, _room, xs, _p: np.asarray(step(xs[0])).astype(xs[0].dtype)
         if is_other:
             yield "zero", lambda _m, _room, xs, _p: np.zeros_like(xs[0])
 

@@ -33,6 +33,8 @@ PARTS: Mapping[str, tuple[int, ...]] = {
 }
 ELEMENTS = (64, 300, 1000, 4096)
 AXES_NAMES = frozenset({"axis", "axes", "dim", "dims"})
+_FEW = (1, 2, 12)
+"""How many tensors there are at a variadic input beside others: what they are for, such as a body, is written out."""
 _LISTS = frozenset({"starts", "pads", "paddings", "scales", "sizes"})
 """Lists that have an entry for each of the axes, which then are no axes along which is worked."""
 _TRIPLE = 3
@@ -50,7 +52,7 @@ def triggers(spec: Spec, version: VersionSpec) -> Iterator[Trigger]:
     if _has_axes(version):
         yield from _of_axes(version)
     if any(port.is_variadic for port in signature.inputs):
-        for number in ARITIES:
+        for number in ARITIES if len(signature.inputs) == 1 else _FEW:
             yield _when("inputs", str(number), f"{number} inputs", _given, number)
     if signature.inputs:  # the last one needs symbolic dimensions
         yield from RUNS if spec.standard == "onnx" or "dims" in version.parameters else RUNS[:-1]
@@ -172,7 +174,8 @@ def _axes_ports(version: VersionSpec) -> list[Port]:
 
 def _of_axes(version: VersionSpec) -> Iterator[Trigger]:
     lists = any(a.name in AXES_NAMES and a.kind.endswith("s") for a in version.signature.attributes)
-    for level in AXES if lists or _axes_ports(version) else _AXIS:
+    lists = lists or any(port.name in ("axes", "dims") for port in _axes_ports(version))
+    for level in AXES if lists else _AXIS:
         text, when = AXES[level]
         yield Trigger("axes", level, text, _lying(when))
     names = {a.name for a in version.signature.attributes} | {port.name for port in version.signature.inputs}

@@ -1,0 +1,97 @@
+"""Whether a mutant that no case tells can be told at all: the calls of cases once more, on data of every kind.
+
+A sine is never infinite, an exponential never -0, and a sum of products is the same without the check of its zeros: a
+mutant of that is right for every input. What data cannot say, such as attributes and what decides shapes, stays.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from ...cases.elements import Array, content, element_type, type_of
+from .effects import OF_DATA
+from .formula import Answering, alike, decisive
+from .implementation import Implementation, Invocation, Refused
+
+_LANES = 16
+_Kind = Callable[[np.random.Generator, tuple[int, ...]], Array]
+_KINDS: tuple[_Kind, ...] = (
+    lambda rng, shape: rng.uniform(-4, 4, shape),
+    lambda rng, shape: rng.uniform(0, 1, shape),
+    lambda rng, shape: rng.standard_normal(shape) * np.exp2(rng.uniform(-20, 20, shape)),
+    lambda rng, shape: rng.choice([1, -1], shape) * np.exp2(rng.uniform(-140, 130, shape)),
+    lambda rng, shape: rng.choice([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.5], shape),
+    lambda rng, shape: rng.choice([0.0, -0.0, 1.0, -1.0, 0.5, -0.5], shape),
+    lambda rng, shape: rng.integers(-5, 6, shape) / 2,
+    lambda rng, shape: np.where(rng.random(shape) < 0.2, np.inf, rng.uniform(-100, 100, shape)),
+)  # fmt: skip
+
+
+def can_be_told(mutant: Implementation) -> bool:
+    """Return whether data alone decide if a mutant shows."""
+    return mutant.kind == "formula" or (mutant.kind == "answer" and mutant.name in OF_DATA)
+
+
+def is_about(mutant: Implementation, answering: Answering) -> bool:
+    """Return whether a mutant may do something to a call, by data that are not those which decide shapes."""
+    if mutant.kind == "formula":
+        return answering.depends(mutant.name, _free(answering.invocation))
+    types = {type_of(out) for out in answering.right}
+    narrowed = mutant.name.partition("-as-")[0]
+    return narrowed in types or (narrowed == mutant.name and any(element_type(t).format is not None for t in types))
+
+
+def probes(answering: Answering) -> Iterator[Answering]:
+    """Yield the call on other data: numbers of all magnitudes, special values, what else stands in the inputs."""
+    invocation = answering.invocation
+    free = _free(invocation)
+    one = invocation.mapped(lambda array: np.repeat(array[:1], _LANES, 0))
+    arrays = [_other(array, place) if place in free else array for place, array in enumerate(one.arrays)]
+    whole = _replaced(one, arrays)
+    for lanes in alike(whole, _LANES):
+        try:
+            yield Answering(whole if len(lanes) == _LANES else whole.mapped(lambda a, some=tuple(lanes): a[list(some)]))
+        except Refused:
+            continue
+
+
+def _free(invocation: Invocation) -> frozenset[int]:
+    """Return the places of tensors that do not decide shapes."""
+    asked = decisive(invocation)
+    places: list[bool] = []
+    for name, given in zip(invocation.names, invocation.ports, strict=False):
+        places += [name not in asked] * (len(given) if isinstance(given, tuple) else given is not None)
+    places += [True] * len(invocation.captured)
+    return frozenset(place for place, there in enumerate(places) if there)
+
+
+def _replaced(invocation: Invocation, arrays: list[Array]) -> Invocation:
+    left: Mapping[int, Array] = {id(a): b for a, b in zip(invocation.arrays, arrays, strict=True)}
+    return invocation.mapped(lambda array: left[id(array)])
+
+
+def _other(array: Array, place: int) -> Array:
+    """Return other elements of the type, each lane of a kind: of floats any, else some that stand there."""
+    rng = np.random.default_rng(zlib.crc32(content(array)) + place)
+    shape = array.shape[1:]
+    if not array.size:
+        return array
+    if element_type(type_of(array)).format is not None:
+        with np.errstate(all="ignore"):
+            lanes = [_KINDS[lane % len(_KINDS)](rng, shape) for lane in range(len(array))]
+            return np.stack(lanes).astype(array.dtype)
+    if array.dtype.kind == "b":
+        return rng.random(array.shape) < 0.5  # noqa: PLR2004
+    flat = array.reshape(len(array), -1)
+    picked = rng.integers(0, flat.shape[1], flat.shape)
+    found = np.take_along_axis(flat, picked, 1).reshape(array.shape)
+    if array.dtype.kind in "iu":
+        limits = np.iinfo(array.dtype)
+        found = found.copy()
+        for lane in range(1, len(array), 2):  # every other lane has numbers of the whole type as well
+            wild = rng.integers(limits.min, limits.max, shape, array.dtype, endpoint=True)
+            found[lane] = np.where(rng.random(shape) < 0.5, wild, found[lane])  # noqa: PLR2004
+    return found
