@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -24,7 +24,7 @@ from ..generators.mutants.implementation import Answer, Implementation, Memory, 
 from ..generators.mutants.probing import can_be_told, is_about, probes
 from ..generators.mutants.triggers import excluded
 from ..generators.source import GeneratedCases
-from ..reports.matrix import Fate, Status, VersionMatrix
+from ..reports.matrix import NO_CASE, Fate, Status, VersionMatrix
 from ..runners.answers import Answers, Stack
 from ..runners.judge import Verdict, judge
 
@@ -32,6 +32,7 @@ KILLS = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE
 """What tells a mutant from a right implementation; an answer to an invalid input does not."""
 
 _TRIED = 8  # programs with a long formula that a mutant is tried on, where it makes a difference
+_WEIGHTS = {"unmet": 0.0, "same": 0.25, "unseen": 0.25}  # of those in which none is seen
 _STEPS = 1 << 13  # elements up to which variants are run that add up step by step
 _SMOKE = 12  # cases of the smoke suite, unless mutants alone take more
 _CANDIDATES = 10  # groups of cases that the smoke suite is chosen from, beside the smallest that kills each mutant
@@ -338,6 +339,7 @@ def tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatr
         total, killed = tried.get(fate.kind, (0, 0))
         tried[fate.kind] = total + 1, killed + (fate.status == "killed")
     levels, smoke = triggers.levels(), trial.smoke()
+    free = {level: by for level, why in levels.items() if (by := triggers.free(level))}
     return VersionMatrix(
         name,
         digest,
@@ -346,12 +348,12 @@ def tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatr
         tuple(f for f in fates if f.status != "killed" and f.kind != "trigger"),
         len(variants),
         tuple(fate for variant in variants for fate in _blamed(variant, every)),
-        len(levels),
-        {level: why for level, why in levels.items() if why},
+        len(levels) - len(free),
+        {level: why for level, why in levels.items() if why and level not in free},
         tuple(case for case in ids if case in smoke),
         blindness(bench.batch.expectation for bench in every),
         tuple(f for f in fates if f.status == "killed"),
-        excluded={trigger.name: clause for trigger, _, clause in wanted if clause is not None},
+        excluded={trigger.name: clause for trigger, _, clause in wanted if clause is not None} | free,
     )
 
 
@@ -418,8 +420,14 @@ class _Grid:
             told = "; ".join(f"{', '.join(some)} ({by})" for by, some in sorted(reasons.items()))
             if not exposed and len(reasons) == 1:
                 told = f"every effect ({next(iter(reasons))})"
-            found[trigger.name] = told if exposed or told else "no case"
+            found[trigger.name] = told if exposed or told else NO_CASE
         return found
+
+    def free(self, level: str) -> str:
+        """Return the options of silences that admit every effect under a trigger; nothing if not all are admitted so."""
+        found = {why for (trigger, _), why in self.admitted.items() if trigger == level}
+        exposed = any(trigger == level for trigger, _ in self.killed)
+        return "" if exposed or any(why.startswith(_BOUND) for why in found) else "; ".join(sorted(found))
 
     def fates(self) -> Iterator[Fate]:
         """Yield what became of each effect under each trigger, where it shows."""
@@ -446,7 +454,7 @@ class _Trial:
     _pardons: dict[str, Pardon] = field(default_factory=dict)
     _before: dict[str, str] = field(default_factory=dict)
     _memories: dict[tuple[str, str], Memory] = field(default_factory=dict)
-    _tried: Counter[str] = field(default_factory=Counter)
+    _tried: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def run(self) -> None:
         for bench in self.benches:
@@ -463,13 +471,13 @@ class _Trial:
 
     def _is_done(self, mutant: Implementation, bench: Bench) -> bool:
         """Return whether enough programs with a long formula have shown that they do not tell this mutant."""
-        return bench.answering.is_long and self._tried[mutant.name] >= _TRIED
+        return bench.answering.is_long and mutant.kind != "state" and self._tried[mutant.name] >= _TRIED
 
     def _put(self, mutant: Implementation, bench: Bench) -> None:
         key = bench.batch.program.key
         memory = self._memories.setdefault((mutant.name, key), {}) if mutant.kind == "state" else None
         status, kills, pardon = bench.put(mutant, memory)
-        self._tried[mutant.name] += status != "unmet"
+        self._tried[mutant.name] += _WEIGHTS.get(status, 1)
         self._pardons[mutant.name] = _merged(self._pardons.get(mutant.name, {}), pardon)
         if _ORDER.index(status) > _ORDER.index(self._best.get(mutant.name, "unmet")):
             self._best[mutant.name] = status

@@ -19,6 +19,7 @@ from ..cases.lock import SHORT, read_locks
 from ..generators.plan import Selection, selected, suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
 from ..reports.matrix import Matrix, VersionMatrix, matrix_html, matrix_markdown, print_matrix, read_record
+from ..reports.reasons import read_reasons
 from ..reports.text import write_text
 from ..specs.model import Spec, VersionSpec
 from .killing import tested
@@ -69,17 +70,19 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
     made = Matrix({name: replace(one, code=codes[name]) for name, one in made.tested.items()})
     every = {**known.tested, **made.tested}
     matrix = Matrix({name: every[name] for name in specs if name in every})
+    reasons = read_reasons()
+    told = reasons.explained(matrix)
     for target, page in (
         (options.record, matrix.to_record()),
-        (options.json, json.dumps(matrix.to_dict(), indent=1, allow_nan=False) + "\n"),
-        (options.html, matrix_html(matrix)),
-        (options.markdown, matrix_markdown(matrix)),
+        (options.json, json.dumps(told.to_dict(), indent=1, allow_nan=False) + "\n"),
+        (options.html, matrix_html(told)),
+        (options.markdown, matrix_markdown(told)),
         (options.write_smoke, suite_text(matrix.smoke, _REMARK)),
     ):
         if target is not None:
             write_text(target, page)
     new = made.beyond(known)
-    print_matrix(console or Console(), new if options.record is not None else matrix)
+    print_matrix(console or Console(), reasons.explained(new) if options.record is not None else told)
     return 1 if matrix.blamed or new.survivors else 0
 
 

@@ -164,6 +164,23 @@ def _resized(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Ro
         if before.id.shapes != row.id.shapes:
             yield from (_with(one, [("dims", "symbolic")]) for one in (before, row))
             return
+    if all(attribute.kind != "graph" for attribute in version.signature.attributes):  # whose bodies say shapes
+        yield from _resized_anew(version, [row for row in bases if _is_whole(row.id)])
+
+
+def _resized_anew(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
+    """Yield a case of one tensor with symbolic dimensions, and it with the shape of another one of the same rank.
+
+    Where there is no other one, it has one more element along the first axis.
+    """
+    for row in sorted(bases, key=lambda row: len(row.id.settings)):
+        case, part = _with(row, [("dims", "symbolic")]), row.id.shapes[0]
+        if len(row.id.shapes) == 1 and isinstance(part, tuple) and part and settle(version, case) == case:
+            others = (one.id.shapes[0] for one in bases if len(one.id.shapes) == 1)
+            alike = (one for one in others if isinstance(one, tuple) and len(one) == len(part) and one != part)
+            larger = (*(n + (place == 0) for place, n in enumerate(part)),)
+            yield from (case, replace(case, shapes=(next(alike, larger),)))
+            return
 
 
 def _program(case: CaseId) -> tuple[tuple[str, ...], tuple[Part, ...], tuple[tuple[str, str], ...]]:

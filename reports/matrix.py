@@ -21,7 +21,8 @@ from .text import counted, printable
 
 Status: TypeAlias = Literal["killed", "admitted", "unseen", "unmet", "same", "blamed"]
 STATUSES: tuple[Status, ...] = ("admitted", "unseen", "unmet")
-FORMAT = 3
+FORMAT = 4
+NO_CASE = "no case"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Fate:
     A mutant is `killed`, with the smallest case that does not pass and its outcome; `admitted`: it answers otherwise
     than a right implementation, and within what the standard admits; `unseen`: it computes otherwise, and answers alike
     on all data of the suite; `unmet`: in no case does it do anything else; `same`: where it does, the formula is the
-    same, so that it is no mutant. `blamed` is a compliant variant.
+    same, so that it is no mutant. `blamed` is a compliant variant. `why` says what admits it, or why no case tells it.
     """
 
     name: str
@@ -146,7 +147,7 @@ def _kept(one: VersionMatrix) -> dict[str, Any]:
         "code": one.code,
         "cases": one.cases,
         "tried": one.tried,
-        **{status: one.surviving(status) for status in STATUSES},
+        **{status: {f.name: f.why for f in one.survivors if f.status == status} for status in STATUSES},
         "variants": one.variants,
         "blamed": [[f.name, f.case, f.outcome] for f in one.blamed],
         "triggers": one.triggers,
@@ -160,12 +161,15 @@ def _kept(one: VersionMatrix) -> dict[str, Any]:
 def read_record(file: Path, smoke: Mapping[str, Sequence[str]]) -> Matrix:
     """Return the matrix of a record, without what killed each mutant, of versions that the smoke suite has as well.
 
-    `smoke` has the suite's cases by operator version. Raises OpconformError.
+    `smoke` has the suite's cases by operator version. Nothing is known of a record in an older format.
+    Raises OpconformError.
     """
     try:
         head, *lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-        if head["format"] != FORMAT:
+        if head["format"] > FORMAT:
             raise OpconformError(f"{file}: format {head['format']}, expected {FORMAT}; remove it and make it anew")
+        if head["format"] < FORMAT:
+            return Matrix({})
         texts = {line["mutant"]: (line["kind"], line["does"]) for line in lines if "mutant" in line}
         every = [_tested(line, texts, smoke.get(line["version"], ())) for line in lines if "mutant" not in line]
         return Matrix({one.version: one for one in every if one is not None})
@@ -176,8 +180,8 @@ def read_record(file: Path, smoke: Mapping[str, Sequence[str]]) -> Matrix:
 
 
 def _tested(line: Mapping[str, Any], texts: Mapping[str, Sequence[str]], smoke: Sequence[str]) -> VersionMatrix | None:
-    def fate(name: str, status: Status, case: str = "", outcome: str = "") -> Fate:
-        return Fate(name, texts[name][0], texts[name][1], status, case, outcome)
+    def fate(name: str, status: Status, case: str = "", outcome: str = "", why: str = "") -> Fate:
+        return Fate(name, texts[name][0], texts[name][1], status, case, outcome, why)
 
     if line["smoke"] != len(smoke):
         return None
@@ -186,7 +190,7 @@ def _tested(line: Mapping[str, Any], texts: Mapping[str, Sequence[str]], smoke: 
         line["digest"],
         line["cases"],
         {kind: (every, killed) for kind, (every, killed) in line["tried"].items()},
-        tuple(fate(name, status) for status in STATUSES for name in line[status]),
+        tuple(fate(name, status, why=why) for status in STATUSES for name, why in line[status].items()),
         line["variants"],
         tuple(fate(name, "blamed", case, outcome) for name, case, outcome in line["blamed"]),
         line["triggers"],
@@ -214,7 +218,8 @@ _ABOUT = (
     "A mutant is an implementation of our own that is wrong in one way. It is killed if a case of the suite does not "
     "pass it. One that is not answers otherwise than a right one, within what the standard admits (`admitted`); or "
     "computes otherwise, and answers alike on the data of the suite (`unseen`); or no case has what sets it off "
-    "(`unmet`). For the last two a case is missing, or the mutant is right for every input. "
+    "(`unmet`). What admits it is told, and where it is the bound, how much wider than the change; for the others it is "
+    "written why no case tells them. "
     "A trigger, such as a rank or an extent, is exposed if each effect that makes a difference under it is killed. "
     "A compliant variant differs in what the standards leave open, and no case may blame it."
 )
@@ -275,13 +280,15 @@ def _numbers(versions: Sequence[VersionMatrix], where: Sequence[VersionMatrix]) 
 def survivors_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
     """Yield an operator, a reason, and the mutants that survive for it, each with versions if it is not all of them."""
     for operator, versions in _by_operator(matrix).items():
+        reasons: dict[str, dict[str, list[VersionMatrix]]] = {}
         for status in STATUSES:
-            names: dict[str, list[VersionMatrix]] = {}
             for one in versions:
-                for name in one.surviving(status):
-                    names.setdefault(name, []).append(one)
-            if names:
-                yield operator, status, _named(versions, names)
+                for fate in one.survivors:
+                    if fate.status == status:
+                        reason = f"{status}: {fate.why}" if fate.why else status
+                        reasons.setdefault(reason, {}).setdefault(fate.name, []).append(one)
+        for reason, names in reasons.items():
+            yield operator, reason, _named(versions, names)
 
 
 def hidden_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
@@ -352,13 +359,13 @@ def _page(matrix: Matrix) -> Iterator[str]:
     yield ""
     yield "## Triggers under which not all shows"
     yield ""
-    yield "The reason is that there is no case, or which effects are admitted, and by what: the bound, or silences."
+    yield "The reason is why there is no case, or which effects are admitted, and by what: the bound, or silences."
     yield ""
     yield from _table(("operator", "reason", "triggers"), hidden_of(matrix))
     yield ""
-    yield "## Triggers that no valid call sets off"
+    yield "## Triggers that show nothing"
     yield ""
-    yield "They do not count, by a clause of the operator."
+    yield "They do not count, by a clause of the operator, or since an option of a silence admits whatever is answered."
     yield ""
     yield from _table(("operator", "clause", "triggers"), excluded_of(matrix))
     yield ""

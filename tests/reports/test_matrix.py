@@ -21,7 +21,7 @@ ONE = VersionMatrix(
     {"call": (5, 3), "formula": (4, 4), "trigger": (9, 8)},
     (
         Fate("axis-plus-one", "call", "takes <axis> | for one more", "unseen"),
-        Fate("ones", "answer", "errs a little", "admitted"),
+        Fate("ones", "answer", "errs a little", "admitted", why="bound, over 2 times the change"),
     ),
     3,
     (),
@@ -55,12 +55,18 @@ def test_a_version_of_another_smoke_suite_is_not_known(tmp_path: Path) -> None:
     assert not read_record(file, {}).tested
 
 
-@pytest.mark.parametrize("text", ["", "{}\n", "no json\n", '{"format": 2, "texts": {}}\n', '{"format": 3}\n{}\n'])
+@pytest.mark.parametrize("text", ["", "{}\n", "no json\n", '{"format": 9, "texts": {}}\n', '{"format": 4}\n{}\n'])
 def test_what_is_no_record_is_told_with_its_name(tmp_path: Path, text: str) -> None:
     file = tmp_path / "record"
     file.write_text(text)
     with pytest.raises(OpconformError, match="record"):
         read_record(file, {})
+
+
+def test_a_record_in_an_older_format_says_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "record"
+    file.write_text('{"format": 3}\n{}\n')
+    assert not read_record(file, {}).tested
 
 
 def test_what_survived_before_is_known() -> None:
@@ -73,7 +79,7 @@ def test_the_page_of_the_docs_has_a_line_a_version_and_what_survives_by_operator
     page = matrix_markdown(Matrix({ONE.version: BLAMED, LATER.version: LATER})).splitlines()
     assert "| onnx/Tried-1 | 12 | 9 | 7 | 1 | 1 | 0 | 6 of 9 | 3 | 1 | 1 |" in page
     assert "| onnx/Tried | unseen | `axis-plus-one` |" in page, "on all versions"
-    assert "| onnx/Tried | admitted | `ones` (1) |" in page
+    assert "| onnx/Tried | admitted: bound, over 2 times the change | `ones` (1) |" in page
     assert "| onnx/Tried | no case | `rank=6`, `rank=5` |" in page
     assert "| onnx/Tried | zeros | `type=int8` |" in page
     assert "| onnx/Tried | float16 15 %, float32 < 1 % |" in page

@@ -1,0 +1,76 @@
+"""Why mutants survive and triggers stay hidden, where no computation says so: what is written in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from ..cases.errors import OpconformError
+from ..specs.reading import read_file
+from .matrix import NO_CASE, Fate, Matrix, VersionMatrix
+
+FILE = Path(__file__).parents[1] / "specs" / "survivors.yaml"
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """Reasons by globs of operator versions, and then of names of mutants and triggers; the first that fits counts."""
+
+    written: Mapping[str, Mapping[str, str]]
+
+    def of(self, version: str, name: str) -> str:
+        """Return why a mutant survives, or a trigger stays hidden; nothing where nobody says."""
+        return next((why for _, _, why in self._fitting(version, name)), "")
+
+    def explained(self, matrix: Matrix) -> Matrix:
+        """Return the matrix with reasons for what is unseen, unmet or without a case."""
+        return Matrix({version: self._explained(one) for version, one in matrix.tested.items()})
+
+    def missing(self, matrix: Matrix) -> list[str]:
+        """Return what has no reason, `onnx/Add-14: name`."""
+        return [f"{v}: {name}" for v, one in matrix.tested.items() for name in _left(one) if not self.of(v, name)]
+
+    def idle(self, matrix: Matrix) -> list[str]:
+        """Return the reasons that are no one's: of mutants that are killed by now, of triggers that are exposed."""
+        every = {(globs, name): False for globs, some in self.written.items() for name in some}
+        for version, one in matrix.tested.items():
+            for name in _left(one):
+                for globs, glob, _ in self._fitting(version, name):
+                    every[globs, glob] = True
+                    break
+        return [f"{globs}: {name}" for (globs, name), used in every.items() if not used]
+
+    def _explained(self, one: VersionMatrix) -> VersionMatrix:
+        def told(fate: Fate) -> Fate:
+            return fate if fate.status == "admitted" else replace(fate, why=self.of(one.version, fate.name))
+
+        hidden = {level: self._of_level(one.version, level, why) for level, why in one.hidden.items()}
+        return replace(one, survivors=tuple(map(told, one.survivors)), hidden=hidden)
+
+    def _of_level(self, version: str, level: str, why: str) -> str:
+        reason = self.of(version, level) if why == NO_CASE else ""
+        return f"{why}: {reason}" if reason else why
+
+    def _fitting(self, version: str, name: str) -> Iterator[tuple[str, str, str]]:
+        for globs, some in self.written.items():
+            if any(fnmatchcase(version, glob) for glob in globs.split()):
+                for glob, why in some.items():
+                    if fnmatchcase(name, glob):
+                        yield globs, glob, why
+
+
+def _left(one: VersionMatrix) -> Iterator[str]:
+    """Yield what needs a reason."""
+    yield from (fate.name for fate in one.survivors if fate.status != "admitted")
+    yield from (level for level, why in one.hidden.items() if why == NO_CASE)
+
+
+def read_reasons(file: Path = FILE) -> Reasons:
+    """Read a file of reasons. Raises OpconformError where it is none."""
+    value = read_file(file).value
+    lines = isinstance(value, dict) and all(isinstance(some, dict) for some in value.values())
+    if not lines or not all(isinstance(why, str) for some in value.values() for why in some.values()):
+        raise OpconformError(f"{file}: expected operator versions, each with names and reasons")
+    return Reasons(value)
