@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 
@@ -262,13 +263,15 @@ def _admitted(answer: Array, right: Array, bounds: Bounds, lane: int) -> Pardon:
         one, other = answer.astype(np.float64), right.astype(np.float64)
         zero = (one == 0) & (other == 0) & (np.signbit(one) != np.signbit(other))
         odd = ~(np.isfinite(one) & np.isfinite(other))
-        value, lower, upper = (a[lane % len(a), ...].astype(np.float64) for a in (bounds.value, bounds.lower, bounds.upper))
+        value, lower, upper = (
+            a[lane % len(a), ...].astype(np.float64) for a in (bounds.value, bounds.lower, bounds.upper)
+        )
         differs = (one != other) & ~odd
         times = np.where(one > value, upper - value, value - lower) / np.abs(one - value)
         least = float(np.min(np.where(differs & ~np.isnan(times), times, np.inf), initial=np.inf))
-    found = {_BOUND: max(least, 1.0)} if differs.any() else {}
-    found |= {_ZERO: np.inf} if zero.any() else {}
-    return found | ({"infinities and NaN": np.inf} if (odd & (one != other) & ~(np.isnan(one) & np.isnan(other))).any() else {})
+    strange = odd & (one != other) & ~(np.isnan(one) & np.isnan(other))
+    told = ((_BOUND, differs, max(least, 1.0)), (_ZERO, zero, np.inf), ("infinities and NaN", strange, np.inf))
+    return {why: times for why, there, times in told if there.any()}
 
 
 def _admitting(verdict: Verdict, usual: Verdict) -> str:
@@ -424,7 +427,7 @@ class _Grid:
         return found
 
     def free(self, level: str) -> str:
-        """Return the options of silences that admit every effect under a trigger; nothing if not all are admitted so."""
+        """Return the options of silences that admit all effects under a trigger; nothing if not all are admitted so."""
         found = {why for (trigger, _), why in self.admitted.items() if trigger == level}
         exposed = any(trigger == level for trigger, _ in self.killed)
         return "" if exposed or any(why.startswith(_BOUND) for why in found) else "; ".join(sorted(found))

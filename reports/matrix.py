@@ -218,8 +218,8 @@ _ABOUT = (
     "A mutant is an implementation of our own that is wrong in one way. It is killed if a case of the suite does not "
     "pass it. One that is not answers otherwise than a right one, within what the standard admits (`admitted`); or "
     "computes otherwise, and answers alike on the data of the suite (`unseen`); or no case has what sets it off "
-    "(`unmet`). What admits it is told, and where it is the bound, how much wider than the change; for the others it is "
-    "written why no case tells them. "
+    "(`unmet`). What admits it is told, and where it is the bound, how much wider than the change; for the others, why "
+    "no case tells them. "
     "A trigger, such as a rank or an extent, is exposed if each effect that makes a difference under it is killed. "
     "A compliant variant differs in what the standards leave open, and no case may blame it."
 )

@@ -13,7 +13,7 @@ from ...cases.elements import Array, element_types
 from ...cases.program import Tensor
 from ...specs.model import AttributeSignature, Port, Recipe, Spec, VersionSpec, Word
 from ..parameters import opset_range
-from .implementation import Implementation, Invocation, Refused
+from .implementation import Implementation, Invocation, Refused, comes
 
 Misread: TypeAlias = Callable[[Any], Any]
 """What a value is taken for: the same where this mistake makes no difference."""
@@ -245,13 +245,13 @@ def _of_delivery(name: str, version: VersionSpec) -> Iterator[Implementation]:
         yield _call(
             f"{name}-fed-refused",
             f"refuses the input {name} where it comes with the run",
-            lambda i: _refusing(i, name in i.fed, f"{name} must be constant"),
+            lambda i: _refusing(i, comes(i, name, fed=True), f"{name} must be constant"),
         )
     if (both or written) and version.signature.attribute(name) is None:
         yield _call(
             f"{name}-constant-refused",
             f"refuses the input {name} where it is a constant",
-            lambda i: _refusing(i, i.port(name) is not None and name not in i.fed, f"{name} is constant"),
+            lambda i: _refusing(i, comes(i, name, fed=False), f"{name} is constant"),
         )
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from ...cases.elements import Array, element_type, type_of
 from ...specs.model import Spec, VersionSpec
 from ..arithmetic.native import Machine, identical
-from .implementation import Answer, Implementation, Invocation, Memory, Met, Trigger, usual_machine
-from .triggers import PLACES, at_inputs, at_outputs, triggers, types_of
+from .implementation import Answer, Implementation, Invocation, Memory, Trigger, usual_machine
+from .triggers import PLACES, at_inputs, at_outputs, in_inputs, in_outputs, triggers, types_of
 
 Effect: TypeAlias = Callable[[Array], Array]
 """What a defect makes of one output, lanes first. It keeps what it cannot spoil."""
@@ -197,7 +197,7 @@ def grid(spec: Spec, version: VersionSpec) -> Iterator[tuple[Trigger, Sequence[I
     for place, (where, index) in PLACES.items():
         some = _specials(types_of(version, signature.outputs))
         yield (
-            Trigger("place", place, where, _always),
+            Trigger("place", place, where, in_outputs(index)),
             [
                 Implementation(name, "answer", f"{text} there", finish=at_outputs(index, special))
                 for name, (text, special) in some.items()
@@ -206,7 +206,7 @@ def grid(spec: Spec, version: VersionSpec) -> Iterator[tuple[Trigger, Sequence[I
     for place, (where, index) in PLACES.items() if signature.inputs else ():
         some = _specials(types_of(version, signature.inputs[:1]))
         yield (
-            Trigger("input-place", place, f"{where} of the first input", _always),
+            Trigger("input-place", place, f"{where} of the first input", in_inputs(index)),
             [
                 Implementation(
                     name, "answer", f"{text.replace('answers', 'reads')} there", reading=at_inputs(index, special)
@@ -218,10 +218,6 @@ def grid(spec: Spec, version: VersionSpec) -> Iterator[tuple[Trigger, Sequence[I
 
 def _specials(types: Sequence[str]) -> Mapping[str, tuple[str, Effect]]:
     return SPECIALS if any(element_type(t).format is not None for t in types) else WRONG
-
-
-def _always(_met: Met) -> bool:
-    return True
 
 
 def triggered(trigger: Trigger, effect: Implementation) -> Implementation:

@@ -49,16 +49,16 @@ def invocations(
         decisive = [a[lane, ...] for name in asked for a in _listed(whole.port(name))]
         groups.setdefault(tuple(map(content, decisive)), []).append(lane)
     for found in groups.values():
-        part = whole if len(found) == lanes else _part(whole, found)
-        for places in alike(part, len(found)):
+        some = whole if len(found) == lanes else part(whole, found)
+        for places in alike(some, len(found)):
             same = len(places) == len(found)
-            yield tuple(found[place] for place in places), part if same else _part(part, places)
+            yield tuple(found[place] for place in places), some if same else part(some, places)
 
 
-def alike(part: Invocation, lanes: int) -> Iterator[list[int]]:
+def alike(whole: Invocation, lanes: int) -> Iterator[list[int]]:
     """Yield the lanes in which the same silences are open, and the same readings valid."""
     try:
-        premises = recorded(part).premises(part.arrays, lanes)
+        premises = recorded(whole).premises(whole.arrays, lanes)
     except Refused:
         premises = {}
     groups: dict[tuple[bool, ...], list[int]] = {}
@@ -67,7 +67,8 @@ def alike(part: Invocation, lanes: int) -> Iterator[list[int]]:
     yield from groups.values()
 
 
-def _part(whole: Invocation, lanes: list[int]) -> Invocation:
+def part(whole: Invocation, lanes: list[int]) -> Invocation:
+    """Return an invocation of some of the lanes."""
     return whole.mapped(lambda array: array[lanes])
 
 

@@ -95,6 +95,14 @@ class Invocation:
         return replace(self, ports=ports, captured={name: changed(given) for name, given in self.captured.items()})
 
 
+def comes(i: Invocation, name: str, *, fed: bool) -> bool:
+    """Return whether a tensor at a port comes with the run, or with the program."""
+    place = i.names.index(name)
+    several = i.version.signature.inputs[place].is_variadic
+    given = i.program.inputs[place:] if several else i.program.inputs[place : place + 1]
+    return any(one is not None and (one.constant is None) == fed for one in given)
+
+
 @dataclass(frozen=True)
 class Met:
     """What sets a trigger off, or does not: a call, what a right implementation answers, and which runs these are.

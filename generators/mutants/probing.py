@@ -13,7 +13,7 @@ import numpy as np
 
 from ...cases.elements import Array, content, element_type, type_of
 from .effects import OF_DATA
-from .formula import Answering, alike, decisive
+from .formula import Answering, alike, decisive, part
 from .implementation import Implementation, Invocation, Refused
 
 _LANES = 16
@@ -53,7 +53,7 @@ def probes(answering: Answering) -> Iterator[Answering]:
     whole = _replaced(one, arrays)
     for lanes in alike(whole, _LANES):
         try:
-            yield Answering(whole if len(lanes) == _LANES else whole.mapped(lambda a, some=tuple(lanes): a[list(some)]))
+            yield Answering(whole if len(lanes) == _LANES else part(whole, lanes))
         except Refused:
             continue
 
@@ -84,7 +84,7 @@ def _other(array: Array, place: int) -> Array:
             lanes = [_KINDS[lane % len(_KINDS)](rng, shape) for lane in range(len(array))]
             return np.stack(lanes).astype(array.dtype)
     if array.dtype.kind == "b":
-        return rng.random(array.shape) < 0.5  # noqa: PLR2004
+        return rng.random(array.shape) < 0.5
     flat = array.reshape(len(array), -1)
     picked = rng.integers(0, flat.shape[1], flat.shape)
     found = np.take_along_axis(flat, picked, 1).reshape(array.shape)
@@ -93,5 +93,5 @@ def _other(array: Array, place: int) -> Array:
         found = found.copy()
         for lane in range(1, len(array), 2):  # every other lane has numbers of the whole type as well
             wild = rng.integers(limits.min, limits.max, shape, array.dtype, endpoint=True)
-            found[lane] = np.where(rng.random(shape) < 0.5, wild, found[lane])  # noqa: PLR2004
+            found[lane] = np.where(rng.random(shape) < 0.5, wild, found[lane])
     return found

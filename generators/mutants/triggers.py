@@ -19,9 +19,9 @@ from ...cases.elements import Array, element_types
 from ...cases.program import element_names, is_tensor
 from ...specs.model import Port, Spec, VersionSpec
 from ..arithmetic.native import identical
-from ..parameters import opset_range
+from ..parameters import has_values, opset_range
 from ..variations import ARITIES
-from .implementation import Answer, Invocation, Met, Trigger
+from .implementation import Answer, Invocation, Met, Trigger, comes
 
 RANKS = range(7)
 EXTENTS = (2, 4, 8, 16, 32, 64, 128, 256, 1000, 1024, 4096, 65536)
@@ -259,7 +259,7 @@ def _of_delivery(version: VersionSpec) -> Iterator[Trigger]:
     types: list[str] = []
     for port in signature.inputs:
         letter = signature.letter(port.name)
-        types += [port.type]
+        types += [] if _says_more(version, port) else [port.type]
         if signature.attribute(port.name) is None and any(
             map(is_tensor, signature.types[letter] if port.type == letter else (port.type,))
         ):
@@ -271,15 +271,14 @@ def _of_delivery(version: VersionSpec) -> Iterator[Trigger]:
         yield Trigger("twice", "input", "one tensor at two inputs", _is_twice)
 
 
-def _delivered(name: str, *, fed: bool) -> Callable[[Met], bool]:
-    def met(met: Met) -> bool:
-        i = met.invocation
-        place = i.names.index(name)
-        several = i.version.signature.inputs[place].is_variadic
-        given = i.program.inputs[place:] if several else i.program.inputs[place : place + 1]
-        return any(one is not None and (one.constant is None) == fed for one in given)
+def _says_more(version: VersionSpec, port: Port) -> bool:
+    """Return whether an input's elements are written, as what they mean decides what they may be."""
+    bundles = (level for levels in version.parameters.values() for level in levels.values())
+    return has_values(version, port) or any(isinstance(one, Mapping) and port.name in one for one in bundles)
 
-    return met
+
+def _delivered(name: str, *, fed: bool) -> Callable[[Met], bool]:
+    return lambda met: comes(met.invocation, name, fed=fed)
 
 
 def _is_twice(met: Met) -> bool:
@@ -345,6 +344,26 @@ def placed(place: Place, change: Callable[[Array], Array], array: Array) -> Arra
     kept = flat.copy()
     kept[:, index] = change(flat[:, [index]])[:, 0]
     return kept.reshape(array.shape)
+
+
+def in_outputs(place: Place) -> Callable[[Met], bool]:
+    """Return whether some output has an element there."""
+    return lambda met: _has(place, met.right)
+
+
+def in_inputs(place: Place) -> Callable[[Met], bool]:
+    """Return whether the first input has an element there, or one of those that stand there."""
+
+    def there(met: Met) -> bool:
+        given = met.invocation.ports[0] if met.invocation.ports else None
+        return given is not None and _has(place, given if isinstance(given, tuple) else (given,))
+
+    return there
+
+
+def _has(place: Place, arrays: Sequence[Array]) -> bool:
+    sizes = (math.prod(array.shape[1:]) for array in arrays)
+    return any(0 <= place(size) < size for size in sizes)
 
 
 def at_outputs(place: Place, change: Callable[[Array], Array]) -> Callable[[Invocation, Answer], Answer]:

@@ -148,3 +148,47 @@ def test_what_has_changed_is_made_again(tmp_path: Path, word: str) -> None:
 def test_a_mutant_without_an_input_that_the_formula_asks_for_refuses() -> None:
     found = matrix("onnx/Resize-13", "onnx/Resize-13/*/crop")
     assert "roi-ignored" in {fate.name for fate in found.killed}
+
+
+# Mutants that are none, and why others survive
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("onnx/Sin-7", "infinity-lost"),
+        ("onnx/Exp-1", "consumed_inputs-negated"),
+        ("onnx/Exp-1", "sign-of-zero-lost"),
+        ("onnx/IsInf-10", "negated"),
+        ("onnx/CastLike-15", "trunc-1:not-applied"),
+    ],
+)
+def test_what_is_right_for_every_input_is_no_mutant(name: str, right: str) -> None:
+    found = matrix(name)
+    assert right not in {fate.name for fate in (*found.survivors, *found.killed)}
+
+
+def test_what_other_data_would_tell_is_a_mutant_that_survives() -> None:
+    found = matrix("onnx/Pad-13", "onnx/Pad-13/float32/*/ramp")
+    unmet = {fate.name for fate in found.survivors if fate.status == "unmet"}
+    assert unmet >= {"nan-lost", "sign-of-zero-lost"}, "a ramp has neither"
+
+
+def test_what_admits_a_survivor_is_told() -> None:
+    why = {fate.name: fate.why for fate in matrix("onnx/HardSigmoid-6").survivors}
+    assert why["nan-lost"] == "nan=zero"
+    why = {fate.name: fate.why for fate in matrix("onnx/Atan-7").survivors}
+    assert why["sign-of-zero-lost"] == "sign of a zero"
+    softmax = matrix("onnx/Softmax-13", "onnx/Softmax-13/float32/1x65537/*")
+    assert "last-term-lost (bound, over 100 times the change)" in softmax.hidden["extent=over-65536"]
+
+
+def test_answers_in_one_buffer_are_those_of_the_last_run_of_their_shapes() -> None:
+    assert "buffer-shared" in {fate.name for fate in matrix("onnx/Greater-1").killed}, "runs with other silences open"
+
+
+def test_a_trigger_under_which_a_silence_admits_any_answer_does_not_count() -> None:
+    found = matrix("onnx/Dropout-10")
+    assert found.excluded["place=first"] == "mode-early=any"
+    assert "place=first" not in found.hidden
+    assert "rank=4" not in found.excluded, "the shape is told"
