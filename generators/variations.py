@@ -175,12 +175,21 @@ def _resized_anew(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId
     """
     for row in sorted(bases, key=lambda row: len(row.id.settings)):
         case, part = _with(row, [("dims", "symbolic")]), row.id.shapes[0]
-        if len(row.id.shapes) == 1 and isinstance(part, tuple) and part and settle(version, case) == case:
+        if len(row.id.shapes) != 1 or not isinstance(part, tuple) or _names_extents(row, part):
+            continue
+        if part and settle(version, case) == case:
             others = (one.id.shapes[0] for one in bases if len(one.id.shapes) == 1)
             alike = (one for one in others if isinstance(one, tuple) and len(one) == len(part) and one != part)
             larger = (*(n + (place == 0) for place, n in enumerate(part)),)
             yield from (case, replace(case, shapes=(next(alike, larger),)))
             return
+
+
+def _names_extents(row: Row, part: tuple[object, ...]) -> bool:
+    """Return whether an input is written that has the extents of another one among its numbers."""
+    ports = (row.get(port.name) for port in row.version.signature.inputs if row.is_written(port))
+    numbers = {n for value in ports if isinstance(value, tuple) for n in value if isinstance(n, int)}
+    return any(n in numbers for n in part if isinstance(n, int) and n > 1)
 
 
 def _program(case: CaseId) -> tuple[tuple[str, ...], tuple[Part, ...], tuple[tuple[str, str], ...]]:
