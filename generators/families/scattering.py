@@ -11,6 +11,8 @@ from ...cases.elements import Array
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 
+_EXACT = 2.0**23  # below it, complex64 holds whole numbers and sums of two products of them
+
 
 def scatter_elements(c: Call, data: Value, indices: Value, updates: Value) -> Value:
     """A copy of data with updates at the places that indices name along `axis`, and at their own along other axes.
@@ -102,9 +104,23 @@ def _written(c: Call, data: Value, places: Array, updates: Value) -> Value:
         taken = c.open("repeated") if repeated.any() else "last"
         y = _combined(data, places, updates, lambda lines: lines.slice(1 if taken == "first" else -1))
         return y.undefined(c.constant(repeated, "bool")) if taken == "unspecified" else y
-    if data.kind in ("bool", "text"):
+    if data.kind in ("bool", "text") or (data.kind == "complex" and how in ("max", "min")):
         c.open("no-numbers")
+    if data.kind == "complex":
+        return _of_complex(c, data, places, how)
     return _combined(data, places, updates, lambda lines: _reduced(c, lines, how))
+
+
+def _of_complex(c: Call, data: Value, places: Array, how: str) -> Value:
+    """Complex sums or products: those of small whole numbers, which are exact in any order."""
+    found, updates = (c.known(name).astype(np.complex128).reshape(-1) for name in ("data", "updates"))
+    most = np.abs(found)
+    (np.add if how == "add" else np.multiply).at(found, places, updates)
+    (np.add if how == "add" else np.multiply).at(most, places, np.maximum(np.abs(updates), 1.0))
+    parts = np.concatenate([updates, found]).view(np.float64)
+    if not np.array_equal(parts, np.rint(parts)) or (most >= _EXACT).any():
+        c.open("complex-rounding")
+    return c.constant(found.reshape(data.shape), data.type)
 
 
 def _reduced(c: Call, lines: Value, how: str) -> Value:

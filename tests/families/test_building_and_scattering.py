@@ -124,3 +124,10 @@ def test_how_many_numbers_there_are_may_hang_on_rounding() -> None:
 def test_a_constant_of_an_empty_shape_is_a_scalar() -> None:
     (found,) = values("onnx/ConstantOfShape-25", {"input": np.zeros(0, np.int64)}, FLOAT)
     assert (found.shape, found.tolist()) == ((), 0.0)
+
+
+@pytest.mark.parametrize(("how", "wanted"), [("add", 3 + 1j), ("mul", -1 + 3j)])
+def test_complex_numbers_are_added_and_multiplied(how, wanted) -> None:
+    inputs = {"data": np.array([1 + 1j], "c8"), "indices": np.array([0, 0]), "updates": np.array([1j, 2 - 1j], "c8")}
+    (found,) = values("onnx/ScatterElements-16", inputs, {"output": "complex64"}, reduction=how)
+    assert found.tolist() == [wanted]
