@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
 
+from ...cases.elements import element_type
 from ..arithmetic.tape import Call, Value
 from . import Shaping
 
@@ -17,6 +18,27 @@ def softmax(c: Call, x: Value) -> Value:
 
     x: floats, rank r of 1 or more; result: the same shape. Source: ONNX Softmax-1 to 13.
     """
+    return _lines(c, x, along)
+
+
+def log_softmax(c: Call, x: Value) -> Value:
+    """X less the logarithm of the sum of exp(x), along `axis`; before version 13 over all dimensions from `axis` on.
+
+    x: floats, rank r of 1 or more; result: the same shape. Source: ONNX LogSoftmax-1 to 13.
+    """
+    return _lines(c, x, _logarithm_along)
+
+
+def hardmax(c: Call, x: Value) -> Value:
+    """1 for the first largest element along `axis`, 0 for the others; before version 13 of all dimensions from it on.
+
+    x: floats, rank r of 1 or more; result: the same shape. Source: ONNX Hardmax-1 to 13.
+    """
+    return _lines(c, x, _first_largest)
+
+
+def _lines(c: Call, x: Value, formula: Callable[[Call, Value, int], Value]) -> Value:
+    """What a formula makes of the lines along `axis`, or, before version 13, of all dimensions from it on."""
     axis = c.attr("axis")
     if "axis-range" in c.clauses:
         c.require("axis-range", -x.rank <= axis < x.rank)
@@ -27,10 +49,109 @@ def softmax(c: Call, x: Value) -> Value:
             c.open("axis-beyond-early")
             axis = x.rank
     if "along-axis" in c.clauses:
-        return along(c, x, axis)
+        return formula(c, x, axis)
     axis = axis % x.rank if axis < 0 else axis
     flat = x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
-    return along(c, flat, 1).reshape(*x.shape)
+    return formula(c, flat, 1).reshape(*x.shape)
+
+
+def _logarithm_along(c: Call, x: Value, axis: int) -> Value:
+    """The formula with the largest element taken off first; or, as the page has it, the logarithm of the quotients."""
+    if math.prod(x.shape) == 0:
+        return x
+    off = x - x.max(axis)
+    e = off.exp()
+    total = e.sum(axis)
+    y = (e / total).log() if c.open("algorithm") == "of-quotient" else off - total.log()
+    infinite = x.isinf(negative=False)
+    within = infinite.cast("uint8").max(axis).cast("bool")
+    if c.open("infinite", within) == "as-written":
+        lost, nan = (c.constant(number, x.type) for number in (-math.inf, math.nan))
+        y = nan.where(infinite, lost).where(within & ~x.isnan(), y)
+    return y
+
+
+def _first_largest(c: Call, x: Value, axis: int) -> Value:
+    if math.prod(x.shape) == 0:
+        return x
+    c.open("nan", x.isnan())
+    places = np.arange(x.shape[axis]).reshape([-1 if i == axis % x.rank else 1 for i in range(x.rank)])
+    hit = x.argmax(axis).equal(c.constant(places, "int64"))
+    return c.constant(1.0, x.type).where(hit, 0.0)
+
+
+def layer_normalization(c: Call, x: Value, scale: Value, b: Value | None = None) -> tuple[Value, Value, Value]:
+    """(x - mean) / sqrt(variance + epsilon) * scale + b, the mean, and 1 / sqrt(variance + epsilon).
+
+    The statistics are over the axes from `axis` on, and computed in the type that stash_type names, as is the quotient.
+    scale, b: stretched to x; the statistics: x's shape with 1 from `axis` on. Source: ONNX LayerNormalization-17.
+    """
+    axes = _from_axis(c, x)
+    c.require("broadcast", all(_stretches(v, x) for v in (scale, b) if v is not None))
+    wide = _staged(c, x, ("float32", "bfloat16"))
+    mean = wide.mean(axes)
+    off = wide - mean
+    moments = c.open("algorithm") == "raw-moments"
+    variance = (wide * wide).mean(axes) - mean * mean if moments else (off * off).mean(axes)
+    inverse = 1.0 / (variance + c.float32("epsilon")).sqrt()
+    normal = off * inverse
+    y, late = normal.cast(x.type) * scale, normal * scale.cast(wide.type)
+    if b is not None:
+        y, late = y + b, late + b.cast(wide.type)
+    return y if wide.type == x.type else y.either(late.cast(x.type)), mean, inverse
+
+
+def rms_normalization(c: Call, x: Value, scale: Value) -> Value:
+    """X over the root of its mean square plus epsilon, in the type that stash_type names; then times scale.
+
+    The mean is over the axes from `axis` on; scale: stretched to x; result: scale's type. Source: ONNX
+    RMSNormalization-23.
+    """
+    axes = _from_axis(c, x)
+    c.require("broadcast", _stretches(scale, x))
+    wide = _staged(c, x, tuple(_STASHES.values()))
+    normal = wide / ((wide * wide).mean(axes) + c.float32("epsilon")).sqrt()
+    y = normal.cast(scale.type) * scale
+    if x.type != scale.type:
+        y = y.either(normal.cast(x.type).cast(scale.type) * scale)
+    return y if wide.type == scale.type else y.either((normal * scale.cast(wide.type)).cast(scale.type))
+
+
+_STASHES: Mapping[int, str] = MappingProxyType({1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"})
+
+
+def _from_axis(c: Call, x: Value) -> range:
+    axis = c.attr("axis")
+    c.require("axis-range", -x.rank <= axis < x.rank)
+    return range(axis % x.rank, x.rank)
+
+
+def _stretches(v: Value, x: Value) -> bool:
+    return v.rank <= x.rank and all(e in (1, d) for e, d in zip(v.shape[::-1], x.shape[::-1], strict=False))
+
+
+def _staged(c: Call, x: Value, types: tuple[str, ...]) -> Value:
+    """X in the type in which the first stage is computed; or as it is, where that is more precise."""
+    type_ = _STASHES.get(c.attr("stash_type"), "")
+    c.require("stash-type", type_ in types)
+    own, other = (element_type(one).float_format.precision for one in (x.type, type_))
+    return x if own > other and c.open("stage-one-wider") == "as-input" else x.cast(type_)
+
+
+def instance_normalization(c: Call, x: Value, scale: Value, b: Value) -> Value:
+    """(x - mean) / sqrt(variance + epsilon) * scale + b, with the statistics of each channel of each instance.
+
+    x: [N, C, D...], of rank 4 in version 1; scale, b: [C]. Source: ONNX InstanceNormalization-1 to 22.
+    """
+    c.require("rank", x.rank == 4 if "rank-4" in c.clauses else x.rank > 2)
+    c.require("per-channel", scale.shape == b.shape == x.shape[1:2])
+    shape = (1, -1, *(1,) * (x.rank - 2))
+    scale, b, axes = scale.reshape(*shape), b.reshape(*shape), range(2, x.rank)
+    mean = x.mean(axes)
+    off = x - mean
+    raw = c.open("moments") == "raw"
+    variance = (x * x).mean(axes) - mean * mean if raw else (off * off).mean(axes)
+    return _normal(c, x, mean, variance, scale, b, c.float32("epsilon"))
 
 
 def along(c: Call, x: Value, axis: int) -> Value:
