@@ -1,10 +1,11 @@
-"""Operators that multiply and sum over shared dimensions: Einsum, Gemm, MatMul and MatMul of codes."""
+"""Operators that multiply and sum over shared dimensions: Einsum, Gemm, MatMul, MatMul of codes, Det."""
 
 from __future__ import annotations
 
 import math
 import re
 from functools import reduce
+from itertools import combinations
 
 import numpy as np
 
@@ -186,6 +187,44 @@ def _accumulated(c: Call, a: Value, b: Value, addend: Value) -> Value:
     stack = b.reshape(1, *b.shape).broadcast(a.shape[0], *b.shape)
     stack = stack.concat([addend.broadcast(a.shape[0], b.shape[1]).reshape(a.shape[0], 1, b.shape[1])], 1)
     return (lines @ stack).reshape(a.shape[0], b.shape[1])
+
+
+def det(c: Call, x: Value) -> Value:
+    """The determinants of the matrices in the last two dimensions.
+
+    x: [batch..., M, M]; result: [batch...]. Source: ONNX Det-11 and 22.
+    """
+    c.require("square", x.rank > 1 and x.shape[-1] == x.shape[-2])
+    batch, m = x.shape[:-2], x.shape[-1]
+    if not m:
+        c.open("empty")
+        return c.constant(1.0, x.type).broadcast(*batch)
+    rows = x.reshape(math.prod(batch), m, m)
+    minors = rows[:, 0, :].reshape(-1, m) if math.prod(batch) else rows.reshape(0, m)
+    for r in range(1, m):  # of the first r + 1 rows, for each choice of as many columns
+        sets = list(combinations(range(m), r + 1))
+        before = {chosen: place for place, chosen in enumerate(combinations(range(m), r))}
+        columns = np.array([j for chosen in sets for j in chosen])
+        places = np.array([before[tuple(k for k in chosen if k != j)] for chosen in sets for j in chosen])
+        signs = np.array([[(-1.0) ** (r + i) for _ in sets for i in range(r + 1)]])
+        row = rows[:, r, :].reshape(rows.shape[0], m)
+        terms = row.take(columns, 1) * minors.take(places, 1) * c.constant(signs, x.type)
+        minors = terms.reshape(rows.shape[0], len(sets), r + 1).sum((2,), keep=False)
+    y = minors.reshape(*batch)
+    return y if m == 1 else _eliminated(y, rows, m)
+
+
+def _eliminated(y: Value, rows: Value, m: int) -> Value:
+    """The same with the error of Gaussian elimination, which is no small share of small determinants.
+
+    With rows exchanged so that no multiplier exceeds 1, what is eliminated is that of a matrix whose rows differ from
+    the given ones by some m units in the last place: of the determinant that is m^2 of the product of their norms, by
+    Hadamard's inequality. Adding and subtracting m / 2 such products, each of which errs by more than m units, charges
+    that much, in any arithmetic.
+    """
+    norms = (rows * rows).sum((2,)).sqrt().prod((1,))
+    reach = norms.reshape(*y.shape) * (0.55 * m)
+    return (y + reach) - reach
 
 
 def _labels(term: str, dots: tuple[int, ...]) -> list[object]:

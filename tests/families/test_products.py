@@ -153,3 +153,24 @@ def test_an_odd_padding_that_a_wanted_shape_leaves_crops_the_start_more_but_for_
     early = readings("onnx/ConvTranspose-1", given, {"Y": "float32"}, strides=(2,), dilations=(1,), output_shape=(6,))
     found = {one.taken["odd-padding-early"]: one.values[0].tolist() for one in early}
     assert found == {"as-written": whole[..., :6].tolist(), "as-later": whole[..., 1:].tolist()}
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 5])
+def test_determinants_by_elimination_are_within_the_bound_and_others_are_not(m) -> None:
+    rng = np.random.default_rng(m)
+    x = (rng.normal(size=(400, m, m)) * np.exp2(rng.integers(-9, 9, (400, m, 1)))).astype(F)
+    (one,) = readings("onnx/Det-11", {"X": x}, {"Y": "float32"})
+    by_elimination = np.linalg.det(x)
+    assert ((one.lower[0] <= by_elimination) & (by_elimination <= one.upper[0])).all()
+    exact = np.array([float(determinant([[Fraction(float(n)) for n in row] for row in a])) for a in x])
+    assert np.allclose(one.values[0], exact, rtol=1e-9)
+    off = by_elimination * F(1.001)
+    assert ((off < one.lower[0]) | (off > one.upper[0])).mean() > 0.8
+
+
+def determinant(rows):
+    """The determinant by its definition, row after row."""
+    if not rows:
+        return Fraction(1)
+    first, *rest = rows
+    return sum((-1) ** j * n * determinant([row[:j] + row[j + 1 :] for row in rest]) for j, n in enumerate(first))
