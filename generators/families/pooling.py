@@ -1,4 +1,4 @@
-"""Operators that make one number of each window of their input, or of each channel: pooling."""
+"""Operators that make one number of each window or channel of their input, and those that put windows together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ...cases.elements import Array, element_type
 from ..arithmetic.tape import Call, Value
-from ..fills import Blank, Draw
+from ..fills import Blank, Draw, Drawing
 from .convolution import framing
 
 _ELEMENTS = 2
@@ -152,6 +152,81 @@ def global_lp_pool(c: Call, x: Value) -> Value:
     return y.reshape(*x.shape[:2], 1, 1) if x.rank != 4 and c.answer("rank-early", "same") == "four" else y
 
 
+def max_unpool(c: Call, x: Value, indices: Value, *_: Value | None) -> Value:
+    """Zeros, and the elements of x at the places that indices name, in a tensor that pooling would have made x of.
+
+    x, indices: [N, C, spatial...]; result: [N, C, (n - 1) * stride + kernel - pads...], or output_shape. Which of
+    several elements for one place counts is open, and which tensor's places indices are if output_shape is another.
+    Source: ONNX MaxUnpool-9 to 22.
+    """
+    k, kernel, strides = x.rank - 2, c.ints("kernel_shape") or (), c.ints("strides")
+    if strides is None:
+        c.answer("strides-early", "ones")
+    strides, pads = strides or (1,) * k, c.ints("pads") or (0,) * (2 * k)
+    c.require("per-axis", k > 0 and len(kernel) == len(strides) == k and len(pads) == 2 * k)
+    c.require("same-shape", indices.shape == x.shape)
+    usual = tuple(
+        (n - 1) * step + size - before - after
+        for n, step, size, before, after in zip(x.shape[2:], strides, kernel, pads[:k], pads[k:], strict=True)
+    )
+    told = c.ints("output_shape") or (*x.shape[:2], *usual)
+    c.require("output-shape", len(told) == x.rank and told[:2] == x.shape[:2])
+    extents = told[2:]
+    inner = usual if extents != usual and c.open("indices-of") == "usual" else extents
+    places = c.known("I").reshape(-1).astype(np.int64)
+    size = math.prod((*x.shape[:2], *inner))
+    c.require("indices-range", bool(((places >= 0) & (places < size)).all()))
+    empty, line = c.constant(0.0, x.type).broadcast(size), x.reshape(x.size)
+    y = empty.scatter(c.constant(places, "int64"), line)
+    if len(set(places.tolist())) < len(places):
+        first = empty.scatter(c.constant(places[::-1].copy(), "int64"), line.flip(0))
+        several = ~first.equal(y)
+        y = {"last": y, "first": first}.get(c.open("repeated", several)) or y.undefined(several)
+    frame = [(0, extent - own) for extent, own in zip(extents, inner, strict=True)]
+    return y.reshape(*x.shape[:2], *inner).pad(frame, 0)
+
+
+def col2im(c: Call, x: Value, *_: Value) -> Value:
+    """An image put together from its blocks, which lie strides apart; where several lie, their elements are added.
+
+    x: [N, C * elements of a block, blocks]; further inputs are image_shape and block_shape; result: [N, C, image...].
+    Source: ONNX Col2Im-18.
+    """
+    image, block = c.ints("image_shape") or (), c.ints("block_shape") or ()
+    k = len(block)
+    ones = (1,) * k
+    strides, dilations, pads = (c.ints(name) for name in ("strides", "dilations", "pads"))
+    strides, dilations, pads = strides or ones, dilations or ones, pads or (0, 0) * k
+    c.require("lengths", len(image) == k > 1 and len(strides) == len(dilations) == k and len(pads) == 2 * k)
+    sides = tuple(zip(pads[:k], pads[k:], strict=True))
+    counts = tuple(
+        (extent + sum(side) - (size - 1) * dilation - 1) // step + 1
+        for extent, side, size, dilation, step in zip(image, sides, block, dilations, strides, strict=True)
+    )
+    elements = math.prod(block)
+    c.require("blocks", x.rank == 3 and min(counts) > 0 and x.shape[2] == math.prod(counts))
+    c.require("channels", x.shape[1] % elements == 0)
+    grid = _Grid(image, sides, _coordinates(counts, block, strides, dilations, sides))
+    size, area = elements * x.shape[2], math.prod(image)
+    owners: list[list[int]] = [[] for _ in range(area)]
+    for source, (place, inside) in enumerate(zip(grid.flat(range(k)).flat, grid.present.flat, strict=True)):
+        if inside:
+            owners[place].append(source)
+    most = max(1, *map(len, owners)) if owners else 1
+    table = np.array([own + [size] * (most - len(own)) for own in owners], np.int64).reshape(area, most).T
+    zero = "" if x.type == "string" else False if x.type == "bool" else 0
+    n, channels = x.shape[0], x.shape[1] // elements
+    line = x.reshape(n, channels, size).concat([c.constant(zero, x.type).broadcast(n, channels, 1)], 2)
+    found = line.take(table, 2)
+    if x.kind in ("real", "int"):
+        y = found.sum(2, keep=False)
+    else:
+        y = found[:, :, 0].undefined(
+            c.constant(np.array([len(own) != 1 for own in owners], bool), "bool"), "no-numbers"
+        )
+    return y.reshape(n, channels, *image)
+
+
 def _spatial(c: Call, x: Value) -> tuple[int, ...]:
     """All axes but those of batch and channels."""
     c.require("rank", x.rank >= 3)
@@ -203,12 +278,19 @@ def _grid(c: Call, x: Value) -> _Grid:
     if min(counts) <= 0:
         c.require("window-fits", min(counts) == 0)
         c.open("no-window")
-    coordinates = np.zeros((*kernel, *counts, k), np.int64)
+    return _Grid(extents, pads, _coordinates(counts, kernel, strides, dilations, pads))
+
+
+def _coordinates(
+    counts: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: _Pads
+) -> Array:
+    k = len(kernel)
+    found = np.zeros((*kernel, *counts, k), np.int64)
     for axis in range(k):
         starts = np.arange(counts[axis]) * strides[axis] - pads[axis][0]
-        coordinates[..., axis] += starts.reshape(-1, *(1,) * (k - axis - 1))
-        coordinates[..., axis] += (np.arange(kernel[axis]) * dilations[axis]).reshape(-1, *(1,) * (2 * k - axis - 1))
-    return _Grid(extents, pads, coordinates.reshape(math.prod(kernel), *counts, k))
+        found[..., axis] += starts.reshape(-1, *(1,) * (k - axis - 1))
+        found[..., axis] += (np.arange(kernel[axis]) * dilations[axis]).reshape(-1, *(1,) * (2 * k - axis - 1))
+    return found.reshape(math.prod(kernel), *counts, k)
 
 
 def _counts(
@@ -251,3 +333,18 @@ def depths(blank: Blank, draw: Draw) -> Array:
     form = blank.type.float_format
     lowest = np.ldexp((1 << form.precision) - 1.0 - draw.below(4, blank.size), form.emax - form.precision + 1)
     return np.where(draw.below(4, blank.size) > 0, -np.inf, -lowest)
+
+
+def places(drawing: Drawing) -> Array:
+    """Places in the tensor that MaxPool made the input of, each once, those of a channel in its own part."""
+    k = len(drawing.shape) - 2
+    kernel = drawing.attributes["kernel_shape"]
+    steps, pads = drawing.attributes.get("strides") or (1,) * k, drawing.attributes.get("pads") or (0,) * (2 * k)
+    extents = [
+        (n - 1) * step + size - before - after
+        for n, step, size, before, after in zip(drawing.shape[2:], steps, kernel, pads[:k], pads[k:], strict=False)
+    ]
+    area, most, images = max(0, math.prod(extents)), math.prod(drawing.shape[2:]), math.prod(drawing.shape[:2])
+    drawn = drawing.draw.bits(area * images).reshape(len(drawing.draw.keys), images, area)
+    found = np.argsort(drawn, axis=2, kind="stable")[..., :most]
+    return (found + area * np.arange(images)[:, None]).reshape(len(drawn), drawing.size)

@@ -123,3 +123,46 @@ def test_pooling_is_that_of_plain_loops(k, data) -> None:
         assert mean[at] == pytest.approx(float(total / len(seen)), rel=1e-15)
         assert whole[at] == pytest.approx(float(total / math.prod(kernel)), rel=1e-15)
         assert norm[at] == pytest.approx(float(sum(n**3 for n, _ in seen)) ** (1 / 3), rel=1e-14)
+
+
+@pytest.mark.parametrize("version", [9, 11, 22])
+def test_max_unpool_gives_the_numbers_of_its_page(version) -> None:
+    given = {"X": np.array([[[[1, 2], [3, 4]]]], F), "I": np.array([[[[5, 7], [13, 15]]]])}
+    window, output = {"kernel_shape": (2, 2), "strides": (2, 2)}, {"output": "float32"}
+    rows = [[0, 0, 0, 0], [0, 1, 0, 2], [0, 0, 0, 0], [0, 3, 0, 4]]
+    found = values(f"onnx/MaxUnpool-{version}", given | {"output_shape": None}, output, **window)[0]
+    assert found[0, 0].tolist() == rows
+    told = readings(f"onnx/MaxUnpool-{version}", given | {"output_shape": np.array([1, 1, 5, 5])}, output, **window)
+    page = [[*row, 0] for row in rows] + [[0] * 5]
+    assert page in [one.values[0][0, 0].tolist() for one in told]
+    beyond = given | {"I": np.array([[[[5, 7], [13, 16]]]]), "output_shape": None}
+    assert readings(f"onnx/MaxUnpool-{version}", beyond, output, **window) == "indices-range"
+
+
+def test_which_of_several_elements_for_one_place_counts_is_open() -> None:
+    given = {"X": np.array([[[1, 2, 5]]], F), "I": np.array([[[0, 0, 3]]]), "output_shape": None}
+    found = readings("onnx/MaxUnpool-11", given, {"output": "float32"}, kernel_shape=(2,), strides=(2,))
+    assert [one.values[0][0, 0, 0] for one in found if not one.open[0]] == [2, 1]
+    assert all(one.open[1:] == [False] * 5 for one in found)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_an_image_is_put_together_as_its_blocks_were_taken(data) -> None:
+    def each(low, high):
+        return tuple(data.draw(st.lists(st.integers(low, high), min_size=2, max_size=2)))
+
+    block, strides, dilations, pads = each(1, 3), each(1, 3), each(1, 2), each(0, 1) + each(0, 1)
+    image = tuple((size - 1) * 2 + 1 + more for size, more in zip(block, each(0, 3), strict=True))
+    spans = [(size - 1) * dilation + 1 for size, dilation in zip(block, dilations, strict=True)]
+    starts = [range(-pads[i], image[i] + pads[2 + i] - spans[i] + 1, strides[i]) for i in range(2)]
+    x = np.arange(1, 1 + math.prod(block) * len(starts[0]) * len(starts[1]), dtype=F).reshape(1, math.prod(block), -1)
+    wanted = np.zeros(image)
+    for column, start in enumerate(itertools.product(*starts)):
+        for row, tap in enumerate(itertools.product(*map(range, block))):
+            place = [s + t * d for s, t, d in zip(start, tap, dilations, strict=True)]
+            if all(0 <= p < extent for p, extent in zip(place, image, strict=True)):
+                wanted[tuple(place)] += x[0, row, column]
+    given = {"input": x, "image_shape": np.array(image), "block_shape": np.array(block)}
+    blocks = {"strides": strides, "dilations": dilations, "pads": pads}
+    assert values("onnx/Col2Im-18", given, {"output": "float32"}, **blocks)[0][0, 0].tolist() == wanted.tolist()
