@@ -347,4 +347,4 @@ def places(drawing: Drawing) -> Array:
     area, most, images = max(0, math.prod(extents)), math.prod(drawing.shape[2:]), math.prod(drawing.shape[:2])
     drawn = drawing.draw.bits(area * images).reshape(len(drawing.draw.keys), images, area)
     found = np.argsort(drawn, axis=2, kind="stable")[..., :most]
-    return (found + area * np.arange(images)[:, None]).reshape(len(drawn), drawing.size)
+    return np.asarray(found + area * np.arange(images)[:, None]).reshape(len(drawn), drawing.size)
