@@ -1,4 +1,4 @@
-"""Operators that sample their input at other places: Resize."""
+"""Operators that sample their input at other places: Resize, Upsample."""
 
 from __future__ import annotations
 
@@ -95,6 +95,39 @@ def resize(c: Call, x: Value, *_: Value | None) -> Value:
         outside = np.array([not 0 <= at <= axis.extent - 1 for at in axis.coordinates(places)], bool)
         y = value.where(axis.along(c.constant(outside, "bool"), x.rank), y) if outside.any() else y
     return y
+
+
+def upsample(c: Call, x: Value, _scales: Value | None = None) -> Value:
+    """The input sampled at more places, by scales of 1 or more, one for each axis.
+
+    x: rank 4 in version 1, whose height and width have a scale each; any rank later. The text does not say where places
+    lie, nor which element is the nearest; version 1 prints an example. Source: ONNX Upsample-1 to 10.
+    """
+    if c.silent("deprecated"):
+        c.open("deprecated")
+    scales = c.known("scales").reshape(-1).tolist() if c.version in (9, 10) else c.attr("scales", ())
+    if "rank-4" in c.clauses:
+        c.require("rank-4", x.rank == 4)
+        scales = (1.0, 1.0, c.attr("height_scale"), c.attr("width_scale"))
+    exact = [Fraction(float(np.float32(scale))) for scale in scales]
+    c.require("lengths", len(exact) == x.rank)
+    c.require("scale-range", all(scale >= 1 for scale in exact))
+    mode = c.attr("mode")
+    c.require("mode", mode in ("nearest", "bilinear" if "rank-4" in c.clauses else "linear"))
+    if "example" in c.clauses and mode == "nearest" and all(scale.denominator == 1 for scale in exact):
+        for axis, scale in enumerate(exact):
+            x = x.take(np.arange(x.shape[axis] * int(scale)) // int(scale), axis)
+        return x
+    places = c.open("coordinates-early")
+    axes = []
+    for axis, (extent, scale) in enumerate(zip(x.shape, exact, strict=True)):
+        length = extent * scale
+        size = math.floor(length)
+        if extent and Fraction(size, extent) != scale and c.open("scale") == "from-extents":
+            scale = Fraction(size, extent)  # noqa: PLW2901 - what coordinates divide by from here on
+        axes.append(_Axis(axis, extent, size, length, scale, Fraction(0), Fraction(1)))
+    axes = [axis for axis in axes if not axis.stays(places)]
+    return _nearest(c, x, axes, places) if mode == "nearest" else _interpolated(c, x, axes, "linear", places)
 
 
 def _axes(c: Call, x: Value, places: str) -> list[_Axis]:
@@ -201,7 +234,19 @@ def _ways(c: Call, x: Value, axis: _Axis, mode: str, places: str) -> list[_Taps]
         floors.append(floor)
         others.append(low if low != floor else high)
     found = [floors] if others == floors else [floors, others]
-    return [_weighted(c, x, axis, mode, places, np.array(one, np.int64)) for one in found]
+    ways = [_weighted(c, x, axis, mode, places, np.array(one, np.int64)) for one in found]
+    return ways + [even for taps in ways if (even := _evened(c, x, axis, taps))] if mode == "linear" else ways
+
+
+def _evened(c: Call, x: Value, axis: _Axis, taps: _Taps) -> _Taps | None:
+    """The same neighbours, both with half the weight where they are one element at the edge, as some weigh them."""
+    if len(taps) != 2 or c.attr("exclude_outside", 0) == 1:
+        return None
+    low, high = (places.clip(0, axis.extent - 1) for places, _ in taps)
+    if not (low == high).any():
+        return None
+    half, one = c.constant(np.full(axis.size, 0.5), x.type), c.constant(low == high, "bool")
+    return [(places, half.where(one, weight)) for places, weight in taps]
 
 
 def _weighted(c: Call, x: Value, axis: _Axis, mode: str, places: str, floors: Array) -> _Taps:

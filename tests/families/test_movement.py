@@ -201,3 +201,17 @@ def test_packed_numbers_are_cast_by_their_own_bits(source, to, codes) -> None:
     assert found.astype(int).tolist() == codes
     other = readings("onnx/BitCast-26", {"input": x}, {"output": "int8"}, to=element_type("int8").onnx)
     assert other == "width"
+
+
+def test_the_first_upsample_repeats_elements_as_its_page_prints_them() -> None:
+    x = counted((1, 1, 2, 2))
+    (one,) = readings("onnx/Upsample-1", {"X": x}, {"Y": "int64"}, height_scale=2.0, width_scale=2.0)
+    assert one.values[0][0, 0].tolist() == [[1, 1, 2, 2], [1, 1, 2, 2], [3, 3, 4, 4], [3, 3, 4, 4]]
+
+
+def test_a_scale_is_one_or_more_and_an_extent_rounded_down() -> None:
+    x, outputs = np.arange(5, dtype=np.float32), {"Y": "float32"}
+    found = readings("onnx/Upsample-7", {"X": x}, outputs, scales=(1.5,), mode="nearest")
+    assert {one.values[0].shape for one in found} == {(7,)}
+    assert [0, 0, 1, 2, 2, 3, 4] in [one.values[0].tolist() for one in found]
+    assert readings("onnx/Upsample-7", {"X": x}, outputs, scales=(0.5,)) == "scale-range"
