@@ -133,8 +133,9 @@ class Recording:
 
     @property
     def invalid_clause(self) -> str:
-        """The clause by which every reading of the program is invalid, whatever the data; empty if one is valid."""
-        return self.forks[0].invalid if all(f.kind == "invalid" for f in self.forks) else ""
+        """The clause that every reading of the program breaks, but for refusals, whatever the data; or empty."""
+        broken = [f.invalid for f in self.forks if f.kind == "invalid"]
+        return broken[0] if broken and all(f.kind in ("invalid", "rejected") for f in self.forks) else ""
 
     def expectation(self, arrays: Sequence[Array], rules: Rules | None = None, lanes: int | None = None) -> Expectation:
         """Return what is admitted in each lane: arrays are the ports' that are there, in order, lanes first.

@@ -31,7 +31,15 @@ from opconform.specs.model import VersionSpec
 
 SOURCE = GeneratedCases()
 LIBRARY = SOURCE.library
-OF_THE_SIGNATURE = {"type-constraint", "attributes-known", "types", "data-type", "axes-type", "types-known"}
+OF_THE_SIGNATURE = {
+    "type-constraint",
+    "attributes-known",
+    "types",
+    "types-known",
+    "data-type",
+    "dtype-known",
+    "axes-type",
+}
 SPECS = [LIBRARY.spec(operator) for operator in LIBRARY.operators()]
 VERSIONS = {str(version.operator): version for spec in SPECS for version in spec.versions.values()}
 MEANS = tuple(name for name in VERSIONS if "Mean" in name)
