@@ -59,9 +59,9 @@ def dequantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None
     for each block of `block_size` along the axis (from 21). Source: ONNX DequantizeLinear-10 to 28.
     """
     c.require("zero-point-shape", zero is None or zero.shape == scale.shape)
+    scale, zero = _spread(c, x, scale), None if zero is None else _spread(c, x, zero)
     if x.type == "int32" and zero is not None:
         c.open("int32-zero-point", ~zero.equal(0))
-    scale, zero = _spread(c, x, scale), None if zero is None else _spread(c, x, zero)
     to = str(c.output_types["y"])
     if scale.type != to and _bits(scale.type) > _bits(to) and c.open("multiplication-narrower") == "product":
         return number(x, zero, scale).cast(to)
