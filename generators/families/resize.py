@@ -273,7 +273,7 @@ def _weighted(c: Call, x: Value, axis: _Axis, mode: str, places: str, floors: Ar
     if not (excluded or stretch):
         return taps
     total = reduce(lambda a, b: a + b, (weight for _, weight in taps))
-    return [(tap, weight / total) for tap, weight in taps]
+    return [(tap, (weight / total).either(weight * (1.0 / total))) for tap, weight in taps]
 
 
 def _weight(c: Call, mode: str, distance: Value, far: Array) -> Value:
