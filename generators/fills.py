@@ -217,12 +217,10 @@ def few(blank: Blank, draw: Draw) -> Array:
 
 
 def codes(blank: Blank, draw: Draw) -> Array:
-    """Whole numbers of the type, each as likely as the others, whatever is made of them; floats in [-64, 64)."""
-    return (
-        uniform(blank, draw) * 64
-        if blank.type.format
-        else draw.between(blank.type.smallest, blank.type.largest, blank.size)
-    )
+    """Whole numbers of the type, each as likely as the others, whatever is made of them; floats up to 64, or less."""
+    if blank.type.format:
+        return np.asarray(uniform(blank, draw) * 2.0 ** min(6, blank.type.format.emax))
+    return draw.between(max(blank.type.smallest, -1 << 31), min(blank.type.largest, 1 << 32), blank.size)
 
 
 def extremes(blank: Blank, draw: Draw) -> Array:
