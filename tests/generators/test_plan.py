@@ -42,7 +42,7 @@ OF_THE_SIGNATURE = {
 }
 SPECS = [LIBRARY.spec(operator) for operator in LIBRARY.operators()]
 VERSIONS = {str(version.operator): version for spec in SPECS for version in spec.versions.values()}
-MEANS = tuple(name for name in VERSIONS if "Mean" in name)
+MEANS = tuple(name for name in VERSIONS if name.partition("-")[0].endswith(("/Mean", "/ReduceMean")))
 LAST = tuple({str(VERSIONS[name].operator).rsplit("-", 1)[0]: name for name in VERSIONS}.values())
 USUAL = newest_of_each_family(SPECS)
 each_version = each([*VERSIONS], [*MEANS, *USUAL])
