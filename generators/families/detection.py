@@ -1,8 +1,10 @@
-"""Operators on boxes: NonMaxSuppression."""
+"""Operators on boxes: NonMaxSuppression, RoiAlign, MaxRoiPool."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -124,3 +126,100 @@ def distinct(drawing: Drawing) -> Array:
 def ties(drawing: Drawing) -> Array:
     """Scores of which two are one."""
     return np.broadcast_to(np.arange(drawing.size) // 2 / 8, (1, drawing.size))
+
+
+def max_roi_pool(c: Call, x: Value, rois: Value) -> Value:
+    """The largest of each cell of a grid over each region. The text does not say how cells are rounded to elements.
+
+    x: [N, C, H, W]; rois: [R, 5], rows of batch, x1, y1, x2, y2; result: [R, C, cells...]. Where a channel has one
+    number alone, every cell has it, however it is rounded. Source: ONNX MaxRoiPool-1 and 22.
+    """
+    shape = c.ints("pooled_shape") or ()
+    c.require("shapes", x.rank == 4 and rois.rank == 2 and rois.shape[1] == 5 and len(shape) == 2)
+    images = c.known(rois)[:, 0].astype(np.float64)
+    c.require("batch-range", bool(((images >= 0) & (images < x.shape[0])).all()))
+    own = x.take(images.astype(np.int64), 0)
+    most, least = own.max((2, 3)), own.min((2, 3))
+    cells = most.broadcast(rois.shape[0], x.shape[1], *shape)
+    return cells.undefined((least < most).broadcast(*cells.shape), "cells")
+
+
+def roi_align(c: Call, x: Value, rois: Value, batch_indices: Value) -> Value:
+    """The mean or the largest of samples in each cell of a grid over each region, interpolated from four neighbours.
+
+    x: [N, C, H, W]; rois: [R, 4], rows of x1, y1, x2, y2; batch_indices: [R]; result: [R, C, output_height,
+    output_width]. Samples lie at equal distances. Those that lie outside, and regions less than 1 wide, are open.
+    Source: ONNX RoiAlign-10 to 22.
+    """
+    c.require("shapes", x.rank == 4 and rois.rank == 2 and rois.shape[1] == 4 and batch_indices.shape == rois.shape[:1])
+    c.require("mode", c.attr("mode") in ("avg", "max"))
+    way = c.attr("coordinate_transformation_mode") or c.open("coordinates-early")
+    c.require("coordinates", way in ("half_pixel", "output_half_pixel"))
+    images = c.known(batch_indices)
+    c.require("batch-range", bool(((images >= 0) & (images < x.shape[0])).all()))
+    scale, shift = Fraction(c.float32("spatial_scale")), Fraction(1, 2) if way == "half_pixel" else Fraction(0)
+    sizes, ratio = (c.attr("output_height"), c.attr("output_width")), c.attr("sampling_ratio")
+    found = []
+    for image, row in zip(images.tolist(), c.known(rois), strict=True):
+        x1, y1, x2, y2 = (Fraction(float(v)) * scale - shift for v in row)
+        lines: list[list[list[Fraction]]] = []
+        for low, high, size, extent in zip((y1, x1), (y2, x2), sizes, x.shape[2:], strict=True):
+            if high - low < 1:
+                c.open("small")
+            count = ratio or max(1, math.ceil((high - low) / size))
+            step = (high - low) / (size * count)
+            places = [low + step * (i + Fraction(1, 2)) for i in range(size * count)]
+            if min(places) < 0 or max(places) > extent - 1 or any(p.denominator & (p.denominator - 1) for p in places):
+                c.open("outside")
+            lines.append([places[i * count : (i + 1) * count] for i in range(size)])
+        found.append(_sampled(c, x[image], lines))
+    if not found:
+        return c.constant(0.0, x.type).broadcast(0, x.shape[1], *sizes)
+    return found[0].stack(*found[1:])
+
+
+def _sampled(c: Call, x: Value, lines: Sequence[Sequence[Sequence[Fraction]]]) -> Value:
+    """Each cell's samples of x [C, H, W], whose rows and columns are told, interpolated, and their mean or largest."""
+    width = x.shape[2]
+    places, weights = [], []
+    for rows, columns in itertools.product(*lines):
+        for y, z in itertools.product(rows, columns):
+            sides = [
+                ((int(p), 1 - p % 1), (min(int(p) + 1, n - 1), p % 1)) for p, n in zip((y, z), x.shape[1:], strict=True)
+            ]
+            for (row, high), (column, wide) in itertools.product(*sides):
+                places.append(row * width + column)
+                weights.append(float(high * wide))
+    samples = len(lines[0][0]) * len(lines[1][0])
+    shape = (len(lines[0]), len(lines[1]), samples, 4)
+    seen = x.reshape(x.shape[0], -1).take(np.array(places).reshape(shape), 1)
+    parts = seen * c.constant(np.array(weights).reshape(1, *shape), x.type)
+    if c.attr("mode") == "max":
+        if c.open("max-of") == "of-parts":
+            return parts.max((3, 4), keep=False)
+        return parts.sum(4, keep=False).max(3, keep=False)
+    return parts.sum((3, 4), keep=False) / float(samples)
+
+
+def inside(drawing: Drawing) -> Array:
+    """Regions well within an image of eight elements or more, all whose samples lie at multiples of powers of two."""
+    count, lanes = drawing.size // 4, len(drawing.draw.keys)
+    low = 1 + drawing.draw.below(3, 2 * count).reshape(lanes, count, 2) / 2
+    high = low + np.exp2(drawing.draw.below(3, 2 * count).reshape(lanes, count, 2))
+    both = np.concatenate([low, high], 2) / np.float32(drawing.attributes.get("spatial_scale", 1.0))
+    return both.reshape(lanes, drawing.size).astype(np.float64)
+
+
+def regions(drawing: Drawing) -> Array:
+    """Images and regions of whole numbers in them."""
+    count, lanes = drawing.size // 5, len(drawing.draw.keys)
+    low = drawing.draw.below(3, 2 * count).reshape(lanes, count, 2)
+    high = low + 1 + drawing.draw.below(3, 2 * count).reshape(lanes, count, 2)
+    image = drawing.draw.below(drawing.limit("below", 1), count).reshape(lanes, count, 1)
+    return np.concatenate([image, low, high], 2).reshape(lanes, drawing.size).astype(np.float64)
+
+
+def plain(drawing: Drawing) -> Array:
+    """One number for each channel of each image."""
+    channels, area = math.prod(drawing.shape[:2]), math.prod(drawing.shape[2:])
+    return np.repeat(drawing.draw.between(-99, 99, channels), area, axis=1).astype(np.float64)
