@@ -170,13 +170,13 @@ def test_an_image_is_put_together_as_its_blocks_were_taken(data) -> None:
 
 def test_a_region_is_the_mean_of_samples_between_its_neighbours() -> None:
     plane = (np.arange(8)[:, None] * 10.0 + np.arange(8)).astype(F)[None, None]  # linear: a sample is its place
-    given = {"X": plane, "rois": np.array([[2, 3, 4, 7]], F), "batch_indices": np.array([0])}
+    given = {"X": plane, "rois": np.array([[2, 3, 3, 7]], F), "batch_indices": np.array([0])}
     window = {"output_height": 2, "output_width": 1, "sampling_ratio": 2}
     found = values("onnx/RoiAlign-16", given, Y, **window)[0]
-    assert found[0, 0].tolist() == [[3.5 * 10 + 2.5], [5.5 * 10 + 2.5]]
+    assert found[0, 0].tolist() == [[37], [57]]
     found = values("onnx/RoiAlign-16", given, Y, coordinate_transformation_mode="output_half_pixel", **window)[0]
-    assert found[0, 0].tolist() == [[43], [63]]
+    assert found[0, 0].tolist() == [[42.5], [62.5]]
     of_samples, of_parts = readings("onnx/RoiAlign-16", given, Y, mode="max", **window)
-    assert of_samples.values[0][0, 0].tolist() == [[43], [63]]
-    assert of_parts.values[0][0, 0, 0, 0] < 43
+    assert of_samples.values[0][0, 0].tolist() == [[42.25], [62.25]]
+    assert of_parts.values[0][0, 0, 0, 0] < 42
     assert len(readings("onnx/RoiAlign-10", given, Y, **window)) == 2
