@@ -501,8 +501,9 @@ class _Trial:
             number, id_, outs = last[_buffer(bench)]
             if all(run == number for run in bench.runs):
                 continue
-            self._best[mutant.name] = "unseen"
-            kills, _ = bench.judged([np.repeat(out, len(bench.runs), 0) for out in outs])
+            kills, pardon = bench.judged([np.repeat(out, len(bench.runs), 0) for out in outs])
+            self._pardons[mutant.name] = _merged(self._pardons.get(mutant.name, {}), pardon)
+            self._best[mutant.name] = "admitted" if self._pardons[mutant.name] else "unseen"
             if kills:
                 self.killed[mutant.name], self._before[mutant.name] = kills, id_
                 return
