@@ -262,11 +262,9 @@ class Answering:
 
     def depends(self, name: str, ports: frozenset[int]) -> bool:
         """Return whether the nodes of a mutant of the formula take anything from some of the ports, by place."""
-        graph, places = self.recording.graph, self._deviations(name).keys()
+        graph, places = self.recording.graph, self._deviations(name)
         args = [a for at in places for a in graph.nodes[at].args]
-        if not args:  # a literal, which is something beside what else is taken with it
-            args = [a for at in self._live if places & set(graph.nodes[at].args) for a in graph.nodes[at].args]
-        live = graph.live(args)
+        live = graph.live(args) if args else self._live  # a literal meets them sooner or later
         return any(graph.nodes[at].parameters["port"] in ports for at in live if graph.nodes[at].name == "port")
 
     def answer(self, implementation: Implementation, memory: Memory | None = None, met: Met | None = None) -> Answer:
