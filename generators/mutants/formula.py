@@ -265,7 +265,8 @@ class Answering:
         graph, places = self.recording.graph, self._deviations(name)
         args = [a for at in places for a in graph.nodes[at].args]
         live = graph.live(args) if args else self._live  # a literal meets them sooner or later
-        return any(graph.nodes[at].parameters["port"] in ports for at in live if graph.nodes[at].name == "port")
+        taken = (graph.nodes[at].parameters["port"] for at in live if graph.nodes[at].name == "port")
+        return bool(places) and any(port in ports for port in taken)
 
     def answer(self, implementation: Implementation, memory: Memory | None = None, met: Met | None = None) -> Answer:
         """Return what an implementation answers: `right` itself where it does nothing else.
