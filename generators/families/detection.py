@@ -184,9 +184,10 @@ def _sampled(c: Call, x: Value, lines: Sequence[Sequence[Sequence[Fraction]]]) -
     places, weights = [], []
     for rows, columns in itertools.product(*lines):
         for y, z in itertools.product(rows, columns):
-            sides = [
-                ((int(p), 1 - p % 1), (min(int(p) + 1, n - 1), p % 1)) for p, n in zip((y, z), x.shape[1:], strict=True)
-            ]
+            sides = []
+            for p, n in zip((y, z), x.shape[1:], strict=True):
+                low = min(max(math.floor(p), 0), n - 1)  # beyond the image all is open
+                sides.append(((low, 1 - p % 1), (min(low + 1, n - 1), p % 1)))
             for (row, high), (column, wide) in itertools.product(*sides):
                 places.append(row * width + column)
                 weights.append(float(high * wide))
