@@ -35,9 +35,12 @@ def is_nan(values: Array) -> Array:
 
 def _open(c: Arithmetic, xs: Sequence[Known], es: Sequence[Error]) -> Error:
     """Return where two operands are closer than their errors, or may be something else than numbers."""
-    flags = whole_error(xs[0], (), es).flags
     if es[0].none and es[1].none:
         return Error()
+    flags: Flags = 0
+    for error in es:
+        if not isinstance(error.flags, int):
+            flags = flags | (error.flags & FREE)
     if xs[0].v.dtype.kind in "iubOU" and es[0].quiet and es[1].quiet:
         return Error(0.0, flags)
     reach = c.bound(es[0].e) + c.bound(es[1].e)
