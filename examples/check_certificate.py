@@ -366,6 +366,11 @@ def isodd(x: Any) -> bool:
     return isinstance(x, float) and math.isnan(x)
 
 
+def stands_beside(odd: float, other: Any) -> bool:
+    """Whether the second of two forms is taken, the first being no number: a number, or an infinity beside NaN."""
+    return not isodd(other) and (not isinstance(other, float) or isodd(odd))
+
+
 def larger(a: Any, b: Any, ignore: bool, sign: int) -> Any:
     """Return the larger of two, or the smaller."""
     if isodd(a) or isodd(b):
@@ -445,7 +450,7 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "not": lambda a: not a if isinstance(a, bool) else ~a,
     "where": lambda a, b, mask: a if mask else b,
     "free": lambda a, _mask: a,
-    "either": lambda a, _other: a,
+    "either": lambda a, other: other if isinstance(a, float) and stands_beside(a, other) else a,
     "within": lambda a: a,
     "floor": lambda a: whole(a, math.floor),
     "ceil": lambda a: whole(a, math.ceil),
@@ -883,8 +888,13 @@ def exact_of(told: list[str], like: list[Any]) -> list[Any]:
     return found
 
 
-def check_option(option: dict[str, Any], derivation: dict[str, Any], derived: list[list[tuple[Any, Any, Any]]]) -> None:
-    """Raise Differs unless an option's bounds are those that exact results and errors give."""
+def check_option(
+    option: dict[str, Any], derivation: dict[str, Any], derived: list[list[tuple[Any, Any, Any]]], taken: bool
+) -> None:
+    """Raise Differs unless an option's bounds are those that exact results and errors give.
+
+    `taken`: some values are the certificate's, rounded to float64, which bounds in float64 need not be.
+    """
     for bounds, elements in zip(option["outputs"], derived, strict=True):
         kind, told = bounds["type"], flags(bounds["flags"])
         if kind == "string":
@@ -898,7 +908,8 @@ def check_option(option: dict[str, Any], derivation: dict[str, Any], derived: li
             if least is None:
                 right = (low != low and high != high) if isodd(value) else low == high == value  # noqa: PLR0124
             else:
-                lows, highs = ([value - most, value - least], [value + least, value + most])
+                off = abs(value) / 2**53 if taken and kind == "float64" else Fraction(0)
+                lows, highs = ([value - most - off, value - least + off], [value + least - off, value + most + off])
                 if kind == "float64":  # whose ends are rounded inward
                     lows, highs = ([inward(end, side) for end in some] for some, side in ((lows, 1), (highs, -1)))
                 right = nearest(last, lows[0]) <= low <= nearest(last, lows[1])
@@ -943,7 +954,7 @@ def check_bounds(certificate: dict[str, Any]) -> set[str]:
                 derived[place] = None
         found = derived[place]
         if found is not None:
-            check_option(option, derivation, found)
+            check_option(option, derivation, found, bool(taken))
     return taken
 
 

@@ -233,7 +233,7 @@ def _step(at: int, charge: Charge) -> Step:
 def _fractions(recording: Recording, arrays: Sequence[Array], known: Mapping[int, Known]) -> Mapping[int, Array | None]:
     """Return the exact elements of each node, lanes first; None where fractions do not express them.
 
-    What is no number is computed with as zero.
+    What is no number is computed with as zero; a number on which that tells is not expressed, and so its whole node.
     """
     nodes = recording.graph.nodes
     if sum(known[at].v[0, ...].size for at in recording.live) > LARGEST:
@@ -251,8 +251,20 @@ def _fractions(recording: Recording, arrays: Sequence[Array], known: Mapping[int
         elif any(x is None for x in operands) or not (node.room.rational or node.room.work == "moves"):
             found[at] = None
         else:
-            found[at] = _computed(node, [x for x in operands if x is not None])
+            made = _computed(node, [x for x in operands if x is not None])
+            odd = any(nodes[a].kind == "real" and not np.isfinite(known[a].f).all() for a in node.args)
+            found[at] = None if made is not None and odd and not _are(made, known[at].f) else made
     return found
+
+
+def _are(fractions: Array, values: Array) -> bool:
+    """Return whether fractions are the finite ones of float64 values, up to rounding."""
+    finite = np.isfinite(values)
+    try:
+        told = np.broadcast_to(fractions, values.shape)[finite].astype(np.float64)
+    except OverflowError:
+        return False
+    return bool(np.allclose(told, values[finite], rtol=2.0**-40, atol=0.0))
 
 
 def _computed(node: Node, operands: Sequence[Array]) -> Array | None:

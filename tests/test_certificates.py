@@ -53,6 +53,12 @@ RUNS = {
     ),
     "onnxruntime": ("onnxruntime", "--select", "onnx/ReduceMean-18/int64/[127]*"),
     "thousands of digits": ("mutant:zeros", "--select", "onnx/ReduceProd-18/float64/*/near-one"),
+    "numbers beside infinities and NaN": (
+        "mutant:zeros",
+        *("--select", "onnx/ReduceMax-20/float32/4x4/*/special"),
+        *("--select", "onnx/MaxPool-1/float32/*/depths/*"),
+    ),
+    "functions in double precision": ("mutant:zeros", "--select", "onnx/Cos-22/float64/8x63/-/mixed"),
     "fractions in a formula": (
         "onnxruntime",
         "--keep-outputs",
