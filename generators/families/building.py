@@ -13,6 +13,9 @@ from ...cases.program import Tensor
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 
+_LARGEST = 2**21
+"""How many elements an output may have that inputs alone make so large."""
+
 _FIRST_BEYOND = 2.0**63  # of the numbers whose cast to int64 is undefined
 _STASH = ("float32", "float64", "float16", "bfloat16")
 
@@ -53,8 +56,18 @@ def one_hot(c: Call, indices: Value, depth: Value, values: Value) -> Value:
 
 
 def _whole(number: Array) -> int:
-    """One number as a whole one: towards zero, as a cast does it."""
-    return int(number.reshape(-1)[0])
+    """One number as a whole one: towards zero, as a cast does it. Raises ValueError for one that has none."""
+    found = number.reshape(-1)[0]
+    if not np.isfinite(found):
+        raise ValueError(f"{found} is no extent")
+    return _held(int(found))
+
+
+def _held(size: int) -> int:
+    """Return a number of elements that a case may have. Raises ValueError for a larger one."""
+    if size > _LARGEST:
+        raise ValueError(f"{size} elements are more than a case may have, {_LARGEST}")
+    return size
 
 
 def eye_like(c: Call, x: Value) -> Value:
@@ -86,7 +99,7 @@ def range_(c: Call, start: Value, limit: Value, delta: Value) -> Value:
         c.open("delta-zero")
     elif not all(map(np.isfinite, (first, end, step))):
         c.open("not-finite")
-    count = _count(c, type_, first, end, step)
+    count = _held(_count(c, type_, first, end, step))
     begin, by = (x.reshape().cast(type_) for x in (start, delta))
     y = begin + by * np.arange(count)
     if count > 2 and start.kind == "real" and c.open("values") == "added-up":
@@ -128,6 +141,7 @@ def constant_of_shape(c: Call, shape: Value) -> Value:
     c.require("shape-rank", shape.rank == 1)
     dims = c.ints("input") or ()
     c.require("not-negative", all(d >= 0 for d in dims))
+    _held(math.prod(dims))
     value = c.attr("value")
     if not isinstance(value, Tensor):
         return c.constant(0, "float32").broadcast(*dims)
