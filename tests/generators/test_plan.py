@@ -407,10 +407,10 @@ def globs() -> st.SearchStrategy[str]:
 def test_a_glob_selects_what_fnmatchcase_matches(patterns: list[str]) -> None:
     wanted = [
         text
-        for text in plan("onnx/[A-C]*")
+        for text in plan()
         if any(fnmatchcase(text, p) or fnmatchcase("/".join(text.split("/")[:2]), p) for p in patterns)
     ]
-    assert [text for text in planned(LIBRARY, Selection(tuple(patterns))) if "onnx/A" <= text < "onnx/D"] == wanted
+    assert list(planned(LIBRARY, Selection(tuple(patterns)))) == wanted
 
 
 def globs_of_draws() -> st.SearchStrategy[str]:
