@@ -90,6 +90,8 @@ def _judged(stored: StoredCase, library: Library) -> tuple[Outcome, str]:
         return "not-covered", str(why)
     except Exception as error:  # a defect of ours, in what is said of one model, costs that alone
         return "failed", f"{type(error).__name__}: {error}"
+    if found.invalid:
+        return "differs", f"its inputs are invalid by the clause {found.invalid}"
     inputs, outputs = (
         [array for value in values for array in value.arrays] for values in (stored.inputs, stored.outputs)
     )
@@ -98,8 +100,6 @@ def _judged(stored: StoredCase, library: Library) -> tuple[Outcome, str]:
     answers = Answers.of([Answer(tuple(outputs), structure)])
     batch = Batch.of_case(stored.id, stored.program, inputs, found.expectation)
     (verdict,) = judge(batch, answers, again=answers)
-    if found.invalid:
-        return "differs", f"its inputs are invalid by the clause {found.invalid}"
     if verdict.outcome == "pass":
         taken = (f"{silence}={'|'.join(options)}" for silence, options in verdict.behaviour.items())
         return "agrees", ", ".join(taken)

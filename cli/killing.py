@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..cases.batch import Batch, Bounds, Expectation, Flag
+from ..cases.batch import Batch, Bounds
 from ..cases.elements import Array
 from ..cases.errors import OpconformError
 from ..cases.lock import SHORT, CaseDigests, lock_of
@@ -28,6 +28,7 @@ from ..generators.source import GeneratedCases
 from ..reports.matrix import NO_CASE, Fate, Status, VersionMatrix
 from ..runners.answers import Answers, Stack
 from ..runners.judge import Verdict, judge
+from .bounds import blindness, tightness
 
 KILLS = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
 """What tells a mutant from a right implementation; an answer to an invalid input does not."""
@@ -355,6 +356,7 @@ def tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatr
         {level: why for level, why in levels.items() if why and level not in free},
         tuple(case for case in ids if case in smoke),
         blindness(bench.batch.expectation for bench in every),
+        tightness(bench.batch.expectation for bench in every),
         tuple(f for f in fates if f.status == "killed"),
         excluded={trigger.name: clause for trigger, _, clause in wanted if clause is not None} | free,
     )
@@ -613,43 +615,3 @@ def _blamed(variant: Implementation, every: Iterable[Bench]) -> Iterator[Fate]:
         for kill in bench.put(variant)[1]:
             yield Fate(variant.name, variant.kind, variant.text, "blamed", kill.id, str(kill.outcome))
             return
-
-
-# What bounds cannot see
-
-
-def blindness(expectations: Iterable[Expectation]) -> dict[str, tuple[int, int]]:
-    """Return how many elements of outputs there are by type, and in how many of them no mistake would show.
-
-    That is so where an option admits any value, or has a bound that exceeds the magnitude and no second moment beside.
-    """
-    found: dict[str, tuple[int, int]] = {}
-    for expectation in expectations:
-        for type_, blind in _blind(expectation):
-            count, seen = found.get(type_, (0, 0))
-            found[type_] = count + blind.size, seen + int(np.count_nonzero(blind))
-    return found
-
-
-def _blind(expectation: Expectation) -> Iterator[tuple[str, Array]]:
-    """Yield the type of each output, and which of its elements some option leaves open."""
-    usual = next((o for o in expectation.options if o.kind == "values"), None)
-    strict = [o for o in expectation.options if o.level == "strict"]
-    for place, bounds in enumerate(() if usual is None else usual.outputs):
-        blind = np.zeros(bounds.value.shape, bool)
-        for option in strict:
-            applies = option.applies.reshape(-1, *(1,) * len(bounds.shape))
-            if option.kind == "anything":
-                blind |= applies
-            elif len(option.outputs) > place and option.outputs[place].shape == bounds.shape:
-                blind |= applies & _vacuous(option.outputs[place])
-        yield bounds.type, blind
-
-
-def _vacuous(bounds: Bounds) -> Array:
-    free = np.zeros(bounds.value.shape, bool) if bounds.flags is None else (bounds.flags & Flag.FREE) > 0
-    if bounds.value.dtype != np.float64 or bounds.spread is not None:
-        return np.asarray(free)
-    with np.errstate(all="ignore"):
-        reach = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower)
-        return np.asarray(free | (np.isfinite(bounds.value) & (reach > np.abs(bounds.value))))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib.resources
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 
 from ..cases.errors import OpconformError
@@ -23,10 +26,11 @@ from ..cases.lock import (
     read_locks,
     unexplained,
 )
-from ..generators.plan import Selection, selected
+from ..generators.plan import Selection, selected_by_version
 from ..generators.source import GeneratedCases
 from ..reports.text import counted
 from .corpora import suite_version
+from .options import usable_cores
 
 Lines = tuple[list[str], int]
 
@@ -60,18 +64,19 @@ def lock(options: LockOptions) -> Lines:
 
 def suite_locks(source: GeneratedCases, suite: str) -> dict[str, Lock]:
     """Return the locks of the default suite, by operator version, sorted."""
-    found = by_operator(_digests(source))
-    if not found:
+    versions = list(selected_by_version(source, Selection()).values())
+    source.library.refuse_broken()
+    if not versions:
         raise OpconformError("the suite has no case")
+    with ProcessPoolExecutor(min(usable_cores(), len(versions)), get_context("forkserver")) as pool:
+        made = pool.map(_digests, repeat(source), sorted(versions, key=len, reverse=True))
+        found = by_operator(one for those in made for one in those)
     return {operator: lock_of(operator, suite, cases) for operator, cases in sorted(found.items())}
 
 
-def _digests(source: GeneratedCases) -> Iterator[CaseDigests]:
-    ids = list(selected(source, Selection()))
-    source.library.refuse_broken()
-    for batch in source.batches(ids):
-        for one in zip(batch.ids, batch.digests, batch.expectation_digests, strict=True):
-            yield CaseDigests(*one)
+def _digests(source: GeneratedCases, ids: Sequence[str]) -> list[CaseDigests]:
+    digests = ((batch.ids, batch.digests, batch.expectation_digests) for batch in source.batches(ids))
+    return [CaseDigests(*one) for those in digests for one in zip(*those, strict=True)]
 
 
 def _every(locks: Mapping[str, Lock]) -> list[CaseDigests]:

@@ -16,7 +16,7 @@ from rich.console import Console
 from ..cases.errors import OpconformError
 from ..cases.ids import parse_id
 from ..cases.lock import SHORT, read_locks
-from ..generators.plan import Selection, selected, suite_cases, suite_file, suite_text
+from ..generators.plan import Selection, selected_by_version, suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
 from ..reports.matrix import Matrix, VersionMatrix, matrix_html, matrix_markdown, print_matrix, read_record
 from ..reports.reasons import read_reasons
@@ -62,7 +62,7 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
     specs = {str(v.operator): spec for spec in source.library.specs() for v in sorted(spec.versions.values(), key=_age)}
     codes = _codes(specs)
     unchanged = _unchanged(specs, codes, known, options.selection)
-    ids = _by_version(source, _without(options.selection, unchanged, specs))
+    ids = selected_by_version(source, _without(options.selection, unchanged, specs))
     ids = {name: cases for name, cases in ids.items() if name not in unchanged}
     if not ids and not unchanged:
         raise OpconformError(f"{', '.join(options.selection.globs) or 'the suite'} selects no case")
@@ -136,7 +136,7 @@ def _codes(specs: Mapping[str, Spec]) -> dict[str, str]:
     """
     generators = package_root() / "generators"
     shared = [*sorted((generators / "mutants").glob("*.py")), generators / "arithmetic" / "native.py"]
-    shared.append(package_root() / "cli" / "killing.py")
+    shared += [package_root() / "cli" / f"{name}.py" for name in ("bounds", "killing")]
     common = "".join(map(_code, shared))
     families = {spec.family: _code(generators / "families" / f"{spec.family}.py") for spec in specs.values()}
     digests = {name: hashlib.sha256((common + code).encode()).hexdigest()[:SHORT] for name, code in families.items()}
@@ -161,10 +161,3 @@ def kill_matrix(source: GeneratedCases, ids: Mapping[str, Sequence[str]], jobs: 
 
 def _tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatrix:
     return tested(source, name, ids)
-
-
-def _by_version(source: GeneratedCases, selection: Selection) -> dict[str, list[str]]:
-    ids: dict[str, list[str]] = {}
-    for text in selected(source, selection):
-        ids.setdefault(parse_id(text).operator, []).append(text)
-    return ids

@@ -550,6 +550,14 @@ def selected(source: GeneratedCases, selection: Selection) -> Iterator[str]:
         yield text
 
 
+def selected_by_version(source: GeneratedCases, selection: Selection) -> dict[str, list[str]]:
+    """Return the selected ids by operator version, such as "onnx/Add-14". Raises what `selected` raises."""
+    ids: dict[str, list[str]] = {}
+    for text in selected(source, selection):
+        ids.setdefault(operator_version_of(text), []).append(text)
+    return ids
+
+
 def selected_counts(source: GeneratedCases, selection: Selection) -> Counter[str]:
     """Return how many ids `selected` yields, by standard. Raises what it raises."""
     if selection.suite is None and not any(_is_id(glob) for glob in selection.globs):

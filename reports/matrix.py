@@ -53,6 +53,7 @@ class VersionMatrix:
     triggers under which not all effects show, with the reason, and `triggers` how many there are, without those
     that a clause excludes, which `excluded` has with the clause. `smoke` are the cases that are enough to kill all
     that is killed. `blind`: by type, how many elements outputs have, and how many of them the bounds leave open.
+    `tight`: by floating-point type, the median and the widest bound, in ulp.
     """
 
     version: str
@@ -66,6 +67,7 @@ class VersionMatrix:
     hidden: Mapping[str, str]
     smoke: tuple[str, ...]
     blind: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    tight: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     killed: tuple[Fate, ...] = ()
     code: str = ""
     excluded: Mapping[str, str] = field(default_factory=dict)
@@ -155,6 +157,7 @@ def _kept(one: VersionMatrix) -> dict[str, Any]:
         "excluded": one.excluded,
         "smoke": len(one.smoke),
         "blind": one.blind,
+        "tight": {type_: [_rounded(median), _rounded(worst)] for type_, (median, worst) in one.tight.items()},
     }
 
 
@@ -197,6 +200,7 @@ def _tested(line: Mapping[str, Any], texts: Mapping[str, Sequence[str]], smoke: 
         {level: why for why, levels in line["hidden"].items() for level in levels},
         tuple(smoke),
         {type_: (count, blind) for type_, (count, blind) in line["blind"].items()},
+        {type_: (median, worst) for type_, (median, worst) in line.get("tight", {}).items()},
         code=line["code"],
         excluded=line.get("excluded", {}),
     )
@@ -222,6 +226,12 @@ _ABOUT = (
     "no case tells them. "
     "A trigger, such as a rank or an extent, is exposed if each effect that makes a difference under it is killed. "
     "A compliant variant differs in what the standards leave open, and no case may blame it."
+)
+
+_TIGHT = (
+    "By how many units in the last place (ulp) of the exact value an answer may be off: in the median case, of whose "
+    "elements the median counts, and at most, where the bounds do not leave an element open. With 0.5 and less the "
+    "correctly rounded answer alone is admitted. Types whose answers are exact are left out."
 )
 
 
@@ -326,6 +336,21 @@ def blind_of(matrix: Matrix) -> Iterator[tuple[str, str]]:
             yield operator, ", ".join(f"{type_} {_percent(share)}" for type_, share in shares.items())
 
 
+def tight_of(matrix: Matrix) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the newest version of an operator, a floating-point type, and its median and widest bound in ulp."""
+    for versions in _by_operator(matrix).values():
+        for type_, figures in versions[-1].tight.items():
+            if figures[1]:
+                median, widest = (f"{_rounded(ulps):,}" for ulps in figures)
+                yield versions[-1].version, type_, median, widest
+
+
+def _rounded(ulps: float) -> float:
+    """Return a figure of two digits: what a page shows, and a record keeps."""
+    short = float(f"{ulps:.2g}")
+    return int(short) if short.is_integer() else short
+
+
 def _percent(share: float) -> str:
     return "< 1 %" if share < 0.005 else f"{100 * share:.0f} %"
 
@@ -375,6 +400,12 @@ def _page(matrix: Matrix) -> Iterator[str]:
     yield "Where a second moment is judged beside, elements are not counted."
     yield ""
     yield from _table(("operator", "share"), blind_of(matrix))
+    yield ""
+    yield "## How tight bounds are"
+    yield ""
+    yield _TIGHT.replace(". ", ".\n")
+    yield ""
+    yield from _table(("operator version", "type", "median", "widest"), tight_of(matrix))
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -396,6 +427,8 @@ def matrix_html(matrix: Matrix) -> str:
         hidden=[_html(row) for row in hidden_of(matrix)],
         excluded=[_html(row) for row in excluded_of(matrix)],
         blind=list(blind_of(matrix)),
+        about_tight=_TIGHT,
+        tight=list(tight_of(matrix)),
     )
 
 

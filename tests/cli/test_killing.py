@@ -19,7 +19,7 @@ from opconform.cases.batch import (
 )
 from opconform.cases.ids import Selection
 from opconform.cli import killing, main
-from opconform.cli.killing import blindness
+from opconform.cli.bounds import blindness, tightness
 from opconform.generators.plan import selected
 from opconform.generators.source import GeneratedCases
 from opconform.reports.matrix import VersionMatrix
@@ -192,3 +192,10 @@ def test_a_trigger_under_which_a_silence_admits_any_answer_does_not_count() -> N
     assert found.excluded["place=first"] == "mode-early=any"
     assert "place=first" not in found.hidden
     assert "rank=4" not in found.excluded, "the shape is told"
+
+
+def test_a_bound_is_told_in_ulp_and_the_widest_is_one_that_can_show_a_mistake() -> None:
+    median, widest = tightness([expectation()])["float16"]
+    assert median == pytest.approx((512 + 0.1 * 2**8) / 2)  # of 0, 0.1 by 2^-8, 0.5 and 1.5 by 2^-10
+    assert widest == 512, "1.5 exceeds the magnitude 1"
+    assert tightness([Expectation((Option((), kind="rejected"),), ("float16",))]) == {}
