@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType, ModuleType
 from typing import Final
 
-from . import arithmetic, choice, conversions, functions, movement, products, sums
+from . import arithmetic, choice, conversions, functions, movement, products, sums, turns
 from .primitive import Primitive
 
 
@@ -14,5 +14,5 @@ def _named(*rooms: ModuleType) -> dict[str, type[Primitive]]:
     return {member.name: member for member in members if issubclass(member, Primitive) and member.name}
 
 
-ROOMS: Final = MappingProxyType(_named(arithmetic, choice, conversions, functions, movement, products, sums))
+ROOMS: Final = MappingProxyType(_named(arithmetic, choice, conversions, functions, movement, products, sums, turns))
 """Every primitive by its name."""
