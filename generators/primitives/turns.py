@@ -1,4 +1,4 @@
-"""Sines and cosines of fractions of a turn, as windows and Fourier transforms take them; transforms by fast algorithms."""
+"""Sines and cosines of fractions of a turn, and Fourier transforms by fast algorithms."""
 
 from __future__ import annotations
 
