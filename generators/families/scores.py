@@ -1,0 +1,183 @@
+"""Models of ai.onnx.ml that weigh features: LinearRegressor, LinearClassifier, and what all make of scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from ...cases.elements import Array
+from ..arithmetic.tape import Call, Value
+from ..fills import Blank, Draw
+
+_SQRT_2 = math.sqrt(2.0)
+
+
+def linear_regressor(c: Call, x: Value) -> Value:
+    """The weighted sums of the features of each example, a set of weights and an intercept a target.
+
+    x: [N, C]; result: float32 [N, targets]. Source: ONNX ai.onnx.ml LinearRegressor-1.
+    """
+    line = x.rank == 1
+    x = examples(c, x)
+    targets = c.attr("targets")
+    intercepts = c.attr("intercepts") or (0.0,) * targets
+    c.require("intercepts", len(intercepts) == targets)
+    weights = np.float32(c.attr("coefficients") or ())
+    c.require("coefficients", weights.size == targets * x.shape[1])
+    y = transformed(c, _weighed(x, weights.reshape(targets, -1), np.float32(intercepts)))
+    return y.reshape(targets) if line and c.open("one-example") == "as-vector" else y
+
+
+def linear_classifier(c: Call, x: Value) -> tuple[Value, Value]:
+    """The label of the best score of each example, and the scores: weighted sums of its features, one a class.
+
+    x: [N, C] or [C]; results: [N] text or int64, [N, E] float32. With one set of weights for two labels, whose score
+    is that of the second one. Source: ONNX ai.onnx.ml LinearClassifier-1.
+    """
+    names = labels(c, "classlabels_ints")
+    x = examples(c, x)
+    weights = np.float32(c.attr("coefficients"))
+    sets = weights.size // max(x.shape[1], 1)
+    c.require("coefficients", weights.size == sets * x.shape[1] and sets in (len(names), len(names) - 1 or 1))
+    intercepts = np.float32(c.attr("intercepts") or (0.0,) * sets)
+    c.require("intercepts", len(intercepts) == sets)
+    scores = _weighed(x, weights.reshape(sets, -1), intercepts)
+    if c.attr("multi_class") and c.open("multinomial") == "softmax":
+        scores = _softmax(scores)
+    return classified(c, scores, names)
+
+
+def examples(c: Call, x: Value) -> Value:
+    """The input with an example a row; an input of one dimension is one example."""
+    c.require("rank", x.rank in (1, 2))
+    return x.reshape(1, *x.shape) if x.rank == 1 else x
+
+
+def labels(c: Call, whole: str) -> Sequence[object]:
+    """The classes' labels, texts or whole numbers, by the one of two attributes that is given."""
+    given = [c.attr(name) for name in (whole, "classlabels_strings") if c.attr(name)]
+    c.require("one-list", len(given) == 1)
+    c.require("label-type", c.output_types["Y"] == ("string" if isinstance(given[0][0], str) else "int64"))
+    return tuple(given[0])
+
+
+def in_either(x: Value, formula: Callable[[Value], Value]) -> Value:
+    """A float32 result of the input as float32, or of one that is computed in float64 and rounded."""
+    y = formula(x.cast("float32"))
+    return y if x.type == "float32" else y.either(formula(x.cast("float64")).cast("float32"))
+
+
+def _weighed(x: Value, weights: Array, intercepts: Array) -> Value:
+    """Sums of products, with one addend more: the intercept, which may come first."""
+    table = np.concatenate([weights, intercepts[:, np.newaxis]], axis=1).T.astype(np.float64)
+
+    def formula(v: Value) -> Value:
+        ones = v.of(1.0).broadcast(v.shape[0], 1)
+        return v.concat([ones], 1) @ v.of(table)
+
+    return in_either(x, formula)
+
+
+def classified(c: Call, scores: Value, names: Sequence[object]) -> tuple[Value, Value]:
+    """The label of each example's best score, and all its scores as they are transformed.
+
+    scores: [N, E], or [N, 1], for the second of two labels; results: [N], [N, E].
+    """
+    if scores.shape[1] == 1 and len(names) == 2:
+        return _of_one(c, scores, names)
+    y = transformed(c, scores)
+    return _best(c, scores, y, names), y
+
+
+def _best(c: Call, scores: Value, y: Value, names: Sequence[object]) -> Value:
+    """The labels of the best scores, transformed or not: one that is not monotone may make another one the best."""
+    if not scores.size:
+        return label(c, scores.of(0.0).broadcast(scores.shape[0]).cast("int64"), names)
+    if c.attr("post_transform") in _UNEVEN:
+        changed = ~y.argmax(1, keep=False).equal(scores.argmax(1, keep=False))
+        y = scores if c.open("top-class", changed) == "before" else y
+    tied = y.equal(y.max(1)).cast("int64").sum(1, keep=False) > 1
+    return label(c, y.argmax(1, keep=False, late=c.open("ties", tied) == "last"), names)
+
+
+def _of_one(c: Call, scores: Value, names: Sequence[object]) -> tuple[Value, Value]:
+    """Two scores of one, that of the second label: with its opposite, or with what is left to 1 of it."""
+    way = c.open("one-score")
+    y = transformed(c, (-scores).concat([scores], 1) if way == "negated" else (1.0 - scores).concat([scores], 1))
+    s = scores.reshape(scores.shape[0])
+    found = label(c, (s > 0.0).cast("int64"), names)
+    unclear = s.equal(0.0) if way == "negated" else (s >= 0.0) & (s <= 0.5)
+    return found.undefined(unclear), y
+
+
+def label(c: Call, places: Value, names: Sequence[object]) -> Value:
+    """The labels at some places of the list, text or int64."""
+    type_ = str(c.output_types["Y"])
+    dtype = object if type_ == "string" else np.int64
+    found = c.constant(np.array(names[0], dtype), type_).broadcast(*places.shape)
+    for place, name in enumerate(names[1:], 1):
+        found = c.constant(np.array(name, dtype), type_).where(places.equal(place), found)
+    return found
+
+
+def transformed(c: Call, x: Value) -> Value:
+    """The scores as `post_transform` says, a number or its name; those of an example are along the last axis."""
+    way = c.attr("post_transform")
+    way = _WAYS[way] if isinstance(way, int) and 0 <= way < len(_WAYS) else way
+    c.require("transform-known", way in _WAYS)
+    return x if way == "NONE" or not x.size else _TRANSFORMS[way](c, x)
+
+
+def _softmax(x: Value) -> Value:
+    e = (x - x.max(-1)).exp()
+    return e / e.sum(-1)
+
+
+def _softmax_zero(c: Call, x: Value) -> Value:
+    """A softmax that leaves scores of zero as they are, or one beside another score of zero."""
+    if c.open("softmax-zero") == "zero-class":
+        return _softmax(x.concat([x.of(0.0).broadcast(*x.shape[:-1], 1)], -1))[:, : x.shape[-1]]
+    zero = x.equal(0.0)
+    e = x.of(0.0).where(zero, (x - x.max(-1)).exp())
+    none = zero.cast("int64").sum(-1).equal(x.shape[-1])
+    return (e / e.of(1.0).where(none, e.sum(-1))).undefined(none)
+
+
+def _probit(c: Call, x: Value) -> Value:
+    """Where the normal distribution's probability is the score, of scores in (0, 1); or that probability."""
+    if c.open("probit") == "probability":
+        return 0.5 * (1.0 + (x / _SQRT_2).erf())
+    return x.probit().undefined((x <= 0.0) | (x >= 1.0))
+
+
+_TRANSFORMS = MappingProxyType(
+    {
+        "SOFTMAX": lambda _, x: _softmax(x),
+        "LOGISTIC": lambda _, x: x.sigmoid(),
+        "SOFTMAX_ZERO": _softmax_zero,
+        "PROBIT": _probit,
+    }
+)
+_WAYS = ("NONE", *_TRANSFORMS)
+_UNEVEN = frozenset({"SOFTMAX_ZERO", "PROBIT"})
+
+
+def probabilities(blank: Blank, draw: Draw) -> Array:
+    """Multiples of 1/64 between 0 and 1, neither of them among these."""
+    return draw.between(1, 63, blank.size) / 64.0
+
+
+def quarters(blank: Blank, draw: Draw) -> Array:
+    """Multiples of 1/4 from -1 to 1, zero first."""
+    numbers = draw.between(-4, 4, blank.size) / 4.0
+    numbers[:, :1] = 0.0
+    return np.asarray(numbers)
+
+
+def beyond_2_24(blank: Blank, draw: Draw) -> Array:
+    """Odd whole numbers just beyond 2**24, which float32 doesn't hold, of both signs in turn."""
+    odd = (1 << 24) + 1 + 2 * draw.below(64, blank.size)
+    return np.where(np.arange(blank.size) % 2 == 0, odd, -odd)
