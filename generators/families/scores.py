@@ -93,14 +93,18 @@ def classified(c: Call, scores: Value, names: Sequence[object]) -> tuple[Value, 
 
 
 def _best(c: Call, scores: Value, y: Value, names: Sequence[object]) -> Value:
-    """The labels of the best scores, transformed or not: one that is not monotone may make another one the best."""
+    """The labels of the best scores, transformed or not: a transform that is not monotone makes another one the best.
+
+    One of NaN says nothing.
+    """
     if not scores.size:
         return label(c, scores.of(0.0).broadcast(scores.shape[0]).cast("int64"), names)
     if c.attr("post_transform") in _UNEVEN:
         changed = ~y.argmax(1, keep=False).equal(scores.argmax(1, keep=False))
         y = scores if c.open("top-class", changed) == "before" else y
     tied = y.equal(y.max(1)).cast("int64").sum(1, keep=False) > 1
-    return label(c, y.argmax(1, keep=False, late=c.open("ties", tied) == "last"), names)
+    lost = y.isnan().cast("int64").sum(1, keep=False) > 0
+    return label(c, y.argmax(1, keep=False, late=c.open("ties", tied) == "last"), names).undefined(lost)
 
 
 def _of_one(c: Call, scores: Value, names: Sequence[object]) -> tuple[Value, Value]:
@@ -110,7 +114,7 @@ def _of_one(c: Call, scores: Value, names: Sequence[object]) -> tuple[Value, Val
     s = scores.reshape(scores.shape[0])
     found = label(c, (s > 0.0).cast("int64"), names)
     unclear = s.equal(0.0) if way == "negated" else (s >= 0.0) & (s <= 0.5)
-    return found.undefined(unclear), y
+    return found.undefined(unclear | s.isnan()), y
 
 
 def label(c: Call, places: Value, names: Sequence[object]) -> Value:
@@ -140,10 +144,9 @@ def _softmax_zero(c: Call, x: Value) -> Value:
     """A softmax that leaves scores of zero as they are, or one beside another score of zero."""
     if c.open("softmax-zero") == "zero-class":
         return _softmax(x.concat([x.of(0.0).broadcast(*x.shape[:-1], 1)], -1))[:, : x.shape[-1]]
-    zero = x.equal(0.0)
-    e = x.of(0.0).where(zero, (x - x.max(-1)).exp())
-    none = zero.cast("int64").sum(-1).equal(x.shape[-1])
-    return (e / e.of(1.0).where(none, e.sum(-1))).undefined(none)
+    e = x.of(0.0).where(x.equal(0.0), (x - x.max(-1)).exp())
+    total = e.sum(-1)
+    return (e / total).undefined(total.equal(0.0))
 
 
 def _probit(c: Call, x: Value) -> Value:
