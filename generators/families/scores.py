@@ -23,11 +23,11 @@ def linear_regressor(c: Call, x: Value) -> Value:
     line = x.rank == 1
     x = examples(c, x)
     targets = c.attr("targets")
-    intercepts = c.attr("intercepts") or (0.0,) * targets
+    intercepts = np.array(c.attr("intercepts") or (0.0,) * targets, np.float32)
     c.require("intercepts", len(intercepts) == targets)
-    weights = np.float32(c.attr("coefficients") or ())
+    weights = np.array(c.attr("coefficients") or (), np.float32)
     c.require("coefficients", weights.size == targets * x.shape[1])
-    y = transformed(c, _weighed(x, weights.reshape(targets, -1), np.float32(intercepts)))
+    y = transformed(c, _weighed(x, weights.reshape(targets, -1), intercepts))
     return y.reshape(targets) if line and c.open("one-example") == "as-vector" else y
 
 
@@ -39,10 +39,10 @@ def linear_classifier(c: Call, x: Value) -> tuple[Value, Value]:
     """
     names = labels(c, "classlabels_ints")
     x = examples(c, x)
-    weights = np.float32(c.attr("coefficients"))
+    weights = np.array(c.attr("coefficients"), np.float32)
     sets = weights.size // max(x.shape[1], 1)
     c.require("coefficients", weights.size == sets * x.shape[1] and sets in (len(names), len(names) - 1 or 1))
-    intercepts = np.float32(c.attr("intercepts") or (0.0,) * sets)
+    intercepts = np.array(c.attr("intercepts") or (0.0,) * sets, np.float32)
     c.require("intercepts", len(intercepts) == sets)
     scores = _weighed(x, weights.reshape(sets, -1), intercepts)
     if c.attr("multi_class") and c.open("multinomial") == "softmax":
