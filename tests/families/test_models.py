@@ -17,7 +17,8 @@ WHOLE = st.integers(-50, 50)
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 3), st.data())
 def test_a_regression_is_the_exact_sum_of_products(features, targets, examples, data) -> None:
-    numbers = data.draw(st.lists(WHOLE, min_size=features * (targets + examples) + targets, max_size=20))
+    size = features * (targets + examples) + targets
+    numbers = data.draw(st.lists(WHOLE, min_size=size, max_size=size))
     x = [numbers[i * features : (i + 1) * features] for i in range(examples)]
     rest = [Fraction(n, 8) for n in numbers[examples * features :]]
     weights, added = rest[: targets * features], rest[targets * features : targets * features + targets]
