@@ -405,8 +405,11 @@ def _outputs(version: VersionSpec, text: str, case: CaseId) -> Value:
 
 def _drawn(version: VersionSpec, port: Port, text: str) -> Recipe | None:
     operand = version.operands.get(port.name)
-    edges = (told.get(port.name) for edge in version.edges.values() for told in (edge.settings, edge.mended or {}))
-    known = [*(operand.draws if operand else ()), *version.parameters.get(port.name, {}).values(), *edges]
+    edges = [told for edge in version.edges.values() for told in (edge.settings, edge.mended or {})]
+    bundles = [one for levels in (*version.parameters.values(), *edges) for one in levels.values()]
+    sets = (*edges, *(one for one in bundles if isinstance(one, Mapping)))
+    levels = version.parameters.get(port.name, {}).values()
+    known = [*(operand.draws if operand else ()), *levels, *(one.get(port.name) for one in sets)]
     return next((one for one in known if isinstance(one, Recipe) and fill_text(one) == text), None)
 
 
