@@ -86,9 +86,7 @@ def _headed(c: Call, q: Value, k: Value, v: Value) -> tuple[Value, Value, Value]
     return q, k, v
 
 
-def _state(
-    c: Call, k: Value, v: Value, past_key: Value | None, past_value: Value | None, lengths: Value | None
-) -> int:
+def _state(c: Call, k: Value, v: Value, past_key: Value | None, past_value: Value | None, lengths: Value | None) -> int:
     """How many keys there are of the past."""
     used = [past_key is not None, past_value is not None, c.wants("present_key"), c.wants("present_value")]
     c.require("past-together", used[0] == used[1])
@@ -143,9 +141,7 @@ def _mask(
         return None, None
     total, short = whole[3], "mask-short" in c.clauses and mask.rank > 0
     last = mask.shape[-1] if mask.rank else 1
-    fits = mask.rank <= len(whole) and all(
-        e in (1, d) for e, d in zip(mask.shape[-2::-1], whole[2::-1], strict=False)
-    )
+    fits = mask.rank <= len(whole) and all(e in (1, d) for e, d in zip(mask.shape[-2::-1], whole[2::-1], strict=False))
     c.require("mask-shape", fits and (last in (1, total) or (short and last < total)))
     if short and lengths is not None and last < total:
         c.require("mask-covers", lengths <= last)
@@ -291,6 +287,11 @@ def _keys(drawing: Drawing) -> int:
 def sixties(drawing: Drawing) -> Array:
     """Numbers of 64 or a little more, of which products alone would add up to more than float16 has."""
     return 64.0 + drawing.draw.below(4, drawing.size)
+
+
+def zero(drawing: Drawing) -> Array:
+    """Zero throughout: queries to which all keys count the same."""
+    return np.zeros(drawing.size)
 
 
 def last_lost(drawing: Drawing) -> Array:
