@@ -133,7 +133,7 @@ def check_value(context: Context, name: str, raw: Any, path: Keys) -> None:
     elif isinstance(value, dict) and not context.names.kinds(name) & TENSOR_KINDS:
         _check_bundle(context, name, value, path)
     elif "delivery" in roles:
-        check = _check_delivery if name.endswith("-from") else _check_rank
+        check = _one_of("how an input comes", _deliveries(context, name)) if name.endswith("-from") else _check_rank
         check(context, value, path)
     elif not roles.isdisjoint(("attribute", "input")):
         _check_kind(context, name, setting, path, wrapped=wrapped)
@@ -327,15 +327,22 @@ def _check_unknown(context: Context, value: object, path: Keys) -> None:
         context.problems.add(path, f"unknown is the name of an attribute that the version lacks; read {value!r}")
 
 
+def _deliveries(context: Context, name: str) -> tuple[str, ...]:
+    """Return how an input may come: in a way, or as the tensor of an earlier one; all of a variadic one as its first."""
+    found: dict[str, None] = dict.fromkeys(DELIVERIES)
+    for signature in context.names.signatures.values():
+        if (port := signature.input(name.removesuffix("-from"))) is not None:
+            earlier = signature.inputs[: signature.inputs.index(port) + port.is_variadic]
+            found |= dict.fromkeys(one.name for one in earlier)
+    return tuple(found)
+
+
 def _one_of(what: str, known: tuple[str | int, ...]) -> Callable[[Context, Any, Keys], None]:
     def check(context: Context, value: object, path: Keys) -> None:
         if str(value) not in map(str, known) or isinstance(value, bool):
             context.problems.add(path, f"{what}: {' or '.join(map(str, known))}; read {value!r}")
 
     return check
-
-
-_check_delivery = _one_of("how an input comes", DELIVERIES)
 
 
 _check_rank = _one_of("the rank of what is written", (0, 1, 2))
@@ -349,7 +356,7 @@ _COMMON: Mapping[str, Callable[[Context, Any, Keys], None]] = MappingProxyType(
         "unknown": _check_unknown,
         "shapes": _check_shapes,
         "dims": _one_of("dims are", ("static", "symbolic")),
-        "values-from": _check_delivery,
+        "values-from": _one_of("how an input comes", DELIVERIES),
     }
 )
 

@@ -1,4 +1,4 @@
-"""Operators that run bodies: If, Loop."""
+"""Operators that run bodies: If, Loop, Scan."""
 
 from __future__ import annotations
 
@@ -83,6 +83,129 @@ def _turns(
     return values
 
 
+def scan(c: Call, *inputs: Any) -> tuple[Value, ...]:
+    """The states after the last iteration, then what each iteration gave beside them, stacked along an axis.
+
+    inputs: the states' initial values, then num_scan_inputs tensors, of which an iteration gets one element each. In
+    version 8 all have a batch in front, which is scanned as far as the int64 lengths before them say. The body takes
+    the states and the elements, without their axis. Source: ONNX Scan-8 to 25.
+    """
+    body, given, many = c.attr("body"), inputs[-1], c.attr("num_scan_inputs")
+    c.require("one-or-more", many >= 1)
+    held = len(given) - many
+    fed = [one for one in body.inputs if one.constant is None]
+    c.require("body-inputs", held >= 0 and [one.type for one in fed] == [one.type for one in given])
+    c.require("body-outputs", len(body.outputs) == len(c.output_types) >= held)
+    states, scans, stacked = given[:held], given[held:], len(body.outputs) - held
+    if "batch" in c.clauses:
+        return tuple(_batches(c, body, inputs[0], states, scans))
+    backward = _flags(c, "scan_input_directions", many)
+    axes = _axes(c, "scan_input_axes", [one.rank for one in scans])
+    c.require("lengths", len({one.shape[axis] for one, axis in zip(scans, axes, strict=True)}) == 1)
+    count = scans[0].shape[axes[0]]
+    places = [range(count)[:: -1 if turned else 1] for turned in backward]
+    final, rows, like = _scanned(c, body, states, list(zip(scans, axes, places, strict=True)))
+    prepended = _flags(c, "scan_output_directions", stacked)
+    along = _axes(c, "scan_output_axes", [one.rank + 1 for one in like])
+    ordered = [row[::-1] if turned else row for row, turned in zip(rows, prepended, strict=True)]
+    return *final, *(_stacked(c, *one) for one in zip(ordered, like, along, strict=True))
+
+
+def _batches(
+    c: Call, body: Body, lengths: Value | None, states: Sequence[Value], scans: Sequence[Value]
+) -> list[Value]:
+    """The outputs of Scan-8: each batch is scanned by itself, and what lies beyond its length is anything."""
+    backward = _flags(c, "directions", len(scans))
+    c.require("batched", all(one.rank > 1 for one in scans) and all(one.rank for one in states))
+    c.require("batch-sizes", len({one.shape[0] for one in (*states, *scans)}) == 1)
+    c.require("lengths", len({one.shape[1] for one in scans}) == 1)
+    batches, longest = scans[0].shape[:2]
+    c.require("lens-shape", lengths is None or lengths.shape == (batches,))
+    counts = [longest] * batches if lengths is None else c.known("sequence_lens").tolist()
+    c.require("lens-range", max(counts, default=0) <= longest)
+    is_short = any(backward) and min(counts, default=longest) < longest
+    whole = is_short and c.open("reverse-lengths") == "whole-end"
+    found: list[list[Value]] = [[] for _ in body.outputs]
+    for batch, length in enumerate(counts or [0]):  # without a batch, what one would give
+        back = range(longest if whole else length)[::-1][:length]
+        own = [[_element(c, one, 0, batch) for one in several] for several in (states, scans)]
+        steps = [(one, 0, back if turned else range(length)) for one, turned in zip(own[1], backward, strict=True)]
+        final, rows, like = _scanned(c, body, own[0], steps)
+        beyond = c.constant(np.arange(longest) >= length, "bool")
+        for row, one in zip(rows, like, strict=True):
+            padded = _stacked(c, [*row, *[one] * (longest - length)], one, 0)
+            mask = beyond.reshape(longest, *(1 for _ in one.shape)).broadcast(*padded.shape)
+            final.append(padded.undefined(mask) if length < longest else padded)
+        for several, one in zip(found, final, strict=True):
+            several.append(one)
+    return [_stacked(c, several if batches else [], several[0], 0) for several in found]
+
+
+def _scanned(
+    c: Call,
+    body: Body,
+    states: Sequence[Value],
+    scans: Sequence[tuple[Value, int, range]],
+    around: Mapping[str, Known] | None = None,
+) -> tuple[list[Value], list[list[Value]], list[Value]]:
+    """The last states; what each iteration gave beside them; and what one gives, for its shape, if there is none.
+
+    scans: a tensor, its axis, and the places along it in the order in which they are taken.
+    """
+    held, count = list(states), len(scans[0][2])
+    shapes = []
+    rows: list[list[Value]] = []
+    for turn in range(max(count, 1)):
+        elements = [_element(c, x, axis, places[turn] if count else 0) for x, axis, places in scans]
+        found = [_value(c, one) for one in run(c, body, (*held, *elements), around)]
+        rows.append(found[len(states) :])
+        if count:
+            held = found[: len(states)]
+            shapes.append([one.shape for one in found])
+    c.require("same-shape", all(one == shapes[0] for one in shapes))
+    if any(one.shape != first.shape for one, first in zip(held, states, strict=True)):
+        c.open("initial-shape")
+    return held, [list(row) for row in zip(*rows[:count], strict=True)] or [[] for _ in rows[0]], rows[0]
+
+
+def _element(c: Call, x: Value, axis: int, place: int) -> Value:
+    """What lies at a place of an axis, without that axis; anything of its shape where the axis has no extent."""
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    if not x.shape[axis]:
+        return c.constant("" if x.kind == "text" else 0, x.type).broadcast(*shape)
+    return x.take(np.array([place]), axis).reshape(*shape)
+
+
+def _stacked(c: Call, rows: Sequence[Value], like: Value, axis: int) -> Value:
+    """The rows along a new axis; without any, nothing with the shape of `like` beside that axis."""
+    shape = (*like.shape[:axis], len(rows[:1]), *like.shape[axis:])
+    if not rows:
+        return c.constant(0, like.type).broadcast(*shape)
+    first, *rest = (one.reshape(*shape) for one in rows)
+    return first.concat(rest, axis)
+
+
+def _flags(c: Call, name: str, count: int) -> list[bool]:
+    """An attribute that says for each of several tensors whether it is scanned, or made, from the end."""
+    told = c.ints(name)
+    c.require("lists", told is None or len(told) == count)
+    flags = told or (0,) * count
+    if any(one not in (0, 1) for one in flags):
+        other = c.open("direction-other") == "reverse"
+    return [one == 1 or (one != 0 and other) for one in flags]
+
+
+def _axes(c: Call, name: str, ranks: Sequence[int]) -> list[int]:
+    """An attribute that names an axis of each of several tensors of these ranks, counted from the front."""
+    told = c.ints(name)
+    c.require("lists", told is None or len(told) == len(ranks))
+    axes = told or (0,) * len(ranks)
+    c.require("axes-range", all(-rank <= axis < rank for axis, rank in zip(axes, ranks, strict=True)))
+    if min(axes, default=0) < 0 and "axes-negative" not in c.clauses:
+        c.open("axis-negative")
+    return [axis % rank for axis, rank in zip(axes, ranks, strict=True)]
+
+
 def run(c: Call, body: Body, given: Sequence[Known], around: Mapping[str, Known] | None = None) -> list[Known]:
     """The outputs of a body, whose nodes are run in turn; values around it go by their names."""
     names: dict[str, Known] = dict(c.captured if around is None else around)
@@ -91,7 +214,7 @@ def run(c: Call, body: Body, given: Sequence[Known], around: Mapping[str, Known]
     names |= {one.name: value for one, value in zip(fed, given, strict=True)}
     for node in body.nodes:
         found = [names[name] if name else None for name in node.inputs]
-        inner = {"Loop": _inner_loop, "If": _inner_if}.get(node.operator.name)
+        inner = {"Loop": _inner_loop, "If": _inner_if, "Scan": _inner_scan}.get(node.operator.name)
         made = [_made(c, node, found)] if inner is None else inner(c, node, found, names)
         names |= zip(node.outputs, made, strict=False)
     return [names[one.name] for one in body.outputs]
@@ -111,6 +234,16 @@ def _inner_loop(c: Call, node: Node, given: Sequence[Known], around: Mapping[str
     if isinstance(most, Value) or isinstance(condition, Value):
         raise TypeError("the data decide how often a body within a body is run; a case must say it by known numbers")
     return _turns(c, body, (None if most is None else int(np.asarray(most)), condition), carried, around)
+
+
+def _inner_scan(c: Call, node: Node, given: Sequence[Known], around: Mapping[str, Known]) -> list[Known]:
+    told = {one.name: one.value for one in node.attributes}
+    body, many, values = told["body"], told["num_scan_inputs"], [_value(c, one) for one in given]
+    if len(told) > len(("body", "num_scan_inputs")) or not isinstance(body, Body) or not isinstance(many, int):
+        raise OpconformError("a Scan in a body with axes or directions, of which bodies have no formula")
+    scans = [(one, 0, range(one.shape[0])) for one in values[-many:]]
+    final, rows, like = _scanned(c, body, values[:-many], scans, around)
+    return [*final, *(_stacked(c, row, one, 0) for row, one in zip(rows, like, strict=True))]
 
 
 def _value(c: Call, one: Known) -> Any:
@@ -142,6 +275,7 @@ def _made(c: Call, node: Node, given: Sequence[Known]) -> Any:
         "Optional": lambda x=None: x,
         "OptionalGetElement": lambda x: x,
         "OptionalHasElement": lambda x=None: np.array(x is not None),
+        "Concat": lambda x, *others: x.concat(others, told["axis"]),
         "Identity": lambda x: x,
         "Neg": operator.neg,
         "Add": operator.add,
