@@ -328,7 +328,7 @@ def _check_unknown(context: Context, value: object, path: Keys) -> None:
 
 
 def _deliveries(context: Context, name: str) -> tuple[str, ...]:
-    """Return how an input may come: in a way, or as the tensor of an earlier one; all of a variadic one as its first."""
+    """Return how an input may come: in a way, or as the tensor of an earlier one, a variadic one as its own first."""
     found: dict[str, None] = dict.fromkeys(DELIVERIES)
     for signature in context.names.signatures.values():
         if (port := signature.input(name.removesuffix("-from"))) is not None:
