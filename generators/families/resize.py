@@ -280,8 +280,12 @@ def _weight(c: Call, mode: str, distance: Value, far: Array) -> Value:
     """The weight of an element by its distance: a tent, or Keys' cubic. `far`: the distances, exactly."""
     if mode == "linear":
         return (1.0 - distance).clip(0.0, 1.0)
-    a = c.float32("cubic_coeff_a", -0.75)
-    near = ((a + 2.0) * distance - (a + 3.0)) * distance * distance + 1.0
-    beyond = ((distance - 5.0) * distance + 8.0) * distance * a - 4.0 * a
+    near, beyond = keys(distance, c.float32("cubic_coeff_a", -0.75))
     picked = near.where(c.constant(far <= 1, "bool"), beyond)
     return picked.where(c.constant(far < 2, "bool"), 0.0)
+
+
+def keys(distance: Value, a: float) -> tuple[Value, Value]:
+    """The weights of cubic interpolation: up to a distance of 1, and from there to 2. Source: R. Keys, 1981."""
+    near = ((a + 2.0) * distance - (a + 3.0)) * distance * distance + 1.0
+    return near, ((distance - 5.0) * distance + 8.0) * distance * a - 4.0 * a

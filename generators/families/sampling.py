@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
+from typing import Any
+
 import numpy as np
 
+from ...cases.elements import Array, element_type
 from ..arithmetic.tape import Call, Value
+from ..fills import Drawing
+from .resize import keys
+
+_HALF = Fraction(1, 2)
 
 
 def affine_grid(c: Call, theta: Value, _size: Value) -> Value:
@@ -35,3 +48,222 @@ def _evenly(c: Call, n: int, type_: str) -> Value:
     step = two / max(n, 1)
     inward = spread * (c.constant(n - 1, type_) / max(n, 1)) if n > 1 else places
     return (places * step + (step / 2.0 - 1.0)).either(inward)
+
+
+def grid_sample(c: Call, x: Value, grid: Value) -> Value:
+    """The image at the places that the grid lists, from their neighbours.
+
+    x: [N, C, D1 ... Dr]; grid: [N, out..., r], places with the last axis of the image first, from -1 to 1 along each;
+    result: [N, C, out...]. Neighbours outside are zeros, the border's, or mirrored. Source: ONNX GridSample-16 to 22.
+    """
+    r, early = x.rank - 2, "rank-4" in c.clauses
+    c.require("shapes", grid.rank == x.rank and grid.shape[0] == x.shape[0] and grid.shape[-1] == r > 0)
+    c.require("rank-4", r == 2 or not early)
+    mode, padding = c.attr("mode"), c.attr("padding_mode")
+    c.require("mode", mode in (("bilinear", "nearest", "bicubic") if early else ("linear", "nearest", "cubic")))
+    c.require("padding", padding in ("zeros", "border", "reflection"))
+    given = c.known(grid).astype(np.float64)
+    finite = np.isfinite(given)
+    numbers = _each(Fraction, np.where(finite, given, 0.0))
+    lines = [_line(c, n, grid[..., r - 1 - i], numbers[..., r - 1 - i], x) for i, n in enumerate(x.shape[2:])]
+    if mode == "nearest":
+        y = _nearest(c, x, lines, padding)
+    else:
+        cubic, real = mode.endswith("cubic"), x if x.kind == "real" else x.cast("float32")
+        curve = (-0.75 if c.open("cubic-coefficient") == "three-quarters" else -0.5) if cubic else 0.0
+        ways = _ways(c, lines, padding, cubic=cubic)
+        seen = [
+            _interpolated(c, real, [_settled(line, padding, way) for line in lines], padding, curve) for way in ways
+        ]
+        y = reduce(lambda a, b: a.either(b), seen).transpose(1, 0, *range(2, x.rank)).cast(x.type)
+    beyond, vague = (np.any(mask, axis=-1)[:, np.newaxis] for mask in (np.abs(given) > 1, ~finite))
+    if padding == "zeros" and beyond.any() and c.open("zeros-where") == "places":
+        y = y.where(c.constant(~beyond, "bool"), _zero(c, x))
+    return y.undefined(c.constant(vague, "bool"), "not-finite") if vague.any() else y
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Where places lie along one axis of an image, [N, out...].
+
+    `at`: exactly, as fractions; `reach`: how far rounding may move them; `value`: the same as it is computed. `low` and
+    `high`: what is mirrored at. `beyond`: which places are beyond -1 and 1.
+    """
+
+    extent: int
+    at: Array
+    reach: Array
+    value: Value
+    low: Fraction
+    high: Fraction
+    beyond: Array
+
+    @property
+    def outside(self) -> Array:
+        """Which places are beyond the centers of the elements at both ends."""
+        return ((self.at < 0) | (self.at > self.extent - 1)).astype(bool)
+
+    def mirrored(self, at: Array) -> tuple[Array, Array]:
+        """Places mirrored at both ends, as often as it takes, and -1 for those that run backwards then, else 1."""
+        span = self.high - self.low
+        if not span:
+            return at * 0 + self.low, np.ones(at.shape, int)
+        turn = (at - self.low) % (2 * span)
+        back = (turn > span).astype(bool)
+        return self.low + np.where(back, 2 * span - turn, turn), np.where(back, -1, 1)
+
+    def elements(self, places: Array, padding: str) -> Array:
+        """The elements that whole places stand for, -1 for zeros."""
+        if padding == "zeros":
+            return np.where((places >= 0) & (places < self.extent), places, -1).astype(np.int64)
+        if padding == "reflection":
+            places = _each(round, self.mirrored(_each(Fraction, places))[0])
+        return places.clip(0, self.extent - 1).astype(np.int64)
+
+    def chosen(self, choose: Callable[[Fraction], int], padding: str) -> tuple[Array, Array]:
+        """The elements that a rule chooses, and others, where rounding may choose them."""
+        near, low, high = (self.elements(_each(choose, self.at + s * self.reach), padding) for s in (0, -1, 1))
+        return near, np.where(low != near, low, high)
+
+
+def _each(function: Callable[[Any], Any], x: Array) -> Array:
+    """A function of each element, as an array of objects."""
+    found = np.empty(x.shape, object)
+    found.reshape(-1)[:] = [function(n) for n in x.reshape(-1).tolist()]
+    return found
+
+
+def _line(c: Call, extent: int, g: Value, numbers: Array, x: Value) -> _Line:
+    """An axis of an image, and the numbers of the grid for it, in either of the forms that they are taken to places."""
+    corners = c.attr("align_corners") == 1
+    length, shift = (extent - 1, 0) if corners else (extent, 1)
+
+    def along(g: Value) -> Value:
+        one = ((g + 1.0) * float(length) - float(shift)) / 2.0
+        return one.either(g * (length / 2) + (extent - 1) / 2)
+
+    if g.type == "float64" and x.type != "float64":  # an implementation may well have one type for both
+        value, type_ = along(g).cast("float32").either(along(g.cast("float32"))), "float32"
+    else:
+        value, type_ = along(g), g.type
+    precision = element_type(type_).float_format.precision
+
+    def reach(n: Fraction) -> Fraction:
+        steady = (abs(n.numerator) + n.denominator) * 2 * extent < 1 << precision  # whichever form it is
+        return Fraction(0) if steady else (abs(n) + 1) * extent * Fraction(8, 1 << precision)
+
+    low, high = -_HALF, extent - _HALF
+    if corners or (c.attr("padding_mode") == "reflection" and c.open("mirror") == "centers"):
+        low, high = Fraction(0), Fraction(extent - 1)
+    at = ((numbers + 1) * length - shift) / 2
+    return _Line(extent, at, _each(reach, numbers), value, low, high, (abs(numbers) > 1).astype(bool))
+
+
+def _ways(c: Call, lines: Sequence[_Line], padding: str, *, cubic: bool) -> tuple[str, ...]:
+    """Which places the border takes into the image: none, for neighbours do the same, those beyond -1 and 1, or all."""
+    if padding != "border" or not any(line.outside.any() for line in lines):
+        return ("centers",)
+    return (c.open("cubic-border"),) if cubic else ("centers", "places")
+
+
+def _settled(line: _Line, padding: str, way: str) -> _Line:
+    """The line with places taken into the image, where the padding says so."""
+    if padding == "zeros" or not line.outside.any():
+        return line
+    if padding == "reflection":
+        at, sign = line.mirrored(line.at)
+    else:
+        moved = line.outside & {"pixels": np.False_, "places": line.beyond, "centers": np.True_}[way]
+        at = np.where(moved, _each(lambda n: Fraction(min(max(n, 0), line.extent - 1)), line.at), line.at)
+        sign = np.where(moved, 0, 1)
+    value = line.value * sign + (at - line.at * sign).astype(np.float64)
+    return replace(line, at=at, value=value, reach=line.reach * abs(sign))
+
+
+def _nearest(c: Call, x: Value, lines: Sequence[_Line], padding: str) -> Value:
+    """The nearest elements, any where rounding may decide."""
+    rules: dict[str, Callable[[Fraction], int]] = {
+        "even": round,
+        "up": lambda at: math.floor(at + _HALF),
+        "away": lambda at: math.floor(abs(at) + _HALF) * (1 if at > 0 else -1),
+        "down": lambda at: math.ceil(at - _HALF),
+    }
+    rule = rules["even" if "ties" in c.clauses else c.open("ties-early")]
+    if padding == "reflection":
+        tie = any(bool((abs(line.at % 1 - _HALF) <= line.reach).any()) for line in lines)
+        if tie and c.open("mirrored-ties") == "mirrored-first":
+            lines = [_settled(line, padding, "centers") for line in lines]
+    found = [line.chosen(rule, padding) for line in lines]
+    y = _read(c, x, [near for near, _ in found]).transpose(1, 0, *range(2, x.rank))
+    vague = reduce(np.logical_or, (near != other for near, other in found))
+    return y.undefined(c.constant(vague[:, None], "bool"), "coordinate-rounding") if vague.any() else y
+
+
+def _interpolated(c: Call, x: Value, lines: Sequence[_Line], padding: str, curve: float) -> Value:
+    """The weighted sums of neighbours, [C, N, out...]: two along each axis, or four by Keys' curve."""
+    forms = []
+    for floors in itertools.product(*map(_floors, lines)):
+        elements, weights = [], c.constant(1.0, lines[0].value.type)
+        for i, (line, floor) in enumerate(zip(lines, floors, strict=True)):
+            distance = line.value - floor
+            steps = np.arange(-1, 3) if curve else np.arange(2)
+            if curve:
+                sides = [(keys(d, curve)[0], keys(d + 1.0, curve)[1]) for d in (distance, 1.0 - distance)]
+                parts = [sides[0][1], sides[0][0], *sides[1]]
+            else:
+                parts = [1.0 - distance, distance]
+            found = line.elements(floor[..., None] + steps, padding)
+            elements.append(found.reshape(*floor.shape, *(1,) * i, len(steps), *(1,) * (len(lines) - 1 - i)))
+            weight = parts[0].stack(*parts[1:]).transpose(*range(1, floor.ndim + 1), 0)
+            weights = weights * weight.reshape(*elements[-1].shape) if i else weight.reshape(*elements[-1].shape)
+        terms = _read(c, x, elements) * weights.cast(x.type)
+        forms.append(terms.sum(tuple(range(-len(lines), 0)), keep=False))
+    return reduce(lambda one, other: one.either(other), forms)
+
+
+def _floors(line: _Line) -> list[Array]:
+    """The places before, and others before them where rounding may decide."""
+    near, low, high = (_each(math.floor, line.at + s * line.reach).astype(np.int64) for s in (0, -1, 1))
+    other = np.where(low != near, low, high)
+    return [near] if (other == near).all() else [near, other]
+
+
+def _read(c: Call, x: Value, elements: Sequence[Array]) -> Value:
+    """The elements of images x, [N, C, D...], that are told by their places along each axis, -1 for zeros.
+
+    elements: [N, ...] each, to be broadcast; result: [C, N, ...].
+    """
+    places = np.broadcast_arrays(*elements)
+    index = np.arange(x.shape[0]).reshape(-1, *(1,) * (places[0].ndim - 1))
+    for extent, place in zip(x.shape[2:], places, strict=True):
+        index = index * extent + place.clip(0)
+    seen = x.transpose(1, 0, *range(2, x.rank)).reshape(x.shape[1], -1).take(index, 1)
+    outside = reduce(np.logical_or, (place < 0 for place in places))
+    return seen.where(c.constant(~outside, "bool"), _zero(c, x)) if outside.any() else seen
+
+
+def _zero(c: Call, x: Value) -> Value:
+    """What zeros are of a type."""
+    if x.kind == "text":
+        c.open("zero-text")
+    return c.constant("" if x.kind == "text" else False if x.kind == "bool" else 0, x.type)
+
+
+def quarters(drawing: Drawing) -> Array:
+    """Places at multiples of 1/4, from -1.5 to 1.5: elements, halfway between them, and beyond the border."""
+    return drawing.draw.between(-6, 6, drawing.size) / 4
+
+
+def inside(drawing: Drawing) -> Array:
+    """Places at multiples of 1/4 from -0.5 to 0.5: all of them in an image."""
+    return drawing.draw.between(-2, 2, drawing.size) / 4
+
+
+def far(drawing: Drawing) -> Array:
+    """Places at multiples of 1/2 from -12 to 12: most are mirrored several times."""
+    return drawing.draw.between(-24, 24, drawing.size) / 2
+
+
+def anywhere(drawing: Drawing) -> Array:
+    """Places from -1.25 to 1.25."""
+    return drawing.draw.between(-5 << 20, 5 << 20, drawing.size) / (1 << 22)

@@ -1,5 +1,9 @@
 """AffineGrid, GridSample and DeformConv against ONNX's own function body, against exact fractions and against loops."""
 
+import itertools
+import math
+from fractions import Fraction
+
 import numpy as np
 import onnx
 import pytest
@@ -41,3 +45,89 @@ def test_one_pixel_between_two_corners_is_open() -> None:
     found = readings("onnx/AffineGrid-20", same, {"grid": "float64"})
     assert len(found) == 1
     assert found[0].values[0][0, 0].tolist() == [[-0.5, 0.0], [0.5, 0.0]]
+
+
+def sampled(x, grid, **attributes):
+    """Return the first reading, with the options that ONNX's reference implementation takes, of one channel."""
+    given = {"X": x[None, None], "grid": grid[None]}
+    return values("onnx/GridSample-20", given, {"Y": str(x.dtype)}, **attributes)[0][0, 0]
+
+
+def beyond(i, n, padding, low, high):
+    """Return the element that stands for one outside, by walking to and fro; None for zero."""
+    if padding == "zeros":
+        return i if 0 <= i < n else None
+    if padding == "border":
+        return min(max(i, 0), n - 1)
+    at = Fraction(i)
+    while not low <= at <= high:
+        at = 2 * (low if at < low else high) - at
+    return int(at)
+
+
+def weight(mode, d):
+    """Return the weight of an element at a distance."""
+    if mode == "linear":
+        return max(0, 1 - d)
+    a = Fraction(-3, 4)
+    if d <= 1:
+        return (a + 2) * d**3 - (a + 3) * d**2 + 1
+    return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a if d < 2 else 0
+
+
+@pytest.mark.parametrize("shape", [(5,), (4, 3), (2, 3, 4)])
+@pytest.mark.parametrize("corners", [0, 1])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["linear", "cubic", "nearest"])
+def test_places_are_sampled_as_loops_over_fractions_do(mode, padding, corners, shape) -> None:
+    random = np.random.default_rng(len(shape))
+    x, places = random.integers(-9, 9, shape).astype(D), random.integers(-9, 10, (7, len(shape))) / 8
+    places = places.reshape(7, *(1,) * (len(shape) - 1), -1)
+    found = sampled(x, places, mode=mode, padding_mode=padding, align_corners=corners)
+    for place, one in zip(places.reshape(7, -1), found.reshape(-1), strict=True):
+        total = Fraction(0)
+        lines = []
+        for g, n in zip(place[::-1], shape, strict=True):
+            low, high = (0, n - 1) if corners else (Fraction(-1, 2), n - Fraction(1, 2))
+            at = low + (Fraction(g) + 1) / 2 * (high - low)
+            if mode == "nearest":
+                if padding == "reflection":
+                    while not low <= at <= high:
+                        at = 2 * (low if at < low else high) - at
+                taps = {round(at): 1}
+            else:
+                taps = {i: weight(mode, abs(at - i)) for i in range(math.floor(at) - 1, math.floor(at) + 3)}
+            lines.append([(beyond(i, n, padding, low, high), w) for i, w in taps.items()])
+        for taps in itertools.product(*lines):
+            if None not in (i for i, _ in taps):
+                total += math.prod(w for _, w in taps) * int(
+                    x[tuple(min(i, n - 1) for (i, _), n in zip(taps, shape, strict=True))]
+                )
+        assert one == float(total)
+
+
+def test_the_places_of_the_texts_example_are_mirrored() -> None:
+    x = np.array([[1.0, 2.0, 3.0, 4.0, 5.0]])
+    place = np.array([[[-3.5, 0.0], [0.5, 0.0]]])  # -3.5 becomes 1.5, and that 0.5
+    assert sampled(x, place, padding_mode="reflection", align_corners=1).tolist() == [[4.0, 4.0]]
+    assert sampled(x, place, padding_mode="reflection").tolist() == [[4.25, 4.25]]
+
+
+def test_halves_are_even_from_version_20_on() -> None:
+    given = {"X": np.arange(4, dtype=D).reshape(1, 1, 1, 4), "grid": np.array([[[[-0.5, 0.0], [0.0, 0.0]]]])}
+    late = readings("onnx/GridSample-20", given, {"Y": "float64"}, mode="nearest")
+    assert [one.values[0].reshape(-1).tolist() for one in late] == [[0, 2]]
+    early = readings("onnx/GridSample-16", given, {"Y": "float64"}, mode="nearest")
+    assert [(one.taken["ties-early"], one.values[0].reshape(-1).tolist()) for one in early] == [
+        ("even", [0, 2]),
+        ("up", [1, 2]),
+        ("away", [1, 2]),
+        ("down", [0, 1]),
+    ]
+
+
+def test_what_rounding_may_decide_is_open_and_nothing_else() -> None:
+    place = np.array([[[[1 / 7, 0.0], [0.3, 0.0]]]], np.float32)  # 3.5 of seven elements, but for rounding
+    given = {"X": np.arange(7, dtype=np.float32).reshape(1, 1, 1, 7), "grid": place}
+    found = readings("onnx/GridSample-20", given, {"Y": "float32"}, mode="nearest")
+    assert [one.open for one in found] == [[True, False]]
