@@ -127,6 +127,12 @@ def swish(c: Call, x: Value) -> Value:
     return at_minus_infinity(c, x, x * (coefficient(c, x, "alpha") * x).sigmoid())
 
 
+def swiglu(c: Call, a: Value, b: Value) -> Value:
+    """The element a times the sigmoid of alpha a, times b. a, b: floats of one shape. Source: ONNX SwiGLU-28."""
+    c.require("same-shape", a.shape == b.shape)
+    return swish(c, a) * b
+
+
 def gelu(c: Call, x: Value) -> Value:
     """Half of x times 1 + erf(x/√2), or, if approximated, times 1 + tanh(√(2/π)·(x + 0.044715·x³)).
 

@@ -124,6 +124,17 @@ def test_a_reading_is_that_of_the_function_body(operator, type_) -> None:
         assert any(agrees(one, wanted, type_) for one in found)
 
 
+def test_swiglu_is_swish_of_one_input_times_the_other() -> None:
+    body = onnx.defs.get_schema("SwiGLU", 28, "").function_body
+    assert [(node.op_type, list(node.input)) for node in body.node] == [("Swish", ["A"]), ("Mul", ["SwishGate", "B"])]
+    a, b = numbers().astype("float64"), numbers().astype("float64")[::-1]
+    with gmpy2.context(precision=BITS, emin=-(1 << 30), emax=1 << 30):
+        gates = [expanded("Swish", 24, {"alpha": -1.702}, gmpy2.mpfr(n)) for n in a]
+        wanted = [gate * gmpy2.mpfr(n) for gate, n in zip(gates, b, strict=True)]
+        (found,) = readings("onnx/SwiGLU-28", {"A": a, "B": b}, {"Y": "float64"}, alpha=-1.702)
+        assert agrees(found, wanted, "float64")
+
+
 def agrees(reading, wanted, type_) -> bool:
     """Return whether a reading has the values in float64, and in float32, whose constants differ, admits them."""
     value, lower, upper = (one[0].tolist() for one in (reading.values, reading.lower, reading.upper))
