@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ...cases.elements import Array
 from ..arithmetic.errors import kind_of
 from ..arithmetic.tape import Call, Value
+from ..fills import Drawing
 from ..primitives import elementary
 
 _NEAR = 2.0**-20
@@ -78,3 +81,129 @@ def _whole_window(c: Call, places: Array, turn: int, parts: tuple[float, ...]) -
     exact = sum(sign * part * wave for sign, part, wave in zip((1, -1, 1), parts, waves, strict=False))
     top = 1 if not peak.any() or c.open("peak") == "one" else 0
     return c.constant(top * peak, "int64").undefined(c.constant(~peak & (exact > 1 - _NEAR), "bool"))
+
+
+def dft(c: Call, x: Value, length: Value | None = None, axis: Value | None = None) -> Value:
+    """The sums over an axis of x[n] exp(-2 pi j k n / N); the inverse has the opposite sign, and is divided by N.
+
+    x: [..., 1 or 2], real numbers or complex ones as pairs; result: [..., 2], or [..., 1] of the inverse of half a
+    spectrum, the axis as long as `length` says, or of `onesided` spectra half that and one. Source: ONNX DFT-17 and 20.
+    """
+    inverse, onesided = bool(c.attr("inverse")), c.attr("onesided")
+    c.require("onesided-range", onesided in (0, 1))
+    c.require("parts", x.rank > 1 and x.shape[-1] in (1, 2))
+    place = c.attr("axis")
+    if place is None:
+        place = -2 if axis is None else _number(c, "axis", axis)
+    c.require("axis-range", -x.rank <= place <= -2 or 0 <= place <= x.rank - 2)
+    c.require("onesided-real", not onesided or inverse or x.shape[-1] == 1)
+    c.require("onesided-complex", not (onesided and inverse) or x.shape[-1] == 2)
+    place %= x.rank
+    half = bool(onesided) and inverse
+    extent = x.shape[place]
+    count = _number(c, "dft_length", length) if length is not None else 2 * (extent - 1) if half else extent
+    c.require("length-range", count >= 0 or length is None)
+    if count <= 0:
+        c.open("no-length")
+    count = max(count, 0)
+    order = [i for i in range(x.rank) if i != place]
+    x = x.transpose(*order[:-1], place, order[-1])
+    lines = x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
+    lines = _resized(lines, count // 2 + 1 if half else count)
+    y = _of_half(c, lines, count) if half else _transformed(c, lines, count, inverse=inverse)
+    if onesided and not inverse:
+        y = y[:, : count // 2 + 1]
+    y = y.reshape(*x.shape[:-2], *y.shape[1:])
+    back = [*range(place), x.rank - 2, *range(place, x.rank - 2), x.rank - 1]
+    return y.transpose(*back)
+
+
+def stft(c: Call, signal: Value, step: Value, window: Value | None = None, frame_length: Value | None = None) -> Value:
+    """The transforms of frames of a signal, `step` apart and each multiplied by a window; half of each if onesided.
+
+    signal: [batch, length, 1 or 2]; window: [frame]; result: [batch, frames, frame or frame // 2 + 1, 2], with as many
+    frames as lie wholly in the signal. Source: ONNX STFT-17.
+    """
+    onesided = c.attr("onesided")
+    c.require("onesided-range", onesided in (0, 1))
+    c.require("parts", signal.rank == 3 and signal.shape[-1] in (1, 2))
+    c.require("onesided-real", not onesided or signal.shape[-1] == 1)
+    c.require("window-rank", window is None or window.rank == 1)
+    by, extent = _number(c, "frame_step", step), signal.shape[1]
+    c.require("step-positive", by > 0)
+    own = extent if window is None else window.shape[0]
+    count = own if frame_length is None else _number(c, "frame_length", frame_length)
+    c.require("window-length", window is None or window.shape[0] == count)
+    c.require("frame-positive", count > 0)
+    if count > extent:
+        c.open("short")
+    frames = max((extent - count) // by + 1, 0)
+    x = signal.take(np.arange(frames)[:, None] * by + np.arange(count), 1)
+    x = x if window is None else x * window.reshape(count, 1)
+    y = _transformed(c, x.reshape(signal.shape[0] * frames, *x.shape[2:]), count, inverse=False)
+    y = y[:, : count // 2 + 1] if onesided else y
+    return y.reshape(signal.shape[0], frames, *y.shape[1:])
+
+
+def _number(c: Call, port: str, value: Value) -> int:
+    """One number of an input, which is a scalar."""
+    c.require("scalar", value.size == 1)
+    if value.rank:
+        c.open("rank-1")
+    return int(c.known(port).reshape(()))
+
+
+def _resized(x: Value, count: int) -> Value:
+    """The first elements of each line, or with zeros behind: [R, N, parts] to [R, count, parts]."""
+    return x[:, :count].pad([(0, 0), (0, max(count - x.shape[1], 0)), (0, 0)])
+
+
+def _transformed(c: Call, x: Value, n: int, *, inverse: bool) -> Value:
+    """The transform of each line of x [R, n, 1 or 2], as [R, n, 2]."""
+    if not n or not x.size:
+        return c.constant(0.0, x.type).broadcast(x.shape[0], n, 2)
+    counts = np.outer(np.arange(n), np.arange(n))
+    # in 16 bits nobody can take an angle of many turns; elsewhere it may be as long as it is written
+    counts = counts % n if x.type in ("float16", "bfloat16") else counts
+    turns = c.constant(counts, x.type)
+    cosine, sine = turns.cos_turns(n), turns.sin_turns(n)
+    re = x[:, :, 0]
+    re_cosine, re_sine = re @ cosine, re @ sine
+    if x.shape[2] == 1:
+        parts = re_cosine, re_sine if inverse else -re_sine
+    else:
+        im = x[:, :, 1]
+        im_cosine, im_sine = im @ cosine, im @ sine
+        parts = (re_cosine - im_sine, im_cosine + re_sine) if inverse else (re_cosine + im_sine, im_cosine - re_sine)
+    y = parts[0].stack(parts[1]).transpose(1, 2, 0)
+    fast = y.node("fast_fourier", x, chirp=False)
+    if n & (n - 1) and c.open("algorithm") == "chirp":
+        fast = y.node("fast_fourier", x, chirp=True)
+    y = y.either(fast)
+    return (y / float(n)).either(y * (1 / n)) if inverse else y
+
+
+def _of_half(c: Call, x: Value, n: int) -> Value:
+    """The real signals [R, n, 1] whose spectra's first halves are x [R, n // 2 + 1, 2]."""
+    own = [0, *([n // 2] if n % 2 == 0 else [])]
+    c.open("not-symmetric", ~x.take(own, 1)[:, :, 1].equal(0.0))
+    places = np.arange(n)
+    mirrored = places > n // 2
+    signs = np.stack([np.ones(n), np.where(mirrored, -1.0, 1.0)], 1)
+    whole = x.take(np.where(mirrored, n - places, places), 1) * signs[None]
+    return _transformed(c, whole, n, inverse=True)[:, :, :1]
+
+
+def symmetric(drawing: Drawing) -> Array:
+    """Halves of spectra of real signals: no imaginary part at the axis' ends, nor at every fourth place.
+
+    One of these is the frequency of half the length, of the lengths that cases have.
+    """
+    found = drawing.draw.between(-99, 99, drawing.size).astype(np.float64) / 64
+    found = found.reshape(len(found), *drawing.shape)
+    axis = int(drawing.attributes.get("axis", drawing.arguments.get("axis", -2)))
+    if len(drawing.shape) > 1 and drawing.shape[-1] == 2 and drawing.size:
+        extent = drawing.shape[axis]
+        places = np.moveaxis(found[..., 1], axis + 1, -1)
+        places[..., [i for i in range(extent) if i % 4 == 0 or i == extent - 1]] = 0
+    return found.reshape(len(found), drawing.size)

@@ -6,6 +6,8 @@ import gmpy2
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from recorded import readings, values
 
@@ -77,3 +79,83 @@ def test_a_whole_window_is_one_at_its_peak_alone_if_it_is_not_missed() -> None:
 def test_a_window_of_hamming_has_either_coefficient() -> None:
     found = readings("onnx/HammingWindow-17", {"size": np.array(4)}, {"output": "float32"})
     assert [one.values[0][0] for one in found] == pytest.approx([4 / 46, 0.08])
+
+
+def spectrum(x, n, sign):
+    """Return the sums as the page writes them, of lines of complex numbers."""
+    k = np.arange(n)
+    return x @ np.exp(sign * 2j * np.pi * np.outer(k, k) / n)
+
+
+def pairs(x):
+    return np.stack([x.real, x.imag], -1)
+
+
+@given(st.sampled_from([1, 2, 3, 4, 5, 8, 12, 33]), st.booleans(), st.booleans(), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=40)
+def test_a_transform_is_the_sum_as_it_is_written_and_its_inverse_divided(n, inverse, real, seed) -> None:
+    parts = np.random.default_rng(seed).integers(-9, 10, (2, n, 1 if real else 2)).astype(np.float32)
+    x = parts[..., 0] + (0 if real else 1j * parts[..., 1])
+    wanted = spectrum(x, n, 1) / n if inverse else spectrum(x, n, -1)
+    for found in readings("onnx/DFT-17", {"input": parts}, {"output": "float32"}, inverse=int(inverse)):
+        assert found.values[0] == pytest.approx(pairs(wanted), abs=1e-9)
+        assert (found.upper[0] - found.lower[0]).max() < 0.01 * max(1, np.abs(parts).max()) * n
+
+
+def test_a_signal_is_cut_off_or_filled_up_along_its_axis() -> None:
+    x = np.random.default_rng(1).integers(-9, 10, (5, 3, 2)).astype(np.float32)
+    signal = np.moveaxis(x[..., 0] + 1j * x[..., 1], 0, -1)
+    for n in (3, 8):
+        line = np.zeros((3, n), complex)
+        line[:, : min(n, 5)] = signal[:, : min(n, 5)]
+        inputs = {"input": x, "dft_length": np.array(n), "axis": np.array(-3)}
+        found = values("onnx/DFT-20", inputs, {"output": "float32"})[0]
+        assert found == pytest.approx(pairs(spectrum(line, n, -1).T), abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_half_a_spectrum_comes_back_as_the_real_signal(n) -> None:
+    signal = np.random.default_rng(2).integers(-9, 10, (2, n, 1)).astype(np.float32)
+    half = values("onnx/DFT-20", {"input": signal}, {"output": "float64"}, onesided=1)[0]
+    assert half.shape == (2, n // 2 + 1, 2)
+    back = {"input": half, "dft_length": np.array(n)}
+    again = values("onnx/DFT-20", back, {"output": "float64"}, onesided=1, inverse=1)[0]
+    assert again == pytest.approx(signal, abs=1e-12)
+
+
+def test_the_last_frame_lies_wholly_in_the_signal() -> None:
+    signal = np.arange(11, dtype=np.float32).reshape(1, 11, 1)
+    window = np.array([1, 2, 0, -1], np.float32)
+    inputs = {"signal": signal, "frame_step": np.array(3), "window": window}
+    found = values("onnx/STFT-17", inputs, {"output": "float32"}, onesided=0)[0]
+    frames = np.stack([signal[0, i : i + 4, 0] * window for i in (0, 3, 6)])
+    assert found == pytest.approx(pairs(spectrum(frames, 4, -1))[None], abs=1e-9)
+
+
+def radix_2(x):
+    """Return a fast transform in the type of x, all of whose weights are rounded."""
+    if len(x) == 1:
+        return x
+    even, odd = radix_2(x[::2]), radix_2(x[1::2])
+    weights = np.exp(-2j * np.pi * np.arange(len(x) // 2) / len(x)).astype(x.dtype)
+    return np.concatenate([even + weights * odd, even - weights * odd])
+
+
+def chirped(x):
+    """Return Bluestein's transform in the type of x, through fast transforms of a power of two."""
+    n, m = len(x), 1 << (2 * len(x) - 2).bit_length()
+    chirp = np.exp(-1j * np.pi * np.arange(n) ** 2 / n).astype(x.dtype)
+    a, b = np.zeros(m, x.dtype), np.zeros(m, x.dtype)
+    a[:n], b[:n], b[m - n + 1 :] = x * chirp, chirp.conj(), chirp.conj()[:0:-1]
+    product = radix_2(a) * radix_2(b)
+    return (radix_2(product.conj()).conj() / np.float32(m))[:n] * chirp
+
+
+@given(st.sampled_from([(radix_2, 8), (radix_2, 64), (chirped, 3), (chirped, 17), (chirped, 33)]), st.integers(0, 99))
+@settings(deadline=None, max_examples=25)
+def test_fast_algorithms_are_admitted_by_a_reading(algorithm, seed) -> None:
+    fast, n = algorithm
+    parts = np.random.default_rng(seed).uniform(-1, 1, (1, n, 2)).astype(np.float32)
+    y = pairs(fast((parts[0, :, 0] + 1j * parts[0, :, 1]).astype(np.complex64)))[None]
+    found = readings("onnx/DFT-17", {"input": parts}, {"output": "float32"})
+    assert any(((one.lower[0] <= y) & (y <= one.upper[0])).all() for one in found)
