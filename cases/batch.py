@@ -107,7 +107,7 @@ class Bounds:
         return arrays
 
 
-CheckName: TypeAlias = Literal["order", "follows", "moments", "mask-agrees", "same-bits", "same-seed"]
+CheckName: TypeAlias = Literal["order", "follows", "moments", "frequencies", "mask-agrees", "same-bits", "same-seed"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,19 @@ no index comes twice along the axis; `squeezed`: the axis is missing in the indi
 `moments(alarm, reach, law, unit)`: the elements are random, independent, of the mean and the variance that the first
 two arrays tell; the third is the fourth central moment (else that of a normal distribution), `reach` how far an element
 may be from its mean (else as a normal one). With `law="normal"` they are normal, each rounded by `unit` of itself at
-most. Right answers fail with a probability of at most `alarm`.
+most; else each is at most `unit` away from one that is so distributed, with `law="uniform"` all over its reach. Right
+answers fail with a probability of at most `alarm`.
+
+`frequencies(alarm, unit)`: the output holds numbers of classes, drawn row by row (all but its last axis) with the
+probabilities in the array's last axis, which may be off by `unit` of themselves; a class of probability 0 never comes.
+Right answers fail with a probability of at most `alarm`.
 
 `mask-agrees`: the first output named is zero exactly where the second says false; elsewhere it is within its bounds.
 
 `same-bits`: the bytes of each element of the output named, NaN and all, are those in the last dimension of the array.
 
-`same-seed`: a fresh program gives the same answer to the bit; what runs it is the worker.
+`same-seed(differs)`: a fresh program gives the same answer to the bit, or with `differs` another one; what runs it is
+the worker.
 
 Arrays have lanes first; axes count without them.
 """
@@ -29,6 +35,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -159,7 +166,10 @@ def ulp_exponent(values: Array, form: FloatFormat) -> Array:
     return np.where(values == 0, lowest, grid)
 
 
-_ALARM = 1e-9
+ALARM = 1e-12
+"""With which probability a right answer fails a test of random elements: a run of a thousand of them stays at 1e-9."""
+RANDOM = frozenset({"moments", "frequencies"})
+"""The tests that right answers may fail, so rarely."""
 
 
 def arranged(
@@ -218,6 +228,8 @@ def holds(check: Check, outputs: Sequence[Bounds], numbers: Sequence[Array], giv
             return _follows(check, numbers)
         case "moments":
             return _moments(check, numbers[check.outputs[0]])
+        case "frequencies":
+            return _frequencies(check, numbers[check.outputs[0]])
         case "mask-agrees":
             return _mask_agrees(check, outputs, numbers)
         case "same-bits":
@@ -255,36 +267,76 @@ def _follows(check: Check, numbers: Sequence[Array]) -> Array:
 def _moments(check: Check, output: Array) -> Array:
     """Hold the sums of the errors and of their squares against tail bounds: Bernstein's, Laurent and Massart's.
 
-    With `law="normal"` also the share of elements up to each one against the normal distribution's, where each element
-    may be off by `unit` of itself, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart.
+    So are sums of products of elements that are neighbours along an axis, by Bernstein's inequality: none of a pair is
+    the other of another pair, so that given the ones the others are independent. With a law also the share of elements
+    up to each one against the distribution's, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart.
     """
     settings, (mean, variance, *fourth) = dict(check.settings), check.arrays
-    lanes, reach = len(output), float(settings.get("reach", 0.0))
+    lanes, reach, law = len(output), float(settings.get("reach", 0.0)), settings.get("law")
     mean, variance = (np.broadcast_to(one, output.shape).reshape(lanes, -1) for one in (mean, variance))
     errors = output.reshape(lanes, -1).astype(np.float64) - mean
     peaked = np.broadcast_to(fourth[0], output.shape).reshape(lanes, -1) if fourth else 3 * variance**2
-    is_normal = settings.get("law") == "normal"
-    doubt = math.log((6 if is_normal else 4) / float(settings.get("alarm", _ALARM)))  # two sums, two sides, and the law
+    unit = np.abs(errors + mean) * float(settings.get("unit", 0.0)) if law == "normal" else settings.get("unit", 0.0)
+    off = np.broadcast_to(np.asarray(unit, np.float64), errors.shape)
+    lags = sorted({math.prod(output.shape[axis + 1 :]) for axis in range(1, output.ndim)} - {0})
+    lags = [lag for lag in lags if lag < errors.shape[1]]
+    doubt = _doubt(settings, 2 + (law is not None) + len(lags))
     first, total = errors.sum(axis=1), variance.sum(axis=1)
     second, spread = (errors**2).sum(axis=1) - total, (peaked - variance**2).sum(axis=1)
     farthest = reach**2 / 3 if reach else 2 * variance.max(axis=1, initial=0.0)
     allowed = np.sqrt(2 * doubt * total) + doubt * reach / 3
     allowed_second = np.sqrt(2 * doubt * spread) + doubt * farthest
+    if law != "normal":  # whose numbers are rounded to nearest, neither up nor down on average
+        allowed += off.sum(axis=1)
+        allowed_second += (off * (2 * reach + off)).sum(axis=1)
     found = np.isfinite(errors).all(axis=1) & (np.abs(first) <= allowed) & (np.abs(second) <= allowed_second)
-    if is_normal and errors.size:
-        unit = float(settings.get("unit", 0.0))
-        found &= _is_normal(errors, np.abs(errors + mean) * unit, np.sqrt(2 * variance), doubt)
+    if law is not None and errors.size:
+        scale = np.sqrt(2 * variance) if law == "normal" else np.full_like(errors, 2 * reach)
+        found &= _is_of_law(_LAWS[str(law)], errors, off, scale, doubt)
+    for lag in lags:
+        pairs = np.flatnonzero(np.arange(errors.shape[1] - lag) // lag % 2 == 0)
+        one, other = errors[:, pairs], errors[:, pairs + lag]
+        known = (one**2 * variance[:, pairs + lag]).sum(axis=1)
+        room = doubt * reach / 3 * np.abs(one).max(axis=1) + (np.abs(one) * off[:, pairs + lag]).sum(axis=1)
+        found &= np.abs((one * other).sum(axis=1)) <= np.sqrt(2 * doubt * known) + room
     return np.asarray(found)
 
 
-def _is_normal(errors: Array, reach: Array, scale: Array, doubt: float) -> Array:
-    """Return in which lanes errors may be normal, each off by `reach` at most; `scale`: deviations times root 2."""
+def _doubt(settings: Mapping[str, int | float | str], tests: int) -> float:
+    """Return the exponent of a tail bound, where so many tests with two sides share the probability of an alarm."""
+    return math.log(2 * tests / float(settings.get("alarm", ALARM)))
+
+
+_LAWS: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
+    {
+        "normal": lambda x: (1 + np.vectorize(math.erf, otypes=[float])(x)) / 2,
+        "uniform": lambda x: np.clip(x + 0.5, 0.0, 1.0),
+    }
+)
+"""Distribution functions: of normal errors over their deviation and root 2, of uniform ones over their range."""
+
+
+def _is_of_law(law: Callable[[Array], Array], errors: Array, off: Array, scale: Array, doubt: float) -> Array:
+    """Return in which lanes errors may be of a law, each `off` at most; `scale`: what the law divides by."""
     order = np.argsort(errors / scale, axis=1)
-    low, high = (np.take_along_axis((errors + sign * reach) / scale, order, axis=1) for sign in (-1, 1))
-    below, above = ((1 + np.vectorize(math.erf, otypes=[float])(one)) / 2 for one in (low, high))
+    below, above = (law(np.take_along_axis((errors + sign * off) / scale, order, axis=1)) for sign in (-1, 1))
     count = errors.shape[1]
     ranks, slack = np.arange(count) / count, math.sqrt(doubt / (2 * count))
     return np.asarray(((below - slack <= ranks) & (ranks + 1 / count <= above + slack)).all(axis=1))
+
+
+def _frequencies(check: Check, output: Array) -> Array:
+    """Hold how often each class comes in each row against Bernstein's inequality."""
+    settings, (chances,) = dict(check.settings), check.arrays
+    classes, draws = chances.shape[-1], output.shape[-1]
+    chances = np.broadcast_to(chances, (*output.shape[:-1], classes))
+    counts = (output[..., np.newaxis] == np.arange(classes)).sum(axis=-2)
+    doubt = _doubt(settings, max(1, chances[0].size))
+    expected = draws * chances
+    allowed = np.sqrt(2 * doubt * expected * (1 - chances)) + doubt / 3 + expected * float(settings.get("unit", 0.0))
+    likely = (np.abs(counts - expected) <= allowed) & ((counts == 0) | (chances > 0))
+    complete = counts.sum(axis=-1) == draws  # nothing else than classes came
+    return np.asarray(all_of_lane(likely) & all_of_lane(complete))
 
 
 def _mask_agrees(check: Check, outputs: Sequence[Bounds], numbers: Sequence[Array]) -> Array:

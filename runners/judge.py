@@ -16,6 +16,8 @@ from ..cases.elements import Array, comparable, element_type, lane_contents, typ
 from ..cases.program import Program
 from ..cases.results import Level, Outcome
 from .answers import (
+    ALARM,
+    RANDOM,
     Answers,
     Comparison,
     Refusal,
@@ -435,11 +437,10 @@ class _Judging:
                 admits[lanes] = spread_holds(one, output, lanes.tolist())
         failing: dict[str, Array] = {}
         for check in option.checks:
-            found = (
-                holds(check, bounds, numbers, self.stack.outputs)
-                if check.name != "same-seed" or self.same is None
-                else self.same
-            )
+            if check.name != "same-seed" or self.same is None:
+                found = holds(check, bounds, numbers, self.stack.outputs)
+            else:
+                found = ~self.same if dict(check.settings).get("differs") else self.same
             failing[check.name] = ~found
             admits = admits & found
         return _Held(option, admits, bounds, numbers, inside, taken, failing, fits=True)
@@ -517,7 +518,8 @@ def _as_a_whole(held: _Held, row: int) -> str:
     """Return why an option does not admit an answer each element of which it admits."""
     failing = [name for name, lanes in held.failing.items() if lanes[row]]
     if failing:
-        return f"each element is admitted, but not all together: {', '.join(failing)}"
+        chance = f" (right answers fail with a probability of at most {ALARM:g})" if RANDOM & {*failing} else ""
+        return f"each element is admitted, but not all together: {', '.join(failing)}{chance}"
     spreads = [bounds.spread for bounds in held.bounds if bounds.spread is not None]
     return (
         f"errors too large as a whole: mean (error/sigma)² > {spreads[0].limit}" if spreads else "no option admits it"

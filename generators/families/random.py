@@ -1,30 +1,121 @@
-"""Operators that draw at random: Dropout, RandomNormal. What is drawn has no value of its own, but must be likely."""
+"""Operators that draw at random: Dropout, RandomNormal, RandomUniform, Bernoulli, Multinomial and their like.
+
+What is drawn has no value of its own, but must be likely.
+"""
 
 from __future__ import annotations
+
+import math
+
+import numpy as np
 
 from ...cases.elements import element_type
 from ..arithmetic.tape import Call, Value
 
+_TELLING = 64
+"""So many elements differ when they are drawn anew, but for some probability that is no concern of anybody."""
 
-def normal(c: Call) -> Value:
+
+def normal(c: Call, like: Value | None = None) -> Value:
     """Independent draws from the normal distribution with `mean` and the standard deviation `scale`.
 
-    Result: `shape`, of the type `dtype`. Source: ONNX RandomNormal-1 and 22.
+    like: any shape and type; result: its shape, or the attribute `shape`, of the type `dtype`, else that of `like`.
+    Source: ONNX RandomNormal-1 and 22, RandomNormalLike-1 and 22.
     """
-    shape, mean, scale = c.ints("shape") or (), c.float32("mean"), c.float32("scale")
-    c.require("shape", min(shape, default=0) >= 0)
+    shape, type_ = _drawn(c, like)
+    mean, scale = c.float32("mean"), c.float32("scale")
     if scale < 0:
         c.open("scale-negative")
-    if c.given("seed") and c.open("seed") == "repeatable":
-        c.check("same-seed")
-    drawn = c.constant(mean, c.output_types["output"] or "float32").broadcast(*shape)
+    _seeded(c, math.prod(shape))
+    drawn = c.constant(mean, type_).broadcast(*shape)
     if scale == 0:
         return drawn
     moments = [c.constant(v, "float64").broadcast(*shape) for v in (mean, scale * scale)]
-    float_format = element_type(drawn.type).format
-    assert float_format is not None
-    c.check("moments", arrays=moments, law="normal", unit=2.0 ** (3 - float_format.precision))
+    c.check("moments", arrays=moments, law="normal", unit=2.0 ** (3 - element_type(type_).float_format.precision))
     return drawn.undefined(c.constant(True, "bool").broadcast(*shape))
+
+
+def uniform(c: Call, like: Value | None = None) -> Value:
+    """Independent draws from between `low` and `high`, each number as likely as the others.
+
+    like: any shape and type; result: its shape, or the attribute `shape`, of the type `dtype`, else that of `like`.
+    Source: ONNX RandomUniform-1 and 22, RandomUniformLike-1 and 22.
+    """
+    shape, type_ = _drawn(c, like)
+    low, high = c.float32("low"), c.float32("high")
+    if low > high:
+        c.open("reversed")
+    _seeded(c, math.prod(shape))
+    half = (high - low) / 2
+    middle, upper = (c.constant(v, type_).broadcast(*shape) for v in (low + half, high))
+    if half == 0:
+        return upper
+    moments = [c.constant(v, "float64").broadcast(*shape) for v in (low + half, half**2 / 3, half**4 / 5)]
+    coarse = 2.0 ** (2 - element_type(type_).float_format.precision) * max(abs(low), abs(high), 2 * half)
+    c.check("moments", arrays=moments, reach=half, law="uniform", unit=coarse)
+    return middle.either(upper)
+
+
+def _drawn(c: Call, like: Value | None) -> tuple[tuple[int, ...], str]:
+    """The shape and the type of what is drawn."""
+    type_ = c.output_types["output"]
+    assert type_ is not None
+    shape = (c.ints("shape") or ()) if like is None else like.shape
+    c.require("shape", min(shape, default=0) >= 0)
+    return shape, type_
+
+
+def _seeded(c: Call, elements: int) -> None:
+    """Ask whether a fresh program draws the same numbers of the same seed, where these are enough to tell."""
+    if c.given("seed") and elements >= _TELLING:
+        c.check("same-seed", differs=float(c.open("seed") != "repeatable"))
+
+
+def bernoulli(c: Call, p: Value) -> Value:
+    """1 with the probability p, else 0.
+
+    p: any shape, within [0, 1]; result: its shape, of the type `dtype`, else that of p.
+    Source: ONNX Bernoulli-15 and 22.
+    """
+    type_ = c.output_types["output"]
+    assert type_ is not None
+    c.require("probability", (p >= 0.0) & (p <= 1.0))
+    _seeded(c, p.size)
+    chance = p.cast("float64")
+    against = 1.0 - chance
+    variance = chance * against
+    c.check("moments", arrays=(chance, variance, variance * (1.0 - 3.0 * variance)), reach=1.0)
+    return c.constant(1, type_).broadcast(*p.shape).or_zero().where((p > 0.0) & (p < 1.0), (p > 0.0).cast(type_))
+
+
+def multinomial(c: Call, logits: Value) -> Value:
+    """`sample_size` draws from the classes of each row, whose probabilities go with the exponentials of its elements.
+
+    logits: (batch, classes); result: (batch, sample_size), of the type `dtype`.
+    Source: ONNX Multinomial-7 and 22.
+    """
+    c.require("rank-2", logits.rank == 2)
+    size, type_ = int(c.attr("sample_size")), c.output_types["output"]
+    assert type_ is not None
+    if size < 1:
+        c.open("no-samples")
+    (batch, classes), known = logits.shape, c.known("input").astype(np.float64)
+    if not classes or not np.isfinite(known.max(axis=1)).all():
+        c.open("no-distribution")
+    wide = logits.cast("float64")
+    largest = wide.max(1)
+    weights = (wide - largest).exp()
+    chances = weights / weights.sum(1)
+    places = c.constant(np.arange(float(classes)).reshape(1, classes), "float64")
+    mean = (chances * places).sum(1)
+    powers = [(chances * (places - mean) ** k).sum(1).broadcast(batch, size) for k in (2.0, 4.0)]
+    rough = 2.0 ** (3 - element_type(logits.type).float_format.precision)
+    reach = float(classes - 1)
+    c.check("moments", arrays=(mean.broadcast(batch, size), *powers), reach=reach, unit=rough * reach)
+    c.check("frequencies", arrays=(chances,), unit=rough)
+    _seeded(c, batch * size)
+    middle, last = (c.constant(v, "float64").broadcast(batch, size) for v in (reach / 2, reach))
+    return middle.either(last).cast(type_)
 
 
 def dropout(c: Call, data: Value, ratio: Value | None = None, training: Value | None = None) -> tuple[Value, Value]:

@@ -204,6 +204,59 @@ def test_what_is_to_be_normal_needs_more_than_the_moments() -> None:
         assert set(outcomes(normal, wrong.astype(np.float32))) == {"wrong-value"}, name
 
 
+def test_uniform_numbers_lie_evenly_and_a_grid_as_coarse_as_the_type_is_no_matter() -> None:
+    rng = np.random.default_rng(0)
+    lanes = (20, 2000)
+    uniform = of_moments(lanes, 3, 1 / 3, 1 / 5, reach=1.0, law="uniform", unit=2.0**-6)
+    right = rng.uniform(2, 4, lanes)
+    assert set(outcomes(uniform, right.astype(np.float32))) == {"pass"}
+    assert set(outcomes(uniform, (np.floor(right * 64) / 64).astype(np.float32))) == {"pass"}
+    spread = np.sqrt(1 / 3)
+    others = {
+        "two points": rng.choice([3 - spread, 3 + spread], lanes),
+        "three points": 3 + rng.choice([-1.0, 0.0, 1.0], lanes, p=[1 / 6, 2 / 3, 1 / 6]),
+        "the lower half": rng.uniform(2, 3, lanes),
+        "squared": 2 + 2 * rng.uniform(0, 1, lanes) ** 2,
+    }
+    for name, wrong in others.items():
+        assert set(outcomes(uniform, wrong.astype(np.float32))) == {"wrong-value"}, name
+
+
+@pytest.mark.parametrize("law", ["normal", "uniform", "coins"])
+def test_what_is_drawn_is_independent_along_every_axis(law: str) -> None:
+    rng, lanes = np.random.default_rng(0), (5, 6, 10, 50)
+    settings: dict[str, Any] = {"reach": 1.0, **({"law": law} if law == "uniform" else {})}
+    expectation = {
+        "normal": of_moments(lanes, 0, 1, law="normal"),
+        "uniform": of_moments(lanes, 0, 1 / 3, 1 / 5, **settings),
+        "coins": of_moments(lanes, 0.5, 0.25, 0.0625, **settings),
+    }[law]
+
+    def drawn(shape: tuple[int, ...]) -> Any:
+        if law == "coins":
+            return rng.integers(0, 2, shape).astype(np.float32)
+        return (rng.normal(size=shape) if law == "normal" else rng.uniform(-1, 1, shape)).astype(np.float32)
+
+    assert set(outcomes(expectation, drawn(lanes))) == {"pass"}
+    for axis in (1, 2, 3):
+        once = drawn(tuple(extent // 2 if at == axis else extent for at, extent in enumerate(lanes)))
+        assert set(outcomes(expectation, np.repeat(once, 2, axis))) == {"wrong-value"}, axis
+
+
+def test_classes_come_as_often_as_they_should_in_each_row() -> None:
+    rng = np.random.default_rng(0)
+    chances = np.array([[0.5, 0.25, 0.25, 0.0], [0.1, 0.0, 0.0, 0.9]])
+    rows = np.stack([[rng.choice(4, 500, p=row) for row in chances] for _ in range(20)]).astype(np.int32)
+    rule = check("frequencies", 0, arrays=[np.broadcast_to(chances, (20, 2, 4))])
+    option = expected(np.zeros(rows.shape, np.int32), checks=[rule], flags=[Flag.FREE])
+    assert set(outcomes(option, rows)) == {"pass"}
+    once = rows.copy()
+    once[:, 1, 7] = 1
+    far, below = np.where(np.arange(500) == 3, 4, rows), np.where(np.arange(500) == 3, -1, rows)
+    for wrong in (once, far, below, rows[:, ::-1], rows // 2, np.zeros_like(rows)):
+        assert set(outcomes(option, wrong.astype(np.int32))) == {"wrong-value"}
+
+
 def test_a_tensor_of_no_element_has_no_moments_to_miss() -> None:
     assert outcomes(of_moments((1, 0), 0, 1), np.zeros((1, 0), np.float32)) == ["pass"]
 
@@ -236,6 +289,8 @@ def test_a_seed_gives_the_same_again() -> None:
     found = judged(expectation, drawn, again=[other])
     assert [verdict.outcome for verdict in found] == [Outcome.PASS, Outcome.WRONG_VALUE]
     assert "same-seed" in (found[1].detail or "")
+    differing = expected(drawn, checks=[check("same-seed", differs=1)], flags=[Flag.FREE])
+    assert [one.outcome for one in judged(differing, drawn, again=[other])] == [Outcome.WRONG_VALUE, Outcome.PASS]
 
 
 # Expectations
