@@ -1,9 +1,10 @@
-"""Operators that walk along a sequence with a state: LSTM."""
+"""Operators that walk along a sequence with a state: RNN, GRU and LSTM."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,6 +12,54 @@ from ...cases.elements import Array
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 from . import Shaping
+
+States: TypeAlias = tuple[Value, ...]
+"""What goes from step to step, each [N, H]; the first is what comes out, too."""
+Step: TypeAlias = Callable[[Value, States], States]
+
+
+def rnn(
+    c: Call,
+    x: Value,
+    w: Value,
+    r: Value,
+    b: Value | None = None,
+    lens: Value | None = None,
+    h0: Value | None = None,
+) -> tuple[Value, ...]:
+    """One layer of the simple recurrence f(W x + R h + b), forward, backward or both.
+
+    x: [L, N, I]; w: [D, H, I], r: [D, H, H], b: [D, 2 H]; lens: int32 [N]; h0: [D, N, H]; results: Y [L, D, N, H] and
+    Y_h [D, N, H]. With layout=1 the batch comes first in x, h0 and the results. Source: ONNX RNN-1 to 22.
+    """
+
+    def step_of(part: _Direction, d: int) -> Step:  # noqa: ARG001 - one direction is as the other
+        (f,) = part.functions
+        return lambda x, states: (f(_clipped(c, part.joined(x, states[0]).matmul(part.weights))),)
+
+    return _layer(c, x, w, r, b, lens, (h0,), 1, ("Tanh",), step_of)
+
+
+def gru(
+    c: Call,
+    x: Value,
+    w: Value,
+    r: Value,
+    b: Value | None = None,
+    lens: Value | None = None,
+    h0: Value | None = None,
+) -> tuple[Value, ...]:
+    """One layer of gated recurrent units, forward, backward or both.
+
+    x: [L, N, I]; w: [D, 3 H, I], r: [D, 3 H, H], b: [D, 6 H], gates in the order z r h; lens: int32 [N]; h0: [D, N, H];
+    results: Y [L, D, N, H] and Y_h [D, N, H]. With layout=1 the batch comes first in x, h0 and the results.
+    Source: ONNX GRU-1 to 22.
+    """
+
+    def step_of(part: _Direction, d: int) -> Step:  # noqa: ARG001 - one direction is as the other
+        return lambda x, states: (_gru_step(part, x, states[0]),)
+
+    return _layer(c, x, w, r, b, lens, (h0,), 3, ("Sigmoid", "Tanh"), step_of)
 
 
 def lstm(
@@ -23,112 +72,174 @@ def lstm(
     h0: Value | None = None,
     c0: Value | None = None,
     p: Value | None = None,
-) -> tuple[Value, Value, Value]:
+) -> tuple[Value, ...]:
     """One layer of long short-term memory, forward, backward or both.
 
     x: [L, N, I]; w: [D, 4 H, I], r: [D, 4 H, H], b: [D, 8 H], gates in the order i o f c; lens: int32 [N]; h0, c0:
     [D, N, H]; p: [D, 3 H], in the order i o f; results: Y [L, D, N, H], Y_h and Y_c [D, N, H]. With layout=1 the batch
     comes first in x, h0, c0 and the results. Source: ONNX LSTM-1 to 22.
     """
-    batch_first = c.attr("layout", 0) == 1
-    if batch_first:
-        x = x.transpose(1, 0, 2)
-        h0, c0 = (None if s is None else s.transpose(1, 0, 2) for s in (h0, c0))
-    steps, batch = x.shape[:2]
-    directions, hidden = r.shape[0], r.shape[2]
-    way = c.attr("direction")
-    c.require("direction", way in ("forward", "reverse", "bidirectional"))
-    c.require("directions", directions == (2 if way == "bidirectional" else 1))
-    if c.attr("hidden_size") is None:
-        c.open("hidden-absent")
-    c.require("hidden-size", c.attr("hidden_size") in (None, hidden))
-    shapes = ((w, (4 * hidden, x.shape[2])), (r, (4 * hidden, hidden)), (b, (8 * hidden,)), (p, (3 * hidden,)))
-    c.require("shapes", all(v is None or v.shape == (directions, *shape) for v, shape in shapes))
-    c.require("states", all(v is None or v.shape == (directions, batch, hidden) for v in (h0, c0)))
-    if lens is not None:
-        c.require("lens-range", (lens >= 0) & (lens <= steps))
-    functions = activations(c, directions, ("Sigmoid", "Tanh", "Tanh"))
-    if c.attr("output_sequence", 1) == 0 and c.wants("Y"):
-        c.open("output-sequence")
-    zero = c.constant(0.0, x.type).broadcast(batch, hidden)
-    found = []
-    for d in range(directions):
-        parts = _Direction(c, w[d], r[d], None if b is None else b[d], None if p is None else p[d], functions[d])
-        start = [zero if s is None else s[d] for s in (h0, c0)]
-        found.append(_walk(c, parts, x, lens, start[0], start[1], backward=way == "reverse" or d == 1))
-    ys, hs, cs = ([one[i] for one in found] for i in range(3))
-    y = ys[0].concat(ys[1:], 1)
-    h, s = hs[0].concat(hs[1:], 0), cs[0].concat(cs[1:], 0)
-    if batch_first:
-        return y.transpose(2, 0, 1, 3), h.transpose(1, 0, 2), s.transpose(1, 0, 2)
-    return y, h, s
+    c.require("shapes", p is None or p.shape == (r.shape[0], 3 * r.shape[-1]))
+
+    def step_of(part: _Direction, d: int) -> Step:
+        peepholes = None if p is None else p[d]
+        return lambda x, states: _lstm_step(part, peepholes, x, *states)
+
+    return _layer(c, x, w, r, b, lens, (h0, c0), 4, ("Sigmoid", "Tanh", "Tanh"), step_of)
 
 
 @dataclass(frozen=True)
 class _Direction:
-    """The weights and functions of one direction. w: [4 H, I], r: [4 H, H], b: [8 H], p: [3 H]."""
+    """The weights of one direction, of G gates, and its functions. w: [G H, I], r: [G H, H], b: [2 G H]."""
 
     c: Call
     w: Value
     r: Value
     b: Value | None
-    p: Value | None
     functions: tuple[Callable[[Value], Value], ...]
 
-    def step(self, x: Value, h: Value, s: Value) -> tuple[Value, Value]:
-        """From x: [N, I] and the states before, [N, H], to those after."""
-        f, g, out = self.functions
-        size = h.shape[1]
-
-        def part(v: Value, n: int) -> Value:
-            return v[..., n * size : (n + 1) * size]
-
+    @property
+    def weights(self) -> Value:
+        """The weights that inputs, state and biases of the sum have: [I + H + 2, G H], or [I + H, G H] without b."""
+        rows, size = self.r.shape
         r = self.r.transpose(1, 0)
         if "recurrence-transposed" not in self.c.clauses and self.c.open("recurrence-early") == "as-written":
-            r = self.r.reshape(4, size, size).transpose(1, 0, 2).reshape(size, 4 * size)
-        given, weights = [h], [r]
-        if self.b is not None:  # two more addends of the sum
-            given.append(self.c.constant(1.0, x.type).broadcast(x.shape[0], 2))
-            weights.append(self.b.reshape(2, 4 * size))
-        z = x.concat(given, 1).matmul(self.w.transpose(1, 0).concat(weights, 0))
-        i, o, forget, cell = (part(z, n) for n in range(4))
-        if self.p is not None:
-            i, forget = i + part(self.p, 0) * s, forget + part(self.p, 2) * s
-        i = f(_clipped(self.c, i))
-        forget = 1.0 - i if self.c.attr("input_forget") else f(_clipped(self.c, forget))
-        s = forget * s + i * g(_clipped(self.c, cell))
-        if self.p is not None:
-            o = o + part(self.p, 1) * s
-        return f(_clipped(self.c, o)) * out(self._clipped_cell(s)), s
+            r = self.r.reshape(rows // size, size, size).transpose(1, 0, 2).reshape(size, rows)
+        biases = [] if self.b is None else [self.b.reshape(2, rows)]
+        return self.w.transpose(1, 0).concat([r, *biases], 0)
 
-    def _clipped_cell(self, s: Value) -> Value:
-        limit = self.c.attr("clip")
-        if limit is None or self.c.open("clip-cell") == "not-before-h":
-            return s
-        return _clipped(self.c, s)
+    def joined(self, x: Value, h: Value) -> Value:
+        """What is multiplied with the weights: x: [N, I], h: [N, H], and a one for each bias, addends of the sum."""
+        ones = [] if self.b is None else [self.c.constant(1.0, x.type).broadcast(x.shape[0], 2)]
+        return x.concat([h, *ones], 1)
 
 
-def _walk(
-    c: Call, parts: _Direction, x: Value, lens: Value | None, h: Value, s: Value, *, backward: bool
-) -> tuple[Value, Value, Value]:
-    """Y of one direction, [L, 1, N, H], and its last states, [1, N, H]; a sequence is walked over its own length."""
-    steps, batch = x.shape[:2]
+def _gru_step(part: _Direction, x: Value, h: Value) -> Value:
+    """From x: [N, I] and the state before, [N, H], to that after."""
+    c, (f, g) = part.c, part.functions
+    (batch, inputs), size = x.shape, h.shape[1]
+    weights = part.weights
+    gates = f(_clipped(c, part.joined(x, h).matmul(weights[:, : 2 * size])))
+    update, reset = gates[:, :size], gates[:, size:]
+    own = weights[:, 2 * size :]
+    if c.attr("linear_before_reset", 0) == 0:
+        hidden = part.joined(x, reset * h).matmul(own)
+    else:  # the gated part is one more addend of the sum for each output
+        one = c.constant(1.0, x.type)
+        biased = part.b is not None
+        state = h.concat([one.broadcast(batch, 1)], 1) if biased else h
+        recurrent = own[inputs : inputs + size].concat([own[inputs + size + 1 :]], 0) if biased else own[inputs:]
+        linear = state.matmul(recurrent).reshape(batch, size, 1)
+        factors = [x.reshape(batch, 1, inputs).broadcast(batch, size, inputs), reset.reshape(batch, size, 1)]
+        terms = [own[:inputs].transpose(1, 0).reshape(1, size, inputs).broadcast(batch, size, inputs), linear]
+        if biased:
+            factors.append(one.broadcast(batch, size, 1))
+            terms.append(own[inputs + size].reshape(1, size, 1).broadcast(batch, size, 1))
+        width = inputs + len(factors) - 1
+        row = factors[0].concat(factors[1:], 2).reshape(batch, size, 1, width)
+        hidden = row.matmul(terms[0].concat(terms[1:], 2).reshape(batch, size, width, 1)).reshape(batch, size)
+    hidden = g(_clipped(c, hidden))
+    return ((1.0 - update) * hidden + update * h).either(hidden + update * (h - hidden))
+
+
+def _lstm_step(part: _Direction, peepholes: Value | None, x: Value, h: Value, s: Value) -> States:
+    """From x: [N, I] and the states before, [N, H], to those after."""
+    c, (f, g, out) = part.c, part.functions
     size = h.shape[1]
+
+    def gate(v: Value, n: int) -> Value:
+        return v[..., n * size : (n + 1) * size]
+
+    z = part.joined(x, h).matmul(part.weights)
+    i, o, forget, cell = (gate(z, n) for n in range(4))
+    if peepholes is not None:
+        i, forget = i + gate(peepholes, 0) * s, forget + gate(peepholes, 2) * s
+    i = f(_clipped(c, i))
+    forget = 1.0 - i if c.attr("input_forget") else f(_clipped(c, forget))
+    s = forget * s + i * g(_clipped(c, cell))
+    if peepholes is not None:
+        o = o + gate(peepholes, 1) * s
+    clips_cell = c.attr("clip") is not None and c.open("clip-cell") == "before-h"
+    return f(_clipped(c, o)) * out(_clipped(c, s) if clips_cell else s), s
+
+
+def _layer(
+    c: Call,
+    x: Value,
+    w: Value,
+    r: Value,
+    b: Value | None,
+    lens: Value | None,
+    starts: tuple[Value | None, ...],
+    gates: int,
+    usual: tuple[str, ...],
+    step_of: Callable[[_Direction, int], Step],
+) -> tuple[Value, ...]:
+    """Y and the last states of a layer, whose step in a direction `step_of` makes; `usual` are its functions."""
+    batch_first = c.attr("layout", 0) == 1
+    c.require("shapes", x.rank == 3)
+    if batch_first:
+        x = x.transpose(1, 0, 2)
+        starts = tuple(None if s is None else s.transpose(1, 0, 2) for s in starts)
+    steps, batch = x.shape[:2]
+    directions, hidden = r.shape[0], r.shape[2]
+    way = c.attr("direction")
+    if way == "foward" and c.silent("direction-misspelt"):
+        c.open("direction-misspelt")
+        way = "forward"
+    c.require("direction", way in ("forward", "reverse", "bidirectional"))
+    c.require("directions", directions == (2 if way == "bidirectional" else 1))
+    if c.attr("hidden_size") is None:
+        c.open("hidden-absent")
+    c.require("hidden-size", c.attr("hidden_size") in (None, hidden))
+    rows = gates * hidden
+    shapes = ((w, (rows, x.shape[2])), (r, (rows, hidden)), (b, (2 * rows,)))
+    c.require("shapes", all(v is None or v.shape == (directions, *shape) for v, shape in shapes))
+    c.require("shapes", lens is None or lens.shape == (batch,))
+    c.require("states", all(v is None or v.shape == (directions, batch, hidden) for v in starts))
+    if lens is not None:
+        c.require("lens-range", (lens >= 0) & (lens <= steps))
+    functions = activations(c, directions, usual)
+    if c.silent("output-sequence") and bool(c.attr("output_sequence")) != c.wants("Y"):
+        c.open("output-sequence")
+    zero = c.constant(0.0, x.type).broadcast(batch, hidden)
+    found = []
+    for d in range(directions):
+        step = step_of(_Direction(c, w[d], r[d], None if b is None else b[d], functions[d]), d)
+        start = tuple(zero if s is None else s[d] for s in starts)
+        found.append(_walk(c, step, x, lens, start, backward=way == "reverse" or d == 1))
+    y, *last = (first.concat(others, 0 if i else 1) for i, (first, *others) in enumerate(zip(*found, strict=True)))
+    if batch_first:
+        return y.transpose(2, 0, 1, 3), *(s.transpose(1, 0, 2) for s in last)
+    return y, *last
+
+
+def _walk(c: Call, step: Step, x: Value, lens: Value | None, states: States, *, backward: bool) -> tuple[Value, ...]:
+    """Y of one direction, [L, 1, N, H], and its last states, [1, N, H]; a sequence is walked over its own length."""
+    (steps, batch), size = x.shape[:2], states[0].shape[1]
     outs: list[Value] = []
     for t in range(steps - 1, -1, -1) if backward else range(steps):
-        h_next, s_next = parts.step(x[t], h, s)
-        y = h_next
+        after = step(x[t], states)
+        y = after[0]
         if lens is not None:  # backward, a short sequence's last step comes after steps that are not its own
             within = (lens > t).reshape(batch, 1)
-            h_next, s_next = h_next.where(within, h), s_next.where(within, s)
+            after = tuple(new.where(within, old) for new, old in zip(after, states, strict=True))
             y = y.where(within, 0.0).undefined(~within, "beyond-length")
-        h, s = h_next, s_next
+        states = after
         outs.append(y.reshape(1, 1, batch, size))
     outs = outs[::-1] if backward else outs
-    if not outs:
-        empty = c.constant(0.0, x.type).broadcast(0, 1, batch, size)
-        return empty, h.reshape(1, batch, size), s.reshape(1, batch, size)
-    return outs[0].concat(outs[1:], 0), h.reshape(1, batch, size), s.reshape(1, batch, size)
+    y = outs[0].concat(outs[1:], 0) if outs else c.constant(0.0, x.type).broadcast(0, 1, batch, size)
+    return y, *(s.reshape(1, batch, size) for s in _without_steps(c, lens, steps, states))
+
+
+def _without_steps(c: Call, lens: Value | None, steps: int, states: States) -> States:
+    """The last states, [N, H], of which sequences without a step have none."""
+    if c.silent("no-steps") and (lens is not None or steps == 0):
+        none = c.constant(0, "int32").broadcast(states[0].shape[0]) if lens is None else lens
+        walked = (none > 0).reshape(states[0].shape[0], 1)
+        if c.open("no-steps", ~walked) == "zeros":
+            return tuple(s.where(walked, 0.0) for s in states)
+    return states
 
 
 def _clipped(c: Call, x: Value) -> Value:
@@ -142,22 +253,36 @@ def sigmoid(x: Value) -> Value:
     return (1.0 / (1.0 + (-x).exp())).either(0.5 + 0.5 * (0.5 * x).tanh()).clip(0.0, 1.0)
 
 
+def tanh(x: Value) -> Value:
+    """Tanh(x); or from exponentials, as the pages write it: close to 0 a difference of numbers about 1."""
+    return x.tanh().either(2.0 / (1.0 + (-2.0 * x).exp()) - 1.0)
+
+
 def activations(c: Call, directions: int, usual: tuple[str, ...]) -> list[tuple[Callable[[Value], Value], ...]]:
     """The functions of each direction, as `activations` names them; `usual` where it is missing.
 
     `activation_alpha` and `activation_beta` are used up in the order of the functions that have such a number.
     Source: ONNX RNN, GRU and LSTM.
     """
-    names = c.attr("activations") or usual * directions
+    names = (c.attr("activations") if c.sets("activations") else None) or usual * directions
     known = _known_functions()
+    if len(names) == 2 * len(usual) and directions == 1 and c.silent("activations-spare"):
+        c.open("activations-spare")
+        names = names[: len(usual)]
     c.require("activations-known", all(name in known for name in names) and len(names) == len(usual) * directions)
     numbers = [iter(float(np.float32(v)) for v in c.attr(f"activation_{letter}") or ()) for letter in ("alpha", "beta")]
 
+    def number(name: str, default: float | None, given: Iterator[float]) -> float | None:
+        if default is None:
+            return None
+        found = next(given, None)
+        if found is None and c.silent("alpha-absent") and ("alpha-default" not in c.clauses or name in _UNLISTED):
+            c.open("alpha-absent")
+        return default if found is None else found
+
     def function(name: str) -> Callable[[Value], Value]:
         usual_numbers, formula = known[name]
-        own = [
-            usual if usual is None else next(given, usual) for usual, given in zip(usual_numbers, numbers, strict=True)
-        ]
+        own = [number(name, one, given) for one, given in zip(usual_numbers, numbers, strict=True)]
         return lambda x: formula(x, *(n for n in own if n is not None))
 
     functions = [function(name) for name in names]
@@ -168,17 +293,21 @@ def _known_functions() -> dict[str, tuple[tuple[float | None, float | None], Cal
     """Functions by name: what alpha and beta are where they are not given, None where there is none."""
     return {
         "Sigmoid": ((None, None), sigmoid),
-        "Tanh": ((None, None), lambda x: x.tanh()),
+        "Tanh": ((None, None), tanh),
         "Relu": ((None, None), lambda x: x.where(x > 0, 0.0)),
         "Affine": ((1.0, 0.0), lambda x, alpha, beta: x * alpha + beta),
         "LeakyRelu": ((float(np.float32(0.01)), None), lambda x, alpha: x.where(x >= 0, x * alpha)),
         "ThresholdedRelu": ((1.0, None), lambda x, alpha: x.where(x >= alpha, 0.0)),
-        "ScaledTanh": ((1.0, 1.0), lambda x, alpha, beta: (x * beta).tanh() * alpha),
+        "ScaledTanh": ((1.0, 1.0), lambda x, alpha, beta: tanh(x * beta) * alpha),
         "HardSigmoid": ((float(np.float32(0.2)), 0.5), lambda x, alpha, beta: (x * alpha + beta).clip(0.0, 1.0)),
         "Elu": ((1.0, None), lambda x, alpha: x.where(x >= 0, (x.exp() - 1.0) * alpha)),
         "Softsign": ((None, None), lambda x: x / (x.abs() + 1.0)),
         "Softplus": ((None, None), lambda x: (x.exp() + 1.0).log()),
     }
+
+
+_UNLISTED = ("Affine", "ScaledTanh")
+"""Functions whose numbers have no default: those of the others are the defaults of ONNX's operators of the name."""
 
 
 def full(drawing: Drawing) -> Array:
@@ -200,6 +329,11 @@ def with_zero(drawing: Drawing) -> Array:
 def too_long(drawing: Drawing) -> Array:
     """Lengths of which the first is more than there are steps."""
     return np.where(np.arange(drawing.size) == 0, _steps(drawing) + 1, mixed(drawing))
+
+
+def negative(drawing: Drawing) -> Array:
+    """Lengths of which the first is -1."""
+    return np.where(np.arange(drawing.size) == 0, -1, mixed(drawing))
 
 
 def _steps(drawing: Drawing) -> int:
