@@ -497,14 +497,16 @@ def output_ports(row: Row, attributes: Sequence[Attribute]) -> tuple[tuple[str, 
     """Return the outputs that are asked for by name, with their types; None for one that is left out.
 
     Those of a variadic port are numbered, as many as `outputs` says, and have the types of a body's outputs if there is
-    one.
+    one, or are sequences of these.
     """
     version, asked = row.version, row.get("outputs")
     (*_, last) = version.signature.outputs or (None,)
     if last is not None and last.is_variadic:
         many = asked if isinstance(asked, int) else len(asked) if isinstance(asked, tuple) else last.minimum
         held = next((a.value.outputs for a in attributes if isinstance(a.value, Body)), ())
-        told = [o.type for o in held][-many:] if many <= len(held) else []
+        allowed = version.signature.types.get(last.type, ())
+        told = [one if (one := f"seq({o.type})") in allowed and o.type not in allowed else o.type for o in held]
+        told = told[-many:] if many <= len(held) else []
         types = told or [resolve_type(version, row.id.types, last, i) for i in range(many)]
         return tuple((f"{last.name}_{i}", type_) for i, type_ in enumerate(types))
     names = asked if isinstance(asked, tuple) else usual_outputs(version)
@@ -517,7 +519,7 @@ def output_ports(row: Row, attributes: Sequence[Attribute]) -> tuple[tuple[str, 
     return tuple(found)
 
 
-_LETTER = re.compile(r"\{(\w+)\}")
+_LETTER = re.compile(r"\{(\w+)(\.item)?\}")
 _NAMES = {"float32": "float", "float64": "double"}
 
 # Types younger than the oldest ONNX that is allowed, whose parser knows no name for them, and types that stand in.
@@ -556,7 +558,12 @@ def _read(version: VersionSpec, types: tuple[str, ...], name: str) -> tuple[Body
     if name not in version.graphs:
         raise OpconformError(f"{version.operator} has no graph {name!r}; it has {', '.join(version.graphs)}")
     bound = dict(zip(free_letters(version), types, strict=False))
-    return _parsed(_LETTER.sub(lambda found: _onnx_type(bound.get(found[1], found[1])), version.graphs[name]))
+
+    def type_(found: re.Match[str]) -> str:
+        name = bound.get(found[1], found[1])
+        return _onnx_type(element_names(name)[-1] if found[2] else name)
+
+    return _parsed(_LETTER.sub(type_, version.graphs[name]))
 
 
 def _onnx_type(name: str) -> str:
@@ -597,7 +604,8 @@ def _input(value: ValueInfoProto, named: Mapping[str, str]) -> Input:
     type_ = _type(value.type, named)
     tensor = value.type.tensor_type
     dims = tuple(d.dim_param or d.dim_value for d in tensor.shape.dim) if value.type.HasField("tensor_type") else ()
-    return Input(value.name, type_, dims, structure=None if is_tensor(type_) else _structure(parse_type(type_)))
+    is_plain = is_tensor(type_) and tensor.HasField("shape")
+    return Input(value.name, type_, dims, structure=None if is_plain else _structure(parse_type(type_)))
 
 
 def _output(declared: Input) -> Output:
@@ -608,8 +616,8 @@ def _output(declared: Input) -> Output:
 
 
 def _structure(expression: TypeExpression) -> Structure:
-    """Return a structure of a type as small as can be: bodies do not say how many items there are."""
-    return Structure(expression.kind, () if expression.kind in ("tensor", "sparse") else None)
+    """Return a structure of a type as small as can be: bodies do not say how many items there are, or which rank."""
+    return Structure(expression.kind, () if expression.kind == "sparse" else None)
 
 
 def _type(type_: TypeProto, named: Mapping[str, str]) -> str:

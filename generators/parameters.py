@@ -44,10 +44,14 @@ def free_letters(version: VersionSpec) -> tuple[str, ...]:
 
 
 def resolve_type(version: VersionSpec, types: tuple[str, ...], port: Port, place: int = 0) -> str:
-    """Return the type of an input or output, by its letter; `place` is that among a variadic port's tensors."""
+    """Return the type of an input or output, by its letter; `place` is that among a variadic port's tensors.
+
+    More types than there are letters are those of these tensors in turn, from that of the last letter on.
+    """
     letters = free_letters(version)
-    if port.is_variadic and len(letters) == 1 < len(types):
-        return types[place % len(types)]
+    if port.is_variadic and len(types) > len(letters) and (len(letters) == 1 or port.type == letters[-1]):
+        own = types[len(letters) - 1 :]
+        return own[place % len(own)]
     return bound_type(version, types, version.signature.ties.get(port.type, port.type))
 
 

@@ -509,7 +509,7 @@ def _planned_types(version: VersionSpec, edge: Edge) -> Iterator[Choice]:
     about_values = "fill" in edge.settings and not edge.rejected
     free = {x: version.signature.types[x] for x in letters if x not in named}
     if _is_of_a_port(edge):
-        yield {letter: version.signature.types[letter][0] for letter in letters}
+        yield {letter: (_named(edge, letter) or version.signature.types[letter])[0] for letter in letters}
         return
     around = list(_around(version, {x: _telling(types) for x, types in free.items()}))
     for others in around if about_values else around[:1]:

@@ -189,9 +189,10 @@ def _unbundled(version: VersionSpec, levels: Levels) -> dict[str, Value]:
 
 
 def _types(version: VersionSpec, levels: Levels) -> tuple[str, ...]:
+    several: tuple[str, ...] = ()
     for name, value in levels.items():
         if TYPE_OF_PORT.fullmatch(name) and isinstance(value, tuple) and len(set(value)) > 1:
-            return tuple(str(t) for t in value)
+            several = tuple(str(t) for t in value)
     types = []
     for letter in free_letters(version):
         value = levels.get(letter, version.signature.types[letter][0])
@@ -200,7 +201,7 @@ def _types(version: VersionSpec, levels: Levels) -> tuple[str, ...]:
             if match and version.signature.letter(match[1]) == letter and isinstance(of_port, tuple):
                 value = of_port
         types.append(str(value[0] if isinstance(value, tuple) else value))
-    return tuple(types)
+    return (*types[:-1], *several) if several else tuple(types)
 
 
 def settle(version: VersionSpec, case: CaseId) -> CaseId:

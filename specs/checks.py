@@ -335,7 +335,7 @@ def _check_graphs(text: SpecText, problems: Problems) -> None:
 
     for id_, graph in text.graphs.items():
         try:
-            onnx.parser.parse_graph(graph.replace("{V}", "float"))
+            onnx.parser.parse_graph(re.sub(r"\{\w+(\.item)?\}", "float", graph))
         except onnx.parser.ParseError as error:
             words = b" ".join(a for a in error.args if isinstance(a, bytes)).decode(errors="replace") or str(error)
             problems.add(("graphs", id_), f"not ONNX's text for a graph: {' '.join(words.split())[:150]}")

@@ -1,4 +1,4 @@
-"""Operators that run bodies: If, Loop, Scan."""
+"""Operators that run bodies: If, Loop, Scan, SequenceMap."""
 
 from __future__ import annotations
 
@@ -204,6 +204,27 @@ def _axes(c: Call, name: str, ranks: Sequence[int]) -> list[int]:
     if min(axes, default=0) < 0 and "axes-negative" not in c.clauses:
         c.open("axis-negative")
     return [axis % rank for axis, rank in zip(axes, ranks, strict=True)]
+
+
+def sequence_map(c: Call, items: list[Value], others: list[Any]) -> tuple[list[Value], ...]:
+    """What the body gives for each item, as sequences; the other inputs' items go with it, their tensors with all.
+
+    others: tensors, and sequences of at least as many items. Source: ONNX SequenceMap-17.
+    """
+    body: Body = c.attr("body")
+    fed = [one.type for one in body.inputs if one.constant is None]
+    c.require("body-inputs", len(fed) == 1 + len(others))
+    c.require("body-outputs", len(body.outputs) == len(c.output_types))
+    lengths = [len(one) for one in others if isinstance(one, list)]
+    c.require("too-short", min(lengths, default=len(items)) >= len(items))
+    if max(lengths, default=0) > len(items):
+        c.open("longer")
+    rows = []
+    for place, item in enumerate(items):
+        given = [item, *(one[place] if isinstance(one, list) else one for one in others)]
+        c.require("body-inputs", fed == [one.type for one in given])
+        rows.append([_value(c, one) for one in run(c, body, given)])
+    return tuple([row[place] for row in rows] for place in range(len(body.outputs)))
 
 
 def run(c: Call, body: Body, given: Sequence[Known], around: Mapping[str, Known] | None = None) -> list[Known]:

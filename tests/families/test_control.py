@@ -1,11 +1,15 @@
-"""Scan is the loop that its page writes down; loops with one mistake in it give other answers in some case."""
+"""Scan is the loop that its page writes down, and a loop with a mistake is not; SequenceMap is its function body."""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import onnx
+import onnx.reference
 import pytest
 
 from opconform.cases.batch import Batch, Flag
+from opconform.cases.elements import comparable, equal
+from opconform.cases.onnx_model import feeds, onnx_model
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 
@@ -106,3 +110,38 @@ def test_a_scan_is_the_loop_of_its_page_and_no_other(version) -> None:
     assert [case.ids[0] for case in held if not agrees(case, version, "")] == []
     for mistake in MISTAKES[min(version, 9)]:
         assert not all(agrees(case, version, mistake) for case in held), mistake
+
+
+def expanded(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model whose one node calls the operator's own function body."""
+    (node,) = model.graph.node
+    types = {value.name: value.type.SerializeToString() for value in model.graph.input}
+    schema = onnx.defs.get_schema(node.op_type, 17, "")
+    text = schema.get_context_dependent_function(node.SerializeToString(), [types[name] for name in node.input])
+    body = onnx.FunctionProto.FromString(text)
+    body.domain, body.name = "expanded", "Expanded"
+    body.ClearField("attribute")
+    call = onnx.helper.make_node(body.name, node.input, node.output, domain=body.domain)
+    graph = onnx.helper.make_graph([call], "expanded", model.graph.input, model.graph.output)
+    opsets = [*model.opset_import, onnx.helper.make_opsetid(body.domain, 1)]
+    return onnx.helper.make_model(graph, functions=[body], opset_imports=opsets)
+
+
+def test_a_sequence_map_is_its_function_body() -> None:
+    source, count = GeneratedCases(), 0
+    for case in source.cases(planned(source.library, Selection(("onnx/SequenceMap-17/seq.float32,*",)))):
+        kinds = [option.kind for option in case.expectation.options]
+        if kinds != ["values"] or case.ids[0].endswith(("captured", "-fixed")):  # a function sees nothing around it
+            continue
+        evaluator = onnx.reference.ReferenceEvaluator(expanded(onnx_model(case.program)))
+        answers = evaluator.run(None, feeds(case.program, [x[0] for x in case.inputs]))
+        arrays = [np.asarray(item) for answer in answers for item in answer]
+        (option,) = case.expectation.options
+        assert len(arrays) == len(option.outputs), case.ids[0]
+        for bounds, array in zip(option.outputs, arrays, strict=True):
+            assert bounds.shape == array.shape, case.ids[0]
+            same, numbers = equal(bounds.value, comparable(array[np.newaxis])), array.dtype.kind == "f"
+            within = (bounds.lower <= array) & (array <= bounds.upper) if numbers else same
+            assert (same | within).all(), case.ids[0]
+        count += 1
+    assert count > 50
