@@ -21,6 +21,7 @@ from onnx.helper import VERSION_TABLE
 from .elements import Array, element_type, tensor_proto
 from .errors import ProgramError
 from .program import (
+    NO_VERSION,
     Attribute,
     AttributeKind,
     Body,
@@ -164,12 +165,17 @@ def ir_version(domain: str, opset: int) -> int:
 
 
 def _opsets(program: Program, opset: int) -> dict[str, int]:
-    """Return the opsets of the domains: other domains than the operator's are those that bodies use."""
-    found = {program.operator.domain: opset}
+    """Return the opsets of the domains: other domains than the operator's are those that bodies use.
+
+    Where a body names no version, that is the first opset that came with the program's IR version.
+    """
+    found, ir = {program.operator.domain: opset}, ir_version(program.operator.domain, opset)
     for node in _inner_nodes(program.attributes):
         domain = node.operator.domain
         if domain != program.operator.domain:
-            found[domain] = max(found.get(domain, 1), int(node.operator.version))
+            named = node.operator.version
+            usual = _RELEASED.get(domain, (ir,)).index(ir) + 1 if named == NO_VERSION else int(named)
+            found[domain] = max(found.get(domain, 1), usual)
     return found
 
 

@@ -296,7 +296,7 @@ class VersionSpec:
     levels: a combination is left out where each parameter of a row has one of the levels. `operands` has every input of
     the signature, in its order. `types_from` goes by letters. `same`: letters that are varied together. `precision`:
     the budget of a primitive in ulp, by element type, under "" for all others. `strength`: the names of which so many
-    interact, by how many. `graphs` are bodies in ONNX's text with `{V}` for the type under test. `aliases` are
+    interact, by how many. `graphs` are bodies in ONNX's text with `{V}` for the type that letter V has. `aliases` are
     edges under names that they had; they are found and not planned. `amended` is the release of the standard's library
     from which on the signature holds, where an older release has another one under the same version.
     """

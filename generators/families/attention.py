@@ -1,4 +1,4 @@
-"""Operators that weight values by how keys match queries: Attention."""
+"""Operators that weight values by how keys match queries: Attention, FlexAttention."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from types import MappingProxyType
 import numpy as np
 
 from ...cases.elements import Array, element_type
+from ...cases.program import Body
 from ...specs.model import Word
 from ..arithmetic.tape import Call, Value
 from ..fills import Blank, Draw, Drawing
 from . import Shaping
+from .control import run
 from .normalization import along
 
 _PRECISIONS: Mapping[int, str] = MappingProxyType({1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"})
@@ -41,8 +43,7 @@ def attention(
     if past_key is not None and past_value is not None:
         k, v = past_key.concat([k], 2), past_value.concat([v], 2)
     present = k, v
-    heads = np.arange(q.shape[1]) // (q.shape[1] // k.shape[1])
-    k, v = k.take(heads, 1), v.take(heads, 1)
+    k, v = _shared(q, k, v)
     scores = _scores(c, q, k)
     capped = _capped(c, scores)
     whole = (*scores.shape[:2], q.shape[2], k.shape[2])
@@ -68,6 +69,53 @@ def attention(
     return y, *present, stage.broadcast(*whole)
 
 
+def flex_attention(c: Call, q: Value, k: Value, v: Value) -> Value:
+    """The same without a bias, but for what bodies make of scores and weights.
+
+    q: [B, H, S, D], k: [B, G, L, D], v: [B, G, L, E]; result: [B, H, S, E]. Source: ONNX FlexAttention-1, preview.
+    """
+    c.require("ranks", q.rank == k.rank == v.rank == len("BHSD"))
+    _fitting(c, q, k, v)
+    number = c.attr("softmax_precision", 11 if q.type == "float64" else 1)
+    c.require("precision-known", number in _PRECISIONS)
+    to = _PRECISIONS[number]
+    k, v = _shared(q, k, v)
+    x = _modified(c, "score_mod", _scores(c, q, k).cast(to))
+    alone = _alone(None, x, x.shape)
+    if alone is not None and c.open("no-key", alone) == "zeros":
+        zero = c.constant(0.0, to)
+        p = zero.where(alone, along(c, zero.where(alone, x), 3))
+    else:
+        p = along(c, x, 3)
+    p = _modified(c, "prob_mod", p)
+    y = (p @ v.cast(to)).cast(v.type)
+    return y if to == v.type else y.either(p.cast(v.type) @ v)
+
+
+def _modified(c: Call, name: str, x: Value) -> Value:
+    """What a body makes of a tensor, where the call has that body."""
+    body: Body | None = c.attr(name)
+    if body is None:
+        return x
+    fed = [one for one in body.inputs if one.constant is None]
+    c.require("one-to-one", len(fed) == len(body.outputs) == 1)
+    c.require("modifier-type", fed[0].type == body.outputs[0].type == x.type)
+    (found,) = run(c, body, (x,), {})
+    c.require("modifier-shape", isinstance(found, Value) and found.shape == x.shape)
+    return found  # type: ignore[return-value]  # just looked at
+
+
+def _shared(q: Value, k: Value, v: Value) -> tuple[Value, Value]:
+    """Keys and values for each head of the queries."""
+    heads = np.arange(q.shape[1]) // (q.shape[1] // k.shape[1])
+    return k.take(heads, 1), v.take(heads, 1)
+
+
+def _fitting(c: Call, q: Value, k: Value, v: Value) -> None:
+    c.require("shapes", k.shape[:3] == v.shape[:3] and q.shape[0] == k.shape[0] and q.shape[3] == k.shape[3])
+    c.require("groups", k.shape[1] > 0 and q.shape[1] % k.shape[1] == 0)
+
+
 def _headed(c: Call, q: Value, k: Value, v: Value) -> tuple[Value, Value, Value]:
     """Queries, keys and values with the heads on the second axis."""
     counts = c.attr("q_num_heads"), c.attr("kv_num_heads"), c.attr("kv_num_heads")
@@ -81,8 +129,7 @@ def _headed(c: Call, q: Value, k: Value, v: Value) -> tuple[Value, Value, Value]
         )
     elif counts != (None, None, None):
         c.open("heads-beside")
-    c.require("shapes", k.shape[:3] == v.shape[:3] and q.shape[0] == k.shape[0] and q.shape[3] == k.shape[3])
-    c.require("groups", k.shape[1] > 0 and q.shape[1] % k.shape[1] == 0)
+    _fitting(c, q, k, v)
     return q, k, v
 
 
@@ -296,6 +343,15 @@ def zero(drawing: Drawing) -> Array:
 
 def last_lost(drawing: Drawing) -> Array:
     """Multiples of 1/8 in [-2, 2], and NaN for the last key."""
+    return _ending(drawing, np.nan)
+
+
+def last_infinite(drawing: Drawing) -> Array:
+    """Multiples of 1/8 in [-2, 2], and infinity for the last key."""
+    return _ending(drawing, np.inf)
+
+
+def _ending(drawing: Drawing, number: float) -> Array:
     found = drawing.draw.between(-16, 16, drawing.size) / 8.0
-    found[:, -drawing.shape[-1] :] = np.nan
+    found[:, -drawing.shape[-1] :] = number
     return found

@@ -5,7 +5,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from recorded import readings, values
+from recorded import LIBRARY, readings, values
+
+from opconform.generators.operands import body_of
 
 BITS = 200
 LENGTHS = {"B": 2, "H": 4, "G": 2, "S": 3, "L": 5, "P": 2}
@@ -85,7 +87,7 @@ def expanded(schema, given, outputs, attributes):
     known = {name: exact(x) for name, x in given.items() if x is not None}
     for one in body.node:
         told = {a.name: helper.get_attribute_value(a) for a in one.attribute}
-        known[one.output[0]] = computed(one.op_type, told, [known[name] for name in one.input if name])
+        known[one.output[0]] = np.asarray(computed(one.op_type, told, [known[name] for name in one.input if name]))
     return [known[name] for name in outputs if name]
 
 
@@ -203,3 +205,19 @@ def test_calls_that_break_a_clause_are_found_out(clause, given, attributes) -> N
     every = {name: (ports(3, 2, "past") | given).get(name) for name in names}
     outputs = dict.fromkeys(("Y", "present_key", "present_value"), "float64") | {"qk_matmul_output": None}
     assert readings("onnx/Attention-23", every, outputs, **attributes) == clause
+
+
+@pytest.mark.parametrize("attributes", [{}, {"scale": 0.25}, {"softmax_precision": 11}])
+def test_flex_attention_is_its_function_body(attributes) -> None:
+    given = ports(3, 2)
+    schema = onnx.defs.get_schema("FlexAttention", 1, "ai.onnx.preview")
+    own, theirs = {}, {}
+    for port, name in {"score_mod": "own-bent", "prob_mod": "own-squared"}.items():
+        spec, number = LIBRARY.operator_version("onnx/FlexAttention-1")
+        own[port] = body_of(spec.versions[number], ("float64",), name)
+        text = spec.versions[number].graphs[name].replace("{T1}", "double")
+        theirs[port] = onnx.parser.parse_graph(text)
+    found = readings("onnx/FlexAttention-1", given, {"Y": "float64"}, **attributes, **own)
+    with gmpy2.context(precision=BITS):
+        wanted = expanded(schema, given, ["Y"], attributes | theirs)
+    assert any(agree(one.values[0], wanted[0]) for one in found)

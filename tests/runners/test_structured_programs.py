@@ -17,8 +17,10 @@ from opconform.cases.elements import (
 )
 from opconform.cases.onnx_model import onnx_bytes
 from opconform.cases.program import (
+    NO_VERSION,
     Attribute,
     Body,
+    Input,
     Node,
     OperatorVersion,
     Output,
@@ -72,3 +74,14 @@ def test_equal_models_come_from_equal_programs_and_other_opsets_are_imported_for
     model = onnx.load_from_string(onnx_bytes(made))
     assert {one.domain: one.version for one in model.opset_import} == {"": 17, "ai.onnx.ml": 1}
     assert onnx_bytes(made) == onnx_bytes(replace(made))
+
+
+def test_a_body_without_versions_has_the_first_opset_of_the_ir_version_of_another_domain() -> None:
+    negated = Node(OperatorVersion("onnx", "Neg", NO_VERSION), ("x",), ("y",))
+    body = Body("mod", (Input("x", "float32", ()),), (Output("y", "float32", 4),), (negated,))
+    flex = OperatorVersion("onnx", "FlexAttention", 1, "ai.onnx.preview")
+    attributes = (Attribute("score_mod", "graph", body),)
+    model = onnx.load_from_string(
+        onnx_bytes(replace(STRUCTURED["branch"][0], operator=flex, attributes=attributes, opset=None))
+    )
+    assert {one.domain: one.version for one in model.opset_import} == {"ai.onnx.preview": 1, "": 25}
