@@ -81,18 +81,19 @@ def _weighed(x: Value, weights: Array, intercepts: Array) -> Value:
     return in_either(x, formula)
 
 
-def classified(c: Call, scores: Value, names: Sequence[object]) -> tuple[Value, Value]:
+def classified(c: Call, scores: Value, names: Sequence[object], voted: Value | None = None) -> tuple[Value, Value]:
     """The label of each example's best score, and all its scores as they are transformed.
 
-    scores: [N, E], or [N, 1], for the second of two labels; results: [N], [N, E].
+    scores: [N, E], or [N, 1], for the second of two labels; voted: which classes have any vote, if that may matter;
+    results: [N], [N, E].
     """
     if scores.shape[1] == 1 and len(names) == 2:
         return _of_one(c, scores, names)
     y = transformed(c, scores)
-    return _best(c, scores, y, names), y
+    return _best(c, scores, y, names, voted), y
 
 
-def _best(c: Call, scores: Value, y: Value, names: Sequence[object]) -> Value:
+def _best(c: Call, scores: Value, y: Value, names: Sequence[object], voted: Value | None) -> Value:
     """The labels of the best scores, transformed or not: a transform that is not monotone makes another one the best.
 
     One of NaN says nothing.
@@ -102,6 +103,10 @@ def _best(c: Call, scores: Value, y: Value, names: Sequence[object]) -> Value:
     if c.attr("post_transform") in _UNEVEN:
         changed = ~y.argmax(1, keep=False).equal(scores.argmax(1, keep=False))
         y = scores if c.open("top-class", changed) == "before" else y
+    if voted is not None:
+        alone = y.where(voted, -math.inf)
+        if c.open("unvoted", ~alone.argmax(1, keep=False).equal(y.argmax(1, keep=False))) == "left-out":
+            y = alone
     tied = y.equal(y.max(1)).cast("int64").sum(1, keep=False) > 1
     lost = y.isnan().cast("int64").sum(1, keep=False) > 0
     return label(c, y.argmax(1, keep=False, late=c.open("ties", tied) == "last"), names).undefined(lost)

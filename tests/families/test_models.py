@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import readings, values
 
+from opconform.cases.program import Tensor
+
 F = np.float32
 WHOLE = st.integers(-50, 50)
 
@@ -109,3 +111,144 @@ def test_labels_are_one_list() -> None:
     both = {"classlabels_strings": ("a", "b"), "coefficients": (1.0, 2.0)}
     assert classified([[2.0]], (7, -3), **both) == "one-list"
     assert classified([[2.0]], (), coefficients=(1.0, 2.0)) == "one-list"
+
+
+def tensor(numbers, type_):
+    return Tensor.of(np.array(numbers, type_))
+
+
+def test_a_single_tree_of_the_page() -> None:
+    x = np.array([[1.2, 3.4], [-0.12, 1.66], [4.14, 1.77]])
+    (found,) = values(
+        "onnx/TreeEnsemble-5",
+        {"X": x},
+        {"Y": "float64"},
+        n_targets=2,
+        tree_roots=(0,),
+        nodes_modes=tensor((0, 0, 0), "uint8"),
+        nodes_featureids=(0, 0, 0),
+        nodes_splits=tensor((3.14, 1.2, 4.2), "float64"),
+        nodes_truenodeids=(1, 0, 1),
+        nodes_trueleafs=(0, 1, 1),
+        nodes_falsenodeids=(2, 2, 3),
+        nodes_falseleafs=(0, 1, 1),
+        leaf_targetids=(0, 1, 0, 1),
+        leaf_weights=tensor((5.23, 12.12, -12.23, 7.21), "float64"),
+    )
+    assert found.astype(float).tolist() == [[5.23, 0], [5.23, 0], [0, 12.12]]
+
+
+def test_the_sets_of_members_of_the_page() -> None:
+    (found,) = values(
+        "onnx/TreeEnsemble-5",
+        {"X": np.array([[1.2], [3.4], [-0.12], [np.nan], [12], [7]], F)},
+        {"Y": "float32"},
+        n_targets=4,
+        membership_values=tensor((1.2, 3.7, 8, 9, math.nan, 12, 7, math.nan), "float32"),
+        tree_roots=(0,),
+        nodes_modes=tensor((0, 6, 6), "uint8"),
+        nodes_featureids=(0, 0, 0),
+        nodes_splits=tensor((11, 232344.0, math.nan), "float32"),
+        nodes_trueleafs=(0, 1, 1),
+        nodes_truenodeids=(1, 0, 1),
+        nodes_falseleafs=(1, 0, 1),
+        nodes_falsenodeids=(2, 2, 3),
+        leaf_targetids=(0, 1, 2, 3),
+        leaf_weights=tensor((1, 10, 1000, 100), "float32"),
+    )
+    expected = [[1, 0, 0, 0], [0, 0, 0, 100], [0, 0, 0, 100], [0, 0, 1000, 0], [0, 0, 1000, 0], [0, 10, 0, 0]]
+    assert found.tolist() == expected
+
+
+MODES = {"LEQ": "__le__", "LT": "__lt__", "GTE": "__ge__", "GT": "__gt__", "EQ": "__eq__", "NEQ": "__ne__"}
+NODES = st.tuples(st.sampled_from(sorted(MODES)), st.integers(0, 1), st.integers(-2, 2), st.booleans())
+TREES = st.recursive(
+    st.lists(st.tuples(st.integers(0, 1), st.integers(-9, 9)), max_size=2),
+    lambda below: st.tuples(NODES, below, below),
+    max_leaves=6,
+)
+
+
+def walked(tree, x):
+    """Return the votes of the leaf that an example reaches."""
+    while isinstance(tree, tuple):
+        (mode, feature, split, missing), yes, no = tree
+        v = x[feature]
+        tree = yes if (missing if math.isnan(v) else getattr(float(v), MODES[mode])(float(split))) else no
+    return tree
+
+
+def listed(trees):
+    """Return the attributes of trees: nodes in the order of a walk, and the votes."""
+    nodes, votes = [], []
+    for number, tree in enumerate(trees):
+        order = []
+
+        def add(one, number=number, order=order):
+            place = len(order)
+            order.append(None)
+            if isinstance(one, list):
+                order[place] = (number, place, "LEAF", 0, 0.0, 0, 0, 0)
+                votes.extend((number, place, target, float(weight)) for target, weight in one)
+            else:
+                (mode, feature, split, missing), yes, no = one
+                below = add(yes), add(no)
+                order[place] = (number, place, f"BRANCH_{mode}", feature, float(split), *below, int(missing))
+            return place
+
+        add(tree)
+        nodes += order
+    names = ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids")
+    found = dict(zip((f"nodes_{n}" for n in (*names, "missing_value_tracks_true")), zip(*nodes, strict=True)))
+    columns = zip(*votes, strict=True) if votes else [()] * 4
+    return found | dict(zip(("target_treeids", "target_nodeids", "target_ids", "target_weights"), columns, strict=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(TREES, min_size=1, max_size=3),
+    st.lists(st.tuples(*[st.sampled_from([-3.0, -1.0, -0.5, 0.0, 1.0, 2.0, math.nan])] * 2), min_size=1, max_size=4),
+    st.sampled_from(["SUM", "AVERAGE", "MIN", "MAX"]),
+)
+def test_trees_are_walked_as_python_walks_them(trees, x, aggregate) -> None:
+    found = readings(
+        "onnx/TreeEnsembleRegressor-1",
+        {"X": np.array(x, F)},
+        {"Y": "float32"},
+        n_targets=2,
+        base_values=(0.25, -8.0),
+        aggregate_function=aggregate,
+        **listed(trees),
+    )
+    one = found[0]
+    for i, example in enumerate(x):
+        votes = [vote for tree in trees for vote in walked(tree, example)]
+        for target, base in enumerate((0.25, -8.0)):
+            mine = [weight for t, weight in votes if t == target]
+            if not mine and aggregate in ("MIN", "MAX"):
+                assert one.open[2 * i + target]
+                continue
+            told = {"SUM": sum(mine), "AVERAGE": sum(mine) / len(trees)}
+            right = told[aggregate] if aggregate in told else (min if aggregate == "MIN" else max)(mine)
+            assert one.lower[0][i, target] <= right + base <= one.upper[0][i, target]
+            assert one.values[0][i, target] == pytest.approx(right + base)
+
+
+def test_a_number_beside_a_threshold_may_be_compared_as_float32() -> None:
+    tree = ((("LEQ", 0, 0, False)), [(0, 1)], [(0, 2)])
+    attributes = listed([tree]) | {"nodes_values": (float(F(0.1)), 0.0, 0.0), "n_targets": 1}
+    x = np.array([[float(F(0.1))], [np.nextafter(float(F(0.1)), 1)], [0.2]])
+    found = readings("onnx/TreeEnsembleRegressor-1", {"X": x}, {"Y": "float32"}, **attributes)
+    assert {one.taken["compared-in"]: one.values[0].ravel().tolist() for one in found} == {
+        "as-it-is": [1, 2, 2],
+        "float32": [1, 1, 2],
+    }
+
+
+def test_the_class_of_most_votes_is_the_label() -> None:
+    attributes = {name.replace("target_", "class_"): v for name, v in listed([[(0, 3), (1, 5)], [(0, 1)]]).items()}
+    labels = {"classlabels_strings": ("a", "b", "c")}
+    outputs = {"Y": "string", "Z": "float32"}
+    found = readings("onnx/TreeEnsembleClassifier-3", {"X": np.zeros((1, 1), F)}, outputs, **attributes, **labels)
+    assert [one.values[0].tolist() for one in found] == [["b"]]
+    assert found[0].values[1].tolist() == [[4, 5, 0]]
