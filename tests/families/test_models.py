@@ -199,7 +199,8 @@ def listed(trees):
         add(tree)
         nodes += order
     names = ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids")
-    found = dict(zip((f"nodes_{n}" for n in (*names, "missing_value_tracks_true")), zip(*nodes, strict=True)))
+    names = [f"nodes_{name}" for name in (*names, "missing_value_tracks_true")]
+    found = dict(zip(names, zip(*nodes, strict=True), strict=True))
     columns = zip(*votes, strict=True) if votes else [()] * 4
     return found | dict(zip(("target_treeids", "target_nodeids", "target_ids", "target_weights"), columns, strict=True))
 
