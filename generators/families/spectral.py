@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
+import gmpy2
 import numpy as np
 
 from ...cases.elements import Array
-from ..arithmetic.errors import kind_of
+from ..arithmetic.errors import format_of, kind_of
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 from ..primitives import elementary
@@ -46,10 +49,7 @@ def _window(c: Call, size: Value, parts: tuple[float, ...]) -> Value:
 
     size: rank 0; result: rank 1, of the type that output_datatype names.
     """
-    c.require("scalar", size.size == 1)
-    if size.rank:
-        c.open("rank-1")
-    count = int(c.known(size).reshape(()))
+    count = _number(c, "size", size)
     if count < 0:
         c.open("negative")
     if not count:
@@ -81,6 +81,82 @@ def _whole_window(c: Call, places: Array, turn: int, parts: tuple[float, ...]) -
     exact = sum(sign * part * wave for sign, part, wave in zip((1, -1, 1), parts, waves, strict=False))
     top = 1 if not peak.any() or c.open("peak") == "one" else 0
     return c.constant(top * peak, "int64").undefined(c.constant(~peak & (exact > 1 - _NEAR), "bool"))
+
+
+def mel_weight_matrix(c: Call, bands: Value, length: Value, rate: Value, low: Value, high: Value) -> Value:
+    """A triangle for each band of the mel scale, 0 outside, over the bins of half a spectrum.
+
+    All inputs: rank 0; result: [length // 2 + 1, bands], of the type that output_datatype names. What the text leaves
+    open: where the edges of bands lie between the lowest and the highest, whether they are moved to bins, and over
+    which scale a triangle is straight. Source: ONNX MelWeightMatrix-17.
+    """
+    ports = {"num_mel_bins": bands, "dft_length": length, "sample_rate": rate}
+    edges = {"lower_edge_hertz": low, "upper_edge_hertz": high}
+    count, n, hertz = (_number(c, name, value) for name, value in ports.items())
+    bottom, top = (float(_scalar(c, name, value)) for name, value in edges.items())
+    if min(count, n, hertz) <= 0 or not 0 <= bottom < top <= hertz / 2:
+        c.open("range")
+    way, type_ = c.open("triangles"), str(c.output_types["output"])
+    with gmpy2.context(precision=200):
+        first, last = (gmpy2.log10(1 + gmpy2.mpfr(f) / 700) for f in (bottom, top))
+        step = (last - first) / (count + (2 if way == "bins" else 1))
+        exponents = [first + i * step for i in range(count + 2)]
+        places = [700 * (gmpy2.exp10(t) - 1) for t in exponents]
+        bins = [(n + 1) * f / hertz for f in places]
+    # 10 roundings of an exponent, a power of 16 ulp and 4 roundings of the frequency, in float32 at best
+    unit = max(format_of(low.type).roundoff, 2.0**-24)
+    errors = [
+        unit * (math.log(10) * 10 * float(t) + 36) * (700 + float(f)) if t else 0.0
+        for t, f in zip(exponents, places, strict=True)
+    ]
+    single = kind_of(type_) == "int" or (type_ == "float64" and c.open("double-precision") == "float32")
+    own = "float32" if single else type_
+    rows = n // 2 + 1
+    if way in ("bins", "bins-to-the-top"):
+        reach = [(n + 1) * e / hertz + 3 * unit * float(b) for e, b in zip(errors, bins, strict=True)]
+        if any(math.floor(b - e) != math.floor(b + e) for b, e in zip(bins, reach, strict=True)):
+            c.open("rounded-bin")
+        above, below = _triangles([math.floor(b) for b in bins], rows)
+        y = c.constant(above, own) / c.constant(below, own)
+    else:
+        y = _straight(c, way, places, errors, np.arange(rows) * (hertz / n), own)
+    return y.trunc().cast(type_) if kind_of(type_) == "int" else y.cast(type_)
+
+
+def _scalar(c: Call, port: str, value: Value) -> Array:
+    """One number of an input, which is a scalar, of any type."""
+    c.require("scalar", value.size == 1)
+    if value.rank:
+        c.open("rank-1")
+    return c.known(port).reshape(())
+
+
+def _triangles(bins: Sequence[int], rows: int) -> tuple[Array, Array]:
+    """Triangles whose corners are bins, 1 in the middle, as [rows, bands] numerators and denominators."""
+    above, below = np.zeros((rows, len(bins) - 2)), np.ones((rows, len(bins) - 2))
+    for band, (left, middle, right) in enumerate(zip(bins, bins[1:], bins[2:], strict=False)):
+        for row in range(left, min(right + 1, rows)):
+            if row == middle:
+                above[row, band] = 1
+            else:
+                side = (row - left, middle - left) if row < middle else (right - row, right - middle)
+                above[row, band], below[row, band] = side
+    return above, below
+
+
+def _straight(c: Call, way: str, places: Sequence[Any], errors: Sequence[float], rows: Array, type_: str) -> Value:
+    """Triangles with any corners, straight over hertz or over mel, at the frequencies of rows."""
+    corners, slope = np.array(places, float), np.ones(len(places))
+    if way == "straight-over-mel":
+        slope = 1 / (700 + corners)
+        corners, rows = elementary.log1p(corners / 700), elementary.log1p(rows / 700)
+    widths = np.diff(corners)
+    rise = (rows[:, None] - corners[:-2]) / widths[:-1]
+    fall = (corners[2:] - rows[:, None]) / widths[1:]
+    weights = np.clip(np.minimum(rise, fall), 0, None)
+    off = 4 * float(np.max(np.array(errors) * slope)) / float(widths.min())
+    y = c.constant(weights, type_)
+    return y.either(y + off).either((y - off).maximum(0.0))
 
 
 def dft(c: Call, x: Value, length: Value | None = None, axis: Value | None = None) -> Value:
@@ -146,11 +222,8 @@ def stft(c: Call, signal: Value, step: Value, window: Value | None = None, frame
 
 
 def _number(c: Call, port: str, value: Value) -> int:
-    """One number of an input, which is a scalar."""
-    c.require("scalar", value.size == 1)
-    if value.rank:
-        c.open("rank-1")
-    return int(c.known(port).reshape(()))
+    """One whole number of an input, which is a scalar."""
+    return int(_scalar(c, port, value))
 
 
 def _resized(x: Value, count: int) -> Value:

@@ -159,3 +159,36 @@ def test_fast_algorithms_are_admitted_by_a_reading(algorithm, seed) -> None:
     y = pairs(fast((parts[0, :, 0] + 1j * parts[0, :, 1]).astype(np.complex64)))[None]
     found = readings("onnx/DFT-17", {"input": parts}, {"output": "float32"})
     assert any(((one.lower[0] <= y) & (y <= one.upper[0])).all() for one in found)
+
+
+def mel(f):
+    return 2595 * np.log10(1 + f / 700)
+
+
+def test_mel_bands_are_triangles_whose_corners_the_text_leaves_open() -> None:
+    bands, n, rate, low, high = 5, 64, 8000, 100.0, 3900.0
+    given = (bands, n, rate, low, high)
+    names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
+    types = (np.int64, np.int64, np.int64, np.float32, np.float32)
+    inputs = {name: np.array(v, t) for name, v, t in zip(names, given, types, strict=True)}
+    for one in readings("onnx/MelWeightMatrix-17", inputs, {"output": "float32"}):
+        way, y = one.taken["triangles"], one.values[0]
+        steps = bands + (2 if way == "bins" else 1)
+        hertz = 700 * (10 ** ((mel(low) + np.arange(bands + 2) * (mel(high) - mel(low)) / steps) / 2595) - 1)
+        places, corners = np.arange(n // 2 + 1) * rate / n, hertz
+        if "bins" in way:
+            places, corners = np.arange(n // 2 + 1), np.floor((n + 1) * hertz / rate)
+        elif way == "straight-over-mel":
+            places, corners = mel(places), mel(hertz)
+        for band in range(bands):
+            wanted = np.interp(places, corners[band : band + 3], [0, 1, 0])
+            assert y[:, band] == pytest.approx(wanted, abs=1e-9)
+
+
+def test_where_rounding_decides_which_bin_an_edge_is_moved_to_all_is_open() -> None:
+    names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
+    types = (np.int64, np.int64, np.int64, np.float32, np.float32)
+    for low, is_open in ((300.0, True), (340.0, False)):  # 64 * 300 / 6400 is a whole number
+        given = zip(names, (2, 63, 6400, low, 3000.0), types, strict=True)
+        found = readings("onnx/MelWeightMatrix-17", {n: np.array(v, t) for n, v, t in given}, {"output": "float32"})
+        assert all(found[0].open) == is_open
