@@ -540,18 +540,27 @@ def captured_by(version: VersionSpec, types: tuple[str, ...], names: Iterable[st
 
     Each has the type and dimensions of the output that a body copies it to. Raises OpconformError where none does.
     """
-    found: dict[str, Input] = {}
-    for body, outputs in (_read(version, types, name) for name in names):
-        inside = {one.name for one in body.inputs} | {name for node in body.nodes for name in node.outputs}
-        for node in body.nodes:
-            for name in node.inputs:
-                if name and name not in inside and name not in found:
-                    copy = outputs.get(node.outputs[0]) if node.operator.name in ("Identity", "Loop") else None
-                    if copy is None:
-                        message = f"nothing says the type of {name}; copy it to an output, by Identity or a Loop"
-                        raise OpconformError(f"{version.operator}, graph {body.name!r}: {message}")
-                    found[name] = replace(copy, name=name)
-    return tuple(found.values())
+    found: dict[str, Input | None] = {}
+    for name in names:
+        body, outputs = _read(version, types, name)
+        for free, copy in _free(body, outputs, frozenset()):
+            found[free] = found.get(free) or (None if copy is None else replace(copy, name=free))
+        missing = [free for free, copy in found.items() if copy is None]
+        if missing:
+            message = f"nothing says the type of {missing[0]}; copy it to an output, by Identity or a Loop"
+            raise OpconformError(f"{version.operator}, graph {body.name!r}: {message}")
+    return tuple(one for one in found.values() if one is not None)
+
+
+def _free(body: Body, outputs: Mapping[str, Input], around: frozenset[str]) -> Iterator[tuple[str, Input | None]]:
+    """Yield the names that a body and those within it use and do not make, with the output that one is copied to."""
+    inside = around | {one.name for one in body.inputs} | {name for node in body.nodes for name in node.outputs}
+    for node in body.nodes:
+        copy = outputs.get(node.outputs[0]) if node.operator.name in ("Identity", "Loop") else None
+        yield from ((name, copy) for name in node.inputs if name and name not in inside)
+        for inner in (one.value for one in node.attributes if isinstance(one.value, Body)):
+            plain = {one.name: Input(one.name, one.type, one.shape) for one in inner.outputs if one.shape is not None}
+            yield from _free(inner, plain, inside)
 
 
 def _read(version: VersionSpec, types: tuple[str, ...], name: str) -> tuple[Body, Mapping[str, Input]]:

@@ -16,6 +16,7 @@ from ..cases.elements import Array, Declaration
 from ..cases.errors import CaseIdError, OpconformError
 from ..cases.ids import CaseId, parse_id
 from ..cases.program import (
+    Body,
     Input,
     Output,
     Program,
@@ -147,9 +148,29 @@ class Prepared:
             )
             captured = tuple(one.input(symbolic=False, constant=None) for one in self.captured)
             self._programs[key] = Program(
-                self.row.version.operator, self.attributes, inputs, outputs, opset(self.row), captured
+                self.row.version.operator,
+                self.attributes,
+                inputs,
+                self._of_branches(outputs),
+                opset(self.row),
+                captured,
             )
         return self._programs[key]
+
+    def _of_branches(self, outputs: tuple[Output | None, ...]) -> tuple[Output | None, ...]:
+        """Return outputs with no rank and no shape that only one of several bodies has, whichever of them is run."""
+        branches = [a.value.outputs for a in self.attributes if isinstance(a.value, Body)]
+        if len(branches) < 2 or any(len(one) != len(outputs) for one in branches):
+            return outputs
+        return tuple(
+            one
+            and replace(
+                one,
+                rank=one.rank if all(other.rank == one.rank for other in others) else None,
+                shape=one.shape if all(other.shape == one.shape for other in others) else None,
+            )
+            for one, *others in zip(outputs, *branches, strict=True)
+        )
 
     def _fixed_shapes(self, constants: Mapping[str, Arrays]) -> tuple[tuple[int, ...] | None, ...]:
         """Return the shape of each output that constants and the inputs' shapes fix, whatever is fed."""

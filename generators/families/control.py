@@ -77,6 +77,7 @@ def _turns(
         for scan, one in zip(scans, found[len(carried) :], strict=True):
             row = _value(c, one)
             scan.append(row.reshape(1, *row.shape))
+    c.require("same-shape", all(len({row.shape for row in scan}) <= 1 for scan in scans))
     for scan, one in zip(scans, probe, strict=True):
         row = _value(c, one)
         values.append(scan[0].concat(scan[1:], 0) if scan else c.constant(0, row.type).broadcast(0, *row.shape))
