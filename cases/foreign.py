@@ -224,6 +224,17 @@ class ForeignCases:
             except (_LeftOut, CorpusError) as why:
                 yield one.path, str(why).removeprefix(f"{self._files.name}: ")
 
+    def expectation(self, path: str, stored: StoredCase) -> Expectation:
+        """Return what the data set at a path admits: its outputs, within its tolerances. Raises CorpusError."""
+        tolerances = self._tolerances(f"{path.rpartition('/')[0]}/{TOLERANCES}".removeprefix("/"))
+        outputs = [array for value in stored.outputs for array in value.arrays]
+        try:
+            bounds = tuple(tolerances.bounds(array[np.newaxis]) for array in outputs)
+        except ValueError as error:
+            raise CorpusError(f"{self._files.name}: {error}") from None
+        structure = () if stored.program.is_plain else tuple(value.structure.outline for value in stored.outputs)
+        return Expectation((Option((), bounds, structure=structure),), tuple(map(type_of, outputs)))
+
     def _stored(self, one: _DataSet) -> StoredCase:
         content, model = self._model(one.model)
         if not one.outputs:
@@ -247,17 +258,8 @@ class ForeignCases:
 
     def _case(self, one: _DataSet) -> Batch:
         stored = self._stored(one)
-        inputs, outputs = (
-            [array for value in values for array in value.arrays] for values in (stored.inputs, stored.outputs)
-        )
-        tolerances = self._tolerances(one.tolerances)
-        try:
-            bounds = tuple(tolerances.bounds(array[np.newaxis]) for array in outputs)
-        except ValueError as error:
-            raise _LeftOut(str(error)) from None
-        structure = () if stored.program.is_plain else tuple(value.structure.outline for value in stored.outputs)
-        expectation = Expectation((Option((), bounds, structure=structure),), tuple(map(type_of, outputs)))
-        return Batch.of_case(stored.id, stored.program, inputs, expectation)
+        inputs = [array for value in stored.inputs for array in value.arrays]
+        return Batch.of_case(stored.id, stored.program, inputs, self.expectation(one.path, stored))
 
     def _tolerances(self, path: str) -> Tolerances:
         """Return what a model's `data.json` says, as ONNX's loader reads it."""

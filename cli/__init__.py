@@ -49,6 +49,7 @@ _COMMANDS = (
     commands.lock,
     commands.scaffold,
     commands.judge_data,
+    commands.compare_data,
     commands.mutants,
 )
 

@@ -201,6 +201,30 @@ def judge_data(path: Path, **options: Any) -> int:
 
 
 @click.command(
+    "compare-data",
+    cls=Examples,
+    examples="opconform compare-data site-packages/onnx/backend/test/data\n"
+    "opconform compare-data data/node --sample 10 --markdown page.md",
+)
+@click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--sample", metavar="N", type=click.IntRange(0), default=30, help="Operators for mutants.", show_default=True
+)
+@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write it as a page of the docs.")
+@click.option("--title", metavar="TEXT", default="Stored test data and the suite", help="The page's title.")
+@SPECS
+@clear_errors
+def compare_data(path: Path, **options: Any) -> int:
+    """Compare test data in ONNX's layout with the suite: what each exercises, and which mutants each exposes.
+
+    DIR is what `opconform judge-data` takes. Models of one node count, of operator versions that have a spec.
+    """
+    from .compare_data import CompareDataOptions, compare_data  # noqa: PLC0415
+
+    return compare_data(CompareDataOptions(path, **options))
+
+
+@click.command(
     cls=Examples,
     examples="opconform mutants\n"
     "opconform mutants --select 'onnx/ReduceMean-18' --html matrix.html --json matrix.json\n"

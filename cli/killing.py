@@ -28,13 +28,15 @@ from ..generators.source import GeneratedCases
 from ..reports.matrix import NO_CASE, Fate, Status, VersionMatrix
 from ..runners.answers import Answers, Stack
 from ..runners.judge import Verdict, judge
+from ..specs.loader import Library
+from ..specs.model import Spec, VersionSpec
 from .bounds import blindness, tightness
 
 KILLS = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
 """What tells a mutant from a right implementation; an answer to an invalid input does not."""
 
 _TRIED = 8  # programs with a long formula that a mutant is tried on, where it makes a difference
-_WEIGHTS = {"unmet": 0.0, "same": 0.25, "unseen": 0.25}  # of those in which none is seen
+_WEIGHTS = {"unmet": 0.0, "same": 0.05, "unseen": 0.05}  # of those in which none is seen
 _STEPS = 1 << 13  # elements up to which variants are run that add up step by step
 _SMOKE = 12  # cases of the smoke suite, unless mutants alone take more
 _CANDIDATES = 10  # groups of cases that the smoke suite is chosen from, beside the smallest that kills each mutant
@@ -297,16 +299,22 @@ def benches(source: GeneratedCases, ids: Sequence[str]) -> tuple[list[Bench], st
         resized = bool(before) and before[-1] != shapes
         before += [shapes] * len(batch)
         if not batch.expectation.invalid:
-            for lanes, part, answering in _parts(source, batch):
+            for lanes, part, answering in _parts(source.library, batch):
                 numbers = [first + lane for lane in lanes]
                 found.append(Bench(part, answering, numbers, [resized and lane == 0 for lane in lanes]))
     found.sort(key=lambda bench: bench.size)
     return found, lock_of("", "", digests).digest[:SHORT]
 
 
-def _parts(source: GeneratedCases, batch: Batch) -> Iterator[tuple[Sequence[int], Batch, Answering]]:
+def bench_of(library: Library, batch: Batch) -> list[Bench]:
+    """Return cases as they are put before implementations, none a run after another; none where they are refused."""
+    parts = _parts(library, batch)
+    return [Bench(part, answering, [0] * len(lanes), [False] * len(lanes)) for lanes, part, answering in parts]
+
+
+def _parts(library: Library, batch: Batch) -> Iterator[tuple[Sequence[int], Batch, Answering]]:
     """Yield a batch in parts that share what decides shapes."""
-    for lanes, invocation in invocations(source.library, batch.program, batch.inputs):
+    for lanes, invocation in invocations(library, batch.program, batch.inputs):
         try:
             answering = Answering(invocation)
         except Refused:
@@ -324,26 +332,39 @@ def _some(batch: Batch, lanes: Sequence[int]) -> Batch:
     )
 
 
+def exposed(spec: Spec, version: VersionSpec, every: Sequence[Bench]) -> Trial:
+    """Return the mutants of a version and its triggers, run against cases until one shows each.
+
+    Raises OpconformError where a case has a trigger that a clause excludes.
+    """
+    wanted = [(trigger, effects, excluded(version, trigger)) for trigger, effects in grid(spec, version)]
+    for trigger, _, clause in wanted:
+        if clause is not None and (met := next((b for b in every if trigger.lanes(b.met).any()), None)):
+            told = f"clause {clause} excludes {trigger.name}, which {met.batch.ids[0]} has"
+            raise OpconformError(f"{version.operator}: {told}")
+    triggers = _Grid(
+        [(trigger, effects) for trigger, effects, clause in wanted if clause is None],
+        {trigger.name: clause for trigger, _, clause in wanted if clause is not None},
+    )
+    trial = Trial(every, {mutant.name: mutant for mutant in mutants_of(spec, version)}, triggers)
+    trial.run()
+    return trial
+
+
 def tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatrix:
     """Return the kill matrix of the cases with these ids, all of one operator version."""
     spec, key = source.library.operator_version(name)
     version = spec.version(key)
     every, digest = benches(source, ids)
-    wanted = [(trigger, effects, excluded(version, trigger)) for trigger, effects in grid(spec, version)]
-    triggers = _Grid([(trigger, effects) for trigger, effects, clause in wanted if clause is None])
-    for trigger, _, clause in wanted:
-        if clause is not None and (met := next((b for b in every if trigger.lanes(b.met).any()), None)):
-            raise OpconformError(f"{name}: clause {clause} excludes {trigger.name}, which {met.batch.ids[0]} has")
-    trial = _Trial(every, {mutant.name: mutant for mutant in mutants_of(spec, version)}, triggers)
-    trial.run()
+    trial = exposed(spec, version, every)
     variants = list(variants_of(version))
     fates = trial.fates()
     tried: dict[str, tuple[int, int]] = {}
     for fate in fates:
         total, killed = tried.get(fate.kind, (0, 0))
         tried[fate.kind] = total + 1, killed + (fate.status == "killed")
-    levels, smoke = triggers.levels(), trial.smoke()
-    free = {level: by for level, why in levels.items() if (by := triggers.free(level))}
+    levels, smoke = trial.grid.levels(), trial.smoke()
+    free = {level: by for level, why in levels.items() if (by := trial.grid.free(level))}
     return VersionMatrix(
         name,
         digest,
@@ -358,7 +379,7 @@ def tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatr
         blindness(bench.batch.expectation for bench in every),
         tightness(bench.batch.expectation for bench in every),
         tuple(f for f in fates if f.status == "killed"),
-        excluded={trigger.name: clause for trigger, _, clause in wanted if clause is not None} | free,
+        excluded={**trial.grid.excluded, **free},
     )
 
 
@@ -367,6 +388,7 @@ class _Grid:
     """Triggers and effects: an effect is run once against cases, and shows under each trigger that they meet."""
 
     wanted: Sequence[tuple[Trigger, Sequence[Implementation]]]
+    excluded: Mapping[str, str]
     killed: dict[tuple[str, str], Kill] = field(default_factory=dict)
     admitted: dict[tuple[str, str], str] = field(default_factory=dict)
     cases: dict[str, set[str]] = field(default_factory=dict)
@@ -448,8 +470,11 @@ class _Grid:
 
 
 @dataclass
-class _Trial:
-    """The mutants of a version and its cases, small ones first: each mutant is tried until some case kills it."""
+class Trial:
+    """The mutants of a version and its cases, small ones first: each mutant is tried until some case kills it.
+
+    `killed` has for each mutant that is the cases that do, `grid` the triggers.
+    """
 
     benches: Sequence[Bench]
     mutants: dict[str, Implementation]
@@ -462,6 +487,7 @@ class _Trial:
     _tried: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def run(self) -> None:
+        """Run them all."""
         for bench in self.benches:
             for name in bench.answering.deviations:
                 if name not in self.mutants:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..cases.batch import Expectation
-from ..cases.elements import Array, from_tensor_proto, type_of
+from ..cases.elements import Array, content, from_tensor_proto, type_of
 from ..cases.errors import OpconformError
 from ..cases.foreign import StoredCase, StoredValue
-from ..cases.program import Body, Structure
+from ..cases.program import Attribute, Body, Input, Output, Program, Structure
 from ..specs.loader import Library, UnknownOperator
-from ..specs.model import VersionSpec
+from ..specs.model import Spec, VersionSpec
 from .arithmetic.recording import Recording
 from .arithmetic.tape import Asks, Facts, Port, Reference, record
 from .families import reference_of
@@ -41,18 +41,8 @@ def admitted(stored: StoredCase, library: Library) -> Admitted:
 
     Raises NotCovered, and OpconformError for what its reference does not take.
     """
-    graph = stored.model.graph
-    if len(graph.node) != 1:
-        raise NotCovered("a graph of several nodes")
-    (node,), operator = graph.node, stored.program.operator
-    try:
-        spec, key = library.operator_version(str(operator))
-    except UnknownOperator:
-        raise NotCovered("an operator version without a spec") from None
-    version = spec.version(key)
-    if node.domain not in ("", "ai.onnx") and node.domain != spec.domain:
-        raise NotCovered(f"an operator of {node.domain}")
-    given = _Given(node, version, _values(graph, stored))
+    node, spec, version = _single(stored, library)
+    given = _Given(node, version, _values(stored.model.graph, stored))
     recording = _recorded(reference_of(spec), given.facts(spec.operator, stored), given)
     arrays = [array[np.newaxis] for array in given.arrays()]
     clause = recording.invalid_clause or next(
@@ -61,6 +51,76 @@ def admitted(stored: StoredCase, library: Library) -> Admitted:
     if clause:
         return Admitted(Expectation((), recording.types), clause)
     return Admitted(recording.expectation(arrays, lanes=1))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a model of one node is of: its operator version, the types of its type letters, and attributes as given."""
+
+    version: VersionSpec
+    types: frozenset[tuple[str, str]]
+    attributes: tuple[Attribute, ...]
+
+
+def told_by(stored: StoredCase, library: Library) -> Told:
+    """Return what a model of one node tells. Raises NotCovered, OpconformError for an attribute of no known kind."""
+    node, _, version = _single(stored, library)
+    signature, values = version.signature, (*_values(stored.model.graph, stored).values(), *stored.outputs)
+    types = {one.name: one.type for one in values}
+    found = {
+        (ports[min(place, len(ports) - 1)].type, types[name])
+        for names, ports in ((node.input, signature.inputs), (node.output, signature.outputs))
+        for place, name in enumerate(names)
+        if ports and name in types
+    }
+    letters = frozenset(pair for pair in found if pair[0] in signature.types)
+    return Told(version, letters, tuple(map(attribute_from, node.attribute)))
+
+
+def node_program(stored: StoredCase, library: Library) -> tuple[Program, list[Array]]:
+    """Return a model of one node as a program of ours, and the arrays of its feeds.
+
+    Raises NotCovered for what `admitted` raises it for, and where not all that goes in and out are tensors.
+    """
+    node, _, version = _single(stored, library)
+    values, fed = _values(stored.model.graph, stored), {one.name: one for one in stored.inputs}
+    outputs = {one.name: one for one in stored.outputs}
+    given = _Given(node, version, values)
+    if given.captured or any(v.structure.kind != "tensor" for v in (*values.values(), *stored.outputs)):
+        raise NotCovered("tensors are not all that goes in and out")
+    if [name for name in node.output if name in outputs] != [*outputs]:
+        raise NotCovered("the model's outputs are not in the order of the node's")
+    program = Program(
+        version.operator,
+        tuple(map(attribute_from, node.attribute)),
+        tuple(_input(values[name], constant=name not in fed) if name else None for name in node.input),
+        tuple(
+            Output(name, outputs[name].type, outputs[name].arrays[0].ndim) if name in outputs else None
+            for name in node.output
+        ),
+        stored.program.opset,
+    )
+    return program, [fed[one.name].arrays[0] for one in program.feeds]
+
+
+def _input(value: StoredValue, *, constant: bool) -> Input:
+    (array,) = value.arrays
+    return Input(value.name, value.type, array.shape, content(array) if constant else None)
+
+
+def _single(stored: StoredCase, library: Library) -> tuple[NodeProto, Spec, VersionSpec]:
+    """Return the node of a model of one node, and what it is of. Raises NotCovered."""
+    graph = stored.model.graph
+    if len(graph.node) != 1:
+        raise NotCovered("a graph of several nodes")
+    (node,), operator = graph.node, stored.program.operator
+    try:
+        spec, key = library.operator_version(str(operator))
+    except UnknownOperator:
+        raise NotCovered("an operator version without a spec") from None
+    if node.domain not in ("", "ai.onnx") and node.domain != spec.domain:
+        raise NotCovered(f"an operator of {node.domain}")
+    return node, spec, spec.version(key)
 
 
 def _recorded(function: Reference, facts: Facts, given: _Given) -> Recording:

@@ -41,11 +41,11 @@ def test_scatter_nd_is_the_loop_of_the_text(data) -> None:
     how = data.draw(st.sampled_from(["add", "mul", "max", "min"]))
     tuples = np.array([[data.draw(st.integers(-n, n - 1)) for n in shape[:depth]] for _ in range(count)], np.int64)
     updates = np.arange(count * math.prod(shape[depth:])).reshape(count, *shape[depth:]).astype(F) - 3
-    wanted = np.arange(math.prod(shape), dtype=F).reshape(shape) - 5
-    inputs = {"data": wanted.copy(), "indices": tuples.reshape(count, depth), "updates": updates}
+    wanted = np.arange(math.prod(shape)).reshape(shape) - 5  # whole numbers, since products grow beyond 2^24
+    inputs = {"data": wanted.astype(F), "indices": tuples.reshape(count, depth), "updates": updates}
     step = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[how]
     for at, update in zip(tuples.tolist(), updates, strict=True):
-        wanted[tuple(at)] = step(wanted[tuple(at)], update)
+        wanted[tuple(at)] = step(wanted[tuple(at)], update.astype(np.int64))
     assert np.array_equal(values("onnx/ScatterND-18", inputs, FLOAT, reduction=how)[0], wanted)
 
 
