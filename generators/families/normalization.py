@@ -26,7 +26,7 @@ def log_softmax(c: Call, x: Value) -> Value:
 
     x: floats, rank r of 1 or more; result: the same shape. Source: ONNX LogSoftmax-1 to 13.
     """
-    return _lines(c, x, _logarithm_along)
+    return _lines(c, x, logarithm_along)
 
 
 def hardmax(c: Call, x: Value) -> Value:
@@ -55,7 +55,7 @@ def _lines(c: Call, x: Value, formula: Callable[[Call, Value, int], Value]) -> V
     return formula(c, flat, 1).reshape(*x.shape)
 
 
-def _logarithm_along(c: Call, x: Value, axis: int) -> Value:
+def logarithm_along(c: Call, x: Value, axis: int) -> Value:
     """The formula with the largest element taken off first; or, as the page has it, the logarithm of the quotients."""
     if math.prod(x.shape) == 0:
         return x
