@@ -15,6 +15,7 @@ import numpy as np
 from ...cases.elements import Array, element_type
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
+from . import Shaping
 from .resize import keys
 
 _HALF = Fraction(1, 2)
@@ -249,6 +250,86 @@ def _zero(c: Call, x: Value) -> Value:
     return c.constant("" if x.kind == "text" else False if x.kind == "bool" else 0, x.type)
 
 
+def deform_conv(c: Call, x: Value, w: Value, offset: Value, b: Value | None = None, mask: Value | None = None) -> Value:
+    """The cross-correlation of w with x, read at places that are each moved by an offset, and weighed by a mask.
+
+    x: [N, C, spatial...]; w: [M, C / group, kernel...]; offset: [N, offset_group * kernel * axes, out...], axes last;
+    b: [M]; mask: [N, offset_group * kernel, out...]; result: [N, M, out...]. Source: ONNX DeformConv-19 and 22.
+    """
+    n, kernel, groups, shared = x.shape[0], w.shape[2:], c.attr("group"), c.attr("offset_group")
+    r, m, taps = len(kernel), w.shape[0], math.prod(w.shape[2:])
+    c.require("groups", x.rank == w.rank == r + 2 > 2 and x.shape[1] == w.shape[1] * groups and m % groups == 0)
+    c.require("offset-groups", shared > 0 and x.shape[1] % shared == 0)
+    c.require("kernel-shape", c.ints("kernel_shape") in (None, kernel))
+    strides, dilations = c.ints("strides") or (1,) * r, c.ints("dilations") or (1,) * r
+    pads = c.ints("pads") or (0,) * (2 * r)
+    c.require("per-axis", len(strides) == len(dilations) == r and len(pads) == 2 * r)
+    c.require("pads-range", min(pads) >= 0)
+    c.require("bias-shape", b is None or b.shape == (m,))
+    spans = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
+    room = [x.shape[2 + i] + pads[i] + pads[r + i] - spans[i] for i in range(r)]
+    out = tuple(spare // step + 1 for spare, step in zip(room, strides, strict=True))
+    c.require("offset-shape", offset.shape == (n, shared * taps * r, *out))
+    if mask is not None:
+        c.require("mask-shape", mask.shape in ((n, shared * taps, *out), (n, shared * taps * r, *out)))
+        if r > 2 or mask.shape[1] != shared * taps:
+            c.open("mask-volume")
+    given = c.known(offset).reshape(n * shared, taps, r, *out).astype(np.float64)
+    finite = np.isfinite(given)
+    moves = offset.reshape(n * shared, taps, r, *out)
+    lines, beyond = [], np.zeros(1, bool)
+    for i, extent in enumerate(x.shape[2:]):
+        tap = np.indices(kernel)[i].reshape(taps, *(1,) * r) * dilations[i]
+        places = np.indices(out)[i] * strides[i] - pads[i] + tap
+        line = _moved(extent, places, moves[:, :, i], np.where(finite, given, 0.0)[:, :, i])
+        lines.append(line)
+        beyond = beyond | ((line.at < -pads[i]) | (line.at > extent - 1 + pads[r + i])).astype(bool)
+    seen = _interpolated(c, x.reshape(n * shared, x.shape[1] // shared, *x.shape[2:]), lines, "zeros", 0.0)
+    if beyond.any() and c.open("outside") == "places":
+        seen = seen.where(c.constant(~beyond, "bool"), 0.0)
+    seen = seen.reshape(x.shape[1] // shared, n, shared, taps, *out).transpose(1, 2, 0, *range(3, 4 + r))
+    y = _weighed(c, seen, w, b, None if mask is None else mask.reshape(n, shared, 1, taps, *out))
+    vague = np.any((~finite).reshape(n, shared * taps * r, *out), axis=1)[:, np.newaxis]
+    return y.undefined(c.constant(vague, "bool"), "not-finite") if vague.any() else y
+
+
+def _weighed(c: Call, seen: Value, w: Value, b: Value | None, mask: Value | None) -> Value:
+    """The sums of what filters see, [N, G, C / G, taps, out...], times weights and mask, [N, G, 1, taps, out...]."""
+    n, shared, part, taps, *out = seen.shape
+    groups, m, terms, area = c.attr("group"), w.shape[0], w.shape[1] * taps, math.prod(out)
+
+    def columns(v: Value) -> Value:
+        return v.reshape(n, groups, terms, area).transpose(0, 1, 3, 2)
+
+    weights = w.reshape(1, groups, m // groups, terms).transpose(0, 1, 3, 2)
+    first = columns(seen if mask is None else seen * mask)
+    last = [] if b is None else [b.reshape(1, groups, 1, m // groups)]
+    if last:  # one more addend, in any order
+        first = first.concat([c.constant(1.0, seen.type).broadcast(n, groups, area, 1)], 3)
+    y = first.matmul(weights.concat(last, 2))
+    if mask is not None:  # or the mask is the last factor
+        factors = columns(mask.broadcast(n, shared, part, taps, *out)).reshape(n, groups, area, terms, 1)
+        second = columns(seen).reshape(*factors.shape) * weights.reshape(1, groups, 1, terms, m // groups) * factors
+        addends = [one.reshape(1, groups, 1, 1, m // groups).broadcast(n, groups, area, 1, m // groups) for one in last]
+        y = y.either(second.concat(addends, 3).sum(3, keep=False))
+    return y.transpose(0, 1, 3, 2).reshape(n, m, *out)
+
+
+def _moved(extent: int, places: Array, move: Value, given: Array) -> _Line:
+    """Whole places along an axis of an image, each moved by an offset."""
+    numbers = _each(Fraction, given)
+    whole = np.broadcast_to(places, given.shape)
+    precision = element_type(move.type).float_format.precision
+
+    most = extent + int(abs(places).max(initial=0))
+
+    def reach(n: Fraction) -> Fraction:
+        steady = (abs(n.numerator) + n.denominator) * most < 1 << precision
+        return Fraction(0) if steady else (abs(n) + most) * Fraction(4, 1 << precision)
+
+    return _Line(extent, whole + numbers, _each(reach, numbers), move + whole, Fraction(0), Fraction(0), whole < 0)
+
+
 def quarters(drawing: Drawing) -> Array:
     """Places at multiples of 1/4, from -1.5 to 1.5: elements, halfway between them, and beyond the border."""
     return drawing.draw.between(-6, 6, drawing.size) / 4
@@ -267,3 +348,40 @@ def far(drawing: Drawing) -> Array:
 def anywhere(drawing: Drawing) -> Array:
     """Places from -1.25 to 1.25."""
     return drawing.draw.between(-5 << 20, 5 << 20, drawing.size) / (1 << 22)
+
+
+def steps(drawing: Drawing) -> Array:
+    """Whole numbers from -3 to 3."""
+    return drawing.draw.between(-3, 3, drawing.size)
+
+
+def still(drawing: Drawing) -> Array:
+    """Zeros."""
+    return np.zeros(drawing.size)
+
+
+def offsets(shaping: Shaping) -> tuple[int, ...]:
+    """A number for each image, offset group, place in the kernel, axis, and place of the output."""
+    images, places, out = _windows(shaping)
+    return (images, places * len(out), *out)
+
+
+def masks(shaping: Shaping) -> tuple[int, ...]:
+    """A number for each image, offset group, place in the kernel, and place of the output."""
+    images, places, out = _windows(shaping)
+    return (images, places, *out)
+
+
+def _windows(shaping: Shaping) -> tuple[int, int, tuple[int, ...]]:
+    extents, kernel = shaping.symbols["S"], shaping.symbols["K"]
+    assert isinstance(extents, tuple)
+    assert isinstance(kernel, tuple)
+    r = len(extents)
+    pads, strides, dilations = (
+        [*(n for n in (found if isinstance(found, tuple) else ()) if isinstance(n, int)), *[usual] * 2 * r]
+        for name, usual in (("pads", 0), ("strides", 1), ("dilations", 1))
+        for found in [shaping.attr(name)]
+    )
+    spans = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=False)]
+    out = tuple((n + pads[i] + pads[r + i] - spans[i]) // strides[i] + 1 for i, n in enumerate(extents))
+    return shaping.extent("N"), shaping.extent("h") * math.prod(kernel), out

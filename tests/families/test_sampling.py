@@ -131,3 +131,56 @@ def test_what_rounding_may_decide_is_open_and_nothing_else() -> None:
     given = {"X": np.arange(7, dtype=np.float32).reshape(1, 1, 1, 7), "grid": place}
     found = readings("onnx/GridSample-20", given, {"Y": "float32"}, mode="nearest")
     assert [one.open for one in found] == [[True, False]]
+
+
+WINDOWS = {"strides": (2, 1), "pads": (1, 0, 2, 1), "dilations": (1, 2)}
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_without_offsets_a_deformable_convolution_is_one(groups) -> None:
+    random = np.random.default_rng(5)
+    given = {
+        "X": random.integers(-9, 9, (2, 4, 5, 5)).astype(D),
+        "W": random.integers(-9, 9, (6, 4 // groups, 2, 2)).astype(D),
+    }
+    given["B"] = np.arange(6, dtype=D)
+    wanted = values("onnx/Conv-22", given, {"Y": "float64"}, group=groups, **WINDOWS)[0]
+    given |= {"offset": np.zeros((2, 2 * 8, *wanted.shape[2:])), "mask": np.ones((2, 2 * 4, *wanted.shape[2:]))}
+    found = values("onnx/DeformConv-22", given, {"Y": "float64"}, group=groups, offset_group=2, **WINDOWS)[0]
+    assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("shared", [1, 2])
+def test_places_are_moved_by_their_offsets_as_loops_do(shared, masked) -> None:
+    random = np.random.default_rng(6)
+    x, w = random.integers(-9, 9, (1, 4, 5, 5)).astype(D), random.integers(-9, 9, (2, 2, 2, 2)).astype(D)
+    height, width = 7 - 1, 5 + 1 - 2
+    out = (height // 2 + 1, width)
+    offset = random.integers(-12, 13, (1, shared * 8, *out)) / 4
+    mask = random.integers(0, 9, (1, shared * 4, *out)) / 8
+    given = {"X": x, "W": w, "offset": offset, "mask": mask if masked else None}
+    found = values("onnx/DeformConv-22", given, {"Y": "float64"}, group=2, offset_group=shared, **WINDOWS)[0]
+    assert found.shape == (1, 2, *out)
+    for m, i, j in np.ndindex(2, *out):
+        total = 0.0
+        for channel, p, q in np.ndindex(2, 2, 2):
+            part = 2 * m + channel  # of the input's channels
+            tap = (part // (4 // shared) * 2 + p) * 2 + q
+            y = 2 * i - 1 + p + offset[0, 2 * tap, i, j]
+            z = j + 2 * q + offset[0, 2 * tap + 1, i, j]
+            for row, column in np.ndindex(5, 5):
+                tent = max(0.0, 1 - abs(y - row)) * max(0.0, 1 - abs(z - column))
+                total += tent * x[0, part, row, column] * w[m, channel, p, q] * (mask[0, tap, i, j] if masked else 1.0)
+        assert found[0, m, i, j] == total
+
+
+def test_a_place_beside_the_image_is_a_silence_but_not_in_the_frame() -> None:
+    given = {"X": np.array([[[[4.0, 8.0]]]]), "W": np.ones((1, 1, 1, 1)), "offset": np.zeros((1, 2, 1, 2))}
+    given["offset"][0, 1, 0, 0] = -0.5
+    found = readings("onnx/DeformConv-19", given, {"Y": "float64"})
+    assert [one.values[0].reshape(-1).tolist() for one in found] == [[2.0, 8.0], [0.0, 8.0]]
+    given["offset"] = np.zeros((1, 2, 1, 4))
+    given["offset"][0, 1, 0, 0] = 0.5
+    found = readings("onnx/DeformConv-19", given, {"Y": "float64"}, pads=(0, 1, 0, 1))
+    assert [one.values[0].reshape(-1).tolist() for one in found] == [[2.0, 4.0, 8.0, 0.0]]
