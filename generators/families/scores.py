@@ -1,9 +1,11 @@
-"""Models of ai.onnx.ml that weigh features: LinearRegressor, LinearClassifier, and what all make of scores."""
+"""Models of ai.onnx.ml that weigh features or kernels: linear ones, support vector machines, and their scores."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from itertools import combinations
 from types import MappingProxyType
 
 import numpy as np
@@ -50,6 +52,72 @@ def linear_classifier(c: Call, x: Value) -> tuple[Value, Value]:
     return classified(c, scores, names)
 
 
+def svm_regressor(c: Call, x: Value) -> Value:
+    """The kernel of each example and each support vector, weighed and summed; of none, the features themselves.
+
+    x: [N, C] or [C]; result: float32 [N, 1]. Source: ONNX ai.onnx.ml SVMRegressor-1.
+    """
+    line, x = x.rank == 1, examples(c, x)
+    count = c.attr("n_supports")
+    weights = np.array(c.attr("coefficients") or (), np.float32)
+    vectors = np.array(c.attr("support_vectors") or (), np.float32)
+    c.require("lengths", vectors.size == count * x.shape[1] and weights.size == (count or x.shape[1]))
+    c.require("kernel-known", c.attr("kernel_type") in _KERNELS)
+    if not count:
+        c.open("no-supports")
+    rho = _offsets(c, 1)
+    table = vectors.reshape(-1, x.shape[1])
+
+    def formula(v: Value) -> Value:
+        return _summed(_kernel(c, v, table) if count else v, weights[np.newaxis], rho)
+
+    y = in_either(x, formula)
+    if c.attr("one_class") and c.open("one-class") == "sign":
+        y = y.of(1.0).where(y > 0.0, -1.0).undefined(y.equal(0.0))
+    y = transformed(c, y)
+    return y.reshape(1) if line and c.open("one-example") == "as-vector" else y
+
+
+def svm_classifier(c: Call, x: Value) -> tuple[Value, Value]:
+    """The label that most of the decisions between two classes are for, and scores or probabilities.
+
+    x: [N, C] or [C]; results: [N] text or int64, [N, E] float32. Support vectors stand class by class, and their
+    coefficients as in LIBSVM: a row for each other class. Source: ONNX ai.onnx.ml SVMClassifier-1.
+    """
+    names = labels(c, "classlabels_ints")
+    x = examples(c, x)
+    per_class = c.attr("vectors_per_class") or ()
+    count, classes = sum(per_class), len(names)
+    weights = np.array(c.attr("coefficients") or (), np.float32)
+    vectors = np.array(c.attr("support_vectors") or (), np.float32)
+    c.require("kernel-known", c.attr("kernel_type") in _KERNELS)
+    c.require("probabilities-lengths", len(c.attr("prob_a") or ()) == len(c.attr("prob_b") or ()))
+    if not count:
+        c.require("lengths", weights.size == classes * x.shape[1])
+        c.open("no-supports")
+        rho = np.repeat(_offsets(c, 1), classes)
+        scores = in_either(x, lambda v: _summed(v, weights.reshape(classes, -1), rho))
+        return classified(c, scores, names)
+    c.require("lengths", vectors.size == count * x.shape[1] and weights.size == (classes - 1) * count)
+    pairs = list(combinations(range(classes), 2))
+    rho = _offsets(c, len(pairs))
+    ends = np.cumsum([0, *per_class])
+    table = np.zeros((len(pairs), count), np.float32)
+    rows = weights.reshape(classes - 1, count)
+    for pair, (i, j) in enumerate(pairs):
+        table[pair, ends[i] : ends[i + 1]] = rows[j - 1, ends[i] : ends[i + 1]]
+        table[pair, ends[j] : ends[j + 1]] = rows[i, ends[j] : ends[j + 1]]
+    decisions = in_either(x, lambda v: _summed(_kernel(c, v, vectors.reshape(count, -1)), table, rho))
+    found = _voted(c, decisions, pairs, names)
+    free = decisions.of(0.0).equal(0.0)
+    if c.attr("prob_a"):
+        found, half = _unless_probable(c, decisions, found), decisions.of(0.5)
+        return found, half.either(half.of(1.0)).broadcast(x.shape[0], classes)
+    if c.open("raw-scores") == "one-per-pair":
+        return found, transformed(c, decisions)
+    return found, decisions.of(0.0).broadcast(x.shape[0], classes).undefined(free)
+
+
 def examples(c: Call, x: Value) -> Value:
     """The input with an example a row; an input of one dimension is one example."""
     c.require("rank", x.rank in (1, 2))
@@ -70,15 +138,14 @@ def in_either(x: Value, formula: Callable[[Value], Value]) -> Value:
     return y if x.type == "float32" else y.either(formula(x.cast("float64")).cast("float32"))
 
 
-def _weighed(x: Value, weights: Array, intercepts: Array) -> Value:
-    """Sums of products, with one addend more: the intercept, which may come first."""
-    table = np.concatenate([weights, intercepts[:, np.newaxis]], axis=1).T.astype(np.float64)
+def _weighed(x: Value, weights: Array, offsets: Array) -> Value:
+    """Sums of products as float32, with one addend more, which may come first."""
+    return in_either(x, lambda v: _summed(v, weights, offsets))
 
-    def formula(v: Value) -> Value:
-        ones = v.of(1.0).broadcast(v.shape[0], 1)
-        return v.concat([ones], 1) @ v.of(table)
 
-    return in_either(x, formula)
+def _summed(x: Value, weights: Array, offsets: Array) -> Value:
+    table = np.concatenate([weights, offsets[:, np.newaxis]], axis=1).T.astype(np.float64)
+    return x.concat([x.of(1.0).broadcast(x.shape[0], 1)], 1) @ x.of(table)
 
 
 def classified(c: Call, scores: Value, names: Sequence[object], voted: Value | None = None) -> tuple[Value, Value]:
@@ -171,6 +238,69 @@ _TRANSFORMS = MappingProxyType(
 )
 _WAYS = ("NONE", *_TRANSFORMS)
 _UNEVEN = frozenset({"SOFTMAX_ZERO", "PROBIT"})
+
+
+def _offsets(c: Call, count: int) -> Array:
+    """What is added to each sum: rho, or its opposite."""
+    listed = c.attr("rho")
+    if listed is None:
+        c.open("rho-missing")
+        return np.zeros(count, np.float32)
+    c.require("rho-length", len(listed) == count)
+    rho = np.array(listed, np.float32)
+    return rho if not rho.any() or c.open("rho") == "added" else -rho
+
+
+def _kernel(c: Call, x: Value, vectors: Array) -> Value:
+    """The kernel of each example and each vector, [N, S]."""
+    gamma, shift, degree = np.array(c.attr("kernel_params") or (0.0, 0.0, 0.0), np.float32).tolist()
+    table = x.of(vectors.astype(np.float64))
+    return _KERNELS[c.attr("kernel_type")](x, table, gamma, shift, degree)
+
+
+def _polynomial(x: Value, table: Value, gamma: float, shift: float, degree: float) -> Value:
+    inner = (x @ table.mT) * gamma + shift
+    return reduce(lambda a, b: a * b, [inner] * int(degree), inner.of(1.0))
+
+
+def _radial(x: Value, table: Value, gamma: float, _shift: float, _degree: float) -> Value:
+    """By differences, or by squares and products."""
+    off = x.reshape(x.shape[0], 1, x.shape[1]) - table.reshape(1, *table.shape)
+    apart = (off * off).sum(2, keep=False)
+    squares = (x * x).sum(1) + (table * table).sum(1).mT
+    return (apart.either(squares - 2.0 * (x @ table.mT)) * -gamma).exp()
+
+
+_KERNELS: Mapping[str, Callable[[Value, Value, float, float, float], Value]] = MappingProxyType(
+    {
+        "LINEAR": lambda x, table, _gamma, _shift, _degree: x @ table.mT,
+        "POLY": _polynomial,
+        "RBF": _radial,
+        "SIGMOID": lambda x, table, gamma, shift, _degree: ((x @ table.mT) * gamma + shift).tanh(),
+    }
+)
+
+
+def _voted(c: Call, decisions: Value, pairs: list[tuple[int, int]], names: Sequence[object]) -> Value:
+    """The label with most votes, open where two have as many, or a decision is 0."""
+    first, second = (np.zeros((len(pairs), len(names)), np.int64) for _ in range(2))
+    for pair, (i, j) in enumerate(pairs):
+        first[pair, i], second[pair, j] = 1, 1
+    won = (decisions > 0.0).cast("int64")
+    votes = won @ won.of(first) + (1 - won) @ won.of(second)
+    tied = votes.equal(votes.max(1)).cast("int64").sum(1, keep=False) > 1
+    even = decisions.equal(0.0).cast("int64").sum(1, keep=False) > 0
+    return label(c, votes.argmax(1, keep=False), names).undefined(tied | even)
+
+
+def _unless_probable(c: Call, decisions: Value, found: Value) -> Value:
+    """The label, open where probabilities may say otherwise: of two classes, Platt's; of more, always."""
+    if decisions.shape[1] > 1:
+        return found.undefined(found.equal(found))
+    a, b = (np.float32(c.attr(name)[0]).item() for name in ("prob_a", "prob_b"))
+    share = (decisions * a + b).reshape(decisions.shape[0])  # the first class is the likelier one below zero
+    decided = decisions.reshape(decisions.shape[0]) > 0.0
+    return found.undefined(decided ^ (share < 0.0))
 
 
 def probabilities(blank: Blank, draw: Draw) -> Array:

@@ -142,7 +142,7 @@ def _numbers(c: Call, name: str) -> Array | None:
         if "float64" not in c.types.values():
             c.open("doubles-beside")
         return np.asarray(tensor.array(), np.float64)
-    return None if listed is None else np.float32(listed).astype(np.float64)
+    return None if listed is None else np.array(listed, np.float32).astype(np.float64)
 
 
 def _read(c: Call, x: Value, votes: str) -> tuple[list[Tree], Array, Sequence[int]]:
@@ -215,10 +215,12 @@ def _conditions(c: Call, x: Value, trees: Sequence[Tree]) -> dict[Branch, Value]
     branches = list(dict.fromkeys(branch for tree in trees for branch in _branches(tree)))
     c.require("features", all(0 <= branch.feature < x.shape[1] for branch in branches))
     splits = np.array([split for branch in branches for split in branch.splits], np.float64)
-    if c.output_types == {"Y": x.type} or (x.type == "float32" and np.array_equal(splits, np.float32(splits))):
+    rounded = splits.astype(np.float32).astype(np.float64)
+    if c.attr("nodes_splits") is not None or (x.type == "float32" and np.array_equal(splits, rounded)):
         return {branch: _taken(c, x, branch, branch.splits) for branch in branches}
     wide = {branch: _taken(c, x.cast("float64"), branch, branch.splits) for branch in branches}
-    narrow = {branch: _taken(c, x.cast("float32"), branch, np.float32(branch.splits).tolist()) for branch in branches}
+    single = x.cast("float32")
+    narrow = {branch: _taken(c, single, branch, np.array(branch.splits, np.float32).tolist()) for branch in branches}
     differs = [wide[branch] ^ narrow[branch] for branch in branches]
     if differs and c.open("compared-in", reduce(lambda a, b: a | b, differs)) == "float32":
         return narrow
@@ -255,7 +257,7 @@ class _Forest:
         if aggregate == "SUM":
             return self._sum(parts, added)
         if aggregate == "AVERAGE":
-            n: Any = c.constant(len(self.trees), to)
+            n = c.constant(len(self.trees), to)
             count = self.count(c)
             if c.open("averaged", ~count.equal(len(self.trees))) == "of-votes":
                 n = count.maximum(1).cast(to).undefined(count.equal(0))
@@ -307,7 +309,7 @@ def _drawn(drawing: Drawing, others: list[float]) -> Array:
     attributes = drawing.attributes
     names = ("nodes_values", "nodes_values_as_tensor", "nodes_splits", "membership_values")
     given = [attributes[name] for name in names if attributes.get(name) is not None]
-    splits = np.concatenate([one.array() if isinstance(one, Tensor) else np.float32(one) for one in given])
+    splits = np.concatenate([one.array() if isinstance(one, Tensor) else np.array(one, np.float32) for one in given])
     splits = np.unique(splits[np.isfinite(splits)].astype(np.float64))
     dtype = drawing.type.dtype
     if drawing.type.format:

@@ -253,3 +253,77 @@ def test_the_class_of_most_votes_is_the_label() -> None:
     found = readings("onnx/TreeEnsembleClassifier-3", {"X": np.zeros((1, 1), F)}, outputs, **attributes, **labels)
     assert [one.values[0].tolist() for one in found] == [["b"]]
     assert found[0].values[1].tolist() == [[4, 5, 0]]
+
+
+POINT = st.lists(st.integers(-4, 4), min_size=2, max_size=2)
+
+
+def kernel(name, x, v, degree):
+    """Return a kernel of two vectors as LIBSVM has it."""
+    inner = 0.25 * float(np.dot(x, v)) + 0.5
+    apart = sum((a - b) ** 2 for a, b in zip(x, v, strict=True))
+    forms = {"LINEAR": lambda: float(np.dot(x, v)), "POLY": lambda: inner**degree}
+    forms |= {"RBF": lambda: math.exp(-0.25 * apart), "SIGMOID": lambda: math.tanh(inner)}
+    return forms[name]()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(POINT, st.integers(-3, 3)), min_size=1, max_size=3),
+    POINT,
+    st.sampled_from(["LINEAR", "POLY", "RBF", "SIGMOID"]),
+    st.integers(1, 4),
+)
+def test_a_regression_by_kernels_is_that_of_plain_python(supports, x, name, degree) -> None:
+    found = readings(
+        "onnx/SVMRegressor-1",
+        {"X": np.array([x], F)},
+        {"Y": "float32"},
+        n_supports=len(supports),
+        support_vectors=tuple(float(n) for vector, _ in supports for n in vector),
+        coefficients=tuple(float(weight) for _, weight in supports),
+        rho=(0.5,),
+        kernel_type=name,
+        kernel_params=(0.25, 0.5, float(degree)),
+    )
+    total = sum(weight * kernel(name, x, vector, degree) for vector, weight in supports)
+    told = {one.taken["rho"]: one.values[0].item() for one in found}
+    assert told == {"added": pytest.approx(total + 0.5), "subtracted": pytest.approx(total - 0.5)}
+
+
+def test_one_class_says_on_which_side_an_example_lies() -> None:
+    given = {"X": np.array([[2], [-1], [0]], F)}
+    model = {"n_supports": 1, "support_vectors": (1.0,), "coefficients": (1.0,), "rho": (0.0,), "one_class": 1}
+    sign, score = readings("onnx/SVMRegressor-1", given, {"Y": "float32"}, **model)
+    assert sign.values[0].ravel().tolist()[:2] == [1, -1]
+    assert sign.open == [False, False, True]
+    assert score.values[0].ravel().tolist() == [2, -1, 0]
+
+
+def decided(x, **attributes):
+    """Return what three classes of one support vector each are told by: 1, -1 and 3, linearly."""
+    return readings(
+        "onnx/SVMClassifier-1",
+        {"X": np.array(x, F)},
+        {"Y": "int64", "Z": "float32"},
+        classlabels_ints=(5, 6, 7),
+        vectors_per_class=(1, 1, 1),
+        support_vectors=(1.0, -1.0, 3.0),
+        coefficients=(1.0, -2.0, 0.5, 0.25, 1.0, -1.0),
+        rho=(0.0, 0.5, -0.5),
+        **attributes,
+    )
+
+
+def test_each_two_classes_have_a_decision_and_a_vote() -> None:
+    # 0-1: 1·(1x) - 2·(-1x) = 3x; 0-2: 0.25·(1x) + 0.5·(3x) + 0.5 = 1.75x + 0.5; 1-2: 1·(-1x) - 1·(3x) - 0.5 = -4x - 0.5
+    pairs, classes = [one for one in decided([[1.0], [-1.0]]) if one.taken["rho"] == "added"]
+    assert pairs.values[1].tolist() == [[3, 2.25, -4.5], [-3, -1.25, 3.5]]
+    assert pairs.values[0].tolist() == classes.values[0].tolist() == [5, 6]
+    assert classes.values[1].shape == (2, 3)
+
+
+def test_probabilities_lie_between_zero_and_one() -> None:
+    for one in decided([[1.0]], prob_a=(-1.0,) * 3, prob_b=(0.0,) * 3):
+        assert one.lower[1].ravel().tolist() == [0, 0, 0]
+        assert one.upper[1].ravel().tolist() == [1, 1, 1]
