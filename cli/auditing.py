@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 
 from ..cases.ids import parse_id
@@ -28,7 +29,8 @@ def audited(
 ) -> tuple[Iterator[str], int]:
     """Return the lines of an audit and its exit code; write coverage as a page to `markdown`.
 
-    1 if a spec differs from the standard's schema or library, 3 if the library could not be asked.
+    1 if a spec differs from the standard's schema or library, or if the suite's own specs lack a version of ONNX; 3 if
+    the library could not be asked.
     """
     check_standard(standard)
     source = GeneratedCases(specs)
@@ -38,10 +40,11 @@ def audited(
         print(f"opconform: the library of {standard} was lost: {error}", file=sys.stderr)
         return iter(()), _FAILED
     found = audit(source.library, standard, exercised(source, standard), reading)
+    lacking = found.without_spec if standard == "onnx" and specs is None else ()
     if markdown is not None:
-        write_text(markdown, _page(found, source))
-    lines = iter([found.to_json()]) if as_json else _lines(found)
-    return lines, _FAILED if found.findings.failures else 1 if found.differences else 0
+        write_text(markdown, _page(found, source, lacking))
+    lines = iter([found.to_json()]) if as_json else chain(_lines(found), (f"no spec: {name}" for name in lacking))
+    return lines, _FAILED if found.findings.failures else 1 if found.differences or lacking else 0
 
 
 def _reading(standard: str, library: Library) -> LibraryReading:
@@ -84,7 +87,7 @@ def _cell(coverages: Coverages, name: str) -> str:
     return f"{one.covered:>7} / {one.total:<5}{share}"
 
 
-def _page(found: Audit, source: GeneratedCases) -> str:
+def _page(found: Audit, source: GeneratedCases, lacking: Sequence[str]) -> str:
     """Return coverage as a page of documentation."""
     domains = [*found.domains.items(), ("together", found.coverages)]
     written = [field.name.replace("_", " ") for field in fields(Coverages)]
@@ -120,6 +123,7 @@ def _page(found: Audit, source: GeneratedCases) -> str:
             "",
             *table(["operator", "versions", "cases"], operators),
             "",
+            *(("## Without a spec", "", *(f"- {name}" for name in lacking), "") if lacking else ()),
             "## Without a case",
             "",
             *(f"- {words}{', '.join(values)}" for words, values in missing.items()),

@@ -301,13 +301,15 @@ AUDITED = ("onnx", "openvino", "onednn")
 class Audit:
     """The result: what was found, coverage by domain, and what has no case.
 
-    `gaps` names what the specs describe and no case exercises. `authority` is what the specs were held against.
+    `gaps` names what the specs describe and no case exercises, `without_spec` operator versions without a spec.
+    `authority` is what the specs were held against.
     """
 
     authority: Authority
     findings: Findings
     domains: Mapping[str, Coverages]
     gaps: tuple[str, ...]
+    without_spec: tuple[str, ...] = ()
 
     @property
     def standard(self) -> str:
@@ -340,6 +342,7 @@ class Audit:
         whole["domains"] = {domain: asdict(counted) for domain, counted in self.domains.items()}
         whole["differences"] = [_difference_json(error) for error in self.differences]
         whole["unchecked"], whole["gaps"] = list(self.unchecked), list(self.gaps)
+        whole["without_spec"] = list(self.without_spec)
         whole[self.standard] = self.authority.version
         if self.standard != "onnx":
             whole["disputed"] = [_difference_json(error) for error in self.disputed]
@@ -378,7 +381,9 @@ def audit(
         group: coverages(extents, [s for s in specs if authority.group_of(s) == group], touched)
         for group, extents in authority.extents.items()
     }
-    return Audit(authority, found, counted, tuple(gap for spec in specs for gap in gaps(spec, touched)))
+    known = {str(version.operator) for spec in specs for version in spec.versions.values()}
+    lacking = tuple(name for extents in authority.extents.values() for name in extents if name not in known)
+    return Audit(authority, found, counted, tuple(gap for spec in specs for gap in gaps(spec, touched)), lacking)
 
 
 def _difference_json(error: SpecError) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from fakes.specs import specs_of_means
 from opconform.cli import auditing, main
 from opconform.runners.library_reading import OPERATIONS, read_library
 from opconform.runners.onednn_library import is_installed
-from opconform.specs.audit import LibraryReading
+from opconform.specs.audit import LibraryReading, findings
+from opconform.specs.audit.findings import onnx_signatures
 from opconform.specs.loader import default_root
 from opconform.specs.model import Spec
 
@@ -139,8 +140,18 @@ def test_onnx_needs_no_library(library, tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert json.loads(done.output).keys() == {
         *("standard", "operator_versions", "type_triples", "attributes", "clauses"),
-        *("domains", "differences", "unchecked", "gaps", "onnx"),
+        *("domains", "differences", "unchecked", "gaps", "without_spec", "onnx"),
     }
+
+
+def test_a_version_that_a_new_release_brings_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = onnx_signatures("")
+    newer = {**known, "Abs": {**known["Abs"], 99: known["Abs"][13]}, "Absolute": {99: known["Abs"][13]}}
+    monkeypatch.setattr(findings, "onnx_signatures", lambda domain="": newer if not domain else onnx_signatures(domain))
+    done = call("audit", "onnx")
+    assert done.exit_code == 1
+    assert {"no spec: onnx/Abs-99", "no spec: onnx/Absolute-99"} <= set(done.output.splitlines())
+    assert "version 99 is in onnx" in done.output
 
 
 def test_a_scaffold_of_another_standard_says_what_to_do() -> None:
