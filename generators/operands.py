@@ -261,6 +261,8 @@ def _is_made(row: Row, signature: AttributeSignature, letter: str) -> bool:
 def _of_type(row: Row, signature: AttributeSignature, letter: str) -> Value:
     """Return an attribute's value that is made of a type: its number or name in ONNX, or its expression."""
     type_ = row.id.types[free_letters(row.version).index(letter)]
+    if type_ in (names := row.version.types_from[letter].names):
+        return names[type_]
     if signature.kind == "int":
         return element_type(element_names(type_)[-1]).onnx
     if signature.kind == "string":

@@ -259,10 +259,10 @@ def _rows(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[Ro
     telling = {letter: _telling(types) for letter, types in letters.items()}
     interacting = {name for several in version.strength.values() for group in several for name in group}
     crossed: list[tuple[int, Row]] = []  # the programs of the first types, with how many elements they have
-    for number, types in enumerate(_around(version, letters)):
-        share: Share = _share(types, telling) if number else "all"
+    for types in _around(version, letters):
+        share: Share = _share(types, telling) if crossed else "all"  # where the usual types exclude each other, the next
         programs = _programs(version, types, excluded, strength, share)
-        if number and strength <= _PAIRS and interacting.isdisjoint(types):
+        if crossed and strength <= _PAIRS and interacting.isdisjoint(types):
             allowed = [(size, row) for size, row in crossed if not _is_excluded({**types, **row}, excluded)]
             programs = _few(allowed or [(0, row) for row in programs], programs, types, share)
         sizes, empty = _sizes(spec, version, types, programs)
@@ -327,6 +327,8 @@ def _programs(version: VersionSpec, types: Choice, excluded: Excluded, strength:
     """Return the programs of some types, as rows without a fill."""
     levels = {name: some for name, some in _levels(version).items() if name not in types and name != "fill"}
     left, crossed = _within(excluded, types, levels), share == "all"
+    if not all(left):  # the types exclude each other
+        return []
     groups = [
         [name for name in group if name not in types]
         for size, several in version.strength.items()

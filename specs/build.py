@@ -208,7 +208,7 @@ class _Builder:
             letter = letter_of(self.names, name, version)
             for one in alternatives:
                 if letter and self.applies(one, version) and self.signatures[version].attribute(one.attribute):
-                    found[letter] = TypeSource(one.attribute, one.absent)
+                    found[letter] = TypeSource(one.attribute, one.absent, one.names)
         return found
 
     def precision(self) -> dict[str, Mapping[str, float]]:

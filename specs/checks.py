@@ -312,6 +312,8 @@ def _check_types_from(context: Context) -> None:
             known_letters = {letter for s in context.names.signatures.values() for letter in s.types}
             if source.absent is not None and source.absent not in known_letters:
                 check_type(context, source.absent, (*path, "absent"))
+            for type_ in source.names:
+                check_type(context, type_, (*path, "names", type_))
             letters = [letter_of(context.names, name, version) for version in context.names.signatures]
             if not any(letters):
                 what = f"{name!r} is no type letter, and no output or input with one"

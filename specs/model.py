@@ -277,11 +277,12 @@ class TypeSource:
     """Where a type letter comes from: the attribute whose value is made of the letter's type.
 
     `absent`: the type that a missing attribute stands for, or the letter whose type it is; None where the standard
-    says none.
+    says none. `names`: what the attribute calls types, where not as other attributes do.
     """
 
     attribute: str
     absent: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def usual(self, types: Mapping[str, str]) -> str | None:
         """Return the type that a missing attribute stands for, where letters have these types."""
@@ -471,7 +472,9 @@ def holder(word: str) -> str | None:
 
 
 def held(type_: str) -> str:
-    """Return what an optional of a type holds; another type is itself."""
+    """Return what an optional of a type holds, or of which type a map's values are; another type is itself."""
+    if found := _MAP.fullmatch(type_):
+        return found[2]
     wrap, inner = unwrap(type_) or ("", type_)
     return inner if wrap == "optional" else type_
 

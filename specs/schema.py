@@ -269,6 +269,7 @@ class TypesFromText(Spanned):
 
     attribute: str
     absent: str | None = None
+    names: dict[str, str] = Field(default_factory=dict)
 
 
 def _clause(value: object) -> object:

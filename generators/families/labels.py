@@ -1,4 +1,4 @@
-"""Operators that look values up in a table: LabelEncoder."""
+"""Operators that look values up in a table: LabelEncoder, CategoryMapper, OneHotEncoder."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ..fills import Drawing
 
 _LISTS = {"strings": "string", "int64s": "int64", "floats": "float32", "tensor": ""}
 _DEFAULTS = {"string": "_Unused"}
+_FIRST_BEYOND = 2.0**63
 
 
 def label_encoder(c: Call, x: Value) -> Value:
@@ -37,6 +38,49 @@ def label_encoder(c: Call, x: Value) -> Value:
     assert keys is not None
     assert values is not None
     return _looked_up(c, x, keys, values, _default(c, values))
+
+
+def category_mapper(c: Call, x: Value) -> Value:
+    """The integer at the place where a text is listed, or the other way round, and the default where it is not.
+
+    x: string or int64, [C] or [N, C]; result: the other type, the same shape. Source: ONNX ai.onnx.ml CategoryMapper-1.
+    """
+    own, other = ("default_int64", "default_string")[:: 1 if x.type == "string" else -1]
+    c.require("one-default", not c.given(other))
+    if not c.given(own):
+        c.open("no-default")
+    c.require("rank", 1 <= x.rank <= 2)
+    texts, numbers = c.attr("cats_strings"), c.attr("cats_int64s")
+    if texts is None or numbers is None:
+        c.open("no-list")
+    c.require("lengths", len(texts or ()) == len(numbers or ()))
+    lists = np.array(texts or (), object), np.array(numbers or (), np.int64)
+    keys, values = lists if x.type == "string" else lists[::-1]
+    return _looked_up(c, x, keys, values, np.array(c.attr(own), values.dtype))
+
+
+def one_hot_encoder(c: Call, x: Value) -> Value:
+    """1 at the place of the category that an element is, 0 elsewhere, along a new last dimension.
+
+    x: strings, or numbers, which are cast to int64, any shape; result: float32, x's shape and the categories' number.
+    Source: ONNX ai.onnx.ml OneHotEncoder-1.
+    """
+    texts, numbers = c.attr("cats_strings"), c.attr("cats_int64s")
+    c.require("one-list", bool(texts) != bool(numbers))
+    c.require("types", (x.type == "string") == bool(texts))
+    categories = np.array(texts, object) if texts else np.array(numbers, np.int64)
+    taken = c.open("category-repeated") if len({*categories.tolist()}) < len(categories) else ""
+    wild = ~(x.abs() < _FIRST_BEYOND) if x.kind == "real" else None
+    x = x if texts else x.cast("int64")
+    on = x.reshape(*x.shape, 1).equal(c.constant(categories, x.type))
+    if taken in ("first", "last"):
+        held = categories.tolist()
+        kept = [one not in (held[:place] if taken == "first" else held[place + 1 :]) for place, one in enumerate(held)]
+        on = on & c.constant(np.array(kept), "bool")
+    if not c.attr("zeros"):
+        c.require("unknown", on.cast("int32").sum(-1) > 0)
+    y = c.constant(1, "float32").where(on, c.constant(0, "float32"))
+    return y if wild is None else y.undefined(wild.reshape(*wild.shape, 1).broadcast(*y.shape))
 
 
 def _list(c: Call, side: str) -> tuple[Array | None, int]:
@@ -76,9 +120,10 @@ def _default(c: Call, values: Array) -> Array:
 
 
 def _looked_up(c: Call, x: Value, keys: Array, values: Array, default: Array) -> Value:
-    """Of equal keys the last one counts in version 4; before, which one does is open."""
+    """Of equal keys the last one counts in version 4 of LabelEncoder; elsewhere, which one does is open."""
     later = len({_bits(key) for key in keys}) == len(keys) or "key-repeated" in c.clauses
-    order = range(len(keys)) if later or c.open("key-repeated-early") == "last" else range(len(keys) - 1, -1, -1)
+    silence = "key-repeated-early" if c.silent("key-repeated-early") else "category-repeated"
+    order = range(len(keys)) if later or c.open(silence) == "last" else range(len(keys) - 1, -1, -1)
     y = c.constant(default, _name(values)).broadcast(*x.shape)
     for place in order:
         key = keys[place : place + 1].reshape(())
@@ -109,10 +154,7 @@ def _bits(key: object) -> object:
 
 def among(drawing: Drawing) -> Array:
     """Keys of the table, one after the other from anywhere on, and as many elements that are none."""
-    keys = [
-        value for name, value in sorted(drawing.attributes.items()) if name.startswith(("keys_", "classes_")) and value
-    ]
-    found = np.asarray(keys[0].array() if isinstance(keys[0], Tensor) else keys[0], object)
+    found = _keys(drawing)
     if drawing.type.kind == "string":
         others: list[object] = ["c", "Amy ", "amy", "\u00fc"]
     elif drawing.attributes.get("classes_strings"):
@@ -121,3 +163,21 @@ def among(drawing: Drawing) -> Array:
         others = [1, -3, 7, 100, *([-0.0, np.nan, np.inf] if drawing.type.format else [])]
     pool = np.array([*found.tolist(), *others, 0][: None if drawing.type.kind != "string" else -1], object)
     return pool[drawing.draw.below(len(pool), drawing.size)]
+
+
+def known(drawing: Drawing) -> Array:
+    """Keys of the table alone."""
+    found = _keys(drawing)
+    return found[drawing.draw.below(len(found), drawing.size)]
+
+
+def _keys(drawing: Drawing) -> Array:
+    """The table's keys; of a table that is read in both directions, those of the type that is drawn."""
+    lists = [
+        value
+        for name, value in sorted(drawing.attributes.items())
+        if name.startswith(("keys_", "classes_", "cats_")) and value
+    ]
+    text = drawing.type.kind == "string"
+    keys = next((one for one in lists if len(lists) == 1 or isinstance(one[0], str) == text), ())
+    return np.asarray(keys.array() if isinstance(keys, Tensor) else keys, object)
