@@ -188,7 +188,7 @@ def held_by(expression: TypeExpression) -> TypeExpression:
 def nest(structure: Structure, arrays: Iterator[Any]) -> Any:
     """Return a value made of the next of `arrays`: an array, a list, None for an empty optional, a dict for a map.
 
-    A sparse tensor is a tuple of values, linear indices and dimensions.
+    A sparse tensor is a tuple of values, linear indices and dimensions. Of a formula's values, a map is a pair.
     """
     match structure.kind:
         case "sequence":
@@ -196,7 +196,10 @@ def nest(structure: Structure, arrays: Iterator[Any]) -> Any:
         case "optional":
             return nest(structure.items[0], arrays) if structure.items else None
         case "map":
-            return dict(zip(next(arrays).tolist(), next(arrays).tolist(), strict=True))
+            keys, values = next(arrays), next(arrays)
+            if not isinstance(keys, np.ndarray):
+                return keys, values
+            return dict(zip(keys.tolist(), values.tolist(), strict=True))
         case "sparse":
             return next(arrays), next(arrays), structure.dims
     return next(arrays)

@@ -74,8 +74,8 @@ class Argument:
     """One tensor, sequence, optional or map that a case gives its operator.
 
     `name` is that of the program's input, `type` an expression, `part` its shape or structure. `how`: filled by the
-    case's fill, drawn by `recipe`, or written, with `value`. `constant`: fixed with the program. `again`: the tensor of
-    an earlier argument, whose name it has.
+    case's fill, drawn by `recipe` (of a map the keys, and its values are filled), or written, with `value`.
+    `constant`: fixed with the program. `again`: the tensor of an earlier argument, whose name it has.
     """
 
     port: Port
@@ -88,6 +88,11 @@ class Argument:
     recipe: Recipe | None = None
     operand: Operand | None = None
     again: bool = False
+
+    @property
+    def fills_values(self) -> bool:
+        """Whether a recipe draws the keys of a map, whose values are filled."""
+        return self.how == "drawn" and isinstance(self.part, Structure) and self.part.kind == "map"
 
     @functools.cached_property
     def leaves(self) -> tuple[Leaf, ...]:
@@ -357,10 +362,10 @@ class Filling:
         for one in several:
             if one.value is not None:
                 found[one.name] = (np.broadcast_to(one.value, (len(keys), *one.value.shape)),)
-        found |= self._filled([one for one in several if one.how == "filled"], fills, keys)
+        found |= self._filled([one for one in several if one.how == "filled" or one.fills_values], fills, keys)
         for one in several:
             if one.how == "drawn":
-                found[one.name] = (self._drawn(one, found, keys),)
+                found[one.name] = (self._drawn(one, found, keys), *found.get(one.name, ())[1:])
         return found
 
     def _filled(self, wanted: Sequence[Argument], fills: Sequence[str], keys: Sequence[str]) -> dict[str, Arrays]:
@@ -414,7 +419,9 @@ class Filling:
         """Raise CaseIdError for a fill that there is none of, or that makes no sense for any input that it fills."""
         usual = fill_recipe(fill_name)
         given = [*(one for group in self.given.values() for one in group or ()), *self.captured]
-        wanted = [one for one in given if one.how == "filled" and self._recipe(one, usual) is usual]
+        wanted = [
+            one for one in given if (one.how == "filled" or one.fills_values) and self._recipe(one, usual) is usual
+        ]
         leaves_of = [leaf for one in wanted for leaf in one.leaves]
         suiting = usual.name in RECIPES and any(suits(usual.name, element_type(leaf.type)) for leaf in leaves_of)
         if suiting or usual.name in self._family_fills:
@@ -441,22 +448,23 @@ class Filling:
 
     def _drawn(self, one: Argument, before: Mapping[str, Arrays], keys: Sequence[str]) -> Array:
         recipe, operand = one.recipe, one.operand
-        if recipe is None or not isinstance(one.part, tuple):
-            raise OpconformError(f"{self.row.version.operator}: a recipe draws tensors alone; {one.name} is {one.type}")
+        if recipe is None or not (isinstance(one.part, tuple) or one.fills_values):
+            why = f"a recipe draws tensors and the keys of maps alone; {one.name} is {one.type}"
+            raise OpconformError(f"{self.row.version.operator}: {why}")
         known = symbols(self.row, self.given)
         told = {name: _told_of(value, known) for name, value in (operand.arguments if operand else {}).items()}
         told |= {f"_{place}": _told_of(word, known) for place, word in enumerate(recipe.arguments)}
         drawing = Drawing(
-            element_type(one.type),
-            one.part,
+            element_type(one.leaves[0].type),
+            one.shapes[0],
             Draw([f"{key} {one.name}" for key in keys]),
             self._attributes,
             {name: arrays[0] for name, arrays in before.items() if arrays},
             told,
         )
         array = np.asarray(family_of(self.row.spec).draws[recipe.name](drawing))
-        array = array.reshape(1 if array.ndim == 1 else len(array), *one.part)
-        return np.broadcast_to(array, (len(keys), *one.part)).astype(drawing.type.dtype)
+        array = array.reshape(1 if array.ndim == 1 else len(array), *drawing.shape)
+        return np.broadcast_to(array, (len(keys), *drawing.shape)).astype(drawing.type.dtype)
 
     @functools.cached_property
     def _attributes(self) -> Mapping[str, Any]:

@@ -260,7 +260,7 @@ def _rows(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[Ro
     interacting = {name for several in version.strength.values() for group in several for name in group}
     crossed: list[tuple[int, Row]] = []  # the programs of the first types, with how many elements they have
     for types in _around(version, letters):
-        share: Share = _share(types, telling) if crossed else "all"  # where the usual types exclude each other, the next
+        share: Share = _share(types, telling) if crossed else "all"  # usual types may exclude each other
         programs = _programs(version, types, excluded, strength, share)
         if crossed and strength <= _PAIRS and interacting.isdisjoint(types):
             allowed = [(size, row) for size, row in crossed if not _is_excluded({**types, **row}, excluded)]

@@ -266,9 +266,9 @@ def _elements(version: VersionSpec, case: CaseId) -> tuple[int, int]:
             continue
         elif case.setting(port.name) is None or version.operands[port.name].draws:
             size = part_size(next(parts, None))
-            if version.operands.get(port.name) and version.operands[port.name].draws:
-                drawn += size
-            else:
+            is_drawn = bool(version.operands.get(port.name) and version.operands[port.name].draws)
+            drawn += size if is_drawn else 0
+            if not is_drawn or resolve_type(version, case.types, port).startswith("map("):  # whose values are filled
                 filled += size
     return filled, drawn
 

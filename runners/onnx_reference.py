@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cases.elements import Array, canonical
+from ..cases.elements import Array, canonical, element_type
 from ..cases.onnx_model import feeds, onnx_model
 from ..cases.program import Program, TypeExpression, parse_type
 from ..cases.runner import Executable, Reason, Unsupported, Words, meaning
@@ -89,13 +89,23 @@ class _Evaluator:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             try:
-                outputs = self._evaluator.run(None, feeds(self._program, inputs))
+                outputs = self._evaluator.run(None, self._fed(inputs))
             except Exception as error:
                 self._runner.refuse_if_plain(error)
                 raise
         if self._program.is_plain:
             return [canonical(output) for output in outputs]
         return [_value(parse_type(one.type), x) for one, x in zip(self._program.answers, outputs, strict=True)]
+
+    def _fed(self, inputs: Sequence[Array]) -> dict[str, Any]:
+        """Return what is given: of maps, values that keep their type, which the evaluator has from nowhere else."""
+        found = feeds(self._program, inputs)
+        for feed, value in zip(self._program.feeds, found.values(), strict=True):
+            if feed.layout.kind == "map":
+                kind = element_type(feed.leaves[1].type)
+                if kind.kind != "string":
+                    value.update({key: kind.dtype.type(one) for key, one in value.items()})
+        return found
 
 
 def _value(expression: TypeExpression, answer: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Operators that prepare the features of a row: Binarizer, Imputer, Normalizer, Scaler, …
+"""Operators that prepare the features of a row: Binarizer, Imputer, Normalizer, Scaler and their like.
 
 All are of ai.onnx.ml. A row is the last dimension.
 """
