@@ -19,6 +19,7 @@ WORDS = (
     Words(r"No implementation was found for node type", "operator-version", plain=True),
     Words(r"Node type '.*' from domain '.*' is unknown", "operator-version", plain=True),
     Words(r"Scan is not implemented for|Scan with zero scan-input length", "attribute", plain=True),
+    Words(r"This operator is not implemented shape", "rank", plain=True),
     Words(r"not supported for the input types|Invalid integer data type", "type"),
     Words(r"[Uu]nable to allocate", "memory"),
     Words(r"broadcast", "shape"),

@@ -122,9 +122,11 @@ def normalizer(c: Call, x: Value) -> Value:
 
 
 def _largest(c: Call, x: Value) -> Value:
-    """The largest element of each row."""
+    """The largest element of each row; with NaN, one that hangs on where that stands, too."""
     nans = x.isnan().cast("int32").max(-1) > 0
-    return x.max(-1, nan="propagate" if c.open("nan", nans) == "propagates" else "ignore")
+    taken = c.open("nan", nans)
+    largest: Value = x.max(-1, nan="propagate" if taken == "propagates" else "ignore")
+    return largest.undefined(nans) if taken == "by-position" else largest
 
 
 def scaler(c: Call, x: Value) -> Value:

@@ -98,8 +98,9 @@ def _labels(c: Call, clause: str, texts: str, numbers: str) -> Array:
 def _kept(labels: Array, taken: str) -> Array:
     """Which of equal labels count: the `first`, the `last` or `each`."""
     held = labels.tolist()
-    others = {"first": lambda place: held[:place], "last": lambda place: held[place + 1 :]}.get(taken, lambda _: [])
-    return np.array([one not in others(place) for place, one in enumerate(held)])
+    if taken == "first":
+        return np.array([one not in held[:place] for place, one in enumerate(held)])
+    return np.array([taken != "last" or one not in held[place + 1 :] for place, one in enumerate(held)])
 
 
 def numerals(blank: Blank, draw: Draw, to: str) -> Array:

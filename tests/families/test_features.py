@@ -62,7 +62,7 @@ def test_rows_are_joined_and_vectors_are_rows() -> None:
     assert y.tolist() == [[1, 2, float(F(LARGE)), 4, 5]]
     found = readings("onnx/FeatureVectorizer-1", given, {"Y": "float32"}, inputdimensions=(1, 4))
     assert {one.taken["sizes-differ"] for one in found} == {"cut-or-padded", "rejected"}
-    assert [one.values[0].tolist() for one in found if one.values][0] == [[1, float(F(LARGE)), 4, 5, 0]]
+    assert next(one.values[0].tolist() for one in found if one.values) == [[1, float(F(LARGE)), 4, 5, 0]]
 
 
 def test_what_equals_the_replaced_value_is_imputed() -> None:
