@@ -38,9 +38,8 @@ WORDS = (
     Words(r"is not a registered function/op", "operator-version", plain=True),
     Words(r"MLDataType for: \S+ is not currently registered|Invalid tensor data type", "type", plain=True),
     Words(r"data type is not supported with|Unsupported value attribute datatype", "type", plain=True),
-    Words(
-        r"it cannot be linked to C type|Actual: \(\(map\(|Size of dictionary is empty", "type", plain=True
-    ),  # maps that its Python does not make
+    # Maps that its Python does not make.
+    Words(r"it cannot be linked to C type|Actual: \(\(map\(|Size of dictionary is empty", "type", plain=True),
     Words(r"mode only supports:", "shape", plain=True),
     Words(r"Unsupported pooling size|Unsupported kernel dimension", "rank", plain=True),
     Words(r"Dilation not supported for", "attribute", plain=True),

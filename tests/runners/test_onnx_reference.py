@@ -85,6 +85,7 @@ def test_other_refusals_keep_their_own_error_and_are_told_apart(runner, program:
 
 
 STORED = {
+    "This operator is not implemented shape (2, 3, 4).": "rank",
     "No registered schema for operator 'Gelu' and domain ''. Did you recompile the sources": "operator-version",
     "No registered implementation for operator 'Multinomial' and domain '', schema.has_function is": "operator-version",
     "Not registered implementation for operator 'Foo', domain '', and 7 in\nAbs": "operator-version",

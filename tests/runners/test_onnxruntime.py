@@ -223,6 +223,10 @@ def test_other_refusals_keep_their_own_error_and_are_told_apart(runner, program,
 
 
 STORED = {
+    "Unexpected value type  <class 'str'>, it cannot be linked to C type int64_t for input 'X'.": "type",
+    "INVALID_ARGUMENT : Unexpected input data type. Actual: ((map(string,tensor(float)))) , expected: "
+    "((map(string,tensor(int64))))": "type",
+    "Size of dictionary is empty, unable to run the prediction.": "type",
     "Unsupported model IR version: 14, max supported IR version: 13": "operator-version",
     "ONNX Runtime only *guarantees* support for models stamped with official released onnx opset versions. Opset 27 is "
     "under development and support for this is limited. Current official support for domain ai.onnx is till opset 26."
