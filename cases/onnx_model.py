@@ -170,7 +170,8 @@ def _opsets(program: Program, opset: int) -> dict[str, int]:
     Where a body names no version, that is the first opset that came with the program's IR version.
     """
     found, ir = {program.operator.domain: opset}, ir_version(program.operator.domain, opset)
-    for node in _inner_nodes(program.attributes):
+    outer = program.around.nodes if program.around else ()
+    for node in (*outer, *_inner_nodes(program.attributes)):
         domain = node.operator.domain
         if domain != program.operator.domain:
             named = node.operator.version
@@ -201,7 +202,7 @@ def _graph(program: Program, ir: int, shapes: OutputShapes) -> GraphProto:
     )
     return GraphProto(
         name=program.operator.name,
-        node=[_node(node, program.operator.name)],
+        node=[*(map(_node, program.around.nodes) if program.around else ()), _node(node, program.operator.name)],
         input=[_input(i) for i in declared],
         output=[
             _value(o.name, o.type, _fresh_dims(o, taken) if shape is None else shape)

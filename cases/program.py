@@ -427,6 +427,7 @@ class Program:
 
     `inputs` and `outputs` are in the signature's order; None stands for one left out by an empty name. Inputs of one
     name are one tensor. `opset` is ONNX's, None elsewhere. `captured` are inputs of the graph that only bodies use.
+    `around` has the nodes of the graph before the operator's, which take its inputs by their names.
     """
 
     operator: OperatorVersion
@@ -435,6 +436,7 @@ class Program:
     outputs: tuple[Output | None, ...]
     opset: int | None = None
     captured: tuple[Input, ...] = field(default=(), metadata=_LATER)
+    around: Body | None = field(default=None, metadata=_LATER)
 
     @functools.cached_property
     def given(self) -> tuple[Input, ...]:

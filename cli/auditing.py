@@ -153,7 +153,8 @@ def _with(known: Exercise, row: Row) -> Exercise:
     if row.rejected:
         return Exercise(known.types, known.attributes, clauses)
     version, types = row.version, row.id.types
-    varied = zip(free_letters(version), types, strict=False)
+    letters = free_letters(version)
+    varied = [*zip(letters, types, strict=False), *((letters[-1], one) for one in types[len(letters) :])]
     tied = ((letter, bound_type(version, types, text)) for letter, text in version.signature.ties.items())
     return Exercise(known.types | {*varied, *tied}, known.attributes | _set(row), clauses)
 

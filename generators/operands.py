@@ -304,6 +304,12 @@ def _tensor(row: Row, value: TensorValue, letter: str | None) -> Tensor | Sparse
     return SparseTensor(Tensor.of(held), Tensor.of(np.array(value.indices, np.int64)), value.dims)
 
 
+def around_of(row: Row) -> Body | None:
+    """Return the graph around the operator, if a case has one."""
+    name = row.get("around")
+    return body_of(row.version, row.id.types, name) if isinstance(name, str) else None
+
+
 def opset(row: Row) -> int | None:
     """Return the opset that carries a row."""
     chosen = row.get("opset")

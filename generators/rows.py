@@ -375,7 +375,7 @@ def _own_setting(version: VersionSpec, name: str, text: str, case: CaseId) -> Va
         choices = (*_CHOICES[FROM], *_before(version, about[0]))
     if choices is not None and text not in choices:
         raise CaseIdError(f"{case}: {name} is {' or '.join(choices)}; read {text!r}")
-    if choices is not None or name == "unknown":
+    if choices is not None or name in ("unknown", "around"):
         return text
     if name == "outputs":
         return _outputs(version, text, case)

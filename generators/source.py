@@ -37,6 +37,7 @@ from .operands import (
     Filling,
     Given,
     arguments,
+    around_of,
     attributes_of,
     captured_of,
     inputs_of,
@@ -77,6 +78,7 @@ class Prepared:
         self.attributes = attributes_of(row)
         self.outputs = output_ports(row, self.attributes)
         self.captured = captured_of(row)
+        self.around = around_of(row)
         self.asks: set[str] = set()
         self._record = record
         self._programs: dict[tuple[bytes | None, ...], Program] = {}
@@ -104,6 +106,7 @@ class Prepared:
             silences=version.options,
             clauses=version.clause_ids,
             captured={one.name: _facts_of((one,), variadic=False) for one in self.captured},
+            around=self.around,
             structures=dict(_structures(self.given, version, self.captured)),
             precision=version.budgets(floats),
         )
@@ -154,6 +157,7 @@ class Prepared:
                 self._of_branches(outputs),
                 opset(self.row),
                 captured,
+                self.around,
             )
         return self._programs[key]
 

@@ -70,7 +70,7 @@ Expressions stay text; `expressions.number` and `expressions.numbers` evaluate t
 elements. A mapping is a bundle, which sets what its keys name, or, of `shapes`, a shape for each input or symbol.
 """
 
-COMMON_PARAMETERS = frozenset({"shapes", "dims", "fill", "outputs", "opset", "unknown", "values-from"})
+COMMON_PARAMETERS = frozenset({"shapes", "dims", "fill", "outputs", "opset", "unknown", "values-from", "around"})
 """Parameters of every family, beside an operator's attributes, inputs and type letters."""
 
 STANDARDS = ("onnx", "openvino", "onednn")

@@ -348,12 +348,19 @@ def _one_of(what: str, known: tuple[str | int, ...]) -> Callable[[Context, Any, 
 _check_rank = _one_of("the rank of what is written", (0, 1, 2))
 
 
+def _check_around(context: Context, value: object, path: Keys) -> None:
+    graphs = context.text.graphs
+    if value not in graphs:
+        context.problems.unknown(path, f"no graph is called {value!r}", str(value), sorted(graphs))
+
+
 _COMMON: Mapping[str, Callable[[Context, Any, Keys], None]] = MappingProxyType(
     {
         "fill": check_fill,
         "opset": _one_of("opset is", ("first", "last")),
         "outputs": _check_outputs,
         "unknown": _check_unknown,
+        "around": _check_around,
         "shapes": _check_shapes,
         "dims": _one_of("dims are", ("static", "symbolic")),
         "values-from": _one_of("how an input comes", DELIVERIES),

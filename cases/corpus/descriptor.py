@@ -68,6 +68,7 @@ def program_json(program: Program) -> dict[str, Any]:
         "inputs": [None if one is None else _input(one, names) for one in program.inputs],
         "outputs": [_output(one) for one in program.outputs],
         **({"captured": [_input(one, names) for one in program.captured]} if program.captured else {}),
+        **({} if program.around is None else {"around": attribute_value(program.around)}),
     }
 
 
@@ -83,6 +84,7 @@ def program_from(told: Mapping[str, Any], take: TakeConstant) -> Program:
         tuple(_output_from(one) for one in told["outputs"]),
         told["opset"],
         tuple(_input_from(one, take) for one in told.get("captured", ())),
+        _value_from("graph", told["around"], _DEEPEST) if "around" in told else None,
     )
 
 

@@ -236,6 +236,8 @@ def _program(program: Program) -> Iterator[str]:
     for one in program.captured:
         yield _line("captured", one.name)
         yield from _input(one)
+    if program.around is not None:
+        yield _line("around", *_values(Attribute("around", "graph", program.around)))
 
 
 def _input(given: Input) -> Iterator[str]:

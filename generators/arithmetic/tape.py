@@ -19,6 +19,7 @@ from ...cases.batch import CheckName
 from ...cases.elements import Array, content
 from ...cases.errors import OpconformError
 from ...cases.program import (
+    Body,
     Structure,
     TypeExpression,
     held_by,
@@ -48,7 +49,7 @@ class Port(NamedTuple):
 Ports: TypeAlias = Mapping[str, Port | tuple[Port, ...] | None]
 """By name, in the signature's order; several for a variadic port or a sequence, None for one left out."""
 Reference: TypeAlias = Callable[..., Any]
-Question: TypeAlias = tuple[Literal["attribute", "given", "clause", "silence", "operator", "version"], str]
+Question: TypeAlias = tuple[Literal["attribute", "given", "clause", "silence", "operator", "version", "around"], str]
 Told: TypeAlias = dict[Question, object]
 """What a reference asked of the facts, and was told."""
 
@@ -61,7 +62,8 @@ class Facts:
     sets. `outputs`: the element type of each output by name, None for one left out. `silences`: options in force, by
     silence. `clauses`: ids. `precision`: the units in the last place that a function may err by, where the spec says.
     `captured`: values around that bodies use; their arrays follow those of the ports. `structures`: what tensors of a
-    port or a captured value make up, where that is no tensor: one, or one for each of a variadic port's.
+    port or a captured value make up, where that is no tensor: one, or one for each of a variadic port's. `around`: the
+    graph before the operator.
     """
 
     operator: str
@@ -75,6 +77,7 @@ class Facts:
     precision: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     captured: Mapping[str, Port | tuple[Port, ...]] = field(default_factory=lambda: MappingProxyType({}))
     structures: Mapping[str, Structure | tuple[Structure, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    around: Body | None = None
 
     @functools.cached_property
     def options(self) -> Mapping[str, tuple[str, ...]]:
@@ -93,9 +96,7 @@ class Facts:
                 return name in self.clauses
             case "silence":
                 return self.options.get(name)
-            case "operator":
-                return self.operator
-        return self.version
+        return {"operator": self.operator, "around": self.around}.get(kind, self.version)
 
 
 class Asks(Exception):  # noqa: N818 - no error: the answer is to record anew, with the port's values
@@ -148,6 +149,11 @@ class Call:
     def version(self) -> Any:
         """The operator's version."""
         return self._ask(("version", ""))
+
+    @property
+    def around(self) -> Body | None:
+        """The graph before the operator, whose nodes take its inputs by their names."""
+        return self._ask(("around", ""))  # type: ignore[no-any-return]  # a fact
 
     @property
     def clauses(self) -> Clauses:

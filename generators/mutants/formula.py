@@ -157,7 +157,7 @@ class _Key:
             (*facts.ports.items(), *facts.captured.items(), *facts.structures.items()),
             tuple(facts.outputs.items()),
             named,
-            (facts.given),
+            (facts.given, facts.around),
             held,
         )
 
@@ -202,6 +202,7 @@ def facts_of(i: Invocation) -> Facts:
         frozenset(i.version.clauses),
         captured={name: found for name, given in i.captured.items() if (found := _port(given)) is not None},
         structures=dict(_structures(i)),
+        around=i.program.around,
     )
 
 

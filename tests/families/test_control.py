@@ -1,5 +1,6 @@
 """Scan is the loop that its page writes down, and a loop with a mistake is not; SequenceMap is its function body."""
 
+import json
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -8,6 +9,7 @@ import onnx.reference
 import pytest
 
 from opconform.cases.batch import Batch, Flag
+from opconform.cases.corpus.descriptor import constants, program_from, program_json
 from opconform.cases.elements import comparable, equal
 from opconform.cases.onnx_model import feeds, onnx_model
 from opconform.generators.plan import Selection, planned
@@ -145,3 +147,45 @@ def test_a_sequence_map_is_its_function_body() -> None:
             assert (same | within).all(), case.ids[0]
         count += 1
     assert count > 50
+
+
+def matrices(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
+    return [2 * (a @ b) @ b.T, 2 * a.T @ (a @ b)]
+
+
+GRADIENTS = {
+    "product": lambda x, z: [z, x],
+    "sum": lambda x, z: [1 + 0 * x, 1 + 0 * z],
+    "difference": lambda x, z: [1 + 0 * x, -1 + 0 * z],
+    "polynomial": lambda x, z: [1 - 2 * x * z, -x * x],
+    "squares": lambda x: [2 * x],
+    "spread": lambda a, b: [np.broadcast_to(b, a.shape), a.sum(0)],
+    "matrices": matrices,
+    "fed": lambda h: [2 * h],
+    "scaled": lambda x, z: [z],
+    "sized": lambda x, z: [z.size],
+}
+
+
+def test_a_gradient_is_what_is_derived_by_hand() -> None:
+    source, met = GeneratedCases(), set()
+    for case in source.cases(planned(source.library, Selection(("onnx/Gradient-1/float32*",)))):
+        (option, *others) = case.expectation.options or [None]
+        if option is None or others or option.kind != "values" or case.ids[0].endswith(("special", "within")):
+            continue
+        program, told = case.program, {a.name: a.value for a in case.program.attributes}
+        held = constants(program)
+        assert (
+            program_from(json.loads(json.dumps(program_json(program))), lambda name, *_, held=held: held[name])
+            == program
+        )
+        given = [
+            x.astype(np.float64) if x.dtype.kind in "fi" else x for x in program.operands([x[0] for x in case.inputs])
+        ]
+        names = [*told["xs"], *told.get("zs", ())]
+        ordered = dict(sorted(zip(names, given, strict=True)))
+        derived = dict(zip(ordered, GRADIENTS[program.around.name](*ordered.values()), strict=False))
+        for bounds, name in zip(option.outputs, told["xs"], strict=False):
+            assert np.all(np.abs(bounds.value[0] - derived[name]) <= 1e-6 * np.abs(derived[name]) + 1e-12), case.ids[0]
+        met.add(program.around.name)
+    assert met == set(GRADIENTS)

@@ -157,6 +157,7 @@ CASES = {
     "NAME-rank": (TOPK, "  axis:", "  K-rank: [1, 0]\n  axis:"),
     "outputs asked for": (TOPK, "  axis:", "  outputs: {both: [Values, Indices], one: [Values]}\n  axis:"),
     "opset": (TOPK, "K: [12],", "K: [12], opset: last,"),
+    "around": (IF, "fill: [ramp]", "fill: [ramp], around: [first, second]"),
     "unknown": (TOPK, "K: [12],", "K: [12], unknown: weights,"),
     "exclude": (TOPK, "edges:", "exclude: [{shapes: vector, axis: -1}]\nedges:"),
     "edges": (TOPK, "  heap:", "  other:"),
