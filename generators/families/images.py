@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -16,7 +16,10 @@ from ..fills import Drawing
 
 _SIZES: Final = ((1, 1), (3, 5), (2, 33), (65, 3), (15, 16), (31, 32), (33, 40), (63, 64), (260, 260))
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
-_OTHERS: Final = (b"\xff\xd8\xff", b"\0\0\0\x0cjP  ", b"\xff\x4f\xff\x51", b"RIFF")
+_LENGTHS: Final = (0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0)
+"""How many codes of each length the usual table of first coefficients has."""
+_TIE: Final = 0.1
+_OTHERS: Final = (b"\0\0\0\x0cjP  ", b"\xff\x4f\xff\x51", b"RIFF")
 
 
 def image_decoder(c: Call, stream: Value) -> Value:
@@ -49,9 +52,10 @@ def _decoded(data: bytes) -> Array | None:
     Raises OverflowError for a picture that is not decoded here.
     """
     if data.startswith(_OTHERS):
-        raise OverflowError("no JPEG, JPEG 2000 or WebP is decoded here")
+        raise OverflowError("no JPEG 2000 or WebP is decoded here")
     for magic, decode in (
         (_PNG, _of_png),
+        (b"\xff\xd8\xff", _of_jpeg),
         (b"BM", _of_bmp),
         (b"P", _of_pnm),
         (b"II*\0", _of_tiff),
@@ -229,6 +233,107 @@ def _of_tiff(data: bytes) -> Array:
     return np.frombuffer(data[found[273] : found[273] + found[279]], np.uint8).reshape(shape)
 
 
+def _canonical(lengths: Sequence[int], symbols: Sequence[int]) -> dict[str, int]:
+    """A Huffman table by its codes, written in bits: how many of each length from 1 on, and what they stand for."""
+    found, code, rest = dict[str, int](), 0, iter(symbols)
+    for length, count in enumerate(lengths, 1):
+        for _ in range(count):
+            found[f"{code:0{length}b}"] = next(rest)
+            code += 1
+        code <<= 1
+    return found
+
+
+def _to_jpeg(blocks: Array) -> bytes:
+    """A picture of which each block of 8 x 8 pixels has one colour, [rows, columns, 1 or 3] luma and chroma, as JPEG.
+
+    A block has no coefficient but the first (ITU-T T.81, baseline), which is a multiple of 8: no decoder has to round.
+    """
+    rows, columns, parts = blocks.shape
+    words = {size: code for code, size in _canonical(_LENGTHS, range(12)).items()}
+    bits, before = "", np.zeros(parts, np.int64)
+    for block in blocks.reshape(-1, parts) - 128:
+        for step in (block - before).tolist():
+            size = abs(step).bit_length()
+            bits += words[size] + (f"{step if step > 0 else step + (1 << size) - 1:0{size}b}" if size else "") + "0"
+        before = block
+    bits += "1" * (-len(bits) % 8)
+    scan = bytes(int(bits[at : at + 8], 2) for at in range(0, len(bits), 8)).replace(b"\xff", b"\xff\0")
+    listed = b"".join(bytes([i + 1, 0x11, 0]) for i in range(parts))
+    segments = {
+        0xE0: b"JFIF\0\1\1\0\0\1\0\1\0\0",
+        0xDB: b"\0" + bytes([8] + [1] * 63),
+        0xC0: struct.pack(">BHHB", 8, 8 * rows, 8 * columns, parts) + listed,
+        0xC4: b"\0" + bytes(_LENGTHS) + bytes(range(12)) + b"\x10\1" + b"\0" * 15 + b"\0",
+        0xDA: bytes([parts]) + b"".join(bytes([i + 1, 0]) for i in range(parts)) + b"\0\x3f\0",
+    }
+    head = b"".join(bytes([0xFF, mark]) + struct.pack(">H", len(part) + 2) + part for mark, part in segments.items())
+    return b"\xff\xd8" + head + scan + b"\xff\xd9"
+
+
+def _of_jpeg(data: bytes) -> Array:
+    segments, at = dict[int, bytes](), 2
+    while 0xDA not in segments:
+        mark, size = struct.unpack(">HH", data[at : at + 4])
+        if mark & 0xFF in segments or (0xC0 < mark & 0xFF < 0xD0 and mark & 0xFF != 0xC4) or mark & 0xFF == 0xDD:
+            raise OverflowError("no JPEG with several tables, restarts, or but baseline is decoded here")
+        segments[mark & 0xFF] = data[at + 4 : at + 2 + size]
+        at += 2 + size
+    end = data.index(b"\xff\xd9", at)
+    bits = "".join(f"{byte:08b}" for byte in data[at:end].replace(b"\xff\0", b"\xff"))
+    _, height, width, parts = struct.unpack(">BHHB", segments[0xC0][:6])
+    if any(segments[0xC0][7 + 3 * i] != 0x11 for i in range(parts)):
+        raise OverflowError("no JPEG whose chroma has fewer samples is decoded here")
+    tables, rest = [], segments[0xC4]
+    while rest:
+        count = sum(rest[1:17])
+        tables.append(_canonical(tuple(rest[1:17]), tuple(rest[17 : 17 + count])))
+        rest = rest[17 + count :]
+    first, others = tables
+    rows, columns = -(-height // 8), -(-width // 8)
+    values, place, last = np.zeros((rows * columns, parts), np.int64), 0, [0] * parts
+    for block, part in np.ndindex(rows * columns, parts):
+        size, place = _read(bits, place, first)
+        drawn = int(bits[place : place + size] or "0", 2)
+        last[part] += drawn if not size or drawn >> (size - 1) else drawn - (1 << size) + 1
+        end_of_block, place = _read(bits, place + size, others)
+        if end_of_block or last[part] * segments[0xDB][1] % 8:
+            raise OverflowError("no JPEG in which a block has more than one colour, of whole numbers, is decoded here")
+        values[block, part] = last[part] * segments[0xDB][1] // 8 + 128
+    blocks = values.reshape(rows, columns, parts)
+    return (_coloured(blocks) if parts == 3 else blocks).repeat(8, 0).repeat(8, 1)[:height, :width]
+
+
+def _read(bits: str, place: int, table: Mapping[str, int]) -> tuple[int, int]:
+    """What the code at a place stands for, and the place behind it."""
+    for end in range(place + 1, min(place + 16, len(bits)) + 1):
+        if bits[place:end] in table:
+            return table[bits[place:end]], end
+    raise ValueError("no code")
+
+
+def _coloured(blocks: Array) -> Array:
+    """Red, green and blue of luma and chroma, rounded to whole numbers (ITU-T T.871, clause 7)."""
+    y, blue, red = np.moveaxis(blocks, -1, 0) - np.array([0, 128, 128])[:, None, None]
+    exact = np.stack([y + 1.402 * red, y - (0.114 * 1.772 * blue + 0.299 * 1.402 * red) / 0.587, y + 1.772 * blue], -1)
+    if (np.abs(exact % 1 - 0.5) < _TIE).any():
+        raise OverflowError("no JPEG whose colours hang on how a decoder rounds is decoded here")
+    return np.clip(np.rint(exact), 0, 255).astype(np.int64)
+
+
+def _blocks(height: int, width: int, parts: int) -> Array:
+    """Luma and chroma of blocks whose colours no decoder has to round up in doubt."""
+    found = _samples(height, width, parts)
+    while parts == 3:
+        blue, red = found[..., 1] - 128, found[..., 2] - 128
+        exact = [1.402 * red, (0.114 * 1.772 * blue + 0.299 * 1.402 * red) / 0.587, 1.772 * blue]
+        near = np.any([np.abs(one % 1 - 0.5) < 2 * _TIE for one in exact], axis=0)
+        if not near.any():
+            break
+        found[..., 1:] = np.where(near[..., None], (found[..., 1:] * 5 + 7) % 256, found[..., 1:])
+    return found
+
+
 def _samples(height: int, width: int, channels: int, levels: int = 256) -> Array:
     """Samples that look random, the same everywhere; every fourth pixel is grey, the first black and the last white."""
     places = np.arange(height * width * channels, dtype=np.uint64)
@@ -259,6 +364,8 @@ def _encoders() -> Mapping[str, Callable[[int, int], bytes]]:
         "pbm": lambda h, w: _to_pnm(_samples(h, w, 1, 2) * 255, 4),
         "ppm-text": lambda h, w: _to_pnm(_samples(h, w, 3), 3),
         "tiff": lambda h, w: _to_tiff(_samples(h, w, 3), "<"),
+        "jpeg": lambda h, w: _to_jpeg(_blocks(h, w, 3)),
+        "jpeg-grey": lambda h, w: _to_jpeg(_blocks(h, w, 1)),
         "tiff-grey": lambda h, w: _to_tiff(_samples(h, w, 1), ">"),
     }
 
@@ -266,8 +373,13 @@ def _encoders() -> Mapping[str, Callable[[int, int], bytes]]:
 def _drawn(drawing: Drawing, name: str) -> Array:
     """A picture in a format, of the size that takes as many bytes; cut off where none does."""
     encode = _encoders()[name]
-    found = min(itertools.starmap(encode, _SIZES), key=lambda one: (len(one) < drawing.size, len(one)))
-    cut = np.frombuffer(found[: drawing.size].ljust(drawing.size, b"\0"), np.uint8)
+    longer = b""
+    for one in itertools.starmap(encode, _SIZES):
+        if len(one) >= drawing.size:
+            longer = one
+        if len(one) == drawing.size:
+            break
+    cut = np.frombuffer(longer[: drawing.size].ljust(drawing.size, b"\0"), np.uint8)
     return cut.astype(np.int64)[None]
 
 
@@ -329,3 +441,13 @@ def tiff(drawing: Drawing) -> Array:
 def tiff_grey(drawing: Drawing) -> Array:
     """A TIFF of greys, high bytes first."""
     return _drawn(drawing, "tiff-grey")
+
+
+def jpeg(drawing: Drawing) -> Array:
+    """A JPEG of colours, one for each block."""
+    return _drawn(drawing, "jpeg")
+
+
+def jpeg_grey(drawing: Drawing) -> Array:
+    """A JPEG of greys, one for each block."""
+    return _drawn(drawing, "jpeg-grey")

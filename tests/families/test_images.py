@@ -70,5 +70,27 @@ def test_what_cannot_be_decoded_is_an_empty_matrix(data) -> None:
 
 
 def test_pictures_beyond_what_is_decoded_here_are_refused_and_not_called_broken() -> None:
-    with pytest.raises(ValueError, match="JPEG"):
-        decoded(b"\xff\xd8\xff\xe0")
+    with pytest.raises(ValueError, match="WebP"):
+        decoded(b"RIFF\0\0\0\0WEBP")
+
+
+def jpeg(scan, parts):
+    """Return a JPEG of 8 x 8 pixels: first coefficients in steps of 8, codes of 2 bits for sizes 0, 5 and 6."""
+    segments = {
+        0xDB: b"\0" + bytes([8] * 64),
+        0xC0: struct.pack(">BHHB", 8, 8, 8, parts) + b"".join(bytes([i, 0x11, 0]) for i in range(parts)),
+        0xC4: b"\0\0\3" + b"\0" * 14 + bytes([0, 5, 6]) + b"\x10\1" + b"\0" * 15 + b"\0",
+        0xDA: bytes([parts]) + b"".join(bytes([i, 0]) for i in range(parts)) + b"\0\x3f\0",
+    }
+    head = b"".join(bytes([0xFF, mark]) + struct.pack(">H", len(part) + 2) + part for mark, part in segments.items())
+    bits = scan.replace(" ", "")
+    bits += "1" * (-len(bits) % 8)
+    return b"\xff\xd8" + head + bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits), 8)) + b"\xff\xd9"
+
+
+def test_a_jpeg_of_one_colour_a_block_is_exact() -> None:
+    # 20 = 10100 of size 5; -50 is 63 - 50 = 001101 of size 6; 0 at the end of each block
+    assert decoded(jpeg("01 10100 0", 1)) == [[[148] * 3] * 8] * 8
+    assert decoded(jpeg("10 001101 0", 1)) == [[[78] * 3] * 8] * 8
+    # luma 128, blue 0, red 20: 128 + 28.04, 128 - 14.28, 128
+    assert decoded(jpeg("00 0  00 0  01 10100 0", 3)) == [[[156, 114, 128]] * 8] * 8
