@@ -318,7 +318,7 @@ def _coloured(blocks: Array) -> Array:
     exact = np.stack([y + 1.402 * red, y - (0.114 * 1.772 * blue + 0.299 * 1.402 * red) / 0.587, y + 1.772 * blue], -1)
     if (np.abs(exact % 1 - 0.5) < _TIE).any():
         raise OverflowError("no JPEG whose colours hang on how a decoder rounds is decoded here")
-    return np.clip(np.rint(exact), 0, 255).astype(np.int64)
+    return np.asarray(np.clip(np.rint(exact), 0, 255), np.int64)
 
 
 def _blocks(height: int, width: int, parts: int) -> Array:
