@@ -1,4 +1,4 @@
-"""Badges, one a backend and standard: the operator set and the percentage, as SVG or for shields.io's endpoint."""
+"""Badges, one a backend and standard: the operator set, and the percentage of so many versions; SVG or JSON."""
 
 from __future__ import annotations
 
@@ -164,7 +164,8 @@ def _badge(backend: str, standard: str, operator_versions: Mapping[str, Figures]
     who = f"{_cut(backend)} {version}".strip()
     correct = f"{percent(figures.correctness)} of {counted(figures.judged, 'valid case')} of {of} correct"
     title = f"{who}, {operator_set}: {_verdict(figures)}. {correct}, {percent(figures.support)} supported"
-    message = percent(figures.correctness) if figures.correctness is not None else "nothing judged"
+    judged = sum(one.judged > 0 for one in operator_versions.values())
+    message = f"{percent(figures.correctness)} of {counted(judged, 'version')}" if judged else "nothing judged"
     return Badge(
         backend, standard, f"{_cut(backend, _LONGEST_NAME)} · {operator_set}", message, _color(figures), _line(title)
     )

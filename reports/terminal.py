@@ -258,6 +258,8 @@ def _print_ending(console: Console, summary: Summary) -> None:
     words, style = ending(summary)
     failures = f"{counted(summary.failures.count, 'failure')} of {counted(summary.failures.kinds, 'kind')} in "
     told = (failures if summary.failures.count else "") + counted(summary.tally.figures().cases, "result")
+    versions = {name for backend in summary.tally.backends for name in summary.tally.operator_versions(backend)}
+    told += f" of {counted(len(versions), 'operator version')}" if versions else ""
     took = f" in {summary.seconds:,.1f} s" if summary.seconds is not None else ""
     console.print(Text().append(words, f"bold {style}").append(f": {told}{took}"), soft_wrap=True)
     if summary.folder:

@@ -42,7 +42,7 @@ def only_badge(*results):
 def test_a_badge_names_backend_operator_set_and_a_percentage_that_is_rounded_down() -> None:
     versions = [case("onnx/ReduceMean-1"), case("onnx/ReduceMean-18"), *[case("onnx/Mean-13")] * 998]
     badge = only_badge(result("wrong-value"), *(result(case=name) for name in versions))
-    assert (badge.label, badge.message) == ("alpha · ONNX opset 1\N{EN DASH}18", "99.9%")
+    assert (badge.label, badge.message) == ("alpha · ONNX opset 1\N{EN DASH}18", "99.9% of 4 versions")
     assert "non-conformant. 99.9% of 1,001 valid cases of 2 operators correct" in badge.title
 
 
@@ -126,7 +126,12 @@ def test_a_file_takes_one_badge_as_svg_or_for_shields(tmp_path) -> None:
     write_badges(badges, tmp_path / "badge.json")
     assert ET.parse(tmp_path / "badge.svg").getroot().tag == f"{SVG}svg"
     told = json.loads((tmp_path / "badge.json").read_text())
-    assert told == {"schemaVersion": 1, "label": "alpha · ONNX opset 13", "message": "100%", "color": GREEN}
+    assert told == {
+        "schemaVersion": 1,
+        "label": "alpha · ONNX opset 13",
+        "message": "100% of 1 version",
+        "color": GREEN,
+    }
 
 
 def test_several_badges_in_one_file_are_refused_with_what_to_do(tmp_path) -> None:

@@ -175,13 +175,19 @@ def test_tables_fit_the_width() -> None:
     [
         ([result()], "conformant: 1 result"),
         ([result(), result("error")], "non-conformant: 1 failure of 1 kind in 2 results"),
-        ([result("unsupported")], "nothing was judged of alpha 1.31.1, which is no success: 1 result"),
-        ([result("runner-error")], "our side failed: see runner-error, and report it: 1 failure of 1 kind in 1 result"),
+        (
+            [result("unsupported")],
+            "nothing was judged of alpha 1.31.1, which is no success: 1 result",
+        ),
+        (
+            [result("runner-error")],
+            "our side failed: see runner-error, and report it: 1 failure of 1 kind in 1 result",
+        ),
     ],
     ids=lambda value: "+".join(r.outcome for r in value) if isinstance(value, list) else "",
 )
 def test_the_last_line_is_the_verdict(results: list[Result], ending: str) -> None:
-    assert printed(summary(*results)).splitlines()[-1] == ending
+    assert printed(summary(*results)).splitlines()[-1] == f"{ending} of 1 operator version"
 
 
 def test_problems_suspensions_and_the_folder_are_told_at_the_end() -> None:
@@ -190,7 +196,7 @@ def test_problems_suspensions_and_the_folder_are_told_at_the_end() -> None:
     assert printed(told).splitlines()[-4:] == [
         "waivers.yaml:12: stale",
         "suspended: 1 result, erratum E1",
-        "non-conformant: 1 result in 61.2 s",
+        "non-conformant: 1 result of 1 operator version in 61.2 s",
         "results: out",
     ]
 
