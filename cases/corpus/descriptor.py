@@ -294,7 +294,8 @@ def value_files(one: CorpusCase) -> Iterator[tuple[str, bytes]]:
         yield f"input_{place}.pb", value_file(feed.name, feed.type, feed.layout, inputs)
     if one.answer is not None:
         plain = (Structure("tensor"),) * len(program.answers)
-        structures = plain if program.is_plain else next(o.structure for o in one.case.expectation.options)
+        told = next((o.structure for o in one.case.expectation.options if o.structure), ())  # none of tensors alone
+        structures = told or plain
         for place, output in enumerate(program.answers):
             yield f"output_{place}.pb", value_file(output.name, output.type, structures[place], outputs)
 

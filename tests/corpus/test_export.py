@@ -338,3 +338,20 @@ def test_an_export_that_makes_no_sense_exits_2_and_writes_nothing(
 def test_a_corpus_that_is_none_is_told(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="no such folder"):
         CorpusCases(tmp_path / "nowhere").ids()
+
+
+@pytest.mark.parametrize("format_", ["onnx", "npz"])
+def test_maps_go_in_and_out_of_a_corpus(tmp_path, format_) -> None:
+    globs = ("onnx/DictVectorizer-1/*/text-keys", "onnx/ZipMap-1/*/texts")
+    words = [word for glob in globs for word in ("--select", glob)]
+    assert exported("--format", format_, "--out", tmp_path / "maps", *words).exit_code == 0
+    ids, written, made = (
+        [*selected(GeneratedCases(), Selection(globs))],
+        CorpusCases(tmp_path / "maps"),
+        GeneratedCases(),
+    )
+    for text in ids:
+        case, other = written.case(text), made.case(text)
+        assert case.digests == other.digests
+        assert case.expectation_digests == other.expectation_digests
+    assert len(ids) > 2
