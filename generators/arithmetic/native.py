@@ -283,7 +283,7 @@ def _literal(node: Any, machine: Machine) -> Array:
         "int": np.dtype(object),
         "bool": np.dtype(bool),
         "text": np.dtype(object),
-        "complex": np.dtype(complex),
+        "complex": np.dtype(node.type if node.kind == "complex" else complex),
     }
     number = node.parameters["number"]
     if node.kind == "real":  # a fraction becomes no bfloat16 by itself
