@@ -305,7 +305,7 @@ def test_the_default_suite_stays_within_its_budget() -> None:
     size = expected(LIBRARY, Selection())
     assert sum(one.cases for one in size.values()) == every.total()
     assert size["onnx"].programs == len({tuple(t.split("/")[1:5]) for t in plan() if t.startswith("onnx/")})
-    assert size["onnx"].seconds < 60
+    assert size["onnx"].seconds < 80
 
 
 @pytest.mark.parametrize(
