@@ -377,9 +377,9 @@ def tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatr
         {level: why for level, why in levels.items() if why and level not in free},
         tuple(case for case in ids if case in smoke),
         blindness(bench.batch.expectation for bench in every),
-        tightness(bench.batch.expectation for bench in every),
         tuple(f for f in fates if f.status == "killed"),
         excluded={**trial.grid.excluded, **free},
+        tight=tightness(bench.batch.expectation for bench in every),
     )
 
 

@@ -41,9 +41,10 @@ class Draw:
     def below(self, limit: int, size: int) -> Array:
         """Return whole numbers in [0, limit), int64 of shape (lanes, size); limit at most 2**63.
 
-        By remainder: the bias, at most limit/2**64, does not matter to inputs of tests.
+        By remainder: the bias, at most limit/2**64, does not matter to inputs of tests. Places on an empty axis, where
+        there is nothing to draw, are 0.
         """
-        return (self.bits(size) % np.uint64(limit)).astype(np.int64)
+        return (self.bits(size) % np.uint64(max(limit, 1))).astype(np.int64)
 
     def between(self, low: int, high: int, size: int) -> Array:
         """Return whole numbers in [low, high], int64 of shape (lanes, size)."""

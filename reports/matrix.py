@@ -67,10 +67,10 @@ class VersionMatrix:
     hidden: Mapping[str, str]
     smoke: tuple[str, ...]
     blind: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    tight: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     killed: tuple[Fate, ...] = ()
     code: str = ""
     excluded: Mapping[str, str] = field(default_factory=dict)
+    tight: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def mutants(self) -> int:
@@ -200,9 +200,9 @@ def _tested(line: Mapping[str, Any], texts: Mapping[str, Sequence[str]], smoke: 
         {level: why for why, levels in line["hidden"].items() for level in levels},
         tuple(smoke),
         {type_: (count, blind) for type_, (count, blind) in line["blind"].items()},
-        {type_: (median, worst) for type_, (median, worst) in line.get("tight", {}).items()},
         code=line["code"],
         excluded=line.get("excluded", {}),
+        tight={type_: (median, worst) for type_, (median, worst) in line.get("tight", {}).items()},
     )
 
 

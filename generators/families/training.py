@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def _groups(c: Call, inputs: list[Value], parts: int) -> Iterator[tuple[Value, .
         yield group
 
 
-def _outputs(found: list[tuple[Value, ...]]) -> tuple[Value, ...]:
+def _outputs(found: Sequence[tuple[Value, ...]]) -> tuple[Value, ...]:
     return tuple(one for kind in zip(*found, strict=True) for one in kind)
 
 

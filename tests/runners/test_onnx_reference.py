@@ -99,6 +99,8 @@ STORED = {
     "non-broadcastable output operand with shape (3,) doesn't match the broadcast shape (2,3)": "shape",
     "operands could not be broadcast together with shapes (3,2) (2,3)": "shape",
     "Attribute 'kernel_shape' is expected based on ONNX specifications for node 'MaxUnpool'.": "attribute",
+    "Scan is not implemented for other output axes than 0.": "attribute",
+    "Scan with zero scan-input length and scan outputs is not supported.": "attribute",
     "ReduceMean_1._run() got an unexpected keyword argument 'bogus'": "attribute",
     "OpRunBinaryNum.run() missing 1 required positional argument: 'y'": "invalid",
     "axis 4 is out of bounds for array of dimension 2": "invalid",
