@@ -69,7 +69,7 @@ def suite_locks(source: GeneratedCases, suite: str) -> dict[str, Lock]:
     if not versions:
         raise OpconformError("the suite has no case")
     with ProcessPoolExecutor(min(usable_cores(), len(versions)), get_context("forkserver")) as pool:
-        made = pool.map(_digests, repeat(source), sorted(versions, key=len, reverse=True))
+        made = pool.map(_digests, repeat(source.unread), sorted(versions, key=len, reverse=True))
         found = by_operator(one for those in made for one in those)
     return {operator: lock_of(operator, suite, cases) for operator, cases in sorted(found.items())}
 

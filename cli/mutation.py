@@ -155,7 +155,7 @@ def kill_matrix(source: GeneratedCases, ids: Mapping[str, Sequence[str]], jobs: 
     if min(jobs, len(ids)) < 2:
         return Matrix({name: tested(source, name, ids[name]) for name in ids})
     with ProcessPoolExecutor(min(jobs, len(ids)), get_context("forkserver")) as pool:
-        asked = {name: pool.submit(_tested, source, name, ids[name]) for name in largest}
+        asked = {name: pool.submit(_tested, source.unread, name, ids[name]) for name in largest}
         return Matrix({name: asked[name].result() for name in ids})
 
 

@@ -265,6 +265,11 @@ class GeneratedCases:
             raise OpconformError(f"{found.root}: no spec file there; expected <standard>/<Operator>.yaml")
         return found
 
+    @property
+    def unread(self) -> GeneratedCases:
+        """The same, without the specs that are read: for a process that takes one operator, and gets it many times."""
+        return GeneratedCases(self.root, self.declaration)
+
     def __getstate__(self) -> dict[str, object]:
         # with the specs that are read already: reading them again costs a worker a quarter of a second
         return {"root": self.root, "declaration": self.declaration, "library": self.library}

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from ...cases.elements import Array
+from ...cases.errors import OpconformError
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 
@@ -26,7 +27,8 @@ def image_decoder(c: Call, stream: Value) -> Value:
     """The pixels of a picture, [height, width, channels], in the order that pixel_format says; none of no picture.
 
     stream: uint8, rank 1; result: uint8, with 3 channels, or 1 of Grayscale. Pictures of one channel have it three
-    times. How colours become grey is open, but where all three are alike. Source: ONNX ImageDecoder-20.
+    times. How colours become grey is open, but where all three are alike. Raises OpconformError
+    for a format that is not decoded here. Source: ONNX ImageDecoder-20.
     """
     c.require("stream-rank", stream.rank == 1)
     wanted = c.attr("pixel_format")
@@ -34,7 +36,7 @@ def image_decoder(c: Call, stream: Value) -> Value:
     try:
         pixels = _decoded(np.asarray(c.known(stream), np.uint8).tobytes())
     except OverflowError as beyond:
-        raise ValueError(str(beyond)) from None
+        raise OpconformError(str(beyond)) from None
     if pixels is None:
         shapes = {"no-pixels": (0, 0, 0), "channels": (0, 0, 1 if wanted == "Grayscale" else 3), "vector": (0,)}
         return c.constant(0, "uint8").broadcast(*shapes.get(c.open("empty"), (0, 0)))

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from recorded import readings, values
 
+from opconform.cases.errors import OpconformError
+
 RED, GREEN, BLUE, GREY = (255, 0, 0), (0, 200, 0), (0, 0, 77), (9, 9, 9)
 
 
@@ -70,7 +72,7 @@ def test_what_cannot_be_decoded_is_an_empty_matrix(data) -> None:
 
 
 def test_pictures_beyond_what_is_decoded_here_are_refused_and_not_called_broken() -> None:
-    with pytest.raises(ValueError, match="WebP"):
+    with pytest.raises(OpconformError, match="WebP"):
         decoded(b"RIFF\0\0\0\0WEBP")
 
 
