@@ -126,7 +126,7 @@ def _page(found: Audit, source: GeneratedCases, lacking: Sequence[str]) -> str:
             *(("## Without a spec", "", *(f"- {name}" for name in lacking), "") if lacking else ()),
             "## Without a case",
             "",
-            *(f"- {words}{', '.join(values)}" for words, values in missing.items()),
+            *([f"- {words}{', '.join(values)}" for words, values in missing.items()] or ["Nothing."]),
             "",
         ]
     )

@@ -893,7 +893,8 @@ def check_option(
 ) -> None:
     """Raise Differs unless an option's bounds are those that exact results and errors give.
 
-    `taken`: some values are the certificate's, rounded to float64, which bounds in float64 need not be.
+    `taken`: some values are the certificate's, rounded to float64, which bounds in float64 need not be. What that loses
+    is as large as the terms of a sum, and so a part of the error that is charged for them.
     """
     for bounds, elements in zip(option["outputs"], derived, strict=True):
         kind, told = bounds["type"], flags(bounds["flags"])
@@ -908,7 +909,7 @@ def check_option(
             if least is None:
                 right = (low != low and high != high) if isodd(value) else low == high == value  # noqa: PLR0124
             else:
-                off = abs(value) / 2**53 if taken and kind == "float64" else Fraction(0)
+                off = abs(value) / 2**53 + least / 16 if taken and kind == "float64" else Fraction(0)
                 lows, highs = ([value - most - off, value - least + off], [value + least - off, value + most + off])
                 if kind == "float64":  # whose ends are rounded inward
                     lows, highs = ([inward(end, side) for end in some] for some, side in ((lows, 1), (highs, -1)))
