@@ -325,6 +325,6 @@ def _next(splits: Array, dtype: Any, end: float) -> list[float]:
     """The neighbours of the splits on one side, in a type and in float32."""
     return [
         float(np.nextafter(np.asarray(s, t), np.asarray(end, t)))
-        for t in {np.dtype(dtype), np.dtype(np.float32)}
+        for t in dict.fromkeys((np.dtype(dtype), np.dtype(np.float32)))
         for s in splits
     ]
