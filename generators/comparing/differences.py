@@ -376,7 +376,7 @@ def _said(side: Side, situation: Situation) -> Said:
         case = side.source.case(str(side.named(asked)))
     except CaseIdError as error:
         return Said(str(asked), (), (), str(error).partition(": ")[2] or str(error))
-    except (ValueError, OpconformError) as error:
+    except (ValueError, LookupError, OpconformError) as error:  # what a spec's bundles tie together, and is apart here
         raise Inexpressible(str(error)) from error
     clauses = tuple(c for c in case.clauses if c.partition("#")[2] in side.version.clauses)
     names = [output.name if output else "" for output in case.program.outputs]
