@@ -144,11 +144,12 @@ def exercised(source: GeneratedCases, standard: str) -> dict[str, Exercise]:
     for text in planned(source.library, Selection((f"{standard}/*",))):
         row = source.row(parse_id(text))
         name = str(row.version.operator)
-        found[name] = _with(found.get(name, Exercise()), row)
+        found[name] = with_case(found.get(name, Exercise()), row)
     return found
 
 
-def _with(known: Exercise, row: Row) -> Exercise:
+def with_case(known: Exercise, row: Row) -> Exercise:
+    """Return what is touched once this case is one of the suite's, too."""
     clauses = known.clauses | {clause.partition("#")[2] for clause in clauses_of(row)}
     if row.rejected:
         return Exercise(known.types, known.attributes, clauses)

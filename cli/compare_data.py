@@ -18,7 +18,7 @@ from ..generators.plan import Selection, planned, selected_by_version
 from ..generators.source import GeneratedCases
 from ..reports.text import write_text
 from ..specs.audit.findings import Exercise, coverages, onnx_authority
-from .auditing import exercised, table
+from .auditing import table, with_case
 from .killing import Bench, Trial, bench_of, benches, exposed
 
 
@@ -127,12 +127,13 @@ def _with(known: Exercise, told: Told) -> Exercise:
 
 
 def _ours(source: GeneratedCases) -> _Suite:
-    found = _Suite(touched=exercised(source, "onnx"))
+    found = _Suite()
     for text in planned(source.library, Selection(("onnx/*",))):
         row = source.row(parse_id(text))
         name = str(row.version.operator)
         found.cases[name] += 1
         found.invalid[name] += bool(row.rejected)
+        found.touched[name] = with_case(found.touched.get(name, Exercise()), row)
     return found
 
 

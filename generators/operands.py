@@ -123,7 +123,7 @@ def arguments(row: Row) -> Given:
     parts, found = row.parts, dict[str, tuple[Argument, ...] | None]()
     for port in row.version.signature.inputs:
         own, delivery = _given(row, port, parts.get(port.name, ())), str(row.get(f"{port.name}{FROM}"))
-        if own is not None and row.version.signature.input(delivery) is not None:
+        if own and row.version.signature.input(delivery) is not None:
             own = _again(row, own, (found.get(delivery) or own)[0])
         elif port.is_variadic and own and delivery == CONSTANT:
             own = (own[0], *(replace(one, constant=True) for one in own[1:]))
@@ -468,7 +468,10 @@ class Filling:
             {name: arrays[0] for name, arrays in before.items() if arrays},
             told,
         )
-        array = np.asarray(family_of(self.row.spec).draws[recipe.name](drawing))
+        try:
+            array = np.asarray(family_of(self.row.spec).draws[recipe.name](drawing))
+        except (ArithmeticError, LookupError, ValueError) as error:  # an attribute that the recipe needs is absent
+            raise OpconformError(f"{self.row.id}: {one.name} cannot be drawn as {recipe.name}: {error!r}") from error
         array = array.reshape(1 if array.ndim == 1 else len(array), *drawing.shape)
         return np.broadcast_to(array, (len(keys), *drawing.shape)).astype(drawing.type.dtype)
 

@@ -379,7 +379,7 @@ def record(
     """Return a reference's formula for a program; `known` are values of ports, by name, that belong to the program.
 
     `told` takes what the reference asks of the facts. Raises Asks where the reference needs the values of another port,
-    KeyError where it opens a silence that the version does not have.
+    OpconformError for an input that it does not foresee, or where it opens a silence that the version does not have.
     """
     told = {} if told is None else told
     graph = Graph(facts.precision)
@@ -406,6 +406,8 @@ def _fork(function: Reference, call: Call) -> Fork:
         kind = str(end)
     except Invalid as clause:
         kind, invalid = "invalid", str(clause)
+    except (ArithmeticError, LookupError, RecursionError, ValueError) as error:
+        raise OpconformError(f"{call.operator}: its formula has no answer for such an input: {error!r}") from error
     if kind == "values" and call.frees_all:
         kind = "any"
     return Fork(

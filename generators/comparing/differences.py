@@ -265,19 +265,24 @@ def _crossed(levels: Mapping[str, Sequence[Value]]) -> Iterator[Situation]:
     element = PLAIN if PLAIN in levels[TYPE] or not levels[TYPE] else str(levels[TYPE][0])
     for shapes in _few_shapes(levels[SHAPES]):
         bare = Situation(element, shapes, (), FIRST)
-        few = [_few(bare, name, levels[name]) for name in names]
-        many = math.prod(map(len, few)) > _CROSSED
-        for chosen in _in_turn(few) if many else itertools.product(*few):
+        for chosen in _combined([_few(bare, name, levels[name]) for name in names]):
             situation = bare
             for name, value in zip(names, chosen, strict=True):
                 situation = situation.having(name, value)
             yield situation
 
 
-def _in_turn(levels: Sequence[Sequence[Value]]) -> Iterator[tuple[Value, ...]]:
-    """Yield combinations in which two roles at most have another value than their first."""
+def _combined(levels: Sequence[Sequence[Value]]) -> Iterator[tuple[Value, ...]]:
+    """Yield all combinations; if they are too many, those in which two roles, or one, have not their first value."""
+    sizes = [len(values) for values in levels]
+    if math.prod(sizes) <= _CROSSED:
+        yield from itertools.product(*levels)
+        return
     first = [values[0] for values in levels]
-    for here, there in itertools.combinations_with_replacement(range(len(levels)), 2):
+    pairs = list(itertools.combinations_with_replacement(range(len(levels)), 2))
+    if sum(sizes[here] * sizes[there] for here, there in pairs) > _CROSSED:
+        pairs = [(here, here) for here in range(len(levels))]
+    for here, there in pairs:
         for one, other in itertools.product(levels[here], levels[there]):
             yield tuple(other if i == there else one if i == here else value for i, value in enumerate(first))
 
@@ -376,7 +381,7 @@ def _said(side: Side, situation: Situation) -> Said:
         case = side.source.case(str(side.named(asked)))
     except CaseIdError as error:
         return Said(str(asked), (), (), str(error).partition(": ")[2] or str(error))
-    except (ValueError, LookupError, OpconformError) as error:  # what a spec's bundles tie together, and is apart here
+    except (ValueError, OpconformError) as error:  # what a spec's bundles tie together, and is apart here
         raise Inexpressible(str(error)) from error
     clauses = tuple(c for c in case.clauses if c.partition("#")[2] in side.version.clauses)
     names = [output.name if output else "" for output in case.program.outputs]

@@ -139,7 +139,7 @@ def entries(drawing: Drawing) -> Array:
 def strangers(drawing: Drawing) -> Array:
     """Entries of the vocabulary, and one that is none."""
     keys = entries(drawing)
-    keys[:, -1] = "stranger" if drawing.type.kind == "string" else -99
+    keys[:, -1:] = "stranger" if drawing.type.kind == "string" else -99
     return keys
 
 

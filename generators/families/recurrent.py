@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -15,7 +16,6 @@ from . import Shaping
 
 States: TypeAlias = tuple[Value, ...]
 """What goes from step to step, each [N, H]; the first is what comes out, too."""
-Step: TypeAlias = Callable[[Value, States], States]
 
 
 def rnn(
@@ -32,12 +32,7 @@ def rnn(
     x: [L, N, I]; w: [D, H, I], r: [D, H, H], b: [D, 2 H]; lens: int32 [N]; h0: [D, N, H]; results: Y [L, D, N, H] and
     Y_h [D, N, H]. With layout=1 the batch comes first in x, h0 and the results. Source: ONNX RNN-1 to 22.
     """
-
-    def step_of(part: _Direction, d: int) -> Step:  # noqa: ARG001 - one direction is as the other
-        (f,) = part.functions
-        return lambda x, states: (f(_clipped(c, part.joined(x, states[0]).matmul(part.weights))),)
-
-    return _layer(c, x, w, r, b, lens, (h0,), 1, ("Tanh",), step_of)
+    return _layer(c, x, w, r, b, lens, (h0,), None, 1, ("Tanh",), _rnn_step)
 
 
 def gru(
@@ -55,11 +50,7 @@ def gru(
     results: Y [L, D, N, H] and Y_h [D, N, H]. With layout=1 the batch comes first in x, h0 and the results.
     Source: ONNX GRU-1 to 22.
     """
-
-    def step_of(part: _Direction, d: int) -> Step:  # noqa: ARG001 - one direction is as the other
-        return lambda x, states: (_gru_step(part, x, states[0]),)
-
-    return _layer(c, x, w, r, b, lens, (h0,), 3, ("Sigmoid", "Tanh"), step_of)
+    return _layer(c, x, w, r, b, lens, (h0,), None, 3, ("Sigmoid", "Tanh"), _gru_step)
 
 
 def lstm(
@@ -79,23 +70,21 @@ def lstm(
     [D, N, H]; p: [D, 3 H], in the order i o f; results: Y [L, D, N, H], Y_h and Y_c [D, N, H]. With layout=1 the batch
     comes first in x, h0, c0 and the results. Source: ONNX LSTM-1 to 22.
     """
-    c.require("shapes", p is None or p.shape == (r.shape[0], 3 * r.shape[-1]))
-
-    def step_of(part: _Direction, d: int) -> Step:
-        peepholes = None if p is None else p[d]
-        return lambda x, states: _lstm_step(part, peepholes, x, *states)
-
-    return _layer(c, x, w, r, b, lens, (h0, c0), 4, ("Sigmoid", "Tanh", "Tanh"), step_of)
+    return _layer(c, x, w, r, b, lens, (h0, c0), p, 4, ("Sigmoid", "Tanh", "Tanh"), _lstm_step)
 
 
 @dataclass(frozen=True)
 class _Direction:
-    """The weights of one direction, of G gates, and its functions. w: [G H, I], r: [G H, H], b: [2 G H]."""
+    """The weights of one direction, of G gates, and its functions.
+
+    w: [G H, I], r: [G H, H], b: [2 G H], peepholes p: [3 H].
+    """
 
     c: Call
     w: Value
     r: Value
     b: Value | None
+    p: Value | None
     functions: tuple[Callable[[Value], Value], ...]
 
     @property
@@ -114,8 +103,17 @@ class _Direction:
         return x.concat([h, *ones], 1)
 
 
-def _gru_step(part: _Direction, x: Value, h: Value) -> Value:
-    """From x: [N, I] and the state before, [N, H], to that after."""
+Step: TypeAlias = Callable[[_Direction, Value, States], States]
+"""From x: [N, I] and the states before to those after."""
+
+
+def _rnn_step(part: _Direction, x: Value, states: States) -> States:
+    (f,), (h,) = part.functions, states
+    return (f(_clipped(part.c, part.joined(x, h).matmul(part.weights))),)
+
+
+def _gru_step(part: _Direction, x: Value, states: States) -> States:
+    (h,) = states
     c, (f, g) = part.c, part.functions
     (batch, inputs), size = x.shape, h.shape[1]
     weights = part.weights
@@ -139,11 +137,11 @@ def _gru_step(part: _Direction, x: Value, h: Value) -> Value:
         row = factors[0].concat(factors[1:], 2).reshape(batch, size, 1, width)
         hidden = row.matmul(terms[0].concat(terms[1:], 2).reshape(batch, size, width, 1)).reshape(batch, size)
     hidden = g(_clipped(c, hidden))
-    return ((1.0 - update) * hidden + update * h).either(hidden + update * (h - hidden))
+    return (((1.0 - update) * hidden + update * h).either(hidden + update * (h - hidden)),)
 
 
-def _lstm_step(part: _Direction, peepholes: Value | None, x: Value, h: Value, s: Value) -> States:
-    """From x: [N, I] and the states before, [N, H], to those after."""
+def _lstm_step(part: _Direction, x: Value, states: States) -> States:
+    h, s = states
     c, (f, g, out) = part.c, part.functions
     size = h.shape[1]
 
@@ -152,13 +150,13 @@ def _lstm_step(part: _Direction, peepholes: Value | None, x: Value, h: Value, s:
 
     z = part.joined(x, h).matmul(part.weights)
     i, o, forget, cell = (gate(z, n) for n in range(4))
-    if peepholes is not None:
-        i, forget = i + gate(peepholes, 0) * s, forget + gate(peepholes, 2) * s
+    if part.p is not None:
+        i, forget = i + gate(part.p, 0) * s, forget + gate(part.p, 2) * s
     i = f(_clipped(c, i))
     forget = 1.0 - i if c.attr("input_forget") else f(_clipped(c, forget))
     s = forget * s + i * g(_clipped(c, cell))
-    if peepholes is not None:
-        o = o + gate(peepholes, 1) * s
+    if part.p is not None:
+        o = o + gate(part.p, 1) * s
     clips_cell = c.attr("clip") is not None and c.open("clip-cell") == "before-h"
     return f(_clipped(c, o)) * out(_clipped(c, s) if clips_cell else s), s
 
@@ -171,11 +169,12 @@ def _layer(
     b: Value | None,
     lens: Value | None,
     starts: tuple[Value | None, ...],
+    p: Value | None,
     gates: int,
     usual: tuple[str, ...],
-    step_of: Callable[[_Direction, int], Step],
+    step: Step,
 ) -> tuple[Value, ...]:
-    """Y and the last states of a layer, whose step in a direction `step_of` makes; `usual` are its functions."""
+    """Y and the last states of a layer that makes such steps; `usual` are its functions."""
     batch_first = c.attr("layout", 0) == 1
     c.require("shapes", x.rank == 3)
     if batch_first:
@@ -195,6 +194,7 @@ def _layer(
     rows = gates * hidden
     shapes = ((w, (rows, x.shape[2])), (r, (rows, hidden)), (b, (2 * rows,)))
     c.require("shapes", all(v is None or v.shape == (directions, *shape) for v, shape in shapes))
+    c.require("shapes", p is None or p.shape == (directions, 3 * hidden))
     c.require("shapes", lens is None or lens.shape == (batch,))
     c.require("states", all(v is None or v.shape == (directions, batch, hidden) for v in starts))
     if lens is not None:
@@ -205,16 +205,26 @@ def _layer(
     zero = c.constant(0.0, x.type).broadcast(batch, hidden)
     found = []
     for d in range(directions):
-        step = step_of(_Direction(c, w[d], r[d], None if b is None else b[d], functions[d]), d)
+        biases, peepholes = (None if v is None else v[d] for v in (b, p))
+        part = _Direction(c, w[d], r[d], biases, peepholes, functions[d])
         start = tuple(zero if s is None else s[d] for s in starts)
-        found.append(_walk(c, step, x, lens, start, backward=way == "reverse" or d == 1))
+        walk = _walk(c, functools.partial(step, part), x, lens, start, backward=way == "reverse" or d == 1)
+        found.append(walk)
     y, *last = (first.concat(others, 0 if i else 1) for i, (first, *others) in enumerate(zip(*found, strict=True)))
     if batch_first:
         return y.transpose(2, 0, 1, 3), *(s.transpose(1, 0, 2) for s in last)
     return y, *last
 
 
-def _walk(c: Call, step: Step, x: Value, lens: Value | None, states: States, *, backward: bool) -> tuple[Value, ...]:
+def _walk(
+    c: Call,
+    step: Callable[[Value, States], States],
+    x: Value,
+    lens: Value | None,
+    states: States,
+    *,
+    backward: bool,
+) -> tuple[Value, ...]:
     """Y of one direction, [L, 1, N, H], and its last states, [1, N, H]; a sequence is walked over its own length."""
     (steps, batch), size = x.shape[:2], states[0].shape[1]
     outs: list[Value] = []
@@ -254,8 +264,10 @@ def sigmoid(x: Value) -> Value:
 
 
 def tanh(x: Value) -> Value:
-    """Tanh(x); or from exponentials, as the pages write it: close to 0 a difference of numbers about 1."""
-    return x.tanh().either(2.0 / (1.0 + (-2.0 * x).exp()) - 1.0)
+    """Tanh(x); or from exponentials, as the pages write it, of the magnitude, so that none overflows."""
+    e = (-2.0 * x.abs()).exp()
+    y = (1.0 - e) / (1.0 + e)
+    return x.tanh().either((-y).where(x < 0.0, y))
 
 
 def activations(c: Call, directions: int, usual: tuple[str, ...]) -> list[tuple[Callable[[Value], Value], ...]]:

@@ -237,6 +237,25 @@ def test_options_are_checked_before_the_results_folder_is_made(tmp_path: Path) -
         assert words in message
 
 
+TREE = (
+    "onnx/TreeEnsemble-5/float16/1x1/leaf_targetids=0;leaf_weights=T:1:2;nodes_falseleafs=0;nodes_falsenodeids=0;"
+    "nodes_featureids=0;nodes_modes=uint8:1:0;nodes_splits=T:1:0.5;nodes_trueleafs=0;nodes_truenodeids={};"
+    "tree_roots=0/ramp"
+)
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        (TREE.format(0), "TreeEnsemble: its formula has no answer for such an input: RecursionError"),  # its own branch
+        (TREE.format(9), "TreeEnsemble: its formula has no answer for such an input: IndexError"),  # nobody's
+        ("onnx/NegativeLogLikelihoodLoss-13/float16,int32/2x3,2,3/target=ignoring/ramp", "target cannot be drawn"),
+    ],
+)
+def test_a_case_that_nobody_foresaw_is_a_mistake_of_its_id(case: str, message: str) -> None:
+    assert message in fails("show", case)
+
+
 # Lists
 
 

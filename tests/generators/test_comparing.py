@@ -7,6 +7,9 @@ from opconform.generators.comparing.differences import NUMERIC, Difference, diff
 from opconform.generators.comparing.situations import Situation, side
 from opconform.generators.source import GeneratedCases
 
+LIBRARY = GeneratedCases().library
+SEVERAL_VERSIONS = [str(name) for name in LIBRARY.operators() if len(LIBRARY.spec(name).versions) > 1]
+
 
 @pytest.fixture(scope="module")
 def source() -> GeneratedCases:
@@ -117,7 +120,7 @@ def test_what_changed_between_versions_is_found(source: GeneratedCases, one: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("operator", [str(name) for name in GeneratedCases().library.operators()])
+@pytest.mark.parametrize("operator", SEVERAL_VERSIONS)
 def test_the_first_and_the_last_version_of_an_operator_can_be_held_together(
     source: GeneratedCases, operator: str
 ) -> None:
@@ -128,5 +131,4 @@ def test_the_first_and_the_last_version_of_an_operator_can_be_held_together(
     except OpconformError as error:
         assert "cannot be put to the same inputs" in str(error)  # noqa: PT017 - other references, no other reason
         return
-    assert not (rows and sides[0] is sides[-1])
     assert all(row.said[0].content != row.said[1].content for row in rows)
