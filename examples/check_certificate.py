@@ -451,6 +451,7 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "where": lambda a, b, mask: a if mask else b,
     "free": lambda a, _mask: a,
     "either": lambda a, other: other if isinstance(a, float) and stands_beside(a, other) else a,
+    "between": lambda a, _low, _high: a,
     "within": lambda a: a,
     "floor": lambda a: whole(a, math.floor),
     "ceil": lambda a: whole(a, math.ceil),

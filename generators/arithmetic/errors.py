@@ -266,12 +266,14 @@ class Error:
     `e` bounds the difference (under norm 2 its variance); for bool and text it is positive where either may come out.
     `exact_mean`: where a mean was taken of a sum that came out exact. `instead`: numbers that may come, up to the
     error, where the value is none, else NaN; the flags say there that all is free, for what is computed further.
+    `ends`: of whole numbers, the least and the largest that may come; without them one that has an error is free.
     """
 
     e: Size = 0.0
     flags: Flags = 0
     exact_mean: Array | None = None
     instead: Array | None = None
+    ends: tuple[Array, Array] | None = None
 
     @property
     def quiet(self) -> bool:

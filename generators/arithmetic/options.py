@@ -617,9 +617,12 @@ def _inward(end: Array, side: int) -> Array:
 
 
 def exact_bounds(known: Known, error: Error, type_: str) -> Bounds:
-    """Return the bounds of whole numbers, bool, text, complex numbers: the value, and free where it is open."""
+    """Return the bounds of whole numbers, bool, text, complex numbers: the value, and free where it is open.
+
+    Of whole numbers that have them, the ends between which they lie.
+    """
     value, flags = known.v, error.flags
-    if not error.quiet:
+    if error.ends is None and not error.quiet:
         flags = flags | np.where(np.greater(error.e, 0), FREE, np.uint8(0))
     kind = kind_of(type_)
     if kind == "int":
@@ -631,7 +634,9 @@ def exact_bounds(known: Known, error: Error, type_: str) -> Bounds:
     if kind != "text":
         value = value.astype(element_type(type_).dtype)
     whole = None if isinstance(flags, int) else np.broadcast_to(np.asarray(flags, np.uint8), value.shape)
-    return Bounds(type_, value, value, value, whole)
+    ends = error.ends or (value, value)
+    lower, upper = (np.broadcast_to(end, value.shape).astype(value.dtype) for end in ends) if error.ends else ends
+    return Bounds(type_, value, lower, upper, whole)
 
 
 def _where(lanes: Array, some: Bounds, others: Bounds) -> Bounds:

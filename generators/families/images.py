@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import struct
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
@@ -14,11 +14,12 @@ from ...cases.elements import Array
 from ...cases.errors import OpconformError
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
+from .jpeg import Pixels, decoded_jpeg, of_blocks, of_waves
 
 _SIZES: Final = ((1, 1), (3, 5), (2, 33), (65, 3), (15, 16), (31, 32), (33, 40), (63, 64), (260, 260))
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
-_LENGTHS: Final = (0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0)
-"""How many codes of each length the usual table of first coefficients has."""
+_PASSES: Final = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))
+"""The first row and column of each pass of an interlaced PNG (W3C PNG, 8.1), and the steps to the next ones."""
 _TIE: Final = 0.1
 _OTHERS: Final = (b"\0\0\0\x0cjP  ", b"\xff\x4f\xff\x51", b"RIFF")
 
@@ -28,7 +29,8 @@ def image_decoder(c: Call, stream: Value) -> Value:
 
     stream: uint8, rank 1; result: uint8, with 3 channels, or 1 of Grayscale. Pictures of one channel have it three
     times. How colours become grey is open, but where all three are alike. Raises OpconformError
-    for a format that is not decoded here. Source: ONNX ImageDecoder-20.
+    for a format that is not decoded here. Samples of a JPEG may be beside the exact ones, see `decoded_jpeg`.
+    Source: ONNX ImageDecoder-20.
     """
     c.require("stream-rank", stream.rank == 1)
     wanted = c.attr("pixel_format")
@@ -41,15 +43,21 @@ def image_decoder(c: Call, stream: Value) -> Value:
         shapes = {"no-pixels": (0, 0, 0), "channels": (0, 0, 1 if wanted == "Grayscale" else 3), "vector": (0,)}
         return c.constant(0, "uint8").broadcast(*shapes.get(c.open("empty"), (0, 0)))
     if wanted == "Grayscale":
-        grey = (pixels == pixels[:, :, :1]).all(2, keepdims=True)
-        weighed = np.rint(pixels @ np.array([0.299, 0.587, 0.114]))[:, :, None]
-        y = c.constant(np.where(grey, pixels[:, :, :1], weighed).astype(np.int64), "uint8")
-        return y if grey.all() else y.undefined(c.constant(~grey, "bool"), "grey")
-    return c.constant(pixels[:, :, ::-1] if wanted == "BGR" else pixels, "uint8")
+        grey = (pixels.value == pixels.value[:, :, :1]).all(2, keepdims=True)
+        weights = np.array([0.299, 0.587, 0.114])
+        pixels = Pixels(*(np.where(grey, one[:, :, :1], np.rint(one @ weights)[:, :, None]) for one in pixels))
+    elif wanted == "BGR":
+        pixels = Pixels(*(one[:, :, ::-1] for one in pixels))
+    y, low, high = (c.constant(one.astype(np.int64), "uint8") for one in pixels)
+    if (pixels.low < pixels.high).any():
+        y = y.between(low, high)
+    if wanted != "Grayscale" or grey.all():
+        return y
+    return y.undefined(c.constant(~grey, "bool"), "grey")
 
 
-def _decoded(data: bytes) -> Array | None:
-    """The pixels of a stream, [height, width, 3] whole numbers; None of what is no picture.
+def _decoded(data: bytes) -> Pixels | None:
+    """The pixels of a stream, [height, width, 3]; None of what is no picture.
 
     Raises OverflowError for a picture that is not decoded here.
     """
@@ -57,7 +65,7 @@ def _decoded(data: bytes) -> Array | None:
         raise OverflowError("no JPEG 2000 or WebP is decoded here")
     for magic, decode in (
         (_PNG, _of_png),
-        (b"\xff\xd8\xff", _of_jpeg),
+        (b"\xff\xd8\xff", decoded_jpeg),
         (b"BM", _of_bmp),
         (b"P", _of_pnm),
         (b"II*\0", _of_tiff),
@@ -65,10 +73,11 @@ def _decoded(data: bytes) -> Array | None:
     ):
         if data.startswith(magic):
             try:
-                pixels = decode(data)
+                found = decode(data)
             except (struct.error, zlib.error, ValueError, IndexError, KeyError):
                 return None
-            return np.broadcast_to(pixels, (*pixels.shape[:2], 3)).astype(np.int64)
+            pixels = found if isinstance(found, Pixels) else Pixels(found, found, found)
+            return Pixels(*(np.broadcast_to(one, (*one.shape[:2], 3)).astype(np.int64) for one in pixels))
     return None
 
 
@@ -83,16 +92,18 @@ def _stored(content: bytes) -> bytes:
     return b"\x78\x01" + b"".join(blocks) + struct.pack(">I", zlib.adler32(content))
 
 
-def _to_png(samples: Array, colour: int, extra: bytes = b"") -> bytes:
+def _to_png(samples: Array, colour: int, extra: bytes = b"", *, interlaced: bool = False) -> bytes:
     """Samples [height, width, channels] as PNG (W3C PNG, 3rd ed.), each row by another filter."""
     height, width, channels = samples.shape
-    rows = samples.reshape(height, -1).astype(np.int64)
     filtered = b""
-    for y, row in enumerate(rows):
-        above = rows[y - 1] if y else np.zeros_like(row)
-        guesses = _guesses(row, above, channels)
-        filtered += bytes([y % 5]) + bytes(((row - guesses[y % 5]) % 256).tolist())
-    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
+    for y, x, down, across in _PASSES if interlaced else ((0, 0, 1, 1),):
+        part = samples[y::down, x::across]
+        rows = part.reshape(-1, part.shape[1] * channels).astype(np.int64) if part.size else []
+        for i, row in enumerate(rows):
+            above = rows[i - 1] if i else np.zeros_like(row)
+            kind = (i + y + x) % 5  # so that passes of one row have several
+            filtered += bytes([kind]) + bytes(((row - _guesses(row, above, channels)[kind]) % 256).tolist())
+    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, interlaced)
     return _PNG + _chunk(b"IHDR", header) + extra + _chunk(b"IDAT", _stored(filtered)) + _chunk(b"IEND", b"")
 
 
@@ -117,12 +128,27 @@ def _of_png(data: bytes) -> Array:
             raise ValueError("the checksum is of other content")
         chunks[name] = chunks.get(name, b"") + content
         at += 12 + size
-    width, height, depth, colour, *rest = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
+    width, height, depth, colour, packing, filters, interlaced = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
     channels = {0: 1, 2: 3, 3: 1}[colour]
-    if depth != 8 or any(rest):
-        raise OverflowError("no PNG of another depth than 8 bits, or interlaced, is decoded here")
-    lines = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).astype(np.int64).reshape(height, -1)
-    rows = np.zeros((height, width * channels), np.int64)
+    if depth != 8:
+        raise OverflowError("no PNG of another depth than 8 bits is decoded here")
+    if packing or filters or interlaced > 1:
+        raise ValueError("no method of PNG")
+    content, start = zlib.decompress(chunks[b"IDAT"]), 0
+    pixels = np.zeros((height, width, channels), np.int64)
+    for y, x, down, across in _PASSES if interlaced else ((0, 0, 1, 1),):
+        part = pixels[y::down, x::across]
+        if part.size:
+            end = start + len(part) * (1 + part.shape[1] * channels)
+            part[:] = _unfiltered(content[start:end], len(part), channels).reshape(part.shape)
+            start = end
+    return np.frombuffer(chunks[b"PLTE"], np.uint8).reshape(-1, 3)[pixels[:, :, 0]] if colour == 3 else pixels
+
+
+def _unfiltered(content: bytes, height: int, channels: int) -> Array:
+    """The samples of rows that begin with their filter, [height, width * channels]."""
+    lines = np.frombuffer(content, np.uint8).astype(np.int64).reshape(height, -1)
+    rows = np.zeros((height, lines.shape[1] - 1), np.int64)
     for y, (kind, *line) in enumerate(lines.tolist()):
         above = rows[y - 1] if y else np.zeros_like(rows[0])
         for x, value in enumerate(line):
@@ -131,8 +157,7 @@ def _of_png(data: bytes) -> Array:
             nearest = min((abs(b - corner), 0, a), (abs(a - corner), 1, b), (abs(a + b - 2 * corner), 2, corner))[2]
             guess = (0, a, b, (a + b) // 2, nearest)[kind]
             rows[y, x] = (value + guess) % 256
-    pixels = rows.reshape(height, width, channels)
-    return np.frombuffer(chunks[b"PLTE"], np.uint8).reshape(-1, 3)[pixels[:, :, 0]] if colour == 3 else pixels
+    return rows
 
 
 def _to_bmp(samples: Array, palette: bytes = b"", *, down: bool = False) -> bytes:
@@ -235,94 +260,6 @@ def _of_tiff(data: bytes) -> Array:
     return np.frombuffer(data[found[273] : found[273] + found[279]], np.uint8).reshape(shape)
 
 
-def _canonical(lengths: Sequence[int], symbols: Sequence[int]) -> dict[str, int]:
-    """A Huffman table by its codes, written in bits: how many of each length from 1 on, and what they stand for."""
-    found, code, rest = dict[str, int](), 0, iter(symbols)
-    for length, count in enumerate(lengths, 1):
-        for _ in range(count):
-            found[f"{code:0{length}b}"] = next(rest)
-            code += 1
-        code <<= 1
-    return found
-
-
-def _to_jpeg(blocks: Array) -> bytes:
-    """A picture of which each block of 8 x 8 pixels has one colour, [rows, columns, 1 or 3] luma and chroma, as JPEG.
-
-    A block has no coefficient but the first (ITU-T T.81, baseline), which is a multiple of 8: no decoder has to round.
-    """
-    rows, columns, parts = blocks.shape
-    words = {size: code for code, size in _canonical(_LENGTHS, range(12)).items()}
-    bits, before = "", np.zeros(parts, np.int64)
-    for block in blocks.reshape(-1, parts) - 128:
-        for step in (block - before).tolist():
-            size = abs(step).bit_length()
-            bits += words[size] + (f"{step if step > 0 else step + (1 << size) - 1:0{size}b}" if size else "") + "0"
-        before = block
-    bits += "1" * (-len(bits) % 8)
-    scan = bytes(int(bits[at : at + 8], 2) for at in range(0, len(bits), 8)).replace(b"\xff", b"\xff\0")
-    listed = b"".join(bytes([i + 1, 0x11, 0]) for i in range(parts))
-    segments = {
-        0xE0: b"JFIF\0\1\1\0\0\1\0\1\0\0",
-        0xDB: b"\0" + bytes([8] + [1] * 63),
-        0xC0: struct.pack(">BHHB", 8, 8 * rows, 8 * columns, parts) + listed,
-        0xC4: b"\0" + bytes(_LENGTHS) + bytes(range(12)) + b"\x10\1" + b"\0" * 15 + b"\0",
-        0xDA: bytes([parts]) + b"".join(bytes([i + 1, 0]) for i in range(parts)) + b"\0\x3f\0",
-    }
-    head = b"".join(bytes([0xFF, mark]) + struct.pack(">H", len(part) + 2) + part for mark, part in segments.items())
-    return b"\xff\xd8" + head + scan + b"\xff\xd9"
-
-
-def _of_jpeg(data: bytes) -> Array:
-    segments, at = dict[int, bytes](), 2
-    while 0xDA not in segments:
-        mark, size = struct.unpack(">HH", data[at : at + 4])
-        if mark & 0xFF in segments or (0xC0 < mark & 0xFF < 0xD0 and mark & 0xFF != 0xC4) or mark & 0xFF == 0xDD:
-            raise OverflowError("no JPEG with several tables, restarts, or but baseline is decoded here")
-        segments[mark & 0xFF] = data[at + 4 : at + 2 + size]
-        at += 2 + size
-    end = data.index(b"\xff\xd9", at)
-    bits = "".join(f"{byte:08b}" for byte in data[at:end].replace(b"\xff\0", b"\xff"))
-    _, height, width, parts = struct.unpack(">BHHB", segments[0xC0][:6])
-    if any(segments[0xC0][7 + 3 * i] != 0x11 for i in range(parts)):
-        raise OverflowError("no JPEG whose chroma has fewer samples is decoded here")
-    tables, rest = [], segments[0xC4]
-    while rest:
-        count = sum(rest[1:17])
-        tables.append(_canonical(tuple(rest[1:17]), tuple(rest[17 : 17 + count])))
-        rest = rest[17 + count :]
-    first, others = tables
-    rows, columns = -(-height // 8), -(-width // 8)
-    values, place, last = np.zeros((rows * columns, parts), np.int64), 0, [0] * parts
-    for block, part in np.ndindex(rows * columns, parts):
-        size, place = _read(bits, place, first)
-        drawn = int(bits[place : place + size] or "0", 2)
-        last[part] += drawn if not size or drawn >> (size - 1) else drawn - (1 << size) + 1
-        end_of_block, place = _read(bits, place + size, others)
-        if end_of_block or last[part] * segments[0xDB][1] % 8:
-            raise OverflowError("no JPEG in which a block has more than one colour, of whole numbers, is decoded here")
-        values[block, part] = last[part] * segments[0xDB][1] // 8 + 128
-    blocks = values.reshape(rows, columns, parts)
-    return (_coloured(blocks) if parts == 3 else blocks).repeat(8, 0).repeat(8, 1)[:height, :width]
-
-
-def _read(bits: str, place: int, table: Mapping[str, int]) -> tuple[int, int]:
-    """What the code at a place stands for, and the place behind it."""
-    for end in range(place + 1, min(place + 16, len(bits)) + 1):
-        if bits[place:end] in table:
-            return table[bits[place:end]], end
-    raise ValueError("no code")
-
-
-def _coloured(blocks: Array) -> Array:
-    """Red, green and blue of luma and chroma, rounded to whole numbers (ITU-T T.871, clause 7)."""
-    y, blue, red = np.moveaxis(blocks, -1, 0) - np.array([0, 128, 128])[:, None, None]
-    exact = np.stack([y + 1.402 * red, y - (0.114 * 1.772 * blue + 0.299 * 1.402 * red) / 0.587, y + 1.772 * blue], -1)
-    if (np.abs(exact % 1 - 0.5) < _TIE).any():
-        raise OverflowError("no JPEG whose colours hang on how a decoder rounds is decoded here")
-    return np.asarray(np.clip(np.rint(exact), 0, 255), np.int64)
-
-
 def _blocks(height: int, width: int, parts: int) -> Array:
     """Luma and chroma of blocks whose colours no decoder has to round up in doubt."""
     found = _samples(height, width, parts)
@@ -358,6 +295,9 @@ def _encoders() -> Mapping[str, Callable[[int, int], bytes]]:
         "png": lambda h, w: _to_png(_samples(h, w, 3), 2),
         "png-grey": lambda h, w: _to_png(_samples(h, w, 1), 0),
         "png-palette": lambda h, w: _to_png(_samples(h, w, 1), 3, plte),
+        "png-interlaced": lambda h, w: _to_png(_samples(h, w, 3), 2, interlaced=True),
+        "png-interlaced-grey": lambda h, w: _to_png(_samples(h, w, 1), 0, interlaced=True),
+        "png-interlaced-palette": lambda h, w: _to_png(_samples(h, w, 1), 3, plte, interlaced=True),
         "bmp": lambda h, w: _to_bmp(_samples(h, w, 3)),
         "bmp-down": lambda h, w: _to_bmp(_samples(h, w, 3), down=True),
         "bmp-palette": lambda h, w: _to_bmp(_samples(h, w, 1), quads),
@@ -366,8 +306,13 @@ def _encoders() -> Mapping[str, Callable[[int, int], bytes]]:
         "pbm": lambda h, w: _to_pnm(_samples(h, w, 1, 2) * 255, 4),
         "ppm-text": lambda h, w: _to_pnm(_samples(h, w, 3), 3),
         "tiff": lambda h, w: _to_tiff(_samples(h, w, 3), "<"),
-        "jpeg": lambda h, w: _to_jpeg(_blocks(h, w, 3)),
-        "jpeg-grey": lambda h, w: _to_jpeg(_blocks(h, w, 1)),
+        "jpeg": lambda h, w: of_blocks(_blocks(h, w, 3)),
+        "jpeg-grey": lambda h, w: of_blocks(_blocks(h, w, 1)),
+        "jpeg-422-flat": lambda h, w: of_blocks(_samples(h, 2 * w, 3), 2),
+        "jpeg-waves": of_waves,
+        "jpeg-waves-grey": lambda h, w: of_waves(h, w, grey=True),
+        "jpeg-422": lambda h, w: of_waves(h, w, 2),
+        "jpeg-420": lambda h, w: of_waves(h, w, 2, 2),
         "tiff-grey": lambda h, w: _to_tiff(_samples(h, w, 1), ">"),
     }
 
@@ -453,3 +398,43 @@ def jpeg(drawing: Drawing) -> Array:
 def jpeg_grey(drawing: Drawing) -> Array:
     """A JPEG of greys, one for each block."""
     return _drawn(drawing, "jpeg-grey")
+
+
+def png_interlaced(drawing: Drawing) -> Array:
+    """A PNG of colours, interlaced."""
+    return _drawn(drawing, "png-interlaced")
+
+
+def png_interlaced_grey(drawing: Drawing) -> Array:
+    """A PNG of greys, interlaced."""
+    return _drawn(drawing, "png-interlaced-grey")
+
+
+def png_interlaced_palette(drawing: Drawing) -> Array:
+    """A PNG whose samples are places in a palette, interlaced."""
+    return _drawn(drawing, "png-interlaced-palette")
+
+
+def jpeg_waves(drawing: Drawing) -> Array:
+    """A JPEG of colours whose blocks have other coefficients than the first."""
+    return _drawn(drawing, "jpeg-waves")
+
+
+def jpeg_waves_grey(drawing: Drawing) -> Array:
+    """A JPEG of greys whose blocks have other coefficients than the first."""
+    return _drawn(drawing, "jpeg-waves-grey")
+
+
+def jpeg_422(drawing: Drawing) -> Array:
+    """A JPEG with half the chroma in each row."""
+    return _drawn(drawing, "jpeg-422")
+
+
+def jpeg_420(drawing: Drawing) -> Array:
+    """A JPEG with half the chroma in each row and column."""
+    return _drawn(drawing, "jpeg-420")
+
+
+def jpeg_422_flat(drawing: Drawing) -> Array:
+    """A JPEG with half the chroma in each row, each block of one luma or chroma."""
+    return _drawn(drawing, "jpeg-422-flat")

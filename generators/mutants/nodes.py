@@ -31,9 +31,9 @@ _NARROWER: Mapping[str, str] = {
 }
 _COMMUTES = frozenset({"add", "mul", "maximum", "minimum", "and", "or", "xor", "equal", "either", "matmul"})
 _REDUCES = frozenset({"sum", "mean", "prod", "max", "min"})
-_HEEDED: Mapping[str, int] = {"free": 1, "either": 1}
+_HEEDED: Mapping[str, int] = {"free": 1, "either": 1, "between": 1}
 """How many of its operands a primitive gives its value from, where the others are about bounds alone."""
-_MOVES = frozenset({"reshape", "broadcast", "cast", "either", "free", "fit", "within"})
+_MOVES = frozenset({"reshape", "broadcast", "cast", "either", "between", "free", "fit", "within"})
 
 
 def deviations(graph: Graph, outputs: Sequence[int]) -> Mapping[str, Mapping[int, Deviation]]:

@@ -562,7 +562,8 @@ class Undefined(Primitive):
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
-        return Error(es[0].e, es[0].flags | np.broadcast_to(xs[1].v, y.v.shape).astype(np.uint8) * np.uint8(8))
+        flags = es[0].flags | np.broadcast_to(xs[1].v, y.v.shape).astype(np.uint8) * FREE
+        return Error(es[0].e, flags, ends=es[0].ends)
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **_: Any) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -268,6 +269,21 @@ class Either(Primitive):
             return Error(c.of_bound(e), flags.astype(np.uint8))
         instead = np.where(number, xs[1].f, np.nan)
         return Error(c.of_bound(e), np.where(number, flags | FREE, flags).astype(np.uint8), instead=instead)
+
+
+class Between(Primitive):
+    """A whole number, and what may come in its place: any from a least to a largest one, of the same shape."""
+
+    name, work, text = "between", "selects", "{0}, or another from {1} to {2}"
+
+    @staticmethod
+    def exact(*xs: Array, **_: Any) -> Array:
+        return np.asarray(np.broadcast_to(xs[0], (lanes_of(*xs), *xs[0].shape[1:])))
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+        far = np.maximum(_apart(y, xs[1]), _apart(y, xs[2]))
+        return replace(whole_error(y, xs, es), e=c.of_bound(far), ends=(xs[1].v, xs[2].v))
 
 
 class Larger(Primitive):
