@@ -841,7 +841,8 @@ def running_mean_error(n: int, mean_size: Fraction, span: Fraction, u: Fraction,
 def check_derivation(formula: Formula) -> list[list[tuple[Any, Any, Any]]]:
     """Return for each result the exact elements with the least and the largest error that the rules admit.
 
-    Raises Differs unless the certificate's exact results and errors are these.
+    With whole numbers that may differ are the least and the largest ones that the formula names. Raises Differs unless
+    the certificate's exact results and errors are these.
     """
     told, found = formula.told, []
     slack = ALLOWANCE * (1 + Fraction(len(formula.nodes), 8))  # each step is widened by 2^-20
@@ -850,6 +851,11 @@ def check_derivation(formula: Formula) -> list[list[tuple[Any, Any, Any]]]:
         if exact is not None and list(map(identity, values_)) != list(map(identity, exact_of(exact, values_))):
             raise Differs("the exact results are not the certificate's")
         ends: list[tuple[Any, Any]] = [(None, None)] * len(values_)
+        node = formula.nodes[place]
+        while node["op"] == "free":
+            node = formula.nodes[node["of"][0]]
+        if node["op"] == "between":
+            ends = list(zip(*(formula.values[end] for end in node["of"][1:]), strict=True))
         for at, error in enumerate(numbers(errors) if errors is not None else ()):
             if isinstance(values_[at], float):
                 continue
@@ -909,6 +915,8 @@ def check_option(
                 continue
             if least is None:
                 right = (low != low and high != high) if isodd(value) else low == high == value  # noqa: PLR0124
+            elif kind not in FLOATS:
+                right = (low, high) == (least, most)
             else:
                 off = abs(value) / 2**53 + least / 16 if taken and kind == "float64" else Fraction(0)
                 lows, highs = ([value - most - off, value - least + off], [value + least - off, value + most + off])

@@ -58,6 +58,7 @@ RUNS = {
         *("--select", "onnx/ReduceMax-20/float32/4x4/*/special"),
         *("--select", "onnx/MaxPool-1/float32/*/depths/*"),
     ),
+    "whole numbers between two": ("mutant:zeros", "--select", "onnx/ImageDecoder-20/*/*jpeg-420*"),
     "functions in double precision": ("mutant:zeros", "--select", "onnx/Cos-22/float64/8x63/-/mixed"),
     "fractions in a formula": (
         "onnxruntime",

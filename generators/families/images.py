@@ -97,9 +97,9 @@ def _to_png(samples: Array, colour: int, extra: bytes = b"", *, interlaced: bool
     height, width, channels = samples.shape
     filtered = b""
     for y, x, down, across in _PASSES if interlaced else ((0, 0, 1, 1),):
-        part = samples[y::down, x::across]
-        rows = part.reshape(-1, part.shape[1] * channels).astype(np.int64) if part.size else []
-        for i, row in enumerate(rows):
+        part = samples[y::down, x::across].astype(np.int64)
+        rows = part.reshape(len(part), part.shape[1] * channels)
+        for i, row in enumerate(rows if part.size else ()):
             above = rows[i - 1] if i else np.zeros_like(row)
             kind = (i + y + x) % 5  # so that passes of one row have several
             filtered += bytes([kind]) + bytes(((row - _guesses(row, above, channels)[kind]) % 256).tolist())

@@ -7,7 +7,7 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,10 @@ _SLACK: Final = 0.1
 """What decoders may lose when they turn luma and chroma into colours by whole numbers, before they round."""
 _GRID: Final = 2.0**20
 """Samples are taken to this many parts, so that sums of cosines are the same on every processor."""
+
+
+Shape: TypeAlias = tuple[tuple[int, int], int, int]
+"""How many blocks a part has down and across, and its sampling factors, across and down."""
 
 
 class Pixels(NamedTuple):
@@ -90,9 +94,9 @@ def decoded_jpeg(data: bytes) -> Pixels:
     segments, at = dict[int, bytes](), 2
     while 0xDA not in segments:
         mark, size = struct.unpack(">HH", data[at : at + 4])
-        if mark & 0xFF in segments or (0xC0 < mark & 0xFF < 0xD0 and mark & 0xFF != 0xC4) or mark & 0xFF == 0xDD:
-            raise OverflowError("no JPEG with several tables, restarts, or but baseline is decoded here")
-        segments[mark & 0xFF] = data[at + 4 : at + 2 + size]
+        if mark & 0xFF == 0xDD or (0xC0 < mark & 0xFF < 0xD0 and mark & 0xFF != 0xC4):
+            raise OverflowError("no JPEG with restarts, or but baseline is decoded here")
+        segments[mark & 0xFF] = segments.get(mark & 0xFF, b"") + data[at + 4 : at + 2 + size]
         at += 2 + size
     end = data.index(b"\xff\xd9", at)
     bits = "".join(f"{byte:08b}" for byte in data[at:end].replace(b"\xff\0", b"\xff"))
@@ -106,7 +110,8 @@ def decoded_jpeg(data: bytes) -> Pixels:
         across, down, factors = 1, 1, [(1, 1)]
     units = -(-height // (8 * down)), -(-width // (8 * across))
     shapes = [((units[0] * d, units[1] * a), a, d) for a, d in factors]
-    coefficients = _coefficients(bits, shapes, segments[0xC4])
+    places = [segments[0xDA][2 + 2 * i] for i in range(count)]
+    coefficients = _coefficients(bits, shapes, segments[0xC4], [(place >> 4, place & 15) for place in places])
     planes = []
     for i, (found, (a, d)) in enumerate(zip(coefficients, factors, strict=True)):
         rows, columns = -(-height * d // down), -(-width * a // across)
@@ -118,8 +123,8 @@ def decoded_jpeg(data: bytes) -> Pixels:
     return _coloured(planes[0], *(Pixels(*(plane[:height, :width] for plane in one)) for one in chroma))
 
 
-def _units(shapes: Sequence[tuple[tuple[int, int], int, int]]) -> list[tuple[int, tuple[int, int]]]:
-    """The order of blocks, each by its part and place; a shape: blocks down and across, and the sampling factors."""
+def _units(shapes: Sequence[Shape]) -> list[tuple[int, tuple[int, int]]]:
+    """The order of blocks, each by its part and place."""
     (rows, columns), across, down = shapes[0]
     return [
         (i, (row * d + y, column * a + x))
@@ -159,17 +164,20 @@ def _signed(bits: str, place: int, size: int) -> int:
     return number if not size or number >> (size - 1) else number - (1 << size) + 1
 
 
-def _coefficients(bits: str, shapes: Sequence[tuple[tuple[int, int], int, int]], written: bytes) -> list[Array]:
-    """The quantized coefficients of each part, [rows, columns, 64], in zigzag order."""
-    tables = []
+def _coefficients(bits: str, shapes: Sequence[Shape], written: bytes, chosen: Sequence[tuple[int, int]]) -> list[Array]:
+    """The quantized coefficients of each part, [rows, columns, 64], in zigzag order.
+
+    `written` are the tables of codes, of which a part has one for its first coefficients and one for others.
+    """
+    tables = {}
     while written:
         count = sum(written[1:17])
-        tables.append(_canonical(tuple(written[1:17]), tuple(written[17 : 17 + count])))
+        tables[written[0]] = _canonical(tuple(written[1:17]), tuple(written[17 : 17 + count]))
         written = written[17 + count :]
-    first, others = tables
     found = [np.zeros((*shape, 64), np.int64) for shape, _, _ in shapes]
     place, last = 0, [0] * len(shapes)
     for i, at in _units(shapes):
+        first, others = tables[chosen[i][0]], tables[0x10 | chosen[i][1]]
         size, place = _read(bits, place, first)
         last[i] += _signed(bits, place, size)
         found[i][(*at, 0)] = last[i]

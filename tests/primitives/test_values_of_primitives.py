@@ -15,7 +15,7 @@ from fakes.recorded import bare, recorded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opconform.cases.batch import Bounds
+from opconform.cases.batch import Bounds, Flag
 from opconform.cases.elements import Array, element_type
 from opconform.generators.primitives import elementary
 
@@ -41,6 +41,20 @@ def whole_numbers(draw: st.DrawFn) -> tuple[str, list[int], list[int]]:
     number = st.one_of(st.integers(element.smallest, element.largest), st.integers(0, 7))
     n = draw(st.integers(1, 6))
     return type_, draw(st.lists(number, min_size=n, max_size=n)), draw(st.lists(number, min_size=n, max_size=n))
+
+
+def test_whole_numbers_may_lie_between_two_others_and_leave_open_what_is_made_of_them() -> None:
+    given_ = [np.array(each, np.uint8) for each in ([5, 7, 0], [4, 7, 0], [255, 7, 1])]
+    one = bounds(lambda x, low, high: x.between(low, high), *given_, type_="uint8")
+    assert [one.value.tolist(), one.lower.tolist(), one.upper.tolist(), one.flags] == [
+        *(g.tolist() for g in given_),
+        None,
+    ]
+    masked = bounds(lambda x, low, high: x.between(low, high).undefined(high > 9), *given_, type_="uint8")
+    assert [masked.lower.tolist(), masked.upper.tolist()] == [one.lower.tolist(), one.upper.tolist()]
+    assert (masked.flags == [Flag.FREE, 0, 0]).all()
+    further = bounds(lambda x, low, high: x.between(low, high).maximum(0), *given_, type_="uint8")
+    assert (further.flags == [Flag.FREE, 0, Flag.FREE]).all()
 
 
 WRAPS = {"integer-overflow": ("wraps",)}
