@@ -15,13 +15,14 @@ from ...cases.errors import OpconformError
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 from .jpeg import Pixels, decoded_jpeg, of_blocks, of_waves
+from .webp import decoded_webp, encoded_webp
 
 _SIZES: Final = ((1, 1), (3, 5), (2, 33), (65, 3), (15, 16), (31, 32), (33, 40), (63, 64), (260, 260))
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _PASSES: Final = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))
 """The first row and column of each pass of an interlaced PNG (W3C PNG, 8.1), and the steps to the next ones."""
 _TIE: Final = 0.1
-_OTHERS: Final = (b"\0\0\0\x0cjP  ", b"\xff\x4f\xff\x51", b"RIFF")
+_OTHERS: Final = (b"\0\0\0\x0cjP  ", b"\xff\x4f\xff\x51")
 
 
 def image_decoder(c: Call, stream: Value) -> Value:
@@ -62,7 +63,7 @@ def _decoded(data: bytes) -> Pixels | None:
     Raises OverflowError for a picture that is not decoded here.
     """
     if data.startswith(_OTHERS):
-        raise OverflowError("no JPEG 2000 or WebP is decoded here")
+        raise OverflowError("no JPEG 2000 or lossy WebP is decoded here")
     for magic, decode in (
         (_PNG, _of_png),
         (b"\xff\xd8\xff", decoded_jpeg),
@@ -70,6 +71,7 @@ def _decoded(data: bytes) -> Pixels | None:
         (b"P", _of_pnm),
         (b"II*\0", _of_tiff),
         (b"MM\0*", _of_tiff),
+        (b"RIFF", decoded_webp),
     ):
         if data.startswith(magic):
             try:
@@ -313,6 +315,7 @@ def _encoders() -> Mapping[str, Callable[[int, int], bytes]]:
         "jpeg-waves-grey": lambda h, w: of_waves(h, w, grey=True),
         "jpeg-422": lambda h, w: of_waves(h, w, 2),
         "jpeg-420": lambda h, w: of_waves(h, w, 2, 2),
+        "webp": lambda h, w: encoded_webp(_samples(h, w, 3)),
         "tiff-grey": lambda h, w: _to_tiff(_samples(h, w, 1), ">"),
     }
 
@@ -438,3 +441,8 @@ def jpeg_420(drawing: Drawing) -> Array:
 def jpeg_422_flat(drawing: Drawing) -> Array:
     """A JPEG with half the chroma in each row, each block of one luma or chroma."""
     return _drawn(drawing, "jpeg-422-flat")
+
+
+def webp(drawing: Drawing) -> Array:
+    """A lossless WebP of colours."""
+    return _drawn(drawing, "webp")

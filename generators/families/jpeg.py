@@ -65,7 +65,7 @@ def encoded(height: int, width: int, parts: Sequence[Part], quanta: Sequence[Seq
         0xDA: bytes([len(parts)]) + b"".join(bytes([i + 1, 0]) for i in range(len(parts))) + b"\0\x3f\0",
     }
     head = b"".join(bytes([0xFF, mark]) + struct.pack(">H", len(part) + 2) + part for mark, part in segments.items())
-    first, rest = ({s: code for code, s in _canonical(*t).items()} for t in ((_LENGTHS, range(12)), (lengths, symbols)))
+    first, rest = ({s: code for code, s in canonical(*t).items()} for t in ((_LENGTHS, range(12)), (lengths, symbols)))
     bits, before = list[str](), [0] * len(parts)
     for i, at in _units([(part.coefficients.shape[:2], part.across, part.down) for part in parts]):
         block = parts[i].coefficients[at].tolist()
@@ -134,7 +134,7 @@ def _units(shapes: Sequence[Shape]) -> list[tuple[int, tuple[int, int]]]:
     ]
 
 
-def _canonical(lengths: Sequence[int], symbols: Sequence[int]) -> dict[str, int]:
+def canonical(lengths: Sequence[int], symbols: Sequence[int]) -> dict[str, int]:
     """A Huffman table by its codes, written in bits: how many of each length from 1 on, and what they stand for."""
     found, code, rest = dict[str, int](), 0, iter(symbols)
     for length, count in enumerate(lengths, 1):
@@ -151,7 +151,7 @@ def _magnitude(number: int) -> tuple[int, str]:
     return size, f"{number if number > 0 else number + (1 << size) - 1:0{size}b}" if size else ""
 
 
-def _read(bits: str, place: int, table: Mapping[str, int]) -> tuple[int, int]:
+def read_code(bits: str, place: int, table: Mapping[str, int]) -> tuple[int, int]:
     """What the code at a place stands for, and the place behind it."""
     for end in range(place + 1, min(place + 16, len(bits)) + 1):
         if bits[place:end] in table:
@@ -172,18 +172,18 @@ def _coefficients(bits: str, shapes: Sequence[Shape], written: bytes, chosen: Se
     tables = {}
     while written:
         count = sum(written[1:17])
-        tables[written[0]] = _canonical(tuple(written[1:17]), tuple(written[17 : 17 + count]))
+        tables[written[0]] = canonical(tuple(written[1:17]), tuple(written[17 : 17 + count]))
         written = written[17 + count :]
     found = [np.zeros((*shape, 64), np.int64) for shape, _, _ in shapes]
     place, last = 0, [0] * len(shapes)
     for i, at in _units(shapes):
         first, others = tables[chosen[i][0]], tables[0x10 | chosen[i][1]]
-        size, place = _read(bits, place, first)
+        size, place = read_code(bits, place, first)
         last[i] += _signed(bits, place, size)
         found[i][(*at, 0)] = last[i]
         place, k = place + size, 1
         while k < 64:
-            symbol, place = _read(bits, place, others)
+            symbol, place = read_code(bits, place, others)
             if not symbol:
                 break
             k, size = k + (symbol >> 4), symbol & 15

@@ -74,7 +74,7 @@ def test_what_cannot_be_decoded_is_an_empty_matrix(data) -> None:
 
 def test_pictures_beyond_what_is_decoded_here_are_refused_and_not_called_broken() -> None:
     with pytest.raises(OpconformError, match="WebP"):
-        decoded(b"RIFF\0\0\0\0WEBP")
+        decoded(b"RIFF\0\0\0\0WEBPVP8 ")
 
 
 def test_an_interlaced_png_has_its_pixels_in_seven_passes() -> None:
@@ -84,6 +84,20 @@ def test_an_interlaced_png_has_its_pixels_in_seven_passes() -> None:
     content = zlib.compress(b"".join(map(bytes, rows)))
     data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", content) + chunk(b"IEND", b"")
     assert decoded(data, pixel_format="Grayscale") == [[[1], [2], [3]], [[4], [5], [6]], [[7], [8], [9]]]
+
+
+def test_a_lossless_webp_has_its_pixels_and_its_red_and_blue_may_be_less_green() -> None:
+    def bits(*numbers):  # each with its size, the lowest bit first
+        return "".join(f"{number:0{size}b}"[::-1] for number, size in numbers)
+
+    one = [bits((0b101, 3), (symbol, 8)) for symbol in (250, 3, 255, 0)]  # red, blue, alpha, distance: one symbol each
+    green = bits((0b111, 3), (10, 8), (20, 8))
+    for less_green, pixels in (("0", [[250, 10, 3], [250, 20, 3]]), ("1010", [[4, 10, 13], [14, 20, 23]])):
+        text = bits((0x2F, 8), (1, 14), (0, 14), (0, 4)) + less_green + "00" + green + "".join(one) + "01"
+        text += "0" * (-len(text) % 16)
+        content = bytes(int(text[at : at + 8][::-1], 2) for at in range(0, len(text), 8))
+        data = b"WEBPVP8L" + struct.pack("<I", len(content)) + content
+        assert decoded(b"RIFF" + struct.pack("<I", len(data)) + data) == [pixels]
 
 
 def jpeg(scan, parts, width=8, height=8, factors=0x11):

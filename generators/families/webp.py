@@ -1,0 +1,126 @@
+"""Lossless WebP (RFC 9649, chapter 3): pixels as a stream, and the pixels of a stream without copies or a cache."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from ...cases.elements import Array
+from .jpeg import canonical, read_code
+
+_ORDER: Final = (17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+"""Of which length the code comes first, where a table of codes is told by the lengths of codes of lengths."""
+_SYMBOLS: Final = (280, 256, 256, 256, 40)
+"""How many symbols green (with lengths of copies), red, blue, alpha and distances have."""
+_LESS_GREEN: Final = 2
+
+
+def encoded_webp(samples: Array) -> bytes:
+    """Write samples [height, width, 3], red and blue less green, by codes of 7 to 9 bits."""
+    height, width, _ = samples.shape
+    lengths = [(7, 8, 9, 9)[i % 4] for i in range(256)]
+    of_lengths = {7: 1, 8: 2, 9: 2}
+    short, words = ({s: code for code, s in _table(one).items()} for one in (of_lengths, dict(enumerate(lengths))))
+    told = "0" + _bits(len(_ORDER[:13]) - 4, 4) + "".join(_bits(of_lengths.get(one, 0), 3) for one in _ORDER[:13])
+    told += "1" + _bits(3, 3) + _bits(254, 8)  # 256 lengths follow
+    told += "".join(short[one] for one in lengths)
+    opaque, nowhere = "101" + _bits(255, 8), "100" + _bits(0, 1)
+    head = _bits(0x2F, 8) + _bits(width - 1, 14) + _bits(height - 1, 14) + "0000"
+    head += "1" + _bits(_LESS_GREEN, 2) + "0" + "00" + told * 3 + opaque + nowhere
+    red, green, blue = np.moveaxis(samples.astype(np.int64), -1, 0)
+    pixels = np.stack([green, (red - green) % 256, (blue - green) % 256], -1)
+    text = head + "".join(words[one] for one in pixels.reshape(-1).tolist())
+    text += "0" * (-len(text) % 16)
+    content = bytes(int(text[at : at + 8][::-1], 2) for at in range(0, len(text), 8))
+    chunk = b"VP8L" + struct.pack("<I", len(content)) + content
+    return b"RIFF" + struct.pack("<I", 4 + len(chunk)) + b"WEBP" + chunk
+
+
+def decoded_webp(data: bytes) -> Array:
+    """Read a picture, [height, width, 3].
+
+    Raises OverflowError for what is not read here, ValueError, IndexError, KeyError or struct.error for no picture.
+    """
+    if data[8:12] != b"WEBP":
+        raise ValueError("no WebP")
+    if data[12:16] != b"VP8L":
+        raise OverflowError("no JPEG 2000 or lossy WebP is decoded here")
+    (size,) = struct.unpack("<I", data[16:20])
+    stream = _Stream("".join(f"{byte:08b}"[::-1] for byte in data[20 : 20 + size]))
+    if stream.number(8) != 0x2F:
+        raise ValueError("no lossless WebP")
+    width, height = stream.number(14) + 1, stream.number(14) + 1
+    if stream.number(4):
+        raise OverflowError("no WebP with transparency is decoded here")
+    less_green = stream.number(1)
+    others = less_green and (stream.number(2) != _LESS_GREEN or stream.number(1))
+    if others or stream.number(1) or stream.number(1):
+        raise OverflowError("no WebP with a cache, several tables, or transforms but that of green is decoded here")
+    green, red, blue, alpha, _ = [stream.table(count) for count in _SYMBOLS]
+    pixels = np.zeros((height * width, 3), np.int64)
+    for pixel in pixels:
+        pixel[1] = stream.symbol(green)
+        if pixel[1] > 255:
+            raise OverflowError("no WebP with copies is decoded here")
+        pixel[0], pixel[2] = stream.symbol(red), stream.symbol(blue)
+        stream.symbol(alpha)
+    if less_green:
+        pixels[:, ::2] = (pixels[:, ::2] + pixels[:, 1:2]) % 256
+    return pixels.reshape(height, width, 3)
+
+
+class _Stream:
+    """Bits in the order in which they are read; numbers have their lowest bit first, codes their highest."""
+
+    def __init__(self, bits: str) -> None:
+        self._bits, self._place = bits, 0
+
+    def number(self, size: int) -> int:
+        """The next number. Raises ValueError behind the end."""
+        found = self._bits[self._place : self._place + size]
+        self._place += size
+        if len(found) < size:
+            raise ValueError("the stream ends")
+        return int(found[::-1] or "0", 2)
+
+    def symbol(self, table: Mapping[str, int]) -> int:
+        """The next symbol; the only one of a table takes no bit."""
+        if "" in table:
+            return table[""]
+        found, self._place = read_code(self._bits, self._place, table)
+        return found
+
+    def table(self, count: int) -> Mapping[str, int]:
+        """The next table of codes, for so many symbols."""
+        if self.number(1):
+            two = self.number(1)
+            symbols = [self.number(8 if self.number(1) else 1), *(self.number(8) for _ in range(two))]
+            return {"01"[i] if two else "": symbol for i, symbol in enumerate(symbols)}
+        shorts = _table({_ORDER[i]: self.number(3) for i in range(4 + self.number(4))})
+        left = 2 + self.number(2 + 2 * self.number(3)) if self.number(1) else count
+        lengths, last = list[int](), 8
+        while len(lengths) < count and left:
+            left -= 1
+            told = self.symbol(shorts)
+            if told < 16:
+                lengths.append(told)
+                last = told or last
+            else:
+                bits, least = {16: (2, 3), 17: (3, 3), 18: (7, 11)}[told]
+                lengths += [last if told == 16 else 0] * (least + self.number(bits))
+        return _table(dict(enumerate(lengths)))
+
+
+def _bits(number: int, size: int) -> str:
+    return f"{number:0{size}b}"[::-1]
+
+
+def _table(lengths: Mapping[int, int]) -> dict[str, int]:
+    """The codes of symbols that have a length; the only one has none."""
+    symbols: Sequence[int] = sorted((one for one in lengths if lengths[one]), key=lambda one: (lengths[one], one))
+    if len(symbols) == 1:
+        return {"": symbols[0]}
+    return canonical([sum(lengths[one] == size for one in symbols) for size in range(1, 16)], symbols)
