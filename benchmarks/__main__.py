@@ -54,9 +54,11 @@ def main() -> None:
 
 def ids_of(source: GeneratedCases, cases: int, globs: tuple[str, ...] = ()) -> tuple[list[str], int]:
     """Return ids of about as many cases as wanted, and the draws that gave them."""
-    once = len(list(planned(source.library, Selection(globs))))
+    every = list(planned(source.library, Selection(globs)))
+    if cases <= len(every):
+        return every, 1
     twice = len(list(planned(source.library, Selection(globs, draws=2))))
-    draws = max(1, 1 + round((cases - once) / (twice - once)))
+    draws = 1 + round((cases - len(every)) / (twice - len(every)))
     return list(planned(source.library, Selection(globs, draws=draws))), draws
 
 
@@ -138,7 +140,7 @@ def timed_run(source: GeneratedCases, ids: list[str]) -> float:
 
 def memory(cases: int, _rounds: int) -> None:
     """Print the peak memory of the parent and of its largest worker, at 1,000 cases and at many."""
-    for wanted in (1_000, cases):
+    for wanted in sorted({1_000, cases}):
         peaks = dict(_peaks(wanted))
         print(f"memory          {wanted:>6} cases: parent {peaks['parent']:.0f} MiB, worker {peaks['worker']:.0f} MiB")
 

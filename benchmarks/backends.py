@@ -1,0 +1,97 @@
+"""`python -m benchmarks.backends RESULTS... > docs/backends.md`: what runs of the whole suite found, by operator.
+
+RESULTS are folders of `opconform run`, one for each backend, or for each of its releases.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opconform.cases.results import Outcome
+from opconform.reports.runs import put_together
+from opconform.reports.tables import count
+from opconform.reports.tally import Figures
+from opconform.reports.text import percent
+
+_HEAD = (
+    "<!-- Made by `python -m benchmarks.backends`. -->",
+    "# Every backend on every case",
+    "",
+    "Runs of the whole default suite. What each failure turned out to be is in [findings.md](findings.md).",
+    "Correctness is the share of right answers among what was judged, support the share of valid inputs judged,",
+    "and refusal the share of invalid inputs that were refused.",
+    "",
+)
+_OPERATORS = (
+    "",
+    "## By operator",
+    "",
+    "All versions of each operator: right answers of what was judged, and the support, if not whole, in brackets.",
+    "A hyphen: nothing was judged.",
+    "",
+)
+_OUTCOMES = tuple(outcome for outcome in Outcome if outcome not in (Outcome.RUNNER_ERROR, Outcome.WAIVED))
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run of one backend: its title, what all of it came to, and each operator of it."""
+
+    title: str
+    whole: Figures
+    operators: dict[str, Figures]
+
+
+def main() -> None:
+    """Print the page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.backends", description=__doc__)
+    parser.add_argument("folders", nargs="+", type=Path)
+    print("\n".join(_page([_read(folder) for folder in parser.parse_args().folders])))
+
+
+def _read(folder: Path) -> _Run:
+    wholes = put_together([folder])
+    tally = count(wholes).tables.tally
+    (backend,) = tally.backends
+    operators: dict[str, Figures] = {}
+    for version, figures in tally.operator_versions(backend).items():
+        name = version.rpartition("-")[0] or version
+        operators[name] = operators.get(name, Figures()) + figures
+    return _Run(f"{backend} {wholes[0].versions[backend]}", tally.figures(backend), operators)
+
+
+def _page(runs: Sequence[_Run]) -> Iterator[str]:
+    yield from _HEAD
+    yield from _table(("backend", *_OUTCOMES, "correctness", "support", "refusal"), map(_outcomes, runs))
+    yield from _OPERATORS
+    names = sorted(
+        {name for run in runs for name in run.operators}, key=lambda name: (name.partition("/")[0] != "onnx", name)
+    )
+    rows = ((name.removeprefix("onnx/"), *(_cell(run.operators.get(name)) for run in runs)) for name in names)
+    yield from _table(("operator", *(run.title for run in runs)), rows)
+
+
+def _outcomes(run: _Run) -> tuple[str, ...]:
+    counts = (f"{run.whole.outcomes.get(outcome, 0):,}" for outcome in _OUTCOMES)
+    shares = (percent(share) for share in (run.whole.correctness, run.whole.support, run.whole.refusal))
+    return run.title, *counts, *shares
+
+
+def _cell(figures: Figures | None) -> str:
+    if figures is None or not figures.judged:
+        return "-"
+    support = "" if figures.support == 1 else f" ({percent(figures.support)})"
+    return f"{figures.strict:,} of {figures.judged:,}{support}"
+
+
+def _table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"| --- |{' ---: |' * (len(head) - 1)}"
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+
+
+if __name__ == "__main__":
+    main()
