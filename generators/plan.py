@@ -168,12 +168,35 @@ class _Drawn:
 def _drawn(library: Library, selection: Selection) -> Iterator[tuple[str, _Drawn]]:
     """Yield the cases of the operator versions that the selection may admit, with their standard."""
     wanted = [
-        (spec, [version for version in spec.versions.values() if selection.may_admit(str(version.operator))])
+        (spec, [version for version in spec.versions.values() if _may_admit(selection, version)])
         for spec in _specs(library, selection)
     ]
     _refuse_absurd([version for _, versions in wanted for version in versions], selection)
     for spec, versions in wanted:
         yield from ((spec.standard, drawn) for drawn in _of_versions(spec, versions, selection))
+
+
+def _may_admit(selection: Selection, version: VersionSpec) -> bool:
+    """Return whether a selection may admit a case of a version; true when in doubt."""
+    return selection.may_admit(str(version.operator)) and (
+        not selection.globs or any(_may_name(glob, version) for glob in selection.globs)
+    )
+
+
+def _may_name(glob: str, version: VersionSpec) -> bool:
+    """Return whether a glob may select a case of a version, as far as `*/Name` tells.
+
+    In an id a capital after a slash begins an operator's name or a setting's, and nothing else.
+    """
+    word = re.match(r"\*/([A-Z][^*?\[/=]*)", glob)
+    if word is None:
+        return True
+    signature = version.signature
+    settings = [*version.parameters, *(one.name for one in (*signature.inputs, *signature.attributes))]
+    return any(
+        name.startswith(word[1]) or re.match(rf"{re.escape(name)}(-|$)", word[1])
+        for name in (str(version.operator).partition("/")[2], *settings)
+    )
 
 
 def _specs(library: Library, selection: Selection) -> Iterator[Spec]:

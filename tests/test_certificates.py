@@ -31,7 +31,7 @@ RUNS = {
         "@WrongShape",
         "@WrongType",
         "--select",
-        "onnx/*Mean-18/*32/3x2x2/*/axes-*",
+        "onnx/ReduceMean-18/*32/3x2x2/*/axes-*",
     ),
     "integers": ("@WrongOnUint32", "--select", "onnx/ReduceMean-18/uint32/2x*"),
     "a narrow accumulator": ("@Narrow", "--keep-outputs", "all", "--select", "onnx/ReduceMean-13/float16/2048x*"),
@@ -49,7 +49,7 @@ RUNS = {
         "--require",
         "invalid=rejected",
         "--select",
-        "onnx/*Mean-13/float32/3*/axis-*",
+        "onnx/ReduceMean-13/float32/3*/axis-*",
     ),
     "onnxruntime": ("onnxruntime", "--select", "onnx/ReduceMean-18/int64/[127]*"),
     "thousands of digits": ("mutant:zeros", "--select", "onnx/ReduceProd-18/float64/*/near-one"),
@@ -67,7 +67,7 @@ RUNS = {
         "--select",
         "onnx/Resize-19/float32,float32/1x1x1x1/*half_pixel_symmetric;cubic*",
     ),
-    "onnx-reference": ("onnx-reference", "--select", "onnx/*Mean-18/*/*/noop-zeros"),
+    "onnx-reference": ("onnx-reference", "--select", "onnx/ReduceMean-18/*/*/noop-zeros"),
 }
 
 

@@ -144,6 +144,7 @@ def test_onnx_needs_no_library(library, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_version_that_a_new_release_brings_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     known = onnx_signatures("")
     newer = {**known, "Abs": {**known["Abs"], 99: known["Abs"][13]}, "Absolute": {99: known["Abs"][13]}}

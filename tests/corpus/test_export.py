@@ -38,7 +38,7 @@ from opconform.generators.plain_answers import RELATIVE, plain_answer
 from opconform.generators.plan import Selection, selected
 from opconform.generators.source import GeneratedCases
 
-SELECT = ("--select", "onnx/ReduceMean-18/*16/[2-7]*", "--select", "onnx/*Mean-18/int32/[12]*")
+SELECT = ("--select", "onnx/ReduceMean-18/*16/[2-7]*", "--select", "onnx/ReduceMean-18/int32/[12]*")
 OTHERS = ("--select", "openvino/*/bfloat16,int64/*", "--select", "onednn/*/*16/[23]*")
 RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 

@@ -76,7 +76,7 @@ MORE = ({"draws": 3}, {"seed": 9}, {"strength": 1})
 @pytest.mark.parametrize(
     ("globs", "more"),
     [
-        ((), {}),
+        pytest.param((), {}, marks=pytest.mark.slow),
         *((("onnx/Mean-13", "onnx/ReduceMean-18", "openvino/*"), more) for more in MORE),
         *(pytest.param((), more, marks=pytest.mark.slow) for more in MORE),
     ],
@@ -301,6 +301,7 @@ def test_one_type_is_crossed_others_have_the_widest_shape_and_those_of_other_ari
         assert {c.fill for c in some} <= suiting - banned, one
 
 
+@pytest.mark.slow
 def test_the_default_suite_stays_within_its_budget() -> None:
     every = Counter("/".join(text.split("/", 2)[:2]) for text in plan())
     assert max(every.values()) <= 300
@@ -401,7 +402,9 @@ def globs() -> st.SearchStrategy[str]:
             text = text[:start] + wild + text[start + length :]
         return text
 
-    cut = st.tuples(st.integers(0, 80), st.integers(0, 50), st.sampled_from(["*", "?", "[a-z]", "[!x]", "[", ""]))
+    cut = st.tuples(
+        st.sampled_from([0, 0, *range(80)]), st.integers(0, 50), st.sampled_from(["*", "?", "[a-z]", "[!x]", "[", ""])
+    )
     names = st.deferred(lambda: st.sampled_from([*plan(*FEW)[::5], *VERSIONS, "onnx/*", "*"]))
     return st.builds(made, names, st.lists(cut, max_size=3))
 
@@ -468,6 +471,12 @@ def test_draws_that_a_glob_tells_alike_match_alike(glob: str, before: str, after
 @pytest.mark.parametrize("glob", ["onnx/ReduceMean-18/float32/*/uniform", "*/float32/2x3/*", "onnx/*-18/*", "*"])
 def test_the_globs_that_users_write_tell_draws_alike(glob: str) -> None:
     assert matches_numbered(glob, "onnx/ReduceMean-18/float32/2x3/axes=1;draw=", "/uniform") is True
+
+
+@pytest.mark.parametrize("glob", ["*/ReduceMean*", "*/A-from*", "*/Unsq*-11/*", "*/a*", "*/A*", "*/Reduction*"])
+def test_a_glob_of_any_standard_selects_what_fnmatchcase_matches(few: Library, glob: str) -> None:
+    wanted = [text for text in plan(*FEW) if fnmatchcase(text, glob)]
+    assert list(planned(few, Selection((glob,)))) == wanted
 
 
 @pytest.mark.slow
