@@ -6,6 +6,8 @@ import importlib
 import importlib.metadata
 import importlib.util
 import re
+import shlex
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -84,12 +86,13 @@ def _place(error: BaseException) -> str:
 STANDARDS = ("onnx", "openvino", "onednn")
 _METHODS = ("version", "prepare")
 
-Scheme: TypeAlias = Literal["built-in", "plug-in", "python", "onnx-backend"]
+Scheme: TypeAlias = Literal["built-in", "plug-in", "python", "onnx-backend", "cmd"]
 
 ENTRY_POINTS = "opconform.runners"
 _OWN_FORMS: Mapping[Scheme, str] = {
     "python": "python:package.module:Class",
     "onnx-backend": "onnx-backend:package.module[:Class]",
+    "cmd": "cmd:./program args",
 }
 
 
@@ -97,7 +100,7 @@ _OWN_FORMS: Mapping[Scheme, str] = {
 class BackendSpec:
     """A backend by name, as it travels to a worker: picklable, and nothing of the backend imported.
 
-    `name` is what results carry. `target` is `module:Class`; `path` goes before `sys.path` in the worker. `standards`
+    `name` is what results carry. `target` is `module:Class`, or the words of a command; `path` goes before `sys.path` in the worker. `standards`
     is empty where only the opened backend tells them. `argument` is what a plug-in is called with, if anything.
     `preload` are modules that a process can be forked after importing; what is not there is imported in each worker.
     """
@@ -196,8 +199,8 @@ def backend_spec(name: str) -> BackendSpec:
             return _own_spec(name, "python", target)
         case ("onnx-backend", ":", target):
             return _own_spec(name, "onnx-backend", target)
-        case ("cmd", ":", _):
-            raise OpconformError(f"{name}: backends over the process protocol (cmd:) are not available in this version")
+        case ("cmd", ":", command):
+            return _command_spec(name, command)
         case (plug_in, ":", argument) if plug_in in plug_ins:
             entry = plug_ins[plug_in]
             return BackendSpec(name, "plug-in", f"{entry.module}:{entry.attr}", argument=argument)
@@ -215,6 +218,10 @@ def open_runner(backend: BackendSpec | str) -> Runner:
         from .onnx_backend import OnnxBackend  # noqa: PLC0415 - it imports onnx
 
         return OnnxBackend(spec.name, spec.target)
+    if spec.scheme == "cmd":
+        from .command import Command  # noqa: PLC0415 - it imports onnx
+
+        return Command(spec.name, spec.target)
     target = f"{__package__}.{spec.target}" if spec.scheme == "built-in" else spec.target
     return _checked(spec.name, make(spec.name, target, *([] if spec.argument is None else [spec.argument])))
 
@@ -245,9 +252,21 @@ def _own_spec(name: str, scheme: Literal["python", "onnx-backend"], target: str)
     return BackendSpec(name, scheme, target, (str(Path.cwd()),), standards)
 
 
+def _command_spec(name: str, command: str) -> BackendSpec:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise OpconformError(f"{name}: the command is no shell words: {error}") from None
+    if not words:
+        raise OpconformError(f"{name}: expected {_OWN_FORMS['cmd']}")
+    if shutil.which(words[0]) is None:
+        raise OpconformError(f"{name}: {words[0]!r} is no program that can be run; looked in {Path.cwd()} and on PATH")
+    return BackendSpec(name, "cmd", command, preload=(".command",))
+
+
 def _unknown(name: str, known: list[str]) -> str:
     near = did_you_mean(name, known)
-    own = "" if near or ":" not in name else f"; your own are named {' or '.join(_OWN_FORMS.values())}"
+    own = "" if near or ":" not in name else f"; your own are named {', '.join(_OWN_FORMS.values())}"
     return f"no backend is called {name!r}{near or own + ';'} `opconform list backends` shows all"
 
 

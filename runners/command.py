@@ -1,0 +1,425 @@
+"""Programs of any language as backends: lines of JSON over stdin and stdout, `cmd:./program args`.
+
+docs/process-protocol.md says what a program reads and writes; runners/schemas/process.schema.json is its schema.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import select
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias, TypeVar
+
+import msgspec
+import numpy as np
+
+from ..cases.corpus.descriptor import constants, program_json, structure_from
+from ..cases.elements import Array, content, element_types, from_content, type_of
+from ..cases.errors import OpconformError
+from ..cases.onnx_model import onnx_bytes
+from ..cases.program import Program, element_names, nested_all
+from ..cases.runner import Executable, Reason, Unsupported
+
+PROTOCOL = 1
+"""The version of the protocol."""
+LONGEST_LINE = 256 << 20
+"""Bytes that a line of an answer may have."""
+
+_CHUNK = 1 << 20
+_SHOWN = 200
+"""The characters of a wrong line that are shown."""
+_LEAVE = 1.0
+"""Seconds that a program has to end once its stdout or stdin is closed."""
+_NO_PROTOCOL = 76
+"""What a host exits with whose program is lost: EX_PROTOCOL of sysexits.h."""
+
+
+class Breach(Exception):  # noqa: N818 - what the program did, not a mistake of ours
+    """The program does not keep to the protocol; the text says how."""
+
+
+class Ended(Breach):
+    """The program has ended."""
+
+
+class Refused(Exception):  # noqa: N818 - an answer
+    """What the program answered in place of outputs, in its own words: a failure of its own."""
+
+    def __init__(self, words: str, reason: Reason) -> None:
+        super().__init__(words)
+        self.reason: Reason = reason
+
+
+class Rejected(Refused):
+    """The program says that it was given an invalid program or invalid inputs."""
+
+
+# Answers
+
+
+class _Message(msgspec.Struct, frozen=True, tag_field="answer", forbid_unknown_fields=True):
+    id: int
+
+
+class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is claimed of an operator: its versions and element types; `all` where nothing is said."""
+
+    versions: tuple[int | str, ...] | Literal["all"] = "all"
+    types: tuple[str, ...] | Literal["all"] = "all"
+
+
+class Hello(_Message, tag="hello"):
+    """What a program says of itself. `operators` are what it claims, by `onnx/ReduceMean` and so on; None: no claims."""
+
+    protocol: int
+    name: str
+    version: str
+    standards: tuple[Literal["onnx", "openvino", "onednn"], ...]
+    operators: dict[str, Claim] | None = None
+    facts: Mapping[str, str] = {}
+
+
+class Prepared(_Message, tag="prepared"):
+    """The program of this question is ready to run."""
+
+
+class _WireTensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    type: str
+    shape: Annotated[tuple[Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)], ...], msgspec.Meta(max_length=64)]
+    content: bytes | list[str]
+
+
+class Outputs(_Message, tag="outputs"):
+    """All tensors of an answer, and the structure of each output where one is no tensor."""
+
+    outputs: tuple[_WireTensor, ...]
+    structure: tuple[dict[str, Any], ...] | None = None
+
+
+class _Refusal(_Message):
+    words: str
+    reason: Reason = "other"
+
+
+class _Unsupported(_Refusal, tag="unsupported"):
+    pass
+
+
+class _Rejected(_Refusal, tag="rejected"):
+    pass
+
+
+class _Error(_Refusal, tag="error"):
+    pass
+
+
+_AnyAnswer: TypeAlias = Hello | Prepared | Outputs | _Unsupported | _Rejected | _Error
+_ANSWERS = msgspec.json.Decoder(_AnyAnswer)
+_M = TypeVar("_M", Hello, Prepared, Outputs)
+
+
+class Conversation:
+    """A child process, and questions to it: each a line of JSON, to which one line is the answer.
+
+    `apart`: in a session of its own; otherwise it is killed with the group that it was started in. stderr is ours.
+    Raises OSError where it cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str], *, apart: bool = False) -> None:
+        self._process = subprocess.Popen(  # noqa: S603 - the user's program
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=apart
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._in, False)
+        self._apart = apart
+        self._asked = -1
+
+    def ask(self, kind: type[_M], question: Mapping[str, Any], seconds: float | None = None) -> _M:
+        """Put a question, whose `id` is added, and return the answer, which is of this kind.
+
+        Raises Breach; Unsupported, Rejected or Refused if these are the answer; TimeoutError after `seconds`.
+        """
+        self._asked += 1
+        line = json.dumps({"id": self._asked, **question}, allow_nan=False, separators=(",", ":")) + "\n"
+        found = _read(self._exchanged(line.encode(), seconds))
+        if found.id != self._asked:
+            raise Breach(f"it answered question {found.id} where question {self._asked} was asked")
+        if isinstance(found, _Refusal) and kind is not Hello:
+            reason: Reason = "invalid" if isinstance(found, _Rejected) and found.reason == "other" else found.reason
+            if isinstance(found, _Unsupported):
+                raise Unsupported(found.words, reason)
+            raise (Rejected if isinstance(found, _Rejected) else Refused)(found.words, reason)
+        if not isinstance(found, kind):
+            raise Breach(f"it answered {_tag(type(found))!r} to {question['ask']!r}; expected {_tag(kind)!r}")
+        return found
+
+    @property
+    def asked(self) -> int:
+        """The id of the last question."""
+        return self._asked
+
+    def stray(self, seconds: float = 0.0) -> bytes:
+        """Return what comes on stdout within some seconds, though nothing is asked; nothing if it ends."""
+        poller = select.poll()
+        poller.register(self._out, select.POLLIN)
+        return os.read(self._out, _CHUNK) if poller.poll(1000 * seconds) else b""
+
+    def _exchanged(self, line: bytes, seconds: float | None) -> bytes:
+        if before := self.stray():
+            raise Breach(f"it wrote to stdout before it was asked: {_excerpt(before)}")
+        until = None if seconds is None else time.monotonic() + seconds
+        unsent = memoryview(line)
+        poller = select.poll()
+        poller.register(self._in, select.POLLOUT)
+        poller.register(self._out, select.POLLIN)
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            left = None if until is None else until - time.monotonic()
+            ready = [] if left is not None and left <= 0 else poller.poll(None if left is None else 1000 * left)
+            if not ready:
+                raise TimeoutError(f"no answer within {seconds:g} s")
+            for descriptor, _ in ready:
+                if descriptor == self._in:
+                    unsent = unsent[self._sent(unsent) :]
+                    if not unsent:
+                        poller.unregister(self._in)
+                    continue
+                chunk = os.read(self._out, _CHUNK)
+                if not chunk:
+                    raise self._ended(b"".join(parts))
+                end = chunk.find(b"\n")
+                size += len(chunk) if end < 0 else end
+                if size > LONGEST_LINE:
+                    raise Breach(f"a line of more than {LONGEST_LINE:,} bytes: {_excerpt((parts or [chunk])[0])}")
+                if end < 0:
+                    parts.append(chunk)
+                    continue
+                if unsent:
+                    raise Breach("it answered before it had read the whole question")
+                if more := chunk[end + 1 :] or self.stray():
+                    raise Breach(f"it wrote more than one line to stdout: {_excerpt(more)}")
+                return b"".join((*parts, chunk[:end]))
+
+    def _sent(self, unsent: memoryview) -> int:
+        """Return how much of this could be sent; all, if nobody reads: its end shows on stdout."""
+        try:
+            return os.write(self._in, unsent[:_CHUNK])
+        except BlockingIOError:
+            return 0
+        except BrokenPipeError:
+            return len(unsent)
+
+    def _ended(self, unfinished: bytes) -> Breach:
+        rest = f" in the middle of a line: {_excerpt(unfinished)}" if unfinished else ""
+        try:
+            code = self._process.wait(_LEAVE)
+        except subprocess.TimeoutExpired:
+            return Breach(f"it closed its stdout{rest}")
+        return Ended(f"it ended by {_exit_words(code)}{rest}")
+
+    def close(self) -> int | None:
+        """Close its stdin; returns its exit code, or None if it does not end in time. Then it is killed, `apart`."""
+        self._process.stdin.close()  # type: ignore[union-attr]
+        code: int | None = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(_LEAVE)
+        self._process.stdout.close()  # type: ignore[union-attr]
+        if self._apart:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        else:
+            self._process.kill()
+        self._process.wait()
+        return code
+
+
+def _tag(kind: type[msgspec.Struct]) -> object:
+    return kind.__struct_config__.tag
+
+
+def _exit_words(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _excerpt(line: bytes) -> str:
+    return repr(line[:_SHOWN].decode("utf-8", "replace")) + ("…" if len(line) > _SHOWN else "")
+
+
+def _read(line: bytes) -> _AnyAnswer:
+    try:
+        return _ANSWERS.decode(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        words = str(error)[:_SHOWN]
+        raise Breach(f"its line is no answer of protocol {PROTOCOL}: {words}; it begins {_excerpt(line)}") from None
+
+
+def hello(conversation: Conversation, seconds: float | None = None) -> Hello:
+    """Ask a program what it is. Raises Breach, also for another version of the protocol; TimeoutError."""
+    found = conversation.ask(Hello, {"ask": "hello", "protocol": PROTOCOL}, seconds)
+    if found.protocol != PROTOCOL:
+        raise Breach(f"it speaks protocol {found.protocol}; expected {PROTOCOL}")
+    if not found.standards:
+        raise Breach("it names no standard; expected one of onnx, openvino, onednn")
+    return found
+
+
+def tensor_json(array: Array) -> dict[str, Any]:
+    """Return a tensor as the protocol writes it. Raises Unsupported for text that is no UTF-8."""
+    name = type_of(array)
+    if not array.dtype.hasobject:
+        return {"type": name, "shape": array.shape, "content": base64.b64encode(content(array)).decode()}
+    texts = array.reshape(-1).tolist()
+    if any("\ud800" <= letter <= "\udfff" for text in texts for letter in text):
+        raise Unsupported("the process protocol carries no text that is not UTF-8", "type")
+    return {"type": name, "shape": array.shape, "content": texts}
+
+
+def tensor_from(told: _WireTensor, place: int) -> Array:
+    """Return the tensor of an answer. Raises Breach for what is none."""
+    known = element_types().get(told.type)
+    if known is None:
+        raise Breach(f"outputs[{place}]: {told.type[:_SHOWN]!r} is no element type")
+    try:
+        if isinstance(told.content, bytes):
+            if known.kind == "string":
+                raise Breach(f"outputs[{place}]: the content of text is a list of strings")
+            found = from_content(told.type, told.shape, told.content)
+        elif known.kind != "string":
+            raise Breach(f"outputs[{place}]: the content of {told.type} is base64, and no list")
+        else:
+            found = np.empty(len(told.content), object)
+            found[:] = told.content
+            found = found.reshape(told.shape)
+    except (ValueError, OverflowError, MemoryError) as error:
+        raise Breach(f"outputs[{place}] of type {told.type} and shape {list(told.shape)[:8]}: {error}") from None
+    if known.kind == "bool" and isinstance(told.content, bytes) and told.content.strip(b"\0\1"):
+        raise Breach(f"outputs[{place}]: a bool is a byte of 0 or 1")
+    return found
+
+
+def prepare_question(program: Program, drop: Sequence[int] = ()) -> dict[str, Any]:
+    """Return what `prepare` asks. Raises ProgramError where ONNX has no such model, and as `tensor_json`."""
+    question: dict[str, Any] = {
+        "ask": "prepare",
+        "program": program_json(program),
+        "constants": {name: tensor_json(array) for name, array in constants(program).items()},
+    }
+    if program.operator.standard == "onnx":
+        question["model"] = base64.b64encode(onnx_bytes(program)).decode()
+    return {**question, "drop": list(drop)} if drop else question
+
+
+def run_question(program: int, inputs: Sequence[Array]) -> dict[str, Any]:
+    """Return what `run` asks of the program that the question with the id `program` prepared."""
+    return {"ask": "run", "program": program, "inputs": [tensor_json(one) for one in inputs]}
+
+
+def values_of(program: Program, answer: Outputs) -> list[Any]:
+    """Return the outputs of an answer, as `Executable.run` does. Raises Breach."""
+    arrays = [tensor_from(one, place) for place, one in enumerate(answer.outputs)]
+    if answer.structure is None:
+        return list(arrays)
+    try:
+        return nested_all(map(structure_from, answer.structure), arrays)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise Breach(f"its structure is none of its tensors: {str(error)[:_SHOWN]}") from None
+
+
+class Command:
+    """A program of the user's behind the process protocol; where it is lost, the process that runs it ends too."""
+
+    def __init__(self, backend: str, command: str) -> None:
+        """Start the program, and let it say what it is. OpconformError if it cannot be started or does not."""
+        self.name = backend
+        try:
+            self._conversation = Conversation(shlex.split(command))
+            self._hello = hello(self._conversation)
+        except (OSError, Breach) as error:
+            raise OpconformError(f"{backend}: cannot be started: {error}") from error
+        self.standards: tuple[str, ...] = self._hello.standards
+        self._drop: list[int] = []
+
+    def version(self) -> str:
+        """Return the version that the program tells."""
+        return self._hello.version
+
+    def describe(self) -> dict[str, str]:
+        """Return the program's own name, and the facts that it tells."""
+        return {**self._hello.facts, "program": self._hello.name}
+
+    def reason(self, error: BaseException, /) -> Reason:
+        """Return the reason that came with an answer."""
+        return error.reason if isinstance(error, Refused) else "other"
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Let the program prepare one. Raises Unsupported, also for what it does not claim, Rejected or Refused."""
+        check_claim(self._hello, program)
+        question = prepare_question(program, self._drop)
+        self._drop.clear()
+        self._answered(lambda: self._conversation.ask(Prepared, question))
+        return _Program(self, program, self._conversation.asked, self._drop.append)
+
+    def run(self, program: Program, prepared: int, inputs: Sequence[Array]) -> list[Any]:
+        """Let the program run what it prepared when it was asked with the id `prepared`. Raises as `prepare` does."""
+        question = run_question(prepared, inputs)
+        return self._answered(lambda: values_of(program, self._conversation.ask(Outputs, question)))
+
+    def _answered(self, ask: Callable[[], _T]) -> _T:
+        try:
+            return ask()
+        except Breach as breach:
+            self._lost(breach)
+
+    def _lost(self, breach: Breach) -> NoReturn:
+        """End this process as a backend does that crashes: what the program answers later belongs to no question.
+
+        It is no exception of the backend's, which would pass for a refusal.
+        """
+        print(f"{self.name}: {breach}", file=sys.stderr, flush=True)
+        raise SystemExit(_NO_PROTOCOL) from breach
+
+
+_T = TypeVar("_T")
+
+
+class _Program:
+    """A program that was prepared; `drop` is told its id when nobody needs it any more."""
+
+    def __init__(self, runner: Command, program: Program, prepared: int, drop: Callable[[int], None]) -> None:
+        self._runner, self._program, self._prepared, self._drop = runner, program, prepared, drop
+
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
+        """Return the outputs. Raises Unsupported, Rejected or Refused."""
+        return self._runner.run(self._program, self._prepared, inputs)
+
+    def __del__(self) -> None:
+        self._drop(self._prepared)
+
+
+def check_claim(told: Hello, program: Program) -> None:
+    """Raise Unsupported for a program that `hello` rules out: an operator version that is not claimed, or no type."""
+    if told.operators is None:
+        return
+    operator = program.operator
+    claim = told.operators.get(f"{operator.standard}/{operator.name}")
+    if claim is None or (claim.versions != "all" and operator.version not in claim.versions):
+        raise Unsupported(f"it does not claim {operator}", "operator-version")
+    ports = (*program.given, *program.answers)
+    if claim.types != "all" and not {one for port in ports for one in element_names(port.type)} & set(claim.types):
+        raise Unsupported(f"it claims {operator} for {', '.join(claim.types)}", "type")
