@@ -35,6 +35,7 @@ _COMMANDS = (
     run.run,
     run.list_,
     run.show,
+    commands.check_runner,
     commands.audit,
     commands.diff,
     commands.page,

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from .common import SELECT, SPECS, STRENGTH, SUITE, Examples, clear_errors, planned, selection_of, told
+from .common import SELECT, SPECS, STRENGTH, SUITE, Examples, clear_errors, finite, planned, selection_of, told
 
 
 @click.command(
@@ -161,6 +161,39 @@ def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs:
         click.echo(text, nl=False)
     else:
         write_text(out, text)
+
+
+@click.command(
+    "check-runner",
+    cls=Examples,
+    examples="opconform check-runner cmd:./program\nopconform check-runner 'cmd:python3 client.py' --timeout 60",
+)
+@click.argument("backend", metavar="BACKEND")
+@click.option(
+    "--timeout",
+    "seconds",
+    metavar="S",
+    type=click.FloatRange(0.001),
+    default=10.0,
+    show_default=True,
+    callback=finite,
+    help="Seconds that an answer may take.",
+)
+@clear_errors
+def check_runner(backend: str, seconds: float) -> int:
+    """Tell what a program does wrong of the process protocol, with a hint for each mistake.
+
+    BACKEND is cmd:./program args. It is asked what it is, and to run an easy operator, if it has one, in several ways.
+    Exits 1 if something is wrong, 2 if the program cannot be started.
+    """
+    from .checking import checked_lines  # noqa: PLC0415
+
+    mistakes = 0
+    for line, wrong in checked_lines(backend, seconds):
+        click.echo(line)
+        mistakes += wrong
+    click.echo(f"{mistakes or 'no'} mistake{'s' * (mistakes != 1)} found")
+    return int(bool(mistakes))
 
 
 @click.command(cls=Examples, examples="opconform scaffold onnx/Add > specs/onnx/Add.yaml")

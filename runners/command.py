@@ -76,8 +76,8 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     types: tuple[str, ...] | Literal["all"] = "all"
 
 
-class Hello(_Message, tag="hello"):
-    """What a program says of itself. `operators` are what it claims, by `onnx/ReduceMean` and so on; None: no claims."""
+class Hello(_Message, frozen=True, tag="hello"):
+    """What a program says of itself; `operators` is what it claims, by `onnx/ReduceMean` and so on, None: anything."""
 
     protocol: int
     name: str
@@ -87,7 +87,7 @@ class Hello(_Message, tag="hello"):
     facts: Mapping[str, str] = {}
 
 
-class Prepared(_Message, tag="prepared"):
+class Prepared(_Message, frozen=True, tag="prepared"):
     """The program of this question is ready to run."""
 
 
@@ -97,33 +97,34 @@ class _WireTensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     content: bytes | list[str]
 
 
-class Outputs(_Message, tag="outputs"):
+class Outputs(_Message, frozen=True, tag="outputs"):
     """All tensors of an answer, and the structure of each output where one is no tensor."""
 
     outputs: tuple[_WireTensor, ...]
     structure: tuple[dict[str, Any], ...] | None = None
 
 
-class _Refusal(_Message):
+class _Refusal(_Message, frozen=True):
     words: str
     reason: Reason = "other"
 
 
-class _Unsupported(_Refusal, tag="unsupported"):
+class _Unsupported(_Refusal, frozen=True, tag="unsupported"):
     pass
 
 
-class _Rejected(_Refusal, tag="rejected"):
+class _Rejected(_Refusal, frozen=True, tag="rejected"):
     pass
 
 
-class _Error(_Refusal, tag="error"):
+class _Error(_Refusal, frozen=True, tag="error"):
     pass
 
 
 _AnyAnswer: TypeAlias = Hello | Prepared | Outputs | _Unsupported | _Rejected | _Error
 _ANSWERS = msgspec.json.Decoder(_AnyAnswer)
 _M = TypeVar("_M", Hello, Prepared, Outputs)
+_T = TypeVar("_T")
 
 
 class Conversation:
@@ -178,15 +179,13 @@ class Conversation:
         if before := self.stray():
             raise Breach(f"it wrote to stdout before it was asked: {_excerpt(before)}")
         until = None if seconds is None else time.monotonic() + seconds
-        unsent = memoryview(line)
+        unsent, held = memoryview(line), bytearray()
         poller = select.poll()
         poller.register(self._in, select.POLLOUT)
         poller.register(self._out, select.POLLIN)
-        parts: list[bytes] = []
-        size = 0
         while True:
-            left = None if until is None else until - time.monotonic()
-            ready = [] if left is not None and left <= 0 else poller.poll(None if left is None else 1000 * left)
+            left = None if until is None else max(0.0, 1000 * (until - time.monotonic()))
+            ready = poller.poll(left)
             if not ready:
                 raise TimeoutError(f"no answer within {seconds:g} s")
             for descriptor, _ in ready:
@@ -194,22 +193,23 @@ class Conversation:
                     unsent = unsent[self._sent(unsent) :]
                     if not unsent:
                         poller.unregister(self._in)
-                    continue
-                chunk = os.read(self._out, _CHUNK)
-                if not chunk:
-                    raise self._ended(b"".join(parts))
-                end = chunk.find(b"\n")
-                size += len(chunk) if end < 0 else end
-                if size > LONGEST_LINE:
-                    raise Breach(f"a line of more than {LONGEST_LINE:,} bytes: {_excerpt((parts or [chunk])[0])}")
-                if end < 0:
-                    parts.append(chunk)
-                    continue
-                if unsent:
-                    raise Breach("it answered before it had read the whole question")
-                if more := chunk[end + 1 :] or self.stray():
-                    raise Breach(f"it wrote more than one line to stdout: {_excerpt(more)}")
-                return b"".join((*parts, chunk[:end]))
+                elif self._received(held):
+                    if unsent:
+                        raise Breach("it answered before it had read the whole question")
+                    return bytes(held)
+
+    def _received(self, held: bytearray) -> bool:
+        """Add what has come to the line that is held, without its end; returns whether that has come too."""
+        chunk = os.read(self._out, _CHUNK)
+        if not chunk:
+            raise self._ended(bytes(held))
+        end = chunk.find(b"\n")
+        held += chunk if end < 0 else chunk[:end]
+        if len(held) > LONGEST_LINE:
+            raise Breach(f"a line of more than {LONGEST_LINE:,} bytes: {_excerpt(held)}")
+        if end >= 0 and (more := chunk[end + 1 :] or self.stray()):
+            raise Breach(f"it wrote more than one line to stdout: {_excerpt(held)}, then {_excerpt(more)}")
+        return end >= 0
 
     def _sent(self, unsent: memoryview) -> int:
         """Return how much of this could be sent; all, if nobody reads: its end shows on stdout."""
@@ -257,16 +257,17 @@ def _exit_words(code: int) -> str:
         return f"signal {-code}"
 
 
-def _excerpt(line: bytes) -> str:
+def _excerpt(line: bytes | bytearray) -> str:
     return repr(line[:_SHOWN].decode("utf-8", "replace")) + ("…" if len(line) > _SHOWN else "")
 
 
 def _read(line: bytes) -> _AnyAnswer:
     try:
-        return _ANSWERS.decode(line)
+        found: _AnyAnswer = _ANSWERS.decode(line)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         words = str(error)[:_SHOWN]
         raise Breach(f"its line is no answer of protocol {PROTOCOL}: {words}; it begins {_excerpt(line)}") from None
+    return found
 
 
 def hello(conversation: Conversation, seconds: float | None = None) -> Hello:
@@ -330,7 +331,7 @@ def run_question(program: int, inputs: Sequence[Array]) -> dict[str, Any]:
     return {"ask": "run", "program": program, "inputs": [tensor_json(one) for one in inputs]}
 
 
-def values_of(program: Program, answer: Outputs) -> list[Any]:
+def values_of(answer: Outputs) -> list[Any]:
     """Return the outputs of an answer, as `Executable.run` does. Raises Breach."""
     arrays = [tensor_from(one, place) for place, one in enumerate(answer.outputs)]
     if answer.structure is None:
@@ -373,12 +374,12 @@ class Command:
         question = prepare_question(program, self._drop)
         self._drop.clear()
         self._answered(lambda: self._conversation.ask(Prepared, question))
-        return _Program(self, program, self._conversation.asked, self._drop.append)
+        return _Program(self, self._conversation.asked, self._drop.append)
 
-    def run(self, program: Program, prepared: int, inputs: Sequence[Array]) -> list[Any]:
+    def run(self, prepared: int, inputs: Sequence[Array]) -> list[Any]:
         """Let the program run what it prepared when it was asked with the id `prepared`. Raises as `prepare` does."""
         question = run_question(prepared, inputs)
-        return self._answered(lambda: values_of(program, self._conversation.ask(Outputs, question)))
+        return self._answered(lambda: values_of(self._conversation.ask(Outputs, question)))
 
     def _answered(self, ask: Callable[[], _T]) -> _T:
         try:
@@ -395,18 +396,15 @@ class Command:
         raise SystemExit(_NO_PROTOCOL) from breach
 
 
-_T = TypeVar("_T")
-
-
 class _Program:
     """A program that was prepared; `drop` is told its id when nobody needs it any more."""
 
-    def __init__(self, runner: Command, program: Program, prepared: int, drop: Callable[[int], None]) -> None:
-        self._runner, self._program, self._prepared, self._drop = runner, program, prepared, drop
+    def __init__(self, runner: Command, prepared: int, drop: Callable[[int], None]) -> None:
+        self._runner, self._prepared, self._drop = runner, prepared, drop
 
     def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
         """Return the outputs. Raises Unsupported, Rejected or Refused."""
-        return self._runner.run(self._program, self._prepared, inputs)
+        return self._runner.run(self._prepared, inputs)
 
     def __del__(self) -> None:
         self._drop(self._prepared)
@@ -420,6 +418,6 @@ def check_claim(told: Hello, program: Program) -> None:
     claim = told.operators.get(f"{operator.standard}/{operator.name}")
     if claim is None or (claim.versions != "all" and operator.version not in claim.versions):
         raise Unsupported(f"it does not claim {operator}", "operator-version")
-    ports = (*program.given, *program.answers)
-    if claim.types != "all" and not {one for port in ports for one in element_names(port.type)} & set(claim.types):
+    types = [*(one.type for one in program.given), *(one.type for one in program.answers)]
+    if claim.types != "all" and not {name for one in types for name in element_names(one)} & set(claim.types):
         raise Unsupported(f"it claims {operator} for {', '.join(claim.types)}", "type")

@@ -100,8 +100,9 @@ _OWN_FORMS: Mapping[Scheme, str] = {
 class BackendSpec:
     """A backend by name, as it travels to a worker: picklable, and nothing of the backend imported.
 
-    `name` is what results carry. `target` is `module:Class`, or the words of a command; `path` goes before `sys.path` in the worker. `standards`
-    is empty where only the opened backend tells them. `argument` is what a plug-in is called with, if anything.
+    `name` is what results carry. `target` is `module:Class`, or the words of a command; `path` goes before `sys.path`
+    in the worker. `standards` is empty where only the opened backend tells them. `argument` is what a plug-in is called
+    with, if anything.
     `preload` are modules that a process can be forked after importing; what is not there is imported in each worker.
     """
 

@@ -12,7 +12,7 @@ import numpy as np
 OPERATORS = {  # by name: what computes it, how many inputs it takes, its versions
     "Abs": (np.abs, 1, [6, 13]),
     "Neg": (np.negative, 1, [6, 13]),
-    "Relu": (lambda x: np.where(x < 0, np.zeros_like(x), x), 1, [6, 13, 14]),
+    "Relu": (lambda x: np.where(x < 0, np.zeros_like(x), x), 1, [14]),
     "Add": (np.add, 2, [7, 13, 14]),
     "Sub": (np.subtract, 2, [7, 13, 14]),
     "Mul": (np.multiply, 2, [7, 13, 14]),
@@ -22,17 +22,20 @@ prepared = {}  # by the id of the question: what computes it, names of its opera
 
 
 def tensor(told):
+    """Return the array that a tensor of a question holds."""
     dtype = np.dtype(told["type"]).newbyteorder("<")
     return np.frombuffer(base64.b64decode(told["content"]), dtype).reshape(told["shape"])
 
 
-def hello(question):
+def hello(_question):
+    """Say what this is, and what may be asked."""
     claims = {f"onnx/{name}": {"versions": versions, "types": TYPES} for name, (_, _, versions) in OPERATORS.items()}
     told = {"answer": "hello", "protocol": 1, "name": "numpy-client", "version": np.__version__}
     return {**told, "standards": ["onnx"], "operators": claims}
 
 
 def prepare(question):
+    """Check a program, and keep what running it needs."""
     program, inputs = question["program"], question["program"]["inputs"]
     compute, arity, versions = OPERATORS.get(program["name"], (None, 0, []))
     if program["standard"] != "onnx" or program["domain"] or program["version"] not in versions:
@@ -49,6 +52,7 @@ def prepare(question):
 
 
 def run(question):
+    """Run a program that was prepared."""
     compute, names, constants = prepared[question["program"]]
     fed = [name for name in dict.fromkeys(names) if name not in constants]  # two of one name are fed once
     values = constants | dict(zip(fed, map(tensor, question["inputs"]), strict=True))

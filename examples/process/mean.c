@@ -220,7 +220,7 @@ static Tensor reduce_mean(Tensor x, const int *reduced, int keepdims) {
     }
     y.numbers = room(y.size, sizeof(double));
     for (i = 0; i < y.size; i++) y.numbers[i] = (double)(sums[i] / (long double)among);
-    if (y.rank == x.rank && y.size == x.size) /* nothing is added: signs of zeros stay, which 0 + -0 would lose */
+    if (among == 1) /* nothing is added: signs of zeros stay, which 0 + -0 would lose */
         memcpy(y.numbers, x.numbers, x.size * sizeof(double));
     free(sums);
     return y;

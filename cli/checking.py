@@ -1,0 +1,29 @@
+"""`opconform check-runner`: whether a program keeps to the process protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..cases.errors import OpconformError
+from ..runners.command_check import CommandCheck
+from ..runners.registry import backend_spec
+
+
+def checked_lines(backend: str, seconds: float) -> Iterator[tuple[str, bool]]:
+    """Yield the lines to print, each with whether it tells of a mistake. OpconformError if the program can't start."""
+    spec = backend_spec(backend)
+    if spec.scheme != "cmd":
+        raise OpconformError(f"{backend}: check-runner is for programs over the process protocol: cmd:./program args")
+    check = CommandCheck(backend, spec.target, seconds)
+    try:
+        if check.told is not None:
+            yield f"{check.told.name} {check.told.version}: {', '.join(check.told.standards)}", False
+        for one in check.steps():
+            if one.problem is not None:
+                yield f"wrong    {one.step}: {one.problem}\n         {one.hint}", True
+            elif one.skipped is not None:
+                yield f"skipped  {one.step}: {one.skipped}", False
+            else:
+                yield f"ok       {one.step}", False
+    finally:
+        check.close()

@@ -1,0 +1,105 @@
+"""`opconform check-runner`: what a program does wrong of the process protocol is found, and told with a hint."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from opconform.cli import main
+
+TESTS = Path(__file__).parents[1]
+
+
+def checked(backend: str, *options: str) -> tuple[int, str]:
+    done = CliRunner().invoke(main, ["check-runner", backend, *options])
+    return done.exit_code, done.output
+
+
+def lying(fault: str, where: str) -> str:
+    return f"cmd:{shlex.join([sys.executable, '-S', '-E', str(TESTS / 'fakes' / 'lying_program.py'), fault, where])}"
+
+
+def wrong(output: str) -> list[str]:
+    return [line for line in output.splitlines() if line.startswith("wrong ")]
+
+
+def test_a_right_program_has_no_mistakes() -> None:
+    client = TESTS.parent / "examples" / "process" / "client.py"
+    code, output = checked(f"cmd:{shlex.join([sys.executable, str(client)])}")
+    assert (code, wrong(output)) == (0, []), output
+    lines = output.splitlines()
+    assert lines[0].startswith("numpy-client ")
+    assert lines[1:4] == ["ok       hello", "ok       an operator that does not exist", "ok       an easy operator"]
+    assert lines[4] == "ok       onnx/Abs-13 of 2x3"
+    assert lines[-1] == "no mistakes found"
+    assert lines[-3] == "skipped  text: unsupported: it does not claim onnx/Identity-13"
+
+
+@pytest.mark.parametrize(
+    ("fault", "where", "step", "problem", "hint"),
+    [
+        (
+            "no-unsupported",
+            "",
+            "an operator that does not exist",
+            "'error' to NoSuchOperator",
+            "answer `unsupported` to",
+        ),
+        ("takes-all", "", "an operator that does not exist", "it prepared NoSuchOperator", "answer `unsupported` to"),
+        ("takes-all", "", "an invalid program", "Abs of 0 inputs, as if it were valid", "answer `rejected` to"),
+        ("big-endian", "", "onnx/Abs-13 of 2x3", "element [0, 0] is", "little-endian"),
+        (
+            "extra-output",
+            "every-run",
+            "onnx/Abs-13 of a scalar",
+            "2 outputs; expected 1",
+            "the outputs that the program",
+        ),
+        ("other-type", "every-run", "onnx/Abs-13 of 2x3", "int32 [2, 3]; expected float32 [2, 3]", "`program.outputs`"),
+        ("other-shape", "every-run", "onnx/Abs-13 of a scalar", "[1]; expected float32 []", "the type and the shape"),
+        ("short", "every-run", "onnx/Abs-13 of 2x3", "21 bytes; expected those of shape [2, 3]", "in C order"),
+        ("unknown-type", "every-run", "onnx/Abs-13 of 2x3", "'float33' is no element type", "`content` is base64"),
+        ("id", "every-run", "onnx/Abs-13 of 2x3", "it answered question", "copy the question's `id`"),
+        ("chatter", "every-run", "onnx/Abs-13 of 2x3", "loading weights", ""),
+        ("late", "every-run", "onnx/Abs-13 of 2x3", "'done\\n'", "what is there for people goes to stderr"),
+        ("twice", "prepare", "an operator that does not exist", "more than one line", "a question has one answer"),
+        ("exit", "every-run", "onnx/Abs-13 of 2x3", "it ended by exit code 3", "what it wrote to stderr says why"),
+        ("silent", "every-run", "onnx/Abs-13 of 2x3", "no answer within 0.5 s", "flush stdout"),
+        ("stays", "", "the end of stdin", "it still ran one second after", "end when stdin ends"),
+        (
+            "error",
+            "every-run",
+            "onnx/Abs-13 of 2x3",
+            "'error' to a valid question: out of order",
+            "`error` is a failure",
+        ),
+        ("no-json", "hello", "hello", "JSON is malformed", "docs/process-protocol.md"),
+        ("silent", "hello", "hello", "no answer within 0.5 s", "flush stdout"),
+    ],
+)
+def test_each_mistake_is_found_where_it_is_made_and_has_a_hint(fault, where, step, problem, hint) -> None:
+    code, output = checked(lying(fault, where), "--timeout", "0.5")
+    assert code == 1
+    (found,) = [line for line in wrong(output) if line.startswith(f"wrong    {step}: ")]
+    assert problem in found
+    assert hint in output.splitlines()[output.splitlines().index(found) + 1]
+    assert f"{len(wrong(output))} mistake" in output.splitlines()[-1]
+    if where == "":
+        assert "ok       hello" in output
+
+
+@pytest.mark.parametrize("command", ["true", "./no-such-program", lying("exit", "hello")[4:]])
+def test_a_program_that_cannot_start_exits_2(command: str) -> None:
+    code, output = checked(f"cmd:{command}")
+    assert code == 2
+    assert wrong(output) == []
+
+
+def test_a_program_without_an_easy_operator_is_told_what_was_left_out(tmp_path: Path) -> None:
+    code, output = checked(lying("unsupported", "prepare"))
+    assert code == 0, output
+    assert "skipped  an easy operator: unsupported: none of Abs" in output

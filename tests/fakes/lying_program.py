@@ -1,0 +1,125 @@
+"""A program over the process protocol that computes Abs of float32, and goes wrong in one way: `FAULT [WHERE]`.
+
+WHERE is hello, prepare, every-run, or run: where the input has the shape [64]. Standard library alone.
+"""
+
+import base64
+import json
+import os
+import signal
+import struct
+import sys
+import time
+
+fault, where = (*sys.argv[1:], "none", "run")[:2]
+
+
+def write(text):
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def deep(levels):
+    return {"kind": "optional", "items": [deep(levels - 1)]} if levels else {"kind": "tensor"}
+
+
+def sequence(*acts):
+    for act in acts:
+        act()
+
+
+TENSORS = {  # what stands in the first tensor of an answer
+    "short": lambda one: {"content": one["content"][4:]},
+    "unknown-type": lambda one: {"type": "float33"},
+    "other-type": lambda one: {"type": "int32"},
+    "negative-shape": lambda one: {"shape": [-64]},
+    "huge-shape": lambda one: {"shape": [1 << 39, 1 << 39]},
+    "other-shape": lambda one: {"shape": [1, *one["shape"]]},
+    "no-base64": lambda one: {"content": "?" + one["content"][1:]},
+    "list-of-numbers": lambda one: {"content": [1.0]},
+}
+ANSWERS = {  # what stands in an answer
+    "extra-output": lambda told: {"outputs": told["outputs"] * 2},
+    "structure": lambda told: {"structure": [{"kind": "sequence", "items": []}]},
+    "deep-structure": lambda told: {"structure": [deep(50)]},
+    "id": lambda told: {"id": told["id"] + 1},
+    "other-answer": lambda told: {"answer": "prepared" if "outputs" in told else "outputs"},
+    "unknown-key": lambda told: {"ouputs": []},
+    "protocol": lambda told: {"protocol": 2},
+    "no-standard": lambda told: {"standards": []},
+}
+LINES = {  # what is written in place of an answer
+    "no-id": lambda told: json.dumps({key: told[key] for key in told if key != "id"}) + "\n",
+    "twice": lambda told: 2 * (json.dumps(told) + "\n"),
+    "chatter": lambda told: "loading weights\n" + json.dumps(told) + "\n",
+    "no-json": lambda told: "\x00\x01 what?\n",
+    "nan": lambda told: json.dumps({**told, "outputs": [float("nan")]}) + "\n",
+    "deep": lambda told: '{"id":0,"answer":"outputs","structure":' + "[" * 10**6 + "\n",
+    "error": lambda told: json.dumps({**refusal(told), "answer": "error", "reason": "memory"}) + "\n",
+    "rejected": lambda told: json.dumps({**refusal(told), "answer": "rejected"}) + "\n",
+    "unsupported": lambda told: json.dumps({**refusal(told), "answer": "unsupported", "reason": "shape"}) + "\n",
+}
+ACTS = {  # what is done in place of an answer
+    "no-utf8": lambda told: os.write(1, b'{"id": 1, "answer": "\xff"}\n'),
+    "gigabyte": lambda told: [write("a" * (1 << 20)) for _ in range(1024)],
+    "silent": lambda told: time.sleep(3600),
+    "half": lambda told: sequence(lambda: write(json.dumps(told)[:20]), lambda: time.sleep(3600)),
+    "late": lambda told: sequence(
+        lambda: write(json.dumps(told) + "\n"), lambda: time.sleep(0.02), lambda: write("done\n")
+    ),
+    "segv": lambda told: sequence(
+        lambda: print("about to fall", file=sys.stderr, flush=True), lambda: os.kill(os.getpid(), signal.SIGSEGV)
+    ),
+    "exit": lambda told: sys.exit(3),
+    "half-exit": lambda told: sequence(lambda: write(json.dumps(told)[:20]), lambda: sys.exit(0)),
+    "closed": lambda told: sequence(lambda: os.close(1), lambda: time.sleep(3600)),
+}
+
+
+def refusal(told):
+    return {"id": told["id"], "words": "out of order"}
+
+
+def give(told, wrong):
+    """Write an answer, or what is there in its place."""
+    if wrong and fault in ACTS:
+        ACTS[fault](told)
+        return
+    if wrong and fault in TENSORS:
+        told["outputs"][0].update(TENSORS[fault](told["outputs"][0]))
+    if wrong and fault in ANSWERS:
+        told.update(ANSWERS[fault](told))
+    write(LINES[fault](told) if wrong and fault in LINES else json.dumps(told) + "\n")
+
+
+def answered(question):
+    match question["ask"]:
+        case "hello":
+            return {"answer": "hello", "protocol": 1, "name": "lying", "version": "1", "standards": ["onnx"]}
+        case "prepare":
+            program = question["program"]
+            if fault != "takes-all" and program["name"] != "Abs":
+                told = "error" if fault == "no-unsupported" else "unsupported"
+                return {"answer": told, "words": f"no {program['name']}"}
+            if fault != "takes-all" and (len(program["inputs"]) != 1 or program["attributes"]):
+                return {"answer": "rejected", "words": "Abs takes one input"}
+            if program["inputs"] and program["inputs"][0]["type"] != "float32":
+                return {"answer": "unsupported", "words": "float32 alone"}
+            return {"answer": "prepared"}
+    (x,) = question["inputs"] or [{"shape": [0], "content": ""}]
+    held = base64.b64decode(x["content"])
+    order = ">" if fault == "big-endian" else "<"
+    numbers = [abs(one) for one in struct.unpack(f"<{len(held) // 4}f", held)]
+    content = base64.b64encode(struct.pack(f"{order}{len(numbers)}f", *numbers)).decode()
+    return {"answer": "outputs", "outputs": [{"type": "float32", "shape": x["shape"], "content": content}]}
+
+
+for line in sys.stdin:
+    question = json.loads(line)
+    told = {"id": question["id"], **answered(question)}
+    meant = where == question["ask"] or (where == "every-run" and question["ask"] == "run")
+    if where == "run" and meant:
+        meant = [64] in [one["shape"] for one in question["inputs"]]
+    give(told, meant)
+if fault == "stays":
+    time.sleep(3600)

@@ -1,0 +1,397 @@
+"""Programs over the process protocol: what they answer is judged as any backend's, and a lie costs its case alone."""
+
+from __future__ import annotations
+
+import base64
+import importlib.resources
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fakes.programs import constant, onnx_program
+from fakes.structured import STRUCTURED
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from opconform.cases.corpus.descriptor import structure_json
+from opconform.cases.elements import element_types, type_of
+from opconform.cases.errors import OpconformError
+from opconform.cases.program import Input, Program, leaves, nested_all
+from opconform.cases.results import Result
+from opconform.cases.runner import Unsupported
+from opconform.generators.plan import Selection, planned
+from opconform.generators.source import GeneratedCases
+from opconform.runners import command
+from opconform.runners.command import Command
+from opconform.runners.execute import Assignment
+from opconform.runners.pool import Limits, WorkerStartError
+from opconform.runners.registry import backend_spec, open_runner
+from opconform.runners.running import Death, Judged, run_cases
+
+TESTS = Path(__file__).parents[1]
+EXAMPLES = TESTS.parent / "examples" / "process"
+SOURCE = GeneratedCases()
+ABS = "onnx/Abs-13/float32"
+MEANT, INVALID = f"{ABS}/64/-/magnitudes", f"{ABS}/scalar/unknown=weights/ramp/unknown-attribute"
+OTHERS = [f"{ABS}/scalar/-/ramp", f"{ABS}/2x0/-/ramp", f"{ABS}/8x63/-/uniform", INVALID]
+LIMITS = Limits(run_seconds=10, prepare_seconds=10)
+
+
+def lying(fault: str, where: str = "run") -> str:
+    return f"cmd:{shlex.join([sys.executable, '-S', '-E', str(TESTS / 'fakes' / 'lying_program.py'), fault, where])}"
+
+
+def found(backend: str, cases: list[str], limits: Limits = LIMITS) -> tuple[dict[str, Result], list[Death]]:
+    told = list(run_cases(Assignment(backend_spec(backend), SOURCE), [[case] for case in cases], jobs=1, limits=limits))
+    results = {one.result.case: one.result for one in told if isinstance(one, Judged)}
+    assert sorted(results) == sorted(cases)
+    return results, [one for one in told if isinstance(one, Death)]
+
+
+def test_a_program_is_judged_as_any_backend() -> None:
+    results, deaths = found(lying("none"), [MEANT, *OTHERS, "onnx/Neg-13/float32/scalar/-/ramp"])
+    outcomes = {case: str(result.outcome) for case, result in results.items()}
+    assert [outcomes.pop(case) for case in (MEANT, *OTHERS)] == ["pass"] * 5
+    assert set(outcomes.values()) == {"unsupported"}
+    assert not deaths
+
+
+LIES = {
+    "short": ("crash", "outputs[0] of type float32 and shape [64]: 253 bytes; expected"),
+    "unknown-type": ("crash", "'float33' is no element type"),
+    "negative-shape": ("crash", "Expected `int` >= 0 - at `$.outputs[0].shape[0]`"),
+    "huge-shape": ("crash", "256 bytes; expected those of shape"),
+    "no-base64": ("crash", "Invalid base64 encoded string - at `$.outputs[0].content`"),
+    "list-of-numbers": ("crash", "Expected `str`, got `float`"),
+    "structure": ("crash", "its structure is none of its tensors: more tensors"),
+    "deep-structure": ("crash", "its structure is none of its tensors: no structure"),
+    "id": ("crash", "where question 2 was asked"),
+    "no-id": ("crash", "Object missing required field `id`"),
+    "other-answer": ("crash", "protocol 1"),
+    "unknown-key": ("crash", "unknown field `ouputs`"),
+    "twice": ("crash", 'it wrote more than one line to stdout: \'{"id": 2'),
+    "chatter": ("crash", "'loading weights"),
+    "no-json": ("crash", "JSON is malformed"),
+    "no-utf8": ("crash", 'it begins \'{"id": 1, "answer": "\ufffd"}\''),
+    "nan": ("crash", "JSON is malformed"),
+    "deep": ("crash", "no answer of protocol 1"),
+    "silent": ("timeout", "no answer after"),
+    "half": ("timeout", "no answer after"),
+    "segv": ("crash", "about to fall\ncmd:"),
+    "exit": ("crash", "it ended by exit code 3"),
+    "half-exit": ("crash", 'it ended by exit code 0 in the middle of a line: \'{"id": 2'),
+    "closed": ("crash", "it closed its stdout"),
+    "other-type": ("wrong-dtype", "int32"),
+    "extra-output": ("wrong-shape", "2 outputs"),
+    "error": ("error", "Refused: out of order"),
+    "rejected": ("error", "Rejected: out of order"),
+    "unsupported": ("unsupported", "out of order"),
+}
+REASONS = {"error": "memory", "rejected": "invalid", "unsupported": "shape"}
+FAST = ["short", "id", "twice", "segv", "error", "rejected", "unsupported"]
+
+
+@pytest.mark.parametrize(
+    "fault", [pytest.param(one, marks=() if one in FAST else pytest.mark.slow) for one in [*LIES, "gigabyte"]]
+)
+def test_a_lie_a_crash_and_a_hang_cost_one_case_whose_detail_says_what_it_was(fault: str) -> None:
+    hangs = fault in ("silent", "half")
+    limits = Limits(run_seconds=1, prepare_seconds=10) if hangs else LIMITS
+    results, _ = found(lying(fault), [OTHERS[0], MEANT, *OTHERS[1:]], limits)
+    outcome, words = LIES.get(fault, ("crash", "a line of more than 268,435,456 bytes: 'aaa"))
+    assert (str(results[MEANT].outcome), results[MEANT].reason) == (outcome, REASONS.get(fault))
+    assert words in (results[MEANT].detail or "")
+    assert len(results[MEANT].detail or "") < 3000
+    assert {str(results[case].outcome) for case in OTHERS} == {"pass"}
+
+
+def test_a_lie_over_an_invalid_program_is_no_refusal() -> None:
+    results, _ = found(lying("id", "prepare"), [INVALID])
+    assert str(results[INVALID].outcome) == "crash"
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("protocol", "it speaks protocol 2; expected 1"),
+        ("no-standard", "it names no standard"),
+        ("no-json", "no answer of protocol 1"),
+        ("exit", "it ended by exit code 3"),
+        ("unsupported", "it answered 'unsupported' to 'hello'; expected 'hello'"),
+    ],
+)
+def test_a_program_that_does_not_say_what_it_is_ends_the_run_and_says_why(fault: str, words: str) -> None:
+    with pytest.raises(WorkerStartError, match=words):
+        found(lying(fault, "hello"), [MEANT])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("cmd:", "expected cmd:./program args"),
+        ("cmd:'./a", "no shell words"),
+        ("cmd:./no-such-program --flag", "'./no-such-program' is no program that can be run"),
+    ],
+)
+def test_a_command_that_cannot_be_run_is_refused_by_name(name: str, words: str) -> None:
+    with pytest.raises(OpconformError, match=words):
+        backend_spec(name)
+
+
+def test_a_file_that_is_no_program_is_told_when_it_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "odd").write_bytes(b"\x7fnothing")
+    (tmp_path / "odd").chmod(0o755)
+    with pytest.raises(OpconformError, match=r"cannot be started: .*Exec format error"):
+        open_runner(f"cmd:{tmp_path / 'odd'}")
+
+
+# What goes over the wire
+
+
+@pytest.fixture
+def schema() -> Draft202012Validator:
+    def read(package: str, name: str) -> Any:
+        return json.loads((importlib.resources.files(package) / "schemas" / name).read_text(encoding="utf-8"))
+
+    case = Resource.from_contents(read("opconform.cases", "case.schema.json"))
+    told = read("opconform.runners", "process.schema.json")
+    Draft202012Validator.check_schema(told)
+    return Draft202012Validator(told, registry=Registry().with_resource("urn:opconform:case:2", case))
+
+
+RECORDER = """
+import json, sys
+log, answers = open(sys.argv[1], "w"), json.load(open(sys.argv[2]))
+for line in sys.stdin:
+    question = json.loads(line)
+    answer = {"id": question["id"], **answers[question["ask"]]}
+    print(line, json.dumps(answer), sep="", file=log, flush=True)
+    print(json.dumps(answer), flush=True)
+"""
+HELLO = {"answer": "hello", "protocol": 1, "name": "r", "version": "2", "standards": ["onnx"], "facts": {"device": "x"}}
+
+
+class Recorder:
+    """A program that gives the same answers each time, and writes what it reads and answers to a file."""
+
+    def __init__(self, folder: Path, **answers: Any) -> None:
+        self._log, told = folder / "log", folder / "answers"
+        (folder / "program.py").write_text(RECORDER)
+        told.write_text(json.dumps({"hello": HELLO, "prepare": {"answer": "prepared"}} | answers))
+        words = [sys.executable, "-S", str(folder / "program.py"), str(self._log), str(told)]
+        self.runner = open_runner(f"cmd:{shlex.join(words)}")
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._log.read_text().splitlines()]
+
+
+def wire(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    return command.tensor_json(array)
+
+
+def test_the_lines_that_the_page_shows_are_as_the_schema_says(schema) -> None:
+    page = (TESTS.parent / "docs" / "process-protocol.md").read_text(encoding="utf-8")
+    lines = [line for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+    for line in lines:
+        schema.validate(json.loads(line))
+    answers = {told["answer"] for told in map(json.loads, lines) if "answer" in told}
+    assert answers == {"hello", "prepared", "outputs", "unsupported", "rejected", "error"}
+    for line in lines:
+        assert "ask" in json.loads(line) or command._read(line.encode())
+
+
+@pytest.mark.parametrize("kind", STRUCTURED)
+def test_programs_and_values_of_every_structure_go_as_the_schema_says(kind: str, schema, tmp_path: Path) -> None:
+    program, inputs, structures, answer = STRUCTURED[kind]
+    types = [leaf.type for out, one in zip(program.answers, structures, strict=True) for leaf in leaves(out.type, one)]
+    arrays = [np.array(value, element_types()[t].dtype) for t, value in zip(types, answer, strict=True)]
+    structure = [structure_json(one.outline) for one in structures]
+    outputs = {"answer": "outputs", "outputs": [wire(one) for one in arrays], "structure": structure}
+    recorder = Recorder(tmp_path, run=outputs)
+    values = recorder.runner.prepare(program).run(inputs)
+    wanted = nested_all(structures, arrays)
+    assert repr(values) == repr(wanted)
+    lines = recorder.lines()
+    assert [line.get("ask", line.get("answer")) for line in lines] == ["hello"] * 2 + [
+        "prepare",
+        "prepared",
+        "run",
+        "outputs",
+    ]
+    for line in lines:
+        schema.validate(line)
+    assert lines[4]["program"] == lines[2]["id"]
+    assert [one["type"] for one in lines[4]["inputs"]] == [leaf.type for leaf in program.leaves]
+    assert set(lines[2]["constants"]) == {one["constant"] for one in ports(program, lines[2]) if one["constant"]}
+    assert recorder.runner.version() == "2"
+    assert isinstance(recorder.runner, Command)
+    assert recorder.runner.describe() == {"device": "x", "program": "r"}
+
+
+def ports(program: Program, line: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from (one for one in (*line["program"]["inputs"], *line["program"].get("captured", ())) if one)
+
+
+@pytest.mark.parametrize("type_", list(element_types()))
+def test_every_type_comes_back_as_it_went(type_: str) -> None:
+    known = element_types()[type_]
+    array = np.array(["", "a\n", "ä😀"] if type_ == "string" else [0, 1, 1], object if type_ == "string" else None)
+    array = array.astype(known.dtype).reshape(3, 1)
+    told = json.loads(json.dumps(command.tensor_json(array)))
+    content: Any = told["content"]
+    if type_ != "string":
+        content = base64.b64decode(content)
+    back = command.tensor_from(command._WireTensor(told["type"], tuple(told["shape"]), content), 0)
+    assert (type_of(back), back.shape, str(back.tolist())) == (type_, (3, 1), str(array.tolist()))
+
+
+def test_what_nobody_needs_any_more_is_dropped_with_the_next_program(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path)
+    program = onnx_program("Abs", 13, [Input("x", "float32", (2,))], rank=1)
+    first = recorder.runner.prepare(program)
+    second = recorder.runner.prepare(program)
+    del first
+    third = recorder.runner.prepare(program)
+    asked = [line for line in recorder.lines() if line.get("ask") == "prepare"]
+    assert [line.get("drop") for line in asked] == [None, None, [asked[0]["id"]]]
+    del second, third
+
+
+@pytest.mark.parametrize(
+    ("operators", "reason"),
+    [
+        ({}, "operator-version"),
+        ({"onnx/Neg": {}}, "operator-version"),
+        ({"onnx/Abs": {"versions": [6]}}, "operator-version"),
+        ({"onnx/Abs": {"versions": [6, 13], "types": ["int32", "float16"]}}, "type"),
+        ({"onnx/Abs": {"versions": "all", "types": ["float32"]}}, None),
+        ({"onnx/Abs": {}}, None),
+        (None, None),
+    ],
+)
+def test_what_is_not_claimed_is_not_asked(operators: Any, reason: str | None, schema, tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, hello={**HELLO, "operators": operators})
+    program = onnx_program("Abs", 13, [Input("x", "float32", (2,))], rank=1)
+    if reason is None:
+        recorder.runner.prepare(program)
+    else:
+        with pytest.raises(Unsupported) as refusal:
+            recorder.runner.prepare(program)
+        assert refusal.value.reason == reason
+    assert len(recorder.lines()) == (4 if reason is None else 2)
+    for line in recorder.lines():
+        schema.validate(line)
+
+
+def test_text_that_is_no_utf8_is_unsupported_and_the_program_lives_on(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path)
+    texts = constant("t", np.array(["a\udcff"], object))
+    with pytest.raises(Unsupported, match="UTF-8"):
+        recorder.runner.prepare(onnx_program("Identity", 13, [texts], rank=1, type_="string"))
+    recorder.runner.prepare(onnx_program("Abs", 13, [Input("x", "float32", (2,))], rank=1))
+
+
+@pytest.mark.parametrize("fault", ["bool", "text"])
+def test_bytes_that_are_no_bool_and_base64_for_text_are_lies(fault: str, tmp_path: Path, capfd) -> None:
+    told = {"bool": "AgE=", "text": "AQAAAGE="}[fault]
+    type_, shape = {"bool": ("bool", [2]), "text": ("string", [1])}[fault]
+    output = {"type": type_, "shape": shape, "content": told}
+    runner = Recorder(tmp_path, run={"answer": "outputs", "outputs": [output]}).runner
+    made = runner.prepare(onnx_program("Abs", 13, [Input("x", "float32", (2,))], rank=1))
+    with pytest.raises(SystemExit):
+        made.run([np.zeros(2, np.float32)])
+    assert {"bool": "a bool is a byte of 0 or 1", "text": "a list of strings"}[fault] in capfd.readouterr().err
+
+
+# What stays behind
+
+
+def alive(marker: str) -> list[int]:
+    listed = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (
+                marker.encode() in (folder / "cmdline").read_bytes()
+                and "Z" not in (folder / "stat").read_text().split()[2]
+            ):
+                listed.append(int(folder.name))
+        except OSError:
+            continue
+    return listed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("orderly", [False, True])
+def test_nothing_stays_behind_a_program_that_hangs(orderly: bool, tmp_path: Path) -> None:
+    program = tmp_path / "hangs.py"
+    program.write_bytes((TESTS / "fakes" / "lying_program.py").read_bytes())
+    backend = f"cmd:{shlex.join([sys.executable, '-S', str(program), 'silent'])}"
+    words = ["run", backend, "--select", MEANT, "--jobs", "1", "--quiet", "--out", str(tmp_path / "out")]
+    words += ["--timeout", "2" if orderly else "60"]
+    run = subprocess.Popen([sys.executable, "-m", "opconform", *words], stdout=subprocess.DEVNULL)
+    started = time.monotonic()
+    while len(alive(str(program))) < 2 and time.monotonic() - started < 60:  # the run, and the program
+        time.sleep(0.05)
+    assert len(alive(str(program))) >= 2
+    if not orderly:
+        time.sleep(0.5)
+        os.kill(run.pid, signal.SIGKILL)
+    run.wait(60)
+    until = time.monotonic() + 10
+    while alive(str(program)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not alive(str(program))
+
+
+# The clients to copy
+
+
+def outcomes_of(backend: str, *globs: str) -> set[str]:
+    cases = list(planned(SOURCE.library, Selection(globs)))
+    told = run_cases(Assignment(backend_spec(backend), SOURCE), [cases], jobs=1, limits=LIMITS)
+    outcomes = [one.result for one in told if isinstance(one, Judged)]
+    assert len(outcomes) == len(cases) > 20
+    return {str(one.outcome) for one in outcomes}
+
+
+CLIENT = f"cmd:{shlex.join([sys.executable, str(EXAMPLES / 'client.py')])}"
+
+
+def test_the_client_in_python_passes_what_it_claims() -> None:
+    assert outcomes_of(CLIENT, "onnx/Add-14/float32/*", "onnx/Relu-14/float64/*") == {"pass"}
+
+
+@pytest.mark.slow
+def test_the_client_in_python_passes_all_of_its_operators() -> None:
+    globs = [f"onnx/{name}-*" for name in ("Abs", "Neg", "Relu", "Add", "Sub", "Mul")]
+    assert outcomes_of(CLIENT, *globs) == {"pass", "unsupported"}
+    for type_ in ("float32", "float64", "int32", "int64"):
+        assert outcomes_of(CLIENT, *[glob.replace("*", f"13/{type_}/*") for glob in globs if "Relu" not in glob]) == {
+            "pass"
+        }
+
+
+@pytest.fixture(scope="session")
+def mean_in_c(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("c") / "mean"
+    checked = ["-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+    sanitized = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    subprocess.run(["gcc", *checked, *sanitized, "-o", str(built), str(EXAMPLES / "mean.c")], check=True)
+    return built
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("operator", ["Mean-*", "ReduceMean-1/", "ReduceMean-11", "ReduceMean-13", "ReduceMean-18"])
+def test_the_client_in_c_passes_what_it_claims(operator: str, mean_in_c: Path) -> None:
+    globs = [f"onnx/{operator.rstrip('/')}/{type_}/*" for type_ in ("float32", "float64")]
+    assert outcomes_of(f"cmd:{mean_in_c}", *globs) <= {"pass", "unsupported"}
