@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     examples="opconform run onnxruntime\n"
     "opconform run onnxruntime onnx-reference --select 'onnx/ReduceMean-*' --out results\n"
     "opconform run python:my_backend:Backend --require accumulator=wide\n"
+    "opconform run 'cmd:./program args'\n"
     "opconform run onnxruntime --shard 2/8 --out shard-2\n"
     "opconform run onnxruntime --corpus corpus.zip\n"
     "opconform run --resume shard-2",

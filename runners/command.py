@@ -352,7 +352,8 @@ class Command:
             self._conversation = Conversation(shlex.split(command))
             self._hello = hello(self._conversation)
         except (OSError, Breach) as error:
-            raise OpconformError(f"{backend}: cannot be started: {error}") from error
+            shown = "`opconform check-runner` shows what it writes to stderr"
+            raise OpconformError(f"{backend}: cannot be started: {error}; {shown}") from error
         self.standards: tuple[str, ...] = self._hello.standards
         self._drop: list[int] = []
 

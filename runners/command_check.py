@@ -138,7 +138,7 @@ def _hint(error: BaseException) -> str:
         return _HINTS["died"]
     if "question" in words and "answered question" in words:
         return _HINTS["id"]
-    if "stdout" in words:
+    if "stdout" in words or "JSON is malformed" in words:
         return _HINTS["line"]
     return _HINTS["tensor"] if words.startswith("outputs[") else _HINTS["schema"]
 

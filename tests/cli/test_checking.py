@@ -77,7 +77,8 @@ def test_a_right_program_has_no_mistakes() -> None:
             "'error' to a valid question: out of order",
             "`error` is a failure",
         ),
-        ("no-json", "hello", "hello", "JSON is malformed", "docs/process-protocol.md"),
+        ("no-json", "hello", "hello", "JSON is malformed", "goes to stderr"),
+        ("unknown-key", "hello", "hello", "unknown field `ouputs`", "docs/process-protocol.md"),
         ("silent", "hello", "hello", "no answer within 0.5 s", "flush stdout"),
     ],
 )
