@@ -6,7 +6,6 @@ docs/process-protocol.md says what a program reads and writes; runners/schemas/p
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import os
 import select
@@ -27,6 +26,7 @@ from ..cases.errors import OpconformError
 from ..cases.onnx_model import onnx_bytes
 from ..cases.program import Program, element_names, nested_all
 from ..cases.runner import Executable, Reason, Unsupported
+from .pool.process import exit_words
 
 PROTOCOL = 1
 """The version of the protocol."""
@@ -226,35 +226,26 @@ class Conversation:
             code = self._process.wait(_LEAVE)
         except subprocess.TimeoutExpired:
             return Breach(f"it closed its stdout{rest}")
-        return Ended(f"it ended by {_exit_words(code)}{rest}")
+        return Ended(f"it ended by {exit_words(code)}{rest}")
 
     def close(self) -> int | None:
-        """Close its stdin; returns its exit code, or None if it does not end in time. Then it is killed, `apart`."""
+        """Close its stdin; returns its exit code, or None where it does not end in time and is killed."""
         self._process.stdin.close()  # type: ignore[union-attr]
         code: int | None = None
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        try:
             code = self._process.wait(_LEAVE)
+        except subprocess.TimeoutExpired:
+            if self._apart:
+                os.killpg(self._process.pid, signal.SIGKILL)  # it is not waited for yet: its number is nobody else's
+            else:
+                self._process.kill()
+            self._process.wait()
         self._process.stdout.close()  # type: ignore[union-attr]
-        if self._apart:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        else:
-            self._process.kill()
-        self._process.wait()
         return code
 
 
 def _tag(kind: type[msgspec.Struct]) -> object:
     return kind.__struct_config__.tag
-
-
-def _exit_words(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return f"signal {signal.Signals(-code).name}"
-    except ValueError:
-        return f"signal {-code}"
 
 
 def _excerpt(line: bytes | bytearray) -> str:
@@ -309,8 +300,6 @@ def tensor_from(told: _WireTensor, place: int) -> Array:
             found = found.reshape(told.shape)
     except (ValueError, OverflowError, MemoryError) as error:
         raise Breach(f"outputs[{place}] of type {told.type} and shape {list(told.shape)[:8]}: {error}") from None
-    if known.kind == "bool" and isinstance(told.content, bytes) and told.content.strip(b"\0\1"):
-        raise Breach(f"outputs[{place}]: a bool is a byte of 0 or 1")
     return found
 
 

@@ -1,0 +1,53 @@
+"""A program over the process protocol that puts what it is asked to a backend of this package: `BACKEND`."""
+
+import base64
+import json
+import sys
+from typing import Any
+
+import numpy as np
+
+from opconform.cases.corpus.descriptor import program_from, structure_json
+from opconform.cases.elements import Array, from_content
+from opconform.cases.program import flat
+from opconform.cases.runner import Classifies, Unsupported
+from opconform.runners.command import tensor_json
+from opconform.runners.registry import open_runner
+
+runner = open_runner(sys.argv[1])
+prepared: dict[int, Any] = {}
+
+
+def array(told: dict[str, Any]) -> Array:
+    content = told["content"]
+    if isinstance(content, str):
+        return from_content(told["type"], told["shape"], base64.b64decode(content))
+    return np.array([*content, ""], object)[:-1].reshape(told["shape"])
+
+
+def answer(question: dict[str, Any]) -> dict[str, Any]:
+    if question["ask"] == "hello":
+        told = {"answer": "hello", "protocol": 1, "name": runner.name, "version": runner.version()}
+        return {**told, "standards": list(runner.standards)}
+    if question["ask"] == "prepare":
+        program = program_from(question["program"], lambda name, *_: array(question["constants"][name]))
+        prepared[question["id"]] = program, runner.prepare(program)
+        for gone in question.get("drop", ()):
+            del prepared[gone]
+        return {"answer": "prepared"}
+    program, executable = prepared[question["program"]]
+    arrays, structure = flat(program, executable.run([array(one) for one in question["inputs"]]))
+    outputs = {"answer": "outputs", "outputs": [tensor_json(one) for one in arrays]}
+    return outputs if program.is_plain else {**outputs, "structure": [structure_json(one) for one in structure]}
+
+
+for line in sys.stdin:
+    question = json.loads(line)
+    try:
+        told = answer(question)
+    except Unsupported as error:
+        told = {"answer": "unsupported", "words": str(error), "reason": error.reason}
+    except Exception as error:
+        reason = runner.reason(error) if isinstance(runner, Classifies) else "other"
+        told = {"answer": "error", "words": str(error), "reason": reason}
+    print(json.dumps({"id": question["id"], **told}), flush=True)
