@@ -115,7 +115,7 @@ static size_t count(const Item *list) {
 /* Tensors: numbers as double, which holds every float32 and float64; `long double` for the sum. */
 
 enum { MOST_DIMS = 16 };
-enum { MOST_INPUTS = 64 };
+enum { MOST_INPUTS = 1024 };
 
 typedef struct {
     size_t rank, size, dims[MOST_DIMS];

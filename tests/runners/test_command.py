@@ -403,7 +403,7 @@ def mean_in_c(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("operator", ["Mean-*", "ReduceMean-1/", "ReduceMean-11", "ReduceMean-13", "ReduceMean-18"])
+@pytest.mark.parametrize("operator", ["Mean-*", "ReduceMean-1", "ReduceMean-11", "ReduceMean-13", "ReduceMean-18"])
 def test_the_client_in_c_passes_what_it_claims(operator: str, mean_in_c: Path) -> None:
-    globs = [f"onnx/{operator.rstrip('/')}/{type_}/*" for type_ in ("float32", "float64")]
-    assert outcomes_of(f"cmd:{mean_in_c}", *globs) <= {"pass", "unsupported"}
+    globs = [f"onnx/{operator}/{type_}/*" for type_ in ("float32", "float64")]
+    assert outcomes_of(f"cmd:{mean_in_c}", *globs) == {"pass"}
