@@ -192,7 +192,7 @@ def _may_name(glob: str, version: VersionSpec) -> bool:
     if word is None:
         return True
     signature = version.signature
-    settings = [*version.parameters, *(one.name for one in (*signature.inputs, *signature.attributes))]
+    settings = [*version.parameters, *(i.name for i in signature.inputs), *(a.name for a in signature.attributes)]
     return any(
         name.startswith(word[1]) or re.match(rf"{re.escape(name)}(-|$)", word[1])
         for name in (str(version.operator).partition("/")[2], *settings)
