@@ -1,4 +1,4 @@
-"""`opconform run`, `list` and `show`: cases, and what backends make of them."""
+"""`opconform run`, `list`, `show` and `minimise`: cases, and what backends make of them."""
 
 from __future__ import annotations
 
@@ -200,3 +200,52 @@ def show(
         click.echo(certificate_text(source, case))
     else:
         click.echo(reproduction(case) if script else case_text(source, case))
+
+
+@click.command(
+    cls=Examples,
+    examples="opconform minimise 'onnx/ReduceMean-18/float16/2x0x3/axes=-1/ramp' onnxruntime\n"
+    "opconform minimise 'onnx/ReduceMean-18/int64/7/axes=0/large' onnxruntime > smallest.py\n"
+    "opconform minimise CASE_ID python:my_backend:Backend --limit 500 --timeout 2",
+)
+@click.argument("case_id", metavar="CASE_ID")
+@click.argument("backend", metavar="BACKEND")
+@SPECS
+@click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
+@click.option(
+    "--timeout",
+    metavar="S",
+    type=click.FloatRange(0.001),
+    default=10.0,
+    show_default=True,
+    callback=finite,
+    help="Seconds that a candidate may run; preparing its program has six times as long.",
+)
+@click.option("--memory", metavar="MIB", type=click.IntRange(64), help="Memory limit of a worker process, in MiB.")
+@click.option(
+    "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail any other answer to a silence."
+)
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(1), default=5000, show_default=True, help="Candidates to judge at most."
+)
+@click.option(
+    "--seconds",
+    metavar="S",
+    type=click.FloatRange(0.001),
+    default=120.0,
+    show_default=True,
+    callback=finite,
+    help="Seconds after which the smallest case so far is printed.",
+)
+@click.option("--quiet", "-q", is_flag=True, help="No live progress.")
+@clear_errors
+def minimise(**options: Any) -> int:
+    """Shrink a failing case to the smallest that fails in the same way, and print it as a script.
+
+    Optional inputs, settings, dimensions, extents and values are left out or made simpler, one at a time, and each
+    candidate is judged as any case of a run is. What is given, wanted and got stands in the script as comments. Exits 2
+    if the case passes.
+    """
+    from .minimise import MinimiseOptions, run_minimise  # noqa: PLC0415
+
+    return run_minimise(MinimiseOptions(**options))

@@ -241,15 +241,25 @@ def case_text(source: GeneratedCases, case: Batch) -> str:
     """Return the whole text of `opconform show`."""
     clauses = clauses_of(source, case)
     parts = [
-        [f"case         {case.id}"],
-        operation_lines(case),
-        [_tensor_line(name, array) for (name, _), array in zip(case.program.named_leaves, case.tensors(), strict=True)],
-        list(_expectation_lines(case)),
+        content_lines(case),
         list(certificate_lines(certificate(source, case))),
         [line for clause in clauses.values() for line in _clause_lines(clause)],
         [f"digests      case {case.digest[:16]}…, expectation {case.expectation.digest[:16]}…"],
     ]
     return "\n".join(line for part in parts for line in part)
+
+
+def content_lines(case: Batch) -> list[str]:
+    """Return a case's id, the operation, the inputs and what is expected."""
+    return [
+        f"case         {case.id}",
+        *operation_lines(case),
+        *(
+            _tensor_line(name, array)
+            for (name, _), array in zip(case.program.named_leaves, case.tensors(), strict=True)
+        ),
+        *_expectation_lines(case),
+    ]
 
 
 def clauses_of(source: GeneratedCases, case: Batch) -> Mapping[str, Clause]:

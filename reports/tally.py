@@ -409,8 +409,42 @@ def kind_of(result: Result) -> tuple[str, ...]:
     return (result.backend, operator, str(result.outcome), *shown)
 
 
+def symptom_of(result: Result) -> tuple[str, ...]:
+    """Return what stays the same of a failure while its case is made smaller: the outcome, and how it shows.
+
+    For wrong values that is whether a NaN, an infinity or a number is given in place of such a one, or a zero of the
+    wrong sign; for wrong shapes, how they differ; for errors, crashes and timeouts, their words without numbers and
+    without what the process wrote last.
+    """
+    detail = (result.detail or "")[:_READ]
+    shown: tuple[str, ...] = (str(result.outcome), result.reason or "")
+    if result.outcome is Outcome.WRONG_VALUE:
+        told = _MISMATCH.search(detail)
+        sorts = tuple(map(_sort_of, told.groups())) if told else ()
+        return (*shown, *(sorts if set(sorts) == {"zero"} else (sort.replace("zero", "number") for sort in sorts)))
+    if result.outcome is Outcome.WRONG_SHAPE:
+        return (*shown, *_shapes_differ(detail))
+    if result.outcome in (Outcome.WRONG_DTYPE, Outcome.ACCEPTED_INVALID):
+        return shown
+    return (*shown, _without_numbers(detail.partition("; last it wrote:")[0]))
+
+
+def _shapes_differ(detail: str) -> list[str]:
+    """Return how wrong shapes differ from right ones: in rank, or in extents that are larger, smaller, or both."""
+    got, _, want = detail.partition("\n")[0].partition("want ")
+    found = set()
+    for pair in zip(*([s.split(",") if s else [] for s in _SHAPE.findall(text)] for text in (got, want)), strict=False):
+        one, other = ([int(extent) for extent in shape] for shape in pair)
+        if len(one) != len(other):
+            found.add("more dimensions" if len(one) > len(other) else "fewer dimensions")
+        else:
+            found |= {"larger" if a > b else "smaller" for a, b in zip(one, other, strict=True) if a != b}
+    return sorted(found)
+
+
 _READ = 2_000  # characters of a message that tell its kind
 _MISMATCH = re.compile(r"got (\S+?),? want (\S+)")
+_SHAPE = re.compile(r"\[((?:\d+(?:, )?)*)\]")
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
 _REPEATED = re.compile(r"([^,;()\[\]]+)(?:,\s*\1)+,?")  # as in a list of shapes or types, of any length
 _MESSAGE = 300

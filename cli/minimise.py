@@ -1,0 +1,204 @@
+"""`opconform minimise`: a failing case becomes the smallest that fails alike, judged as any case of a run is."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+import click
+from rich.console import Console
+from rich.status import Status
+
+from ..cases.batch import Batch
+from ..cases.errors import OpconformError
+from ..cases.ids import operator_version_of
+from ..cases.results import Outcome, Result
+from ..generators.shrinking import Shrinker
+from ..generators.source import GeneratedCases
+from ..reports.folder import INTERRUPTED
+from ..reports.script import reproduction
+from ..reports.show import content_lines
+from ..reports.tally import NOTHING_JUDGED, OUR_SIDE_FAILED, symptom_of
+from ..reports.text import counted, printable, reproduce_line
+from ..runners.execute import Assignment
+from ..runners.host import About
+from ..runners.registry import backend_spec
+from ..runners.running import Judged, run_cases
+from ..runners.terms import required, silences
+from .generated_suite import case_of
+from .options import RunOptions, usable_cores
+
+_FIRST, _MOST = 2, 64
+"""The candidates that are judged at once: few at first, since the next one may well fail, more where all pass."""
+
+
+@dataclass(frozen=True)
+class MinimiseOptions:
+    """What the user asks for: the case, the backend, how a case runs, and when the search ends."""
+
+    case_id: str
+    backend: str
+    specs: Path | None = None
+    jobs: int | None = None
+    timeout: float = 10.0
+    memory: int | None = None
+    requires: Sequence[str] = ()
+    limit: int = 5_000
+    seconds: float = 120.0
+    quiet: bool = False
+
+    @property
+    def of_run(self) -> RunOptions:
+        """The same options of a run."""
+        return RunOptions(specs=self.specs, timeout=self.timeout, memory=self.memory, requires=self.requires)
+
+
+class _Judge:
+    """A backend in its own processes, which judges cases as they come."""
+
+    def __init__(self, assignment: Assignment, options: MinimiseOptions) -> None:
+        self._waiting: deque[list[str]] = deque()
+        self._closed = False
+        self.jobs = options.jobs or usable_cores()
+        self._found = run_cases(assignment, self._batches(), jobs=self.jobs, limits=options.of_run.limits)
+        self.about = About("unknown", ())
+
+    def __enter__(self) -> _Judge:
+        """Open the backend, which says what it is before it has a case. Raises WorkerStartError."""
+        self.about = next((found for found in self._found if isinstance(found, About)), self.about)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._closed = True
+        self._found.close()
+
+    def _batches(self) -> Iterator[list[str]]:
+        while not self._closed:
+            yield self._waiting.popleft() if self._waiting else []
+
+    def __call__(self, ids: Sequence[str]) -> dict[str, Result]:
+        """Return the result of each case."""
+        size = max(1, -(-len(ids) // self.jobs))
+        self._waiting += [list(ids[start : start + size]) for start in range(0, len(ids), size)]
+        results: dict[str, Result] = {}
+        while len(results) < len(ids):
+            found = next(self._found)
+            if isinstance(found, Judged):
+                results[found.result.case] = found.result
+        return results
+
+
+@dataclass
+class _Search:
+    """A search under way: the smallest failing case so far, and how many candidates were judged."""
+
+    judge: _Judge
+    source: GeneratedCases
+    shrinker: Shrinker
+    open: Set[str]
+    result: Result
+    limit: int
+    ends: float
+    status: Status
+    tried: set[str] = field(default_factory=set)
+    judged: int = 0
+    taken: int = 0
+    interrupted: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the bounds of the search are reached."""
+        return self.judged >= self.limit or time.monotonic() >= self.ends
+
+    def run(self) -> None:
+        """Take every step that leaves a case that fails alike, until none does or a bound is reached."""
+        before = None
+        while before != self.result.case and not self.is_over:
+            before = self.result.case
+            for step in self.shrinker.steps:
+                while (better := self._first(step(self.result.case))) is not None:
+                    self.result = better
+                    self.taken += 1
+
+    def _first(self, candidates: Iterable[str]) -> Result | None:
+        """Return the result of the first candidate that fails alike."""
+        new = (text for text in candidates if text not in self.tried)
+        number, size, symptom = _FIRST, self.shrinker.size(self.result.case), symptom_of(self.result)
+        most = self.judge.jobs if self.result.outcome is Outcome.TIMEOUT else _MOST  # each may cost the whole limit
+        while not self.is_over and (some := list(itertools.islice(new, number))):
+            self.tried.update(some)
+            drawn = {text: self.shrinker.draws(text) for text in some}
+            results = self.judge(list(dict.fromkeys(text for texts in drawn.values() for text in texts)))
+            self.judged += sum(result.outcome is not Outcome.RUNNER_ERROR for result in results.values())
+            self._tell()
+            for texts in drawn.values():
+                for text in texts:
+                    is_smaller = self.shrinker.size(text) < size
+                    if is_smaller and symptom_of(results[text]) == symptom and self._asks_no_more(text):
+                        return results[text]
+            number = min(2 * number, most)
+        return None
+
+    def _asks_no_more(self, case_id: str) -> bool:
+        """Whether nothing is open in a case that was not open before, which would be another finding."""
+        return self.source.case(case_id).expectation.silences.keys() <= self.open
+
+    def _tell(self) -> None:
+        told = f"{counted(self.judged, 'candidate')}, {counted(self.taken, 'step')}"
+        self.status.update(f"{told}: {printable(self.result.case)[:160]}")
+
+
+def run_minimise(options: MinimiseOptions, console: Console | None = None) -> int:
+    """Minimise, print the smallest case and its script, and return the exit code. Raises OpconformError."""
+    progress = Console(stderr=True, quiet=options.quiet) if console is None else console
+    source, case = case_of(options.case_id, options.specs)
+    backend = backend_spec(options.backend)
+    assignment = Assignment(
+        backend, source, required(options.requires, silences(source.library) if options.requires else {})
+    )
+    began = time.monotonic()
+    with _Judge(assignment, options) as judge, progress.status("judging the case") as status:
+        first = judge([case.id])[case.id]
+        standards, name = judge.about.standards, f"{backend.name} {judge.about.version}"
+        if standards and case.program.operator.standard not in standards:
+            raise OpconformError(f"{case.id}: {backend.name} runs cases of {', '.join(standards)} alone")
+        if first.outcome in (Outcome.PASS, Outcome.RUNNER_ERROR):
+            passes = first.outcome is Outcome.PASS
+            told = "it passes, there is nothing to minimise" if passes else f"our side failed\n{first.detail}"
+            click.echo(f"opconform: {printable(f'{case.id} on {name}: {told}')}", err=True)
+            return NOTHING_JUDGED if passes else OUR_SIDE_FAILED
+        shrinker = Shrinker(source, operator_version_of(case.id))
+        open_ = case.expectation.silences.keys()
+        search = _Search(judge, source, shrinker, open_, first, options.limit, began + options.seconds, status)
+        try:
+            if not case.expectation.invalid:
+                search.run()
+        except KeyboardInterrupt:  # what was found so far is worth printing
+            search.interrupted = True
+    click.echo(_report(search, first, name, source.case(search.result.case)))
+    return INTERRUPTED if search.interrupted else 0
+
+
+def _report(search: _Search, first: Result, backend: str, case: Batch) -> str:
+    """Return what was found, as comments, and the script that reproduces it, if there is one."""
+    result = search.result
+    told = f"{counted(search.taken, 'step')}, {counted(search.judged, 'candidate')} judged"
+    if search.interrupted:
+        end = "interrupted"
+    elif case.expectation.invalid:
+        end = "an invalid case has one mistake and stays as it is written"
+    else:
+        end = "a bound of the search was reached" if search.is_over else "no simpler case fails alike"
+    lines = [f"{result.outcome} on {backend}", *(result.detail or "").splitlines(), ""]
+    lines += [*content_lines(case), ""]
+    lines += [f"minimised from {first.case}", f"{told}: {end}", f"reproduce: {reproduce_line(result)}"]
+    try:
+        script = reproduction(case)
+    except OpconformError as error:
+        lines, script = [*lines, str(error)], ""
+    return "\n".join([*(f"# {printable(line)}".rstrip() for line in lines), script.rstrip()]).rstrip()
