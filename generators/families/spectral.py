@@ -113,11 +113,13 @@ def mel_weight_matrix(c: Call, bands: Value, length: Value, rate: Value, low: Va
     own = "float32" if single else type_
     rows = n // 2 + 1
     if way in ("bins", "bins-to-the-top"):
+        if (n + 1) * top > format_of(low.type).largest:
+            c.open("overflow-inside")
         reach = [(n + 1) * e / hertz + 3 * unit * float(b) for e, b in zip(errors, bins, strict=True)]
-        if any(math.floor(b - e) != math.floor(b + e) for b, e in zip(bins, reach, strict=True)):
-            c.open("rounded-bin")
-        above, below = _triangles([math.floor(b) for b in bins], rows)
-        y = c.constant(above, own) / c.constant(below, own)
+        least, most = (
+            np.array([math.floor(b + sign * e) for b, e in zip(bins, reach, strict=True)]) for sign in (-1, 1)
+        )
+        y = _binned(c, np.array([math.floor(b) for b in bins]), least, most, np.arange(rows)[:, None], own)
     else:
         y = _straight(c, way, places, errors, np.arange(rows) * (hertz / n), own)
     return y.trunc().cast(type_) if kind_of(type_) == "int" else y.cast(type_)
@@ -131,17 +133,24 @@ def _scalar(c: Call, port: str, value: Value) -> Array:
     return c.known(port).reshape(())
 
 
-def _triangles(bins: Sequence[int], rows: int) -> tuple[Array, Array]:
-    """Triangles whose corners are bins, 1 in the middle, as [rows, bands] numerators and denominators."""
-    above, below = np.zeros((rows, len(bins) - 2)), np.ones((rows, len(bins) - 2))
-    for band, (left, middle, right) in enumerate(zip(bins, bins[1:], bins[2:], strict=False)):
-        for row in range(left, min(right + 1, rows)):
-            if row == middle:
-                above[row, band] = 1
-            else:
-                side = (row - left, middle - left) if row < middle else (right - row, right - middle)
-                above[row, band], below[row, band] = side
-    return above, below
+def _binned(c: Call, bins: Array, least: Array, most: Array, rows: Array, type_: str) -> Value:
+    """Triangles whose corners are bins, each from `least` to `most` where rounding decides.
+
+    bins, least, most: [bands + 2]; rows: [rows, 1]; result: [rows, bands].
+    """
+    y = _triangles(c, bins[:-2], bins[1:-1], bins[2:], rows, type_)
+    if (least == most).all():
+        return y
+    wide = _triangles(c, least[:-2], np.clip(rows, least[1:-1], most[1:-1]), most[2:], rows, type_)
+    early, late = (_triangles(c, most[:-2], peak, least[2:], rows, type_) for peak in (least[1:-1], most[1:-1]))
+    return y.either(wide).either(early).either(late)
+
+
+def _triangles(c: Call, left: Array, middle: Array, right: Array, rows: Array, type_: str) -> Value:
+    """Triangles from `left` to `right`, 1 in the middle and 0 outside."""
+    above = np.where(rows == middle, 1, np.where(rows < middle, rows - left, right - rows))
+    below = np.where(rows == middle, 1, np.where(rows < middle, middle - left, right - middle))
+    return c.constant(np.maximum(above, 0), type_) / c.constant(np.maximum(below, 1), type_)
 
 
 def _straight(c: Call, way: str, places: Sequence[Any], errors: Sequence[float], rows: Array, type_: str) -> Value:
@@ -153,10 +162,10 @@ def _straight(c: Call, way: str, places: Sequence[Any], errors: Sequence[float],
     widths = np.diff(corners)
     rise = (rows[:, None] - corners[:-2]) / widths[:-1]
     fall = (corners[2:] - rows[:, None]) / widths[1:]
-    weights = np.clip(np.minimum(rise, fall), 0, None)
-    off = 4 * float(np.max(np.array(errors) * slope)) / float(widths.min())
-    y = c.constant(weights, type_)
-    return y.either(y + off).either((y - off).maximum(0.0))
+    weights, off = np.minimum(rise, fall), np.array(errors) * slope
+    off = 4 * np.maximum.reduce([off[:-2], off[1:-1], off[2:]]) / np.minimum(widths[:-1], widths[1:])
+    y, least, most = (c.constant(np.maximum(w, 0), type_) for w in (weights, weights - off, weights + off))
+    return y.either(least).either(most)
 
 
 def dft(c: Call, x: Value, length: Value | None = None, axis: Value | None = None) -> Value:

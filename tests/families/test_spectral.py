@@ -185,10 +185,26 @@ def test_mel_bands_are_triangles_whose_corners_the_text_leaves_open() -> None:
             assert y[:, band] == pytest.approx(wanted, abs=1e-9)
 
 
-def test_where_rounding_decides_which_bin_an_edge_is_moved_to_all_is_open() -> None:
+def test_where_rounding_decides_which_bin_an_edge_is_moved_to_either_is_admitted_and_no_other() -> None:
     names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
     types = (np.int64, np.int64, np.int64, np.float32, np.float32)
-    for low, is_open in ((300.0, True), (340.0, False)):  # 64 * 300 / 6400 is a whole number
+    for low, admitted in ((300.0, {2, 3}), (340.0, {3})):  # 64 * 300 / 6400 is a whole number
         given = zip(names, (2, 63, 6400, low, 3000.0), types, strict=True)
+        found = readings("onnx/MelWeightMatrix-17", {n: np.array(v, t) for n, v, t in given}, {"output": "float32"})
+        bins = next(one for one in found if one.taken["triangles"] == "bins")
+        corners = 700 * (10 ** ((mel(low) + np.arange(4) * (mel(3000.0) - mel(low)) / 4) / 2595) - 1)
+        _, middle, right, _ = np.floor(64 * corners / 6400)
+        for left in range(1, 6):
+            y = np.interp(np.arange(32), [left, middle, right], [0, 1, 0]).astype(np.float32)
+            inside = ((bins.lower[0][:, 0] <= y) & (y <= bins.upper[0][:, 0])).all()
+            assert inside == (left in admitted), (low, left)
+        assert (bins.upper[0][int(right) + 1 :, 0] == 0).all()
+
+
+def test_bins_are_open_where_an_edge_times_the_length_is_beyond_the_type() -> None:
+    names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
+    for type_, is_open in ((np.float16, True), (np.float32, False)):
+        types = (np.int64, np.int64, np.int64, type_, type_)
+        given = zip(names, (8, 64, 8192, 0.0, 4096.0), types, strict=True)
         found = readings("onnx/MelWeightMatrix-17", {n: np.array(v, t) for n, v, t in given}, {"output": "float32"})
         assert all(found[0].open) == is_open
