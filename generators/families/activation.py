@@ -24,8 +24,11 @@ def expm1(x: Value) -> Value:
 
 def at_minus_infinity(c: Call, x: Value, y: Value) -> Value:
     """Return y, which minus infinity times zero makes NaN: there it is open whether the limit, zero, is meant."""
-    there = x.isinf(positive=False)
-    return y if c.open("minus-infinity", there) == "not-a-number" else c.constant(0.0, x.type).where(there, y)
+    return _or_limit(c, x.isinf(positive=False), c.constant(0.0, x.type), y)
+
+
+def _or_limit(c: Call, there: Value, limit: Value, y: Value) -> Value:
+    return y if c.open("minus-infinity", there) == "not-a-number" else limit.where(there, y)
 
 
 def sigmoid(_: Call, x: Value) -> Value:
@@ -123,8 +126,14 @@ def mish(c: Call, x: Value) -> Value:
 
 
 def swish(c: Call, x: Value) -> Value:
-    """The element x times the sigmoid of alpha x. Source: ONNX Swish-24."""
-    return at_minus_infinity(c, x, x * (coefficient(c, x, "alpha") * x).sigmoid())
+    """The element x times the sigmoid of alpha x, which is NaN where that is infinity times zero.
+
+    Its limit there is zero, and x itself, the half of infinity, if alpha is zero. Source: ONNX Swish-24.
+    """
+    alpha, y = c.float32("alpha"), x * (coefficient(c, x, "alpha") * x).sigmoid()
+    if not alpha:
+        return _or_limit(c, x.isinf(), x, y)
+    return _or_limit(c, x.isinf(positive=alpha < 0, negative=alpha > 0), c.constant(0.0, x.type), y)
 
 
 def swiglu(c: Call, a: Value, b: Value) -> Value:

@@ -208,6 +208,22 @@ def test_at_minus_infinity_the_formula_is_no_number_and_the_limit_zero(operator)
     assert math.isnan(found["not-a-number"])
 
 
+@pytest.mark.parametrize(
+    ("alpha", "limits", "formula"),
+    [
+        (1.0, [0, np.inf], [np.nan, np.inf]),
+        (-1.0, [-np.inf, 0], [-np.inf, np.nan]),
+        (0.0, [-np.inf, np.inf], [np.nan] * 2),
+    ],
+)
+def test_swish_multiplies_infinity_by_zero_where_the_sign_of_alpha_says(alpha, limits, formula) -> None:
+    x = np.array([-np.inf, np.inf], F)
+    found = readings("onnx/Swish-24", {"X": x}, {"Y": "float32"}, alpha=alpha)
+    shown = {r.taken["minus-infinity"]: r.values[0].astype(float) for r in found}
+    assert np.array_equal(shown["limit"], limits)
+    assert np.array_equal(shown["not-a-number"], formula, equal_nan=True)
+
+
 def test_a_softplus_of_large_numbers_may_overflow_as_it_is_written() -> None:
     found = readings("onnx/Softplus-22", {"X": np.array([200.0], F)}, {"Y": "float32"})
     assert {r.taken["overflow"] for r in found} == {"avoided", "infinite"}
