@@ -20,9 +20,12 @@ _HEAD = (
     "<!-- Made by `python -m benchmarks.backends`. -->",
     "# Every backend on every case",
     "",
-    "Runs of the whole default suite. What each failure turned out to be is in [findings.md](findings.md).",
+    "What each failure turned out to be is in [findings.md](findings.md).",
     "Correctness is the share of right answers among what was judged, support the share of valid inputs judged,",
     "and refusal the share of invalid inputs that were refused.",
+    "",
+    "![The overview: a verdict for each backend](pictures/overview.png)",
+    "![The matrix: operator versions by backends](pictures/matrix.png)",
     "",
 )
 _OPERATORS = (
@@ -38,9 +41,10 @@ _OUTCOMES = tuple(outcome for outcome in Outcome if outcome not in (Outcome.RUNN
 
 @dataclass(frozen=True)
 class _Run:
-    """A run of one backend: its title, what all of it came to, and each operator of it."""
+    """A run of one backend: its title, when it began, what all of it came to, and each operator of it."""
 
     title: str
+    started: str
     whole: Figures
     operators: dict[str, Figures]
 
@@ -60,11 +64,15 @@ def _read(folder: Path) -> _Run:
     for version, figures in tally.operator_versions(backend).items():
         name = version.rpartition("-")[0] or version
         operators[name] = operators.get(name, Figures()) + figures
-    return _Run(f"{backend} {wholes[0].versions[backend]}", tally.figures(backend), operators)
+    title, started = f"{backend} {wholes[0].versions[backend]}", str(wholes[0].parts[0].told["started"])
+    return _Run(title, started, tally.figures(backend), operators)
 
 
 def _page(runs: Sequence[_Run]) -> Iterator[str]:
     yield from _HEAD
+    days = sorted({run.started[:10] for run in runs})
+    yield f"Runs of the whole default suite as it was on {' to '.join(dict.fromkeys((days[0], days[-1])))}."
+    yield ""
     yield from _table(("backend", *_OUTCOMES, "correctness", "support", "refusal"), map(_outcomes, runs))
     yield from _OPERATORS
     names = sorted(
