@@ -915,7 +915,7 @@ def check_option(
                 continue
             if least is None:
                 right = (low != low and high != high) if isodd(value) else low == high == value  # noqa: PLR0124
-            elif kind not in FLOATS:
+            elif kind.removeprefix("u").startswith("int"):
                 right = (low, high) == (least, most)
             else:
                 off = abs(value) / 2**53 + least / 16 if taken and kind == "float64" else Fraction(0)

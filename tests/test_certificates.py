@@ -59,6 +59,7 @@ RUNS = {
         *("--select", "onnx/MaxPool-1/float32/*/depths/*"),
     ),
     "whole numbers between two": ("mutant:zeros", "--select", "onnx/ImageDecoder-20/*/*jpeg-420*"),
+    "powers of two": ("mutant:zeros", "--select", "onnx/CastLike-24/float32,float8e8m0/17,3/*"),
     "functions in double precision": ("mutant:zeros", "--select", "onnx/Cos-22/float64/8x63/-/mixed"),
     "fractions in a formula": (
         "onnxruntime",
