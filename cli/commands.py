@@ -9,7 +9,20 @@ from typing import Any
 
 import click
 
-from .common import SELECT, SPECS, STRENGTH, SUITE, Examples, clear_errors, finite, planned, selection_of, told
+from .common import (
+    JOBS,
+    REQUIRE,
+    SELECT,
+    SPECS,
+    STRENGTH,
+    SUITE,
+    Examples,
+    clear_errors,
+    planned,
+    seconds_option,
+    selection_of,
+    told,
+)
 
 
 @click.command(
@@ -169,16 +182,7 @@ def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs:
     examples="opconform check-runner cmd:./program\nopconform check-runner 'cmd:python3 client.py' --timeout 60",
 )
 @click.argument("backend", metavar="BACKEND")
-@click.option(
-    "--timeout",
-    "seconds",
-    metavar="S",
-    type=click.FloatRange(0.001),
-    default=10.0,
-    show_default=True,
-    callback=finite,
-    help="Seconds that an answer may take.",
-)
+@seconds_option("--timeout", 10.0, "Seconds that an answer may take.", "seconds")
 @clear_errors
 def check_runner(backend: str, seconds: float) -> int:
     """Tell what a program does wrong of the process protocol, with a hint for each mistake.
@@ -267,7 +271,7 @@ def compare_data(path: Path, **options: Any) -> int:
 @STRENGTH
 @SUITE
 @SPECS
-@click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
+@JOBS
 @click.option(
     "--record",
     metavar="FILE",
@@ -349,9 +353,7 @@ def report(**options: Any) -> int:
 @click.option("--waivers", metavar="FILE", type=click.Path(path_type=Path), help="Other known failures (YAML).")
 @click.option("--errata", metavar="FILE", type=click.Path(path_type=Path), help="Other errata than the suite's.")
 @click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="Another profile (YAML).")
-@click.option(
-    "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail any other answer to a silence."
-)
+@REQUIRE
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML there too.")
 @clear_errors
 def rejudge(**options: Any) -> int:

@@ -39,6 +39,27 @@ SPECS = click.option(
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Another folder of spec files than the package's.",
 )
+JOBS = click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
+MEMORY = click.option(
+    "--memory", metavar="MIB", type=click.IntRange(64), help="Memory limit of a worker process, in MiB."
+)
+REQUIRE = click.option(
+    "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail any other answer to a silence."
+)
+
+
+def seconds_option(name: str, default: float, help_: str, as_: str | None = None) -> Callable[[Command], Command]:
+    """Return an option that takes a number of seconds, above 0 and finite; `as_` is its parameter, if not its name."""
+    return click.option(
+        name,
+        *([as_] if as_ else []),
+        metavar="S",
+        type=click.FloatRange(0.001),
+        default=default,
+        show_default=True,
+        callback=_finite,
+        help=help_,
+    )
 
 
 def planned(command: Command) -> Command:
@@ -48,7 +69,7 @@ def planned(command: Command) -> Command:
     return command
 
 
-def finite(_context: click.Context, _option: click.Parameter, value: float) -> float:
+def _finite(_context: click.Context, _option: click.Parameter, value: float) -> float:
     """Return a number that is one: a range lets NaN and infinity pass."""
     if not math.isfinite(value):
         raise click.BadParameter(f"{value} is no number of seconds.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .common import SPECS, Examples, clear_errors, finite, planned, selection_of
+from .common import JOBS, MEMORY, REQUIRE, SPECS, Examples, clear_errors, planned, seconds_option, selection_of
 
 if TYPE_CHECKING:
     from ..cases.ids import Selection
@@ -28,17 +28,9 @@ if TYPE_CHECKING:
 @click.argument("backends", metavar="BACKEND...", nargs=-1)
 @planned
 @SPECS
-@click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
-@click.option(
-    "--timeout",
-    metavar="S",
-    type=click.FloatRange(0.001),
-    default=10.0,
-    show_default=True,
-    callback=finite,
-    help="Seconds that a case may run; preparing its program has six times as long.",
-)
-@click.option("--memory", metavar="MIB", type=click.IntRange(64), help="Memory limit of a worker process, in MiB.")
+@JOBS
+@seconds_option("--timeout", 10.0, "Seconds that a case may run; preparing its program has six times as long.")
+@MEMORY
 @click.option(
     "--isolation",
     type=click.Choice(["program", "case"]),
@@ -50,9 +42,7 @@ if TYPE_CHECKING:
 @click.option("--errata", metavar="FILE", type=click.Path(path_type=Path), help="Other errata than the suite's.")
 @click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="What the product promises (YAML).")
 @click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
-@click.option(
-    "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail any other answer to a silence."
-)
+@REQUIRE
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Results folder: new or empty.")
 @click.option(
     "--corpus",
@@ -211,39 +201,21 @@ def show(
 @click.argument("case_id", metavar="CASE_ID")
 @click.argument("backend", metavar="BACKEND")
 @SPECS
-@click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
-@click.option(
-    "--timeout",
-    metavar="S",
-    type=click.FloatRange(0.001),
-    default=10.0,
-    show_default=True,
-    callback=finite,
-    help="Seconds that a candidate may run; preparing its program has six times as long.",
-)
-@click.option("--memory", metavar="MIB", type=click.IntRange(64), help="Memory limit of a worker process, in MiB.")
-@click.option(
-    "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail any other answer to a silence."
-)
+@JOBS
+@seconds_option("--timeout", 10.0, "Seconds that a candidate may run; preparing its program has six times as long.")
+@MEMORY
+@REQUIRE
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1), default=5000, show_default=True, help="Candidates to judge at most."
 )
-@click.option(
-    "--seconds",
-    metavar="S",
-    type=click.FloatRange(0.001),
-    default=120.0,
-    show_default=True,
-    callback=finite,
-    help="Seconds after which the smallest case so far is printed.",
-)
+@seconds_option("--seconds", 120.0, "Seconds after which the smallest case so far is printed.")
 @click.option("--quiet", "-q", is_flag=True, help="No live progress.")
 @clear_errors
 def minimise(**options: Any) -> int:
     """Shrink a failing case to the smallest that fails in the same way, and print it as a script.
 
     Optional inputs, settings, dimensions, extents and values are left out or made simpler, one at a time, and each
-    candidate is judged as any case of a run is. What is given, wanted and got stands in the script as comments. Exits 2
+    candidate is judged as any case of a run is. What is given, wanted and got is in the script as comments. Exits 2
     if the case passes.
     """
     from .minimise import MinimiseOptions, run_minimise  # noqa: PLC0415

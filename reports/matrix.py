@@ -308,7 +308,7 @@ def hidden_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
         for one in versions:
             for level, why in one.hidden.items():
                 reasons.setdefault(why, {}).setdefault(level, []).append(one)
-        for why, levels in reasons.items():
+        for why, levels in sorted(reasons.items()):  # a record has the triggers in another order than a new matrix
             yield operator, why, _named(versions, levels)
 
 

@@ -634,8 +634,9 @@ def exact_bounds(known: Known, error: Error, type_: str) -> Bounds:
     if kind != "text":
         value = value.astype(element_type(type_).dtype)
     whole = None if isinstance(flags, int) else np.broadcast_to(np.asarray(flags, np.uint8), value.shape)
-    ends = error.ends or (value, value)
-    lower, upper = (np.broadcast_to(end, value.shape).astype(value.dtype) for end in ends) if error.ends else ends
+    if error.ends is None:
+        return Bounds(type_, value, value, value, whole)
+    lower, upper = (np.broadcast_to(end, value.shape).astype(value.dtype) for end in error.ends)
     return Bounds(type_, value, lower, upper, whole)
 
 

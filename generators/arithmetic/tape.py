@@ -401,13 +401,15 @@ def _fork(function: Reference, call: Call) -> Fork:
     structure: tuple[Structure, ...] = ()
     kind, invalid = "values", ""
     try:
-        structure = _outputs(function(call, *call.values()), call, leaves)
+        found = function(call, *call.values())
     except _Ends as end:
         kind = str(end)
     except Invalid as clause:
         kind, invalid = "invalid", str(clause)
     except (ArithmeticError, LookupError, RecursionError, ValueError) as error:
         raise OpconformError(f"{call.operator}: its formula has no answer for such an input: {error!r}") from error
+    else:
+        structure = _outputs(found, call, leaves)
     if kind == "values" and call.frees_all:
         kind = "any"
     return Fork(

@@ -273,18 +273,15 @@ def _crossed(levels: Mapping[str, Sequence[Value]]) -> Iterator[Situation]:
 
 
 def _combined(levels: Sequence[Sequence[Value]]) -> Iterator[tuple[Value, ...]]:
-    """Yield all combinations; if they are too many, those in which two roles, or one, have not their first value."""
-    sizes = [len(values) for values in levels]
+    """Yield all combinations; if they are too many, those in which at most two roles, or one, have another value."""
+    sizes, roles = [len(values) for values in levels], range(len(levels))
     if math.prod(sizes) <= _CROSSED:
         yield from itertools.product(*levels)
         return
-    first = [values[0] for values in levels]
-    pairs = list(itertools.combinations_with_replacement(range(len(levels)), 2))
-    if sum(sizes[here] * sizes[there] for here, there in pairs) > _CROSSED:
-        pairs = [(here, here) for here in range(len(levels))]
-    for here, there in pairs:
-        for one, other in itertools.product(levels[here], levels[there]):
-            yield tuple(other if i == there else one if i == here else value for i, value in enumerate(first))
+    pairs = list(itertools.combinations(sizes, 2))
+    together = 2 if pairs and sum(map(math.prod, pairs)) <= _CROSSED else 1
+    for chosen in itertools.combinations(roles, together):
+        yield from itertools.product(*(levels[role] if role in chosen else levels[role][:1] for role in roles))
 
 
 def _few(bare: Situation, role: str, values: Sequence[Value]) -> list[Value]:
