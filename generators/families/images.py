@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import struct
 import zlib
@@ -37,7 +38,8 @@ def image_decoder(c: Call, stream: Value) -> Value:
     wanted = c.attr("pixel_format")
     c.require("format-known", wanted in ("RGB", "BGR", "Grayscale"))
     try:
-        pixels = _decoded(np.asarray(c.known(stream), np.uint8).tobytes())
+        data = np.asarray(c.known(stream), np.uint8).tobytes()
+        pixels = _decoded(data, lambda: c.open("narrow-chroma") == "repeated")
     except OverflowError as beyond:
         raise OpconformError(str(beyond)) from None
     if pixels is None:
@@ -57,7 +59,7 @@ def image_decoder(c: Call, stream: Value) -> Value:
     return y.undefined(c.constant(~grey, "bool"), "grey")
 
 
-def _decoded(data: bytes) -> Pixels | None:
+def _decoded(data: bytes, repeats: Callable[[], bool]) -> Pixels | None:
     """The pixels of a stream, [height, width, 3]; None of what is no picture.
 
     Raises OverflowError for a picture that is not decoded here.
@@ -66,7 +68,7 @@ def _decoded(data: bytes) -> Pixels | None:
         raise OverflowError("no JPEG 2000 or lossy WebP is decoded here")
     for magic, decode in (
         (_PNG, _of_png),
-        (b"\xff\xd8\xff", decoded_jpeg),
+        (b"\xff\xd8\xff", functools.partial(decoded_jpeg, repeats=repeats)),
         (b"BM", _of_bmp),
         (b"P", _of_pnm),
         (b"II*\0", _of_tiff),

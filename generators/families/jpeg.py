@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
@@ -84,11 +84,12 @@ def encoded(height: int, width: int, parts: Sequence[Part], quanta: Sequence[Seq
     return b"\xff\xd8" + head + scan + b"\xff\xd9"
 
 
-def decoded_jpeg(data: bytes) -> Pixels:
+def decoded_jpeg(data: bytes, repeats: Callable[[], bool] = lambda: False) -> Pixels:
     """Read a picture: [height, width, 1] of greys, or 3 of red, green and blue.
 
     A sample may be 1 beside the exact inverse transform, rounded, unless its block has none but a first coefficient
-    that is a multiple of 8. Raises OverflowError for what is not read here, ValueError, IndexError, KeyError or
+    that is a multiple of 8. `repeats` is asked whether chroma that is at most two samples wide is repeated, not
+    interpolated. Raises OverflowError for what is not read here, ValueError, IndexError, KeyError or
     struct.error for what is no JPEG.
     """
     segments, at = dict[int, bytes](), 2
@@ -119,7 +120,10 @@ def decoded_jpeg(data: bytes) -> Pixels:
         planes.append(Pixels(*(plane[:rows, :columns] for plane in exact)))
     if count == 1:
         return Pixels(*(plane[:, :, None].astype(np.int64) for plane in planes[0]))
-    chroma = [_upsampled(plane, across, down) for plane in planes[1:]]
+    if across == 2 and width <= 4 and repeats():
+        chroma = [Pixels(*(one.repeat(down, 0).repeat(across, 1) for one in plane)) for plane in planes[1:]]
+    else:
+        chroma = [_upsampled(plane, across, down) for plane in planes[1:]]
     return _coloured(planes[0], *(Pixels(*(plane[:height, :width] for plane in one)) for one in chroma))
 
 
