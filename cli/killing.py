@@ -38,7 +38,8 @@ KILLS = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE
 _TRIED = 8  # programs with a long formula that a mutant is tried on, where it makes a difference
 _WEIGHTS = {"unmet": 0.0, "same": 0.05, "unseen": 0.05}  # of those in which none is seen
 _STEPS = 1 << 13  # elements up to which variants are run that add up step by step
-_SMOKE = 12  # cases of the smoke suite, unless mutants alone take more
+_SMOKE = 8  # cases of the smoke suite, unless mutants alone take more
+_SMALL = 4096  # elements of the inputs of a case that is in the smoke suite, unless only larger ones kill a mutant
 _CANDIDATES = 10  # groups of cases that the smoke suite is chosen from, beside the smallest that kills each mutant
 _CHOICES = 4  # how many of these that kill a mutant are looked for
 _BOUND = "bound"
@@ -584,17 +585,19 @@ class Trial:
         return Fate(mutant.name, mutant.kind, mutant.text, status, why=why)
 
     def smoke(self) -> set[str]:
-        """Return few cases that kill every mutant that is killed, and expose as many triggers as there is room for."""
+        """Return few small cases that kill every mutant that is killed, and expose triggers while there is room."""
         firsts = Counter(kills[0].id for kills in self.killed.values())
         weights = {id(bench): sum(firsts[id_] for id_ in bench.batch.ids) for bench in self.benches}
-        candidates = sorted(self.benches, key=lambda bench: -weights[id(bench)])[:_CANDIDATES]
+        small = [bench for bench in self.benches if bench.size[0] <= _SMALL]
+        candidates = sorted(small, key=lambda bench: -weights[id(bench)])[:_CANDIDATES]
         mutants: dict[str, set[str]] = {}
         for name, kills in self.killed.items():
             mutants[name] = {kill.id for kill in kills}
             if self.mutants[name].kind != "state":
                 found = filter(None, (self._kills(name, bench) for bench in candidates))
                 mutants[name].update(kill.id for kills in islice(found, _CHOICES) for kill in kills)
-        triggers = self.grid.smoke(candidates)
+        few = {id_ for bench in small for id_ in bench.batch.ids}
+        triggers = {name: ids & few for name, ids in self.grid.smoke(candidates).items() if ids & few}
         chosen = _covering(mutants.values(), set(self._before.values()))
         chosen = _covering(triggers.values(), chosen, most=_SMOKE)
         return chosen or {bench.batch.ids[0] for bench in self.benches[:1]}
