@@ -38,8 +38,8 @@ KILLS = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE
 _TRIED = 8  # programs with a long formula that a mutant is tried on, where it makes a difference
 _WEIGHTS = {"unmet": 0.0, "same": 0.05, "unseen": 0.05}  # of those in which none is seen
 _STEPS = 1 << 13  # elements up to which variants are run that add up step by step
-_SMOKE = 8  # cases of the smoke suite, unless mutants alone take more
-_SMALL = 4096  # elements of the inputs of a case that is in the smoke suite, unless only larger ones kill a mutant
+_SMOKE = 6  # cases of the smoke suite
+_SMALL = 1024  # elements of the inputs of a case of it, as long as there are cases that small
 _CANDIDATES = 10  # groups of cases that the smoke suite is chosen from, beside the smallest that kills each mutant
 _CHOICES = 4  # how many of these that kill a mutant are looked for
 _BOUND = "bound"
@@ -585,10 +585,11 @@ class Trial:
         return Fate(mutant.name, mutant.kind, mutant.text, status, why=why)
 
     def smoke(self) -> set[str]:
-        """Return few small cases that kill every mutant that is killed, and expose triggers while there is room."""
+        """Return few small cases that kill most mutants, and expose triggers while there is room."""
         firsts = Counter(kills[0].id for kills in self.killed.values())
-        weights = {id(bench): sum(firsts[id_] for id_ in bench.batch.ids) for bench in self.benches}
-        small = [bench for bench in self.benches if bench.size[0] <= _SMALL]
+        small = [bench for bench in self.benches if bench.size[0] <= _SMALL] or list(self.benches[:1])
+        few = {id_ for bench in small for id_ in bench.batch.ids}
+        weights = {id(bench): sum(firsts[id_] for id_ in bench.batch.ids) for bench in small}
         candidates = sorted(small, key=lambda bench: -weights[id(bench)])[:_CANDIDATES]
         mutants: dict[str, set[str]] = {}
         for name, kills in self.killed.items():
@@ -596,11 +597,13 @@ class Trial:
             if self.mutants[name].kind != "state":
                 found = filter(None, (self._kills(name, bench) for bench in candidates))
                 mutants[name].update(kill.id for kills in islice(found, _CHOICES) for kill in kills)
-        few = {id_ for bench in small for id_ in bench.batch.ids}
-        triggers = {name: ids & few for name, ids in self.grid.smoke(candidates).items() if ids & few}
-        chosen = _covering(mutants.values(), set(self._before.values()))
-        chosen = _covering(triggers.values(), chosen, most=_SMOKE)
-        return chosen or {bench.batch.ids[0] for bench in self.benches[:1]}
+        chosen: set[str] = set()
+        for wanted in (mutants, self.grid.smoke(candidates)):
+            chosen = _covering([ids & few for ids in wanted.values() if ids & few], chosen, most=_SMOKE)
+        for name, before in self._before.items():  # what goes wrong only after another run
+            if mutants[name] & chosen and before in few:
+                chosen.add(before)
+        return chosen or {small[0].batch.ids[0]}
 
     def _kills(self, name: str, bench: Bench) -> tuple[Kill, ...]:
         if self.killed[name][0].id in bench.batch.ids:
@@ -615,10 +618,10 @@ def _buffer(bench: Bench) -> tuple[object, ...]:
     return bench.batch.program.key, *((out.shape[1:], out.dtype.str) for out in bench.answering.right)
 
 
-def _covering(wanted: Iterable[set[str]], chosen: set[str], most: int | None = None) -> set[str]:
-    """Return `chosen` and few more cases, at most `most` in all, so that each set has one of them."""
+def _covering(wanted: Iterable[set[str]], chosen: set[str], most: int) -> set[str]:
+    """Return `chosen` and few more cases, at most `most` in all, so that as many sets as possible have one of them."""
     left, found = [ids for ids in wanted if not ids & chosen], set(chosen)
-    while left and (most is None or len(found) < most):
+    while left and len(found) < most:
         counted = Counter(id_ for ids in left for id_ in ids)
         case = min(counted.items(), key=_most_then_small)[0]
         found.add(case)

@@ -27,7 +27,7 @@ from .locking import package_root
 from .options import usable_cores
 
 _REMARK = (
-    "The suite `smoke`: few cases of each operator version that kill every mutant that the whole suite kills.\n"
+    "The suite `smoke`: some six small cases of each operator version, which kill most mutants that the suite kills.\n"
     "Made by `opconform mutants --write-smoke FILE`."
 )
 

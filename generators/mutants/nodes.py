@@ -93,8 +93,8 @@ def _of_node(graph: Graph, at: int) -> Derived:
 def _of_literal(node: Node) -> Derived:
     if node.name == "literal" and node.kind in ("real", "int"):
         step: Callable[[Array], Array] = (lambda y: y * (1 + 2.0**-8)) if node.kind == "real" else (lambda y: y + 1)
-        number = np.asarray(node.parameters["number"], np.float64 if node.kind == "real" else object)
         with np.errstate(all="ignore"):
+            number = np.asarray(node.parameters["number"], np.float64 if node.kind == "real" else object)
             moved = np.asarray(step(number)) != number  # zero and infinities are not moved
             is_other = bool(np.any(number != 0))
         if np.any(moved & (number == number)):  # noqa: PLR0124 - NaN
