@@ -39,7 +39,7 @@ _TRIED = 8  # programs with a long formula that a mutant is tried on, where it m
 _WEIGHTS = {"unmet": 0.0, "same": 0.05, "unseen": 0.05}  # of those in which none is seen
 _STEPS = 1 << 13  # elements up to which variants are run that add up step by step
 _SMOKE = 6  # cases of the smoke suite
-_SMALL = 1024  # elements of the inputs of a case of it, as long as there are cases that small
+_SMALL = 512  # elements of the inputs and outputs of a case of it, as long as there are cases that small
 _CANDIDATES = 10  # groups of cases that the smoke suite is chosen from, beside the smallest that kills each mutant
 _CHOICES = 4  # how many of these that kill a mutant are looked for
 _BOUND = "bound"
@@ -107,6 +107,11 @@ class Bench:
         """What makes the cases small: few elements, then short ids."""
         elements = sum(array[0, ...].size for array in self.batch.inputs)
         return elements, len(self.batch.ids[0]), self.batch.ids[0]
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a case has few elements, outputs included."""
+        return self.size[0] + sum(output[0, ...].size for output in self.answering.right) <= _SMALL
 
     def put(
         self, implementation: Implementation, memory: Memory | None = None
@@ -587,7 +592,7 @@ class Trial:
     def smoke(self) -> set[str]:
         """Return few small cases that kill most mutants, and expose triggers while there is room."""
         firsts = Counter(kills[0].id for kills in self.killed.values())
-        small = [bench for bench in self.benches if bench.size[0] <= _SMALL] or list(self.benches[:1])
+        small = [bench for bench in self.benches if bench.is_small] or list(self.benches[:1])
         few = {id_ for bench in small for id_ in bench.batch.ids}
         weights = {id(bench): sum(firsts[id_] for id_ in bench.batch.ids) for bench in small}
         candidates = sorted(small, key=lambda bench: -weights[id(bench)])[:_CANDIDATES]

@@ -276,6 +276,7 @@ def _computed(node: Node, operands: Sequence[Array]) -> Array | None:
 
 def _lifted(array: Array) -> Array:
     found = np.empty(array.shape, object)
-    floats = array.astype(np.float64).reshape(-1).tolist()
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        floats = array.astype(np.float64).reshape(-1).tolist()
     found.reshape(-1)[:] = [Fraction(x) if math.isfinite(x) else Fraction(0) for x in floats]
     return found
