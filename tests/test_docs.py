@@ -122,6 +122,12 @@ def test_the_commands_of_the_page_on_accuracy_print_what_it_shows(folder) -> Non
     assert follow((ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8"), folder, in_process) == 2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "commands"), [("start-vendor.md", 3), ("start-contributor.md", 2)])
+def test_the_commands_of_the_quick_starts_print_what_they_show(page: str, commands: int, folder) -> None:
+    assert follow((ROOT / "docs" / page).read_text(encoding="utf-8"), folder, in_process) == commands
+
+
 def test_a_required_option_fails_the_run(folder) -> None:
     for step in steps(JUDGING):
         if not isinstance(step, Shown):

@@ -1,0 +1,75 @@
+"""Build the pages of a checkout with MkDocs: links that hold in the checkout hold in the site.
+
+README, CONTRIBUTING and CHANGELOG become pages. A source file that a page links to becomes a page with its text, and a
+folder one with the names of its files.
+"""
+
+import os.path
+import re
+from pathlib import Path, PurePosixPath
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from pymdownx.slugs import slugify
+
+ROOT = Path(__file__).resolve().parents[1]
+MOVED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+UNSEARCHED = "---\nsearch: {exclude: true}\n---\n"  # tables of figures, and source
+LANGUAGES = {
+    ".py": "python",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".json": "json",
+    ".sh": "bash",
+    ".c": "c",
+    ".cpp": "cpp",
+    ".hpp": "cpp",
+}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Make anchors as GitHub makes them."""
+    config.mdx_configs.setdefault("toc", {})["slugify"] = slugify(case="lower")
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that lie outside of docs/, and what pages link to."""
+    linked: set[str] = set()
+    pages = MOVED | {f"docs/{file.src_uri}": file.src_uri for file in files.documentation_pages()}
+    for path, uri in pages.items():
+        text = _relinked((ROOT / path).read_text(encoding="utf-8"), PurePosixPath(path).parent, linked)
+        if uri in files.src_uris:
+            files.remove(files.src_uris[uri])
+        files.append(
+            File.generated(config, uri, content=UNSEARCHED + text if uri in config.extra["unsearched"] else text)
+        )
+    for path in sorted(linked):
+        files.append(File.generated(config, f"source/{path}.md", content=UNSEARCHED + _source(path)))
+    return files
+
+
+def _relinked(text: str, folder: PurePosixPath, linked: set[str]) -> str:
+    """Return a page with its links as the site needs them; adds the source files that it links to."""
+
+    def new(match: re.Match[str]) -> str:
+        path = os.path.normpath(folder / match[1])
+        if path.startswith("docs/"):
+            return f"]({path.removeprefix('docs/')}"
+        if path in MOVED:
+            return f"]({MOVED[path]}"
+        linked.add(path)
+        return f"](source/{path}.md"
+
+    fences = re.split(r"(^```.*?^```)", text, flags=re.DOTALL | re.MULTILINE)
+    fences[::2] = [re.sub(r"\]\((?![a-z]+:|#)([^)\s#]+)", new, part) for part in fences[::2]]
+    return "".join(fences)
+
+
+def _source(path: str) -> str:
+    file = ROOT / path
+    if file.is_dir():
+        body = "\n".join(f"- `{inner.name}`" for inner in sorted(file.iterdir()) if not inner.name.startswith("__"))
+    else:
+        body = f"````{LANGUAGES.get(file.suffix, 'text')}\n{file.read_text(encoding='utf-8')}\n````"
+    return f"# {path}\n\n{body}\n"
