@@ -35,10 +35,10 @@ from .common import (
 @click.option("--pack", metavar="FILE", type=click.Path(path_type=Path), help="The corpus as one zip file.")
 @planned
 @SPECS
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @clear_errors
 def export(as_json: bool, **options: Any) -> None:
-    """Write cases to files that any language reads, with a manifest: a corpus."""
+    """Write cases to files that any language can read, with a manifest: a corpus."""
     from .corpora import ExportOptions, export_lines  # noqa: PLC0415
     from .corpora import export as write  # noqa: PLC0415
 
@@ -79,25 +79,25 @@ def verify(path: Path, key: Path | None) -> int:
 )
 @click.argument("old", type=click.Path(path_type=Path))
 @click.argument("new", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @clear_errors
 def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
-    """List added, removed and changed cases of two corpora or locks; a difference exits 1."""
+    """List added, removed and changed cases of two corpora or locks; exits 1 if there are any."""
     from .corpora import corpus_difference  # noqa: PLC0415
 
     return told(*corpus_difference(old, new, as_json=as_json))
 
 
 @click.command(cls=Examples, examples="opconform lock --check\nopconform lock")
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 if the lock is not that of the suite.")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if the lock does not match the suite.")
 @click.option("--folder", metavar="DIR", type=click.Path(path_type=Path), help="Another folder of locks.")
 @click.option("--changelog", metavar="FILE", type=click.Path(path_type=Path), help="Another changelog.")
 @SPECS
 @clear_errors
 def lock(**options: Any) -> int:
-    """Write the digests of the suite's cases to cases/manifests, where a changed expectation shows in review.
+    """Write the digests of the suite's cases to cases/manifests, so that a changed expectation shows in review.
 
-    A changed expectation needs a line in the changelog, and a version that says so.
+    A changed expectation needs a line in the changelog, and a matching version.
     """
     from .locking import LockOptions  # noqa: PLC0415
     from .locking import lock as locked  # noqa: PLC0415
@@ -107,16 +107,16 @@ def lock(**options: Any) -> int:
 
 @click.command(cls=Examples, examples="opconform audit onnx\nopconform audit --json\nopconform audit openvino")
 @click.argument("standard", metavar="[STANDARD]", default="onnx")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write coverage as a page of the docs."
 )
 @SPECS
 @clear_errors
 def audit(standard: str, as_json: bool, markdown: Path | None, specs: Path | None) -> int:
-    """Hold the spec files against the standard's own schemas or library; a difference exits 1. Then coverage.
+    """Compare the spec files with the standard's schemas or library, and show coverage; a difference exits 1.
 
-    STANDARD is onnx (the default), openvino or onednn; the last two ask a library, which has to be installed.
+    STANDARD is onnx (the default), openvino or onednn. The last two query a library, which must be installed.
     """
     from .auditing import audited  # noqa: PLC0415
 
@@ -133,13 +133,13 @@ def audit(standard: str, as_json: bool, markdown: Path | None, specs: Path | Non
 )
 @click.argument("one", metavar="A")
 @click.argument("other", metavar="B")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @SPECS
 @clear_errors
 def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
-    """Show how two operator versions differ: signatures, and the smallest inputs that they answer differently.
+    """Compare two operator versions: signatures, and the smallest inputs that they answer differently.
 
-    A and B are versions of one standard or of two, as in onnx/ReduceMean-13 and openvino/ReduceMean-1.
+    A and B belong to the same standard or to two, such as onnx/ReduceMean-13 and openvino/ReduceMean-1.
     """
     from rich.console import Console  # noqa: PLC0415
 
@@ -157,14 +157,16 @@ def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
 )
 @click.argument("operators", metavar="OPERATOR...", nargs=-1, required=True)
 @click.option("--title", metavar="TEXT", help="The page's title.  [default: the operators]")
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write it there instead of printing it.")
+@click.option(
+    "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write the page to FILE instead of printing it."
+)
 @SPECS
 @clear_errors
 def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs: Path | None) -> None:
-    """Write a page of documentation (Markdown) about operators, made from their spec files.
+    """Write a page of documentation (Markdown) about operators from their spec files.
 
-    Signatures, rules and silences of every version, and where each version differs from the one before and the newest
-    versions of the operators from each other.
+    It has signatures, rules and silences of every version, and compares each version with the one before, and the
+    newest versions of the operators with each other.
     """
     from ..reports.difference import page as page_of  # noqa: PLC0415
     from ..reports.text import write_text  # noqa: PLC0415
@@ -182,13 +184,13 @@ def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs:
     examples="opconform check-runner cmd:./program\nopconform check-runner 'cmd:python3 client.py' --timeout 60",
 )
 @click.argument("backend", metavar="BACKEND")
-@seconds_option("--timeout", 10.0, "Seconds that an answer may take.", "seconds")
+@seconds_option("--timeout", 10.0, "Time limit of an answer in seconds.", "seconds")
 @clear_errors
 def check_runner(backend: str, seconds: float) -> int:
-    """Tell what a program does wrong of the process protocol, with a hint for each mistake.
+    """Report where a program breaks the process protocol, with a hint for each mistake.
 
-    BACKEND is cmd:./program args. It is asked what it is, and to run an easy operator, if it has one, in several ways.
-    Exits 1 if something is wrong, 2 if the program cannot be started.
+    BACKEND is cmd:./program args. The program is asked what it is, and to run an easy operator in several ways.
+    Exits 1 if something is wrong, 2 if the program can't be started.
     """
     from .checking import checked_lines  # noqa: PLC0415
 
@@ -218,19 +220,19 @@ def scaffold(operator: str) -> None:
 )
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path, exists=True))
 @click.option(
-    "--explained", metavar="FILE", type=click.Path(path_type=Path), help="Which differences are known, and why (YAML)."
+    "--explained", metavar="FILE", type=click.Path(path_type=Path), help="Known differences and their reasons (YAML)."
 )
 @click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write it as a page of the docs.")
 @click.option("--title", metavar="TEXT", default="Stored test data", help="The page's title.", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="As JSON, a line a data set.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one line per data set.")
 @SPECS
 @clear_errors
 def judge_data(path: Path, **options: Any) -> int:
     """Judge the expected outputs of test data in ONNX's layout, as if they were a backend's answers.
 
-    DIR has folders with model.onnx and test_data_set_0, as ONNX's releases up to 1.22 bring them. Models of one node
-    are judged, of operator versions that have a spec. Exits 1 if an answer is not admitted that FILE does not explain,
-    or if FILE explains what is admitted.
+    DIR has folders with model.onnx and test_data_set_0, as in ONNX's releases up to 1.22. Models of one node are judged
+    if their operator version has a spec. Exits 1 if an answer is not admitted and FILE does not explain it, or if FILE
+    explains an admitted answer.
     """
     from .judge_data import JudgeDataOptions, judge_data  # noqa: PLC0415
 
@@ -245,7 +247,12 @@ def judge_data(path: Path, **options: Any) -> int:
 )
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path, exists=True))
 @click.option(
-    "--sample", metavar="N", type=click.IntRange(0), default=30, help="Operators for mutants.", show_default=True
+    "--sample",
+    metavar="N",
+    type=click.IntRange(0),
+    default=30,
+    help="Number of operators to make mutants of.",
+    show_default=True,
 )
 @click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write it as a page of the docs.")
 @click.option("--title", metavar="TEXT", default="Stored test data and the suite", help="The page's title.")
@@ -254,7 +261,7 @@ def judge_data(path: Path, **options: Any) -> int:
 def compare_data(path: Path, **options: Any) -> int:
     """Compare test data in ONNX's layout with the suite: what each exercises, and which mutants each exposes.
 
-    DIR is what `opconform judge-data` takes. Models of one node count, of operator versions that have a spec.
+    DIR is a folder as for `opconform judge-data`. Models of one node count if their operator version has a spec.
     """
     from .compare_data import CompareDataOptions, compare_data  # noqa: PLC0415
 
@@ -276,7 +283,7 @@ def compare_data(path: Path, **options: Any) -> int:
     "--record",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Make the matrix of what has changed since FILE was written, and write it anew.",
+    help="Update the matrix in FILE for the operators that have changed.",
 )
 @click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write the matrix as JSON.")
 @click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Write the matrix as one HTML page.")
@@ -285,13 +292,13 @@ def compare_data(path: Path, **options: Any) -> int:
     "--write-smoke",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write a small set of cases that kills all.",
+    help="Write a small set of cases that kills every mutant.",
 )
 @clear_errors
 def mutants(**options: Any) -> int:
-    """Test the suite itself: wrong implementations that it must expose, right ones that it must not blame.
+    """Test the suite itself: it must expose wrong implementations and must not blame right ones.
 
-    Exits 1 if a right one is blamed, or a wrong one survives that is not in the record as such.
+    Exits 1 if a right one is blamed, or a wrong one survives that the record does not list as a survivor.
     """
     from .mutation import MutationOptions, run_mutants  # noqa: PLC0415
 
@@ -306,20 +313,22 @@ def mutants(**options: Any) -> int:
     "opconform report of-onnxruntime of-my-backend --html site",
 )
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML there.")
-@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write a short page there.")
-@click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write all of it there as JSON.")
+@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML to FILE.")
+@click.option(
+    "--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write a short Markdown page to FILE."
+)
+@click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write everything to FILE as JSON.")
 @click.option(
     "--badge",
     metavar="FILE|DIR",
     type=click.Path(path_type=Path),
-    help="Write a badge: .svg, or .json for shields.io; FILE may hold {backend} and {standard}, a folder gets all.",
+    help="Write a badge: .svg, or .json for shields.io. FILE may have {backend} and {standard}; a folder gets all.",
 )
 @click.option(
     "--html",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Write a site there, which opens from a file: a new or an empty folder, or an earlier site.",
+    help="Write a site that opens from a file. DIR is new, empty, or an earlier site.",
 )
 @click.option(
     "--history",
@@ -327,12 +336,12 @@ def mutants(**options: Any) -> int:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Show the trend of this history in the site.",
 )
-@click.option("--partial", is_flag=True, help="Go on where shards are missing or unfinished.")
+@click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
 @clear_errors
 def report(**options: Any) -> int:
-    """Show what runs have found: those of several backends side by side, and the shards of a run put together.
+    """Report the results of runs: several backends side by side, the shards of a run merged.
 
-    DIR is a results folder. Exits as the run would have: 2 if shards are missing or do not belong together, 130 if a
+    DIR is a results folder. Exits as the run would have; 2 if shards are missing or do not belong together, 130 if a
     run was interrupted.
     """
     from .report import ReportOptions, run_report  # noqa: PLC0415
@@ -354,14 +363,14 @@ def report(**options: Any) -> int:
 @click.option("--errata", metavar="FILE", type=click.Path(path_type=Path), help="Other errata than the suite's.")
 @click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="Another profile (YAML).")
 @REQUIRE
-@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML there too.")
+@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Also write JUnit XML to FILE.")
 @clear_errors
 def rejudge(**options: Any) -> int:
     """Judge a run again by this version's expectations and errata, without the device.
 
-    DIR is a results folder; the answers that it keeps (`run --keep-outputs all`) and refusals are judged, the others
-    stay as they are where nothing that decides them has changed, and are listed as to be run again where it has.
-    Requirements, profile and waivers are those of the run unless others are given. Exits as the run would.
+    DIR is a results folder. Its kept answers (`run --keep-outputs all`) and refusals are judged. Other results stay if
+    nothing that decides them has changed; else they are listed to be run again. Requirements, profile and waivers come
+    from the run, unless you give others. Exits as the run would.
     """
     from .rejudge import RejudgeOptions, run_rejudge  # noqa: PLC0415
 
@@ -393,8 +402,8 @@ _DB = click.option(
     show_default=True,
     help="The history's database.",
 )
-_BACKEND = click.option("--backend", metavar="GLOB", default="*", help="These backends alone.")
-_JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+_BACKEND = click.option("--backend", metavar="GLOB", default="*", help="Only these backends.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.command(
@@ -405,21 +414,23 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 )
 @click.argument("old")
 @click.argument("new")
-@click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write all of it there as JSON.")
-@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write a short page there.")
+@click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write everything to FILE as JSON.")
+@click.option(
+    "--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write a short Markdown page to FILE."
+)
 @click.option(
     "--fail-on",
     type=click.Choice(["regression", "change"]),
-    help="Exit 1 if a case that passed fails now, or if anything changed.",
+    help="Exit 1 if a case that passed now fails, or if anything changed.",
 )
-@click.option("--partial", is_flag=True, help="Go on where shards are missing or unfinished.")
+@click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
 @clear_errors
 def compare(old: str, new: str, *, json: Path | None, markdown: Path | None, fail_on: str | None, partial: bool) -> int:
-    """Show what changed between two runs: regressions, fixes, new cases and gone ones, other answers to silences.
+    """Show the changes between two runs: regressions, fixes, new and removed cases, other answers to silences.
 
     OLD and NEW are each a results folder, a folder of results folders (the shards of a run, runs of several backends),
-    or a run of a history: FILE:RUN, FILE:last, FILE:last-1. Backends are compared with themselves, by name. Where
-    inputs or expectation of a case changed, its new outcome is told apart. Exits 0 unless --fail-on says otherwise.
+    or a run of a history: FILE:RUN, FILE:last, FILE:last-1. Each backend is compared with itself, by name. Cases with
+    changed inputs or expectations are listed separately. Exits 0 unless --fail-on says otherwise.
     """
     from json import dumps  # noqa: PLC0415
 
@@ -450,7 +461,7 @@ class _ExamplesOfGroup(Examples, click.Group):
     examples="opconform history add results\nopconform history show --last 14\nopconform history case CASE_ID",
 )
 def history() -> None:
-    """Keep what runs found over time, in a database of its own."""
+    """Keep the results of many runs in a database."""
 
 
 @history.command(
@@ -461,13 +472,13 @@ def history() -> None:
 )
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @_DB
-@click.option("--label", metavar="TEXT", help="What to call the run.")
-@click.option("--partial", is_flag=True, help="Go on where shards are missing or unfinished.")
+@click.option("--label", metavar="TEXT", help="A name for the run.")
+@click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
 @clear_errors
 def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -> None:
-    """Take in a run: a results folder, its shards, or those of several backends.
+    """Add a run: a results folder, its shards, or the folders of several backends.
 
-    All of it is taken in, or nothing. A run that is there already is left as it is.
+    The run is added completely or not at all. A run that is already in the history is skipped.
     """
     from ..reports.history.database import add as take_in  # noqa: PLC0415
 
@@ -488,9 +499,9 @@ def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -
 @_JSON
 @clear_errors
 def show(db: Path, **options: Any) -> None:
-    """Show the runs by backend: date, versions, figures, and what changed since the run before.
+    """Show the runs by backend: date, versions, figures, and changes since the run before.
 
-    With --select the figures and changes are those of the selected cases. A version with a star is another than before.
+    With --select, figures and changes cover only the selected cases. A star marks a changed version.
     """
     from ..reports.history.show import show as shown  # noqa: PLC0415
 
@@ -508,7 +519,7 @@ def show(db: Path, **options: Any) -> None:
 @_JSON
 @clear_errors
 def case(case_id: str, db: Path, **options: Any) -> None:
-    """Show how one case was judged over time: since when it fails, on which version."""
+    """Show the verdicts on one case over time: since when it fails, and on which version."""
     from ..reports.history.show import show_case  # noqa: PLC0415
 
     show_case(case_id, db, **options)
@@ -518,13 +529,13 @@ def case(case_id: str, db: Path, **options: Any) -> None:
     cls=Examples, examples="opconform history prune --keep 90\nopconform history prune --before 2026-01-01"
 )
 @_DB
-@click.option("--keep", metavar="N", type=click.IntRange(1), help="The last N runs of each backend stay.")
-@click.option("--before", metavar="DATE", type=click.DateTime(["%Y-%m-%d"]), help="Runs from that day on stay.")
+@click.option("--keep", metavar="N", type=click.IntRange(1), help="Keep the last N runs of each backend.")
+@click.option("--before", metavar="DATE", type=click.DateTime(["%Y-%m-%d"]), help="Keep the runs from that day on.")
 @clear_errors
 def prune(db: Path, keep: int | None, before: dt.datetime | None) -> None:
-    """Forget old runs; the last one of each backend stays."""
+    """Remove old runs; the last run of each backend stays."""
     from ..reports.history.database import prune as forget  # noqa: PLC0415
 
     if keep is None and before is None:
-        raise click.UsageError("Say what stays: --keep N, or --before DATE.")
+        raise click.UsageError("Choose what to keep: --keep N, or --before DATE.")
     click.echo(forget(db, keep=keep, before=f"{before:%Y-%m-%d}" if before else None))

@@ -19,32 +19,37 @@ SELECT = click.option(
     "globs",
     metavar="GLOB",
     multiple=True,
-    help="Case ids or operator versions, as in 'onnx/ReduceMean-13' or 'onnx/Mean-*/float16/*'. Repeatable.",
+    help="Case ids or operator versions, such as 'onnx/ReduceMean-13' or 'onnx/Mean-*/float16/*'. Repeatable.",
 )
 STRENGTH = click.option(
     "--strength", metavar="T", default="2", show_default=True, help="Strength of the covering array, or full."
 )
 DRAWS = click.option(
-    "--draws", metavar="N", type=click.IntRange(1), default=1, show_default=True, help="Draws of each drawn fill."
+    "--draws",
+    metavar="N",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of draws of each random fill.",
 )
 SEED = click.option(
-    "--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Varies all drawn inputs."
+    "--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random inputs."
 )
 SUITE = click.option(
-    "--suite", metavar="NAME", help="A list of cases by name in place of the plan, as in smoke. --select narrows it."
+    "--suite", metavar="NAME", help="A named list of cases in place of the plan, such as smoke. --select narrows it."
 )
 SPECS = click.option(
     "--specs",
     metavar="DIR",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Another folder of spec files than the package's.",
+    help="Use this folder of spec files.",
 )
 JOBS = click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
 MEMORY = click.option(
     "--memory", metavar="MIB", type=click.IntRange(64), help="Memory limit of a worker process, in MiB."
 )
 REQUIRE = click.option(
-    "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail any other answer to a silence."
+    "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail every other answer to a silence."
 )
 
 

@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 @planned
 @SPECS
 @JOBS
-@seconds_option("--timeout", 10.0, "Seconds that a case may run; preparing its program has six times as long.")
+@seconds_option("--timeout", 10.0, "Time limit of a case in seconds; preparing its program has six times as long.")
 @MEMORY
 @click.option(
     "--isolation",
     type=click.Choice(["program", "case"]),
     default="program",
     show_default=True,
-    help="What shares a process: programs with all their cases, or nothing: each case has its own.",
+    help="What runs in one process: all cases of a worker, or a single case.",
 )
 @click.option("--waivers", metavar="FILE", type=click.Path(path_type=Path), help="Known failures (YAML).")
 @click.option("--errata", metavar="FILE", type=click.Path(path_type=Path), help="Other errata than the suite's.")
-@click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="What the product promises (YAML).")
+@click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="What the product supports (YAML).")
 @click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
 @REQUIRE
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Results folder: new or empty.")
@@ -50,20 +50,20 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, exists=True),
     help="Judge from files alone: a corpus, or folders in the layout of ONNX's backend tests.",
 )
-@click.option("--shard", metavar="I/N", help="The I-th of N parts alone; `opconform report` puts them together.")
+@click.option("--shard", metavar="I/N", help="Run only part I of N; `opconform report` merges the results.")
 @click.option(
     "--resume",
     metavar="DIR",
     type=click.Path(path_type=Path),
     help="Go on with the run whose results folder this is: BACKEND and other options may be left out.",
 )
-@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML there too.")
+@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Also write JUnit XML to FILE.")
 @click.option(
     "--keep-outputs",
     type=click.Choice(["none", "digest", "failures", "all"]),
     default="failures",
     show_default=True,
-    help="Which answers stay in the results folder, with their cases' certificates; digest: sha256 alone, of all.",
+    help="The answers to keep in the results folder, with their certificates; digest: only the sha256 of all.",
 )
 @click.option(
     "--executor",
@@ -77,16 +77,18 @@ if TYPE_CHECKING:
     "resources",
     metavar="NAME=NUMBER",
     multiple=True,
-    help="What a worker of the cluster must have for a task, as in npu=1. Repeatable.",
+    help="A resource that a cluster worker needs for a task, such as npu=1. Repeatable.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="No live progress.")
-@click.option("--dry-run", is_flag=True, help="Tell how many cases and programs there are and how long they take.")
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show the number of cases and programs and an estimate of the time; run nothing."
+)
 @clear_errors
 def run(**options: Any) -> int:
     """Run the suite against backends, show what fails, and write a results folder.
 
-    Exits 0 if all backends conform, 1 if one does not or a waiver is stale, 2 for wrong usage, if nothing was judged or
-    if a spec file that was asked for is wrong, 3 if our own side failed, 130 if interrupted (what was judged is kept).
+    Exits 0 if all backends conform; 1 if one does not, or a waiver is stale; 2 for wrong usage, if nothing was judged,
+    or if a selected spec file is wrong; 3 if opconform itself failed; 130 if interrupted (results so far are kept).
     """
     from ..cases.ids import shard_of  # noqa: PLC0415
     from .options import RunOptions  # noqa: PLC0415
@@ -104,7 +106,7 @@ def run(**options: Any) -> int:
 
 
 def _tell_size(options: Mapping[str, Any], selection: Selection) -> int:
-    """Print what a run would take, and run nothing."""
+    """Print the size of a run, and run nothing."""
     from ..generators.plan import selected_size  # noqa: PLC0415
     from ..generators.source import GeneratedCases  # noqa: PLC0415
     from ..runners.registry import backend_spec  # noqa: PLC0415
@@ -144,7 +146,7 @@ def given_options() -> frozenset[str]:
 @click.argument("what", type=click.Choice(["operators", "cases", "backends"]), default="operators")
 @planned
 @SPECS
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @clear_errors
 def list_(what: str, specs: Path | None, as_json: bool, **options: Any) -> None:
     """List operator versions, cases or backends."""
@@ -161,18 +163,18 @@ def list_(what: str, specs: Path | None, as_json: bool, **options: Any) -> None:
     "opconform show --script openvino/ReduceMean-1/float32,int64/3x2x2/axes=2,0/ramp/axes-unsorted > reproduce.py",
 )
 @click.argument("case_id", metavar="CASE_ID")
-@click.option("--resolved", is_flag=True, help="CASE_ID is an operator: its spec file with all that it uses.")
+@click.option("--resolved", is_flag=True, help="CASE_ID is an operator; show its spec file with all entries it uses.")
 @click.option(
-    "--script", is_flag=True, help="A script that reproduces the case with the standard's own library and NumPy alone."
+    "--script", is_flag=True, help="Print a script that reproduces the case with the standard's library and NumPy."
 )
 @click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
-@click.option("--certificate", "as_certificate", is_flag=True, help="What is expected and why, as JSON to check it by.")
+@click.option("--certificate", "as_certificate", is_flag=True, help="Print the expectation and its derivation as JSON.")
 @SPECS
 @clear_errors
 def show(
     *, case_id: str, resolved: bool, script: bool, arithmetic: Path | None, as_certificate: bool, specs: Path | None
 ) -> None:
-    """Show one case in full: inputs, what is expected and why, clauses."""
+    """Show one case in full: inputs, expected outputs with their derivation, clauses."""
     if resolved:
         from ..specs.loader import Library  # noqa: PLC0415
 
@@ -202,21 +204,26 @@ def show(
 @click.argument("backend", metavar="BACKEND")
 @SPECS
 @JOBS
-@seconds_option("--timeout", 10.0, "Seconds that a candidate may run; preparing its program has six times as long.")
+@seconds_option("--timeout", 10.0, "Time limit of a candidate in seconds; preparing its program has six times as long.")
 @MEMORY
 @REQUIRE
 @click.option(
-    "--limit", metavar="N", type=click.IntRange(1), default=5000, show_default=True, help="Candidates to judge at most."
+    "--limit",
+    metavar="N",
+    type=click.IntRange(1),
+    default=5000,
+    show_default=True,
+    help="Maximum number of candidates.",
 )
-@seconds_option("--seconds", 120.0, "Seconds after which the smallest case so far is printed.")
-@click.option("--quiet", "-q", is_flag=True, help="No live progress.")
+@seconds_option("--seconds", 120.0, "Time limit of the search in seconds; then the smallest case so far is printed.")
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 @clear_errors
 def minimise(**options: Any) -> int:
     """Shrink a failing case to the smallest that fails in the same way, and print it as a script.
 
-    Optional inputs, settings, dimensions, extents and values are left out or made simpler, one at a time, and each
-    candidate is judged as any case of a run is. What is given, wanted and got is in the script as comments. Exits 2
-    if the case passes.
+    Removes or simplifies optional inputs, settings, dimensions, extents and values one at a time, and judges each
+    candidate like a case of a run. Comments in the script show the inputs, the expected answer and the backend's.
+    Exits 2 if the case passes.
     """
     from .minimise import MinimiseOptions, run_minimise  # noqa: PLC0415
 
