@@ -10,9 +10,11 @@ from .onnx_library import NUMPY_TYPES, Call, OnnxLibrary
 WORDS = (
     Words(r"^UnsupportedOpError: Unsupported op ", "operator-version", plain=True),
     Words(r"^UnsupportedOpError: Unsupported elem_type", "type", plain=True),
-    Words(r"^UnsupportedOpError", "attribute", plain=True),
+    Words(r"^UnsupportedOpError: .*([Uu]nsupported|not support|\bsupports )", "attribute", plain=True),
     # Refusals of a valid or an invalid program.
-    Words(r"^ShapeInferenceError", "shape"),
+    Words(r"^UnsupportedOpError: .*(must be|expects|requires) .*(u?int|float|bool|dtype)", "type"),
+    Words(r"^ShapeInferenceError|^UnsupportedOpError: .*shape", "shape"),
+    Words(r"^UnsupportedOpError", "invalid"),
 )
 """The words of emx-onnx-cgen 1.4."""
 

@@ -8,18 +8,27 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from ..cases.elements import Array, type_of
 from ..cases.onnx_model import feed_names, onnx_bytes, output_names
 from ..cases.program import Program
 from ..cases.runner import Words
 from .onnx_library import Call, OnnxLibrary, nameless_file, printed
 
-WORDS = (Words(r"These Op Not Support", "operator-version", plain=True),)
+WORDS = (
+    Words(r"These Op Not Support|Don't support type", "operator-version", plain=True),
+    Words(r"code=2 in onForward", "type", plain=True),  # NOT_SUPPORT of its ErrorCode
+    # Refusals of a valid or an invalid program.
+    Words(r"code=1 in onForward", "memory"),
+    Words(r"Compute Shape Error|code=3 in onForward", "shape"),
+)
 """The words of MNN 3.6, which it prints."""
 
 _TENSORS = MappingProxyType({"float32": "float", "int32": "int", "uint8": "uint8"})
 """The types that MNN takes and gives through NumPy, by its names for them; it reads all others of a model as these."""
 
+_DTYPES = MappingProxyType({f"dtype.{theirs}": ours for ours, theirs in _TENSORS.items()})
 _PROGRESS = re.compile(r"^(Start to .*\n|.*ONNX Model .* version: .*\n|\[[\d:]+\] )", re.MULTILINE)
 
 
@@ -54,7 +63,7 @@ class Mnn(OnnxLibrary):
             outputs = module.forward(given)
             if not outputs:
                 raise RuntimeError(_heard(lambda: module.forward(given)))
-            return [output.read().copy() for output in outputs]  # read() shows memory that goes with its variable
+            return [_array(output) for output in outputs]
 
         return run
 
@@ -67,6 +76,13 @@ class Mnn(OnnxLibrary):
         convert()  # returns True in any case
         if Path(converted).stat().st_size == 0:
             raise RuntimeError(_heard(convert))
+
+
+def _array(output: Any) -> Array:
+    if not output.size:  # read() fails there
+        return np.empty(output.shape, _DTYPES[str(output.dtype)])
+    array: Array = output.read().copy()  # it shows memory that goes with its variable
+    return array
 
 
 def _heard(call: Any) -> str:

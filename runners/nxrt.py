@@ -11,11 +11,14 @@ WORDS = (
     Words(r"unsupported operator \S+: no available execution provider has a kernel", "operator-version", plain=True),
     Words(r"unsupported element type", "type", plain=True),
     Words(r"is not implemented by the native CPU kernel|is unsupported by the inference-only", "attribute", plain=True),
+    Words(r"stash_type \d+ unsupported|training dropout is unsupported", "attribute", plain=True),
     # Refusals of a valid or an invalid program.
     Words(r"must be Int64|must share one dtype", "type"),
     Words(r"invalid rank|equal rank|rank at least", "rank"),
     Words(r"not broadcast-compatible|shape mismatch|element count|must have shape", "shape"),
     Words(r"attribute .* (is missing|has the wrong type)", "attribute"),
+    Words(r"no inferred shape", "shape"),
+    Words(r"no `\w+` input or attribute|no supported value attribute", "attribute"),
     Words(r"shape inference failed", "invalid"),
 )
 """The words of nxrt 0.1.0.dev6."""

@@ -16,8 +16,9 @@ from .onnx_library import Call, OnnxLibrary, to_numpy
 WORDS = (
     Words(r"^NotImplementedError: op=.* is not supported", "operator-version", plain=True),
     Words(r"^NotImplementedError", "attribute", plain=True),
+    Words(r"Pillow must be installed", "other", plain=True),
     # Refusals of a valid or an invalid program.
-    Words(r"got an unexpected keyword argument|is not a valid AttributeType", "attribute"),
+    Words(r"got an unexpected keyword argument|is not a valid (AttributeType|Domain)", "attribute"),
     Words(r"has mismatch on dim|cannot be broadcast|size mismatch", "shape"),
     Words(r"out of range", "invalid"),
 )

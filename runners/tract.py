@@ -17,7 +17,9 @@ WORDS = (
     Words(r"Unsupported DatumType in the public API", "type", plain=True),
     # What it takes as a constant alone, and sizes that it has to know or to take for the same.
     Words(r"Non (constant|uniform) \S+ is not supported", "dynamic", plain=True),
-    Words(r"(must be|to be|[Aa]s|are not|is) (a )?const(ant)?\b|input is variable", "dynamic", plain=True),
+    Words(
+        r"(must be|to be|[Aa]s|are not|is) (a )?const(ant)?\b|input is variable|Only constant", "dynamic", plain=True
+    ),
     Words(r"can not be typed|Expected dim and value to be determined", "dynamic", plain=True),
     Words(r"Undetermined symbol in expression|Impossible to unify .*Sym\(", "dynamic", plain=True),
     Words(r"(is not supported|unsupported)$|Unsupported mode", "attribute", plain=True),
