@@ -15,10 +15,10 @@ from .onnx_library import Call, OnnxLibrary
 
 WORDS = (
     Words(r"Can't create layer", "operator-version", plain=True),
-    Words(r"Unsupported input depth|[tT]ype(\(\))? == CV_|\bt == CV_", "type", plain=True),
+    Words(r"Unsupported input depth|\w(\(\))? == CV_", "type", plain=True),
     Words(r"not found in const blobs|constBlobs\.count", "dynamic", plain=True),
     Words(r"<= \w+_MAX_DIMS", "rank", plain=True),
-    Words(r"The function/feature is not implemented|not supported yet", "attribute", plain=True),
+    Words(r"The function/feature is not implemented|not supported yet|supports only", "attribute", plain=True),
     # Refusals of a valid or an invalid program.
     Words(r"\(CV_\w+\)", "type"),
     Words(r"broadcasted|not compatible|[Ss]hape", "shape"),

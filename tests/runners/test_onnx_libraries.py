@@ -116,11 +116,158 @@ def test_a_library_that_wants_constants_gets_them() -> None:
     assert y.tolist() == [[1.5], [3.5], [5.5]]
 
 
-STORED = {}
+STORED = {
+    "emx-onnx-cgen": [
+        ("UnsupportedOpError: Unsupported op ai.onnx.SwiGLU", "operator-version", True),
+        ("UnsupportedOpError: Unsupported elem_type 17 (FLOAT8E4M3FN) for tensor 'x'.", "type", True),
+        ("UnsupportedOpError: Scan sequence_lens input is not supported", "attribute", True),
+        ("UnsupportedOpError: Scan only supports scan_input_axes=0", "attribute", True),
+        ("UnsupportedOpError: OneHot depth must be int64 or int32", "type", False),
+        ("UnsupportedOpError: Mean output shape must be (3, 2), got (-1, -1)", "shape", False),
+        ("ShapeInferenceError: Broadcasting mismatch for shapes: (3, 2), (2, 3)", "shape", False),
+        ("UnsupportedOpError: Scan input count is invalid", "invalid", False),
+    ],
+    "mnn": [
+        ("RuntimeError: :220: These Op Not Support: ONNX::DFT \nConverted Failed!", "operator-version", True),
+        ("RuntimeError: Don't support type [Dropout]\nCreate execution error : 128", "operator-version", True),
+        ("RuntimeError: Create execution error : 7\ncode=2 in onForward, 666", "type", True),
+        ("RuntimeError: Alloc buffer error for cpu backend\ncode=1 in onForward, 666", "memory", False),
+        ("RuntimeError: Broad cast error, dim1 = 3, dim2 = 5\nCompute Shape Error for C", "shape", False),
+    ],
+    "nxrt": [
+        (
+            "ValueError: unsupported operator ai.onnx::GRU: no available execution provider has a kernel; opset 2",
+            "operator-version",
+            True,
+        ),
+        (
+            "RuntimeError: kernel execution failed: BitShift: unsupported element type Int32 (WHAT: this CPU kernel "
+            "was asked to run BitShift on a Int32 tensor).",
+            "type",
+            True,
+        ),
+        (
+            "RuntimeError: Resize: WHAT: antialias=1 is not implemented by the native CPU kernel.",
+            "attribute",
+            True,
+        ),
+        (
+            "RuntimeError: BatchNormalization: training_mode=1 is unsupported by the inference-only CPU EP",
+            "attribute",
+            True,
+        ),
+        ("RuntimeError: RMSNormalization: stash_type 11 unsupported (only 1 = float)", "attribute", True),
+        ("RuntimeError: kernel execution failed: ScatterElements: indices must be Int64", "type", False),
+        ("ValueError: ConvTranspose: X and W must have equal rank between 3 and 5", "rank", False),
+        ("RuntimeError: Loop: loop-carried output 0 shape mismatch: expected [3], got [6]", "shape", False),
+        (
+            "ValueError: shape inference failed: op `Cast`: attribute `to` is missing or has the wrong type",
+            "attribute",
+            False,
+        ),
+        ("RuntimeError: no inferred shape for value Y produced by op Unique", "shape", False),
+        ("RuntimeError: kernel execution failed: Constant: no supported value attribute", "attribute", False),
+        ("ValueError: shape inference failed: op `Split`: the sizes do not add up", "invalid", False),
+    ],
+    "opencv": [
+        (
+            'error: (-2:Unspecified error) Can\'t create layer "onnx_node!RNN" of type "RNN" in function '
+            "'getLayerInstance'",
+            "operator-version",
+            True,
+        ),
+        ("error: (-215:Assertion failed) src.type() == CV_32F in function 'sigmoid'", "type", True),
+        (
+            "error: (-2:Unspecified error) in function 'getTypes'\n> :\n>     'input == CV_32F || input == CV_64F'\n"
+            "> where\n>     'input' is 9 (CV_BoolC1)",
+            "type",
+            True,
+        ),
+        (
+            "error: (-213:The function/feature is not implemented) Unsupported input depth for GridSample",
+            "type",
+            True,
+        ),
+        ("error: (-5:Bad argument) Blob slope not found in const blobs in function 'getBlob'", "dynamic", True),
+        ("error: (-215:Assertion failed) ndims <= PAD_MAX_DIMS in function 'getPads'", "rank", True),
+        (
+            'error: (-213:The function/feature is not implemented) DNN/ONNX/Attribute[activations]: "Tanh" (2) are not '
+            "supported in function 'getLayerParams'",
+            "attribute",
+            True,
+        ),
+        ("error: (-2:Unspecified error)\n> where\n>     'type' is 3 (CV_16SC1)", "type", False),
+        ("error: (-215:Assertion failed) outSize_a == inpShape[axis] in function 'split'", "shape", False),
+        ("error: (-215:Assertion failed) repeats_.dims == 1 in function 'getRepeats'", "rank", False),
+        ('error: (-204:Requested object was not found) Required argument "scale" not found', "invalid", False),
+    ],
+    "tinygrad": [
+        ("NotImplementedError: op='DFT' is not supported", "operator-version", True),
+        (
+            "NotImplementedError: op='Dropout' is not supported for domain Domain.ONNX and version 1",
+            "operator-version",
+            True,
+        ),
+        ("NotImplementedError: antialias is not implemented", "attribute", True),
+        ("ImportError: Pillow must be installed for the ImageDecoder operator", "other", True),
+        ("TypeError: ElementwiseMixin.abs() got an unexpected keyword argument 'consumed_inputs'", "attribute", False),
+        ("ValueError: size mismatch, can't reshape ((0, 3, 2)) -> ((3, 2))", "shape", False),
+        ("IndexError: dim=4 out of range [-2, 1]", "invalid", False),
+    ],
+    "tract": [
+        (
+            'TractError: Translating node #1 "Det" Unimplemented(Det) ToTypedTranslator\n\nCaused by:\n    Operator '
+            "can not be made a TypedOp.",
+            "operator-version",
+            True,
+        ),
+        (
+            "TractError: Building node Pad (Pad)\n\nCaused by:\n    Unsupported operator set for Pad operator",
+            "operator-version",
+            True,
+        ),
+        ("TractError: Unsupported DatumType in the public API TDim", "type", True),
+        (
+            'TractError: Translating node #6 "RNN" RNN ToTypedTranslator\n\nCaused by:\n    Non uniform seq_len is not '
+            "supported",
+            "dynamic",
+            True,
+        ),
+        ("TractError: Caused by:\n    Axes must be a constant", "dynamic", True),
+        ("TractError: Caused by:\n    shape input is variable", "dynamic", True),
+        ('TractError: Caused by:\n    Node #2 "Compress" Compress can not be typed', "dynamic", True),
+        ("TractError: Caused by:\n    Undetermined symbol in expression: input_1", "dynamic", True),
+        ("TractError: Caused by:\n    2: Impossible to unify Sym(a_0) with Val(3).", "dynamic", True),
+        ("TractError: Caused by:\n    Attention: softcap is not supported", "attribute", True),
+        ('TractError: Evaluating #1 "ReduceMin" Reduce<Min>\n\nCaused by:\n    U32 is not a number', "type", False),
+        ('TractError: Evaluating #4 "Div" Mul\n\nCaused by:\n    Can not broadcast 5 against 4', "shape", False),
+        ("TractError: Caused by:\n    Node Squeeze (Squeeze): expected attribute 'axes'", "attribute", False),
+        ("TractError: Caused by:\n    Wrong number of outputs. Op says 3, node says 4.", "invalid", False),
+    ],
+    "tvm": [
+        (
+            "OpNotImplemented: The following operators are not supported for frontend ONNX: GRU",
+            "operator-version",
+            True,
+        ),
+        ("ValueError: Cannot broadcast symbolic dimensions a_0 and b_0 - both are symbolic", "dynamic", True),
+        ("InternalError: CodeGenVM cannot emit this Relax operator directly.", "dynamic", True),
+        ("ValueError: Dynamic pads are not supported yet.", "dynamic", True),
+        ("AssertionError: Only constant axes currently supported", "dynamic", True),
+        ('InternalError: unknown intrinsic ir.Op(span=None, ty=ir.Type(span=None), name="tirx.acos")', "type", True),
+        ("NotImplementedError: Ndim > 5 not supported for convolution.", "rank", True),
+        ("ValueError: no value in Constant", "attribute", False),
+        (
+            "TypeError: requires the input tensor to have float dtype. However, the given input dtype is T.int32",
+            "type",
+            False,
+        ),
+    ],
+}
 
 
 @pytest.mark.parametrize(("name", "message", "reason", "plain"), [
-    (name, *told) for name, stored in STORED.items() for told in stored
+    (name, *seen) for name, stored in STORED.items() for seen in stored
 ])  # fmt: skip
 def test_words_that_were_seen_are_told_apart(name: str, message: str, reason: str, plain: bool) -> None:
     found = meaning(words_in(name), message)
