@@ -227,6 +227,7 @@ STORED = {
             True,
         ),
         ("TractError: Unsupported DatumType in the public API TDim", "type", True),
+        ("TractError: Caused by:\n    Sigmoid does not support F64", "type", True),
         (
             'TractError: Translating node #6 "RNN" RNN ToTypedTranslator\n\nCaused by:\n    Non uniform seq_len is not '
             "supported",
@@ -234,6 +235,7 @@ STORED = {
             True,
         ),
         ("TractError: Caused by:\n    Axes must be a constant", "dynamic", True),
+        ("TractError: Caused by:\n    Expect all inputs to be constants", "dynamic", True),
         ("TractError: Caused by:\n    shape input is variable", "dynamic", True),
         ('TractError: Caused by:\n    Node #2 "Compress" Compress can not be typed', "dynamic", True),
         ("TractError: Caused by:\n    Undetermined symbol in expression: input_1", "dynamic", True),
