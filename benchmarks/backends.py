@@ -1,7 +1,7 @@
 """`python -m benchmarks.backends RESULTS... > docs/backends.md`: what runs of the whole suite found, by operator.
 
-RESULTS are folders of `opconform run`, one for each backend, or for each of its releases; a folder of such folders
-holds the shards of one. `--table` prints the first table alone, of what shards there are, for docs/third-parties.md.
+RESULTS are folders of `opconform run`, of one backend or of several; a folder of such folders holds the shards of a
+run. `--table` prints the first table alone, of what shards there are, for docs/third-parties.md.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
-    runs = [_read(folder, partial=arguments.table) for folder in arguments.folders]
+    runs = [run for folder in arguments.folders for run in _read(folder, partial=arguments.table)]
     print("\n".join(_outcomes_of(runs) if arguments.table else _page(runs)))
 
 
-def _read(folder: Path, *, partial: bool) -> _Run:
+def _read(folder: Path, *, partial: bool) -> Iterator[_Run]:
     shards = sorted(part.parent for part in folder.glob("*/run.json"))
-    wholes = put_together(shards or [folder], partial=partial)
-    tally = count(wholes).tables.tally
-    (backend,) = tally.backends
-    operators: dict[str, Figures] = {}
-    for version, figures in tally.operator_versions(backend).items():
-        name = version.rpartition("-")[0] or version
-        operators[name] = operators.get(name, Figures()) + figures
-    title, started = f"{backend} {wholes[0].versions[backend]}", str(wholes[0].parts[0].told["started"])
-    return _Run(title, started, tally.figures(backend), operators)
+    for whole in put_together(shards or [folder], partial=partial):
+        tally = count([whole]).tables.tally
+        for backend in tally.backends:
+            operators: dict[str, Figures] = {}
+            for version, figures in tally.operator_versions(backend).items():
+                name = version.rpartition("-")[0] or version
+                operators[name] = operators.get(name, Figures()) + figures
+            title, started = f"{backend} {whole.versions[backend]}", str(whole.parts[0].told["started"])
+            yield _Run(title, started, tally.figures(backend), operators)
 
 
 def _page(runs: Sequence[_Run]) -> Iterator[str]:
