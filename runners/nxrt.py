@@ -9,7 +9,8 @@ from .onnx_library import Call, OnnxLibrary
 
 WORDS = (
     Words(r"unsupported operator \S+: no available execution provider has a kernel", "operator-version", plain=True),
-    Words(r"unsupported element type", "type", plain=True),
+    Words(r"unsupported ONNX model: operator", "operator-version", plain=True),
+    Words(r"unsupported (element type|dtype)|quantized tensors are supported, got", "type", plain=True),
     Words(r"is not implemented by the native CPU kernel|is unsupported by the inference-only", "attribute", plain=True),
     Words(r"stash_type \d+ unsupported|training dropout is unsupported", "attribute", plain=True),
     # Refusals of a valid or an invalid program.

@@ -18,10 +18,10 @@ WORDS = (
     # What it takes as a constant alone, and sizes that it has to know or to take for the same.
     Words(r"Non (constant|uniform) \S+ is not supported", "dynamic", plain=True),
     Words(r"(must be|to be|[Aa]s|are not|is) (a )?(const(ants?)?\b|known)", "dynamic", plain=True),
-    Words(r"input is variable|Only constant", "dynamic", plain=True),
+    Words(r"input is variable|Only constant|[Ee]xpects? (a )?constant", "dynamic", plain=True),
     Words(r"can not be typed|Expected dim and value to be determined", "dynamic", plain=True),
     Words(r"Undetermined symbol in expression|square of symbols|Impossible to unify .*Sym\(", "dynamic", plain=True),
-    Words(r"(is not supported|unsupported)$|Unsupported mode", "attribute", plain=True),
+    Words(r"(is not supported|unsupported)( \(deprecated|$)|Unsupported mode", "attribute", plain=True),
     # Refusals of a valid or an invalid program.
     Words(r"is not a number|Impossible to unify [A-Z]\w* with", "type"),
     Words(r"[Cc]an ?not broadcast|Impossible to unify", "shape"),
