@@ -1,6 +1,7 @@
 """`python -m benchmarks.backends RESULTS... > docs/backends.md`: what runs of the whole suite found, by operator.
 
-RESULTS are folders of `opconform run`, one for each backend, or for each of its releases.
+RESULTS are folders of `opconform run`, of one backend or of several; a folder of such folders holds the shards of a
+run. `--table` prints the first table alone, of what shards there are, for docs/third-parties.md.
 """
 
 from __future__ import annotations
@@ -53,19 +54,23 @@ def main() -> None:
     """Print the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.backends", description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path)
-    print("\n".join(_page([_read(folder) for folder in parser.parse_args().folders])))
+    parser.add_argument("--table", action="store_true")
+    arguments = parser.parse_args()
+    runs = [run for folder in arguments.folders for run in _read(folder, partial=arguments.table)]
+    print("\n".join(_outcomes_of(runs) if arguments.table else _page(runs)))
 
 
-def _read(folder: Path) -> _Run:
-    wholes = put_together([folder])
-    tally = count(wholes).tables.tally
-    (backend,) = tally.backends
-    operators: dict[str, Figures] = {}
-    for version, figures in tally.operator_versions(backend).items():
-        name = version.rpartition("-")[0] or version
-        operators[name] = operators.get(name, Figures()) + figures
-    title, started = f"{backend} {wholes[0].versions[backend]}", str(wholes[0].parts[0].told["started"])
-    return _Run(title, started, tally.figures(backend), operators)
+def _read(folder: Path, *, partial: bool) -> Iterator[_Run]:
+    shards = sorted(part.parent for part in folder.glob("*/run.json"))
+    for whole in put_together(shards or [folder], partial=partial):
+        tally = count([whole]).tables.tally
+        for backend in tally.backends:
+            operators: dict[str, Figures] = {}
+            for version, figures in tally.operator_versions(backend).items():
+                name = version.rpartition("-")[0] or version
+                operators[name] = operators.get(name, Figures()) + figures
+            title, started = f"{backend} {whole.versions[backend]}", str(whole.parts[0].told["started"])
+            yield _Run(title, started, tally.figures(backend), operators)
 
 
 def _page(runs: Sequence[_Run]) -> Iterator[str]:
@@ -73,13 +78,17 @@ def _page(runs: Sequence[_Run]) -> Iterator[str]:
     days = sorted({run.started[:10] for run in runs})
     yield f"Runs of the whole default suite as it was on {' to '.join(dict.fromkeys((days[0], days[-1])))}."
     yield ""
-    yield from _table(("backend", *_OUTCOMES, "correctness", "support", "refusal"), map(_outcomes, runs))
+    yield from _outcomes_of(runs)
     yield from _OPERATORS
     names = sorted(
         {name for run in runs for name in run.operators}, key=lambda name: (name.partition("/")[0] != "onnx", name)
     )
     rows = ((name.removeprefix("onnx/"), *(_cell(run.operators.get(name)) for run in runs)) for name in names)
     yield from _table(("operator", *(run.title for run in runs)), rows)
+
+
+def _outcomes_of(runs: Sequence[_Run]) -> Iterator[str]:
+    return _table(("backend", *_OUTCOMES, "correctness", "support", "refusal"), map(_outcomes, runs))
 
 
 def _outcomes(run: _Run) -> tuple[str, ...]:

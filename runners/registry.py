@@ -181,6 +181,15 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
     "openvino-onnx": _BuiltIn(
         "openvino:OpenVinoOnnx", ("onnx",), "OpenVINO's ONNX front end and CPU plugin", "openvino", "openvino"
     ),
+    "tract": _BuiltIn("tract:Tract", ("onnx",), "tract on the CPU", "tract", "tract"),
+    "nxrt": _BuiltIn("nxrt:Nxrt", ("onnx",), "nxrt's CPU provider", "nxrt", "nxrt"),
+    "opencv": _BuiltIn("opencv:OpenCv", ("onnx",), "OpenCV's DNN module on the CPU, one thread", "cv2", "opencv"),
+    "emx-onnx-cgen": _BuiltIn(
+        "emx:Emx", ("onnx",), "C that emx-onnx-cgen generates, compiled and run", "emx_onnx_cgen", "emx-onnx-cgen"
+    ),
+    "tinygrad": _BuiltIn("tinygrad:Tinygrad", ("onnx",), "tinygrad's ONNX front end", "tinygrad", "tinygrad"),
+    "tvm": _BuiltIn("tvm:Tvm", ("onnx",), "TVM's Relax, compiled by LLVM", "tvm", "tvm"),
+    "mnn": _BuiltIn("mnn:Mnn", ("onnx",), "MNN on the CPU, one thread", "MNN", "mnn"),
 }
 
 

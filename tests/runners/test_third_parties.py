@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -112,17 +111,3 @@ def test_a_mean_of_whole_numbers_that_is_a_float_is_another_operator(module: Mod
 def test_what_a_schema_excludes_is_refused(module: ModuleType, program: Any, inputs: Any, error: Any) -> None:
     with pytest.raises(error):
         module.Numpy().prepare(program).run(inputs)
-
-
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is installed")
-def test_a_code_generator_gets_the_shapes_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
-    import emx_backend  # type: ignore[import-not-found]
-
-    backend = made(emx_backend, "Emx")
-    case = SOURCE.case("onnx/ReduceMean-18/float32/2x3/axes=1/ramp")
-    answer = backend.prepare(case.program).run([array[0, ...] for array in case.inputs])
-    assert judge_answer(case.expectation, answer).outcome is Outcome.PASS
-    with pytest.raises(Unsupported) as refusal:
-        backend.prepare(reduce_mean(13, ("N", 2)))
-    assert refusal.value.reason == "dynamic"
