@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .common import JOBS, MEMORY, REQUIRE, SPECS, Examples, clear_errors, planned, seconds_option, selection_of
+from .common import (
+    JOBS,
+    MEMORY,
+    PYTHON,
+    REQUIRE,
+    SPECS,
+    Examples,
+    clear_errors,
+    planned,
+    seconds_option,
+    selection_of,
+)
 
 if TYPE_CHECKING:
     from ..cases.ids import Selection
@@ -21,6 +32,8 @@ if TYPE_CHECKING:
     "opconform run onnxruntime onnx-reference --select 'onnx/ReduceMean-*' --out results\n"
     "opconform run python:my_backend:Backend --require accumulator=wide\n"
     "opconform run 'cmd:./program args'\n"
+    "opconform run onnxruntime==1.20.1 onnxruntime==1.23.2 onnxruntime\n"
+    "opconform run onnxruntime --python old/bin/python\n"
     "opconform run onnxruntime --shard 2/8 --out shard-2\n"
     "opconform run onnxruntime --corpus corpus.zip\n"
     "opconform run --resume shard-2",
@@ -31,6 +44,7 @@ if TYPE_CHECKING:
 @JOBS
 @seconds_option("--timeout", 10.0, "Seconds that a case may run; preparing its program has six times as long.")
 @MEMORY
+@PYTHON
 @click.option(
     "--isolation",
     type=click.Choice(["program", "case"]),
@@ -107,12 +121,12 @@ def _tell_size(options: Mapping[str, Any], selection: Selection) -> int:
     """Print what a run would take, and run nothing."""
     from ..generators.plan import selected_size  # noqa: PLC0415
     from ..generators.source import GeneratedCases  # noqa: PLC0415
-    from ..runners.registry import backend_spec  # noqa: PLC0415
+    from ..runners.registry import standards_of_name  # noqa: PLC0415
 
     if options["corpus"] is not None:
         raise click.UsageError("--dry-run is about generated cases; `opconform verify` counts those of a corpus")
-    told = [backend_spec(name).standards for name in options["backends"]]  # none for a plug-in that was not yet asked
-    wanted = {standard for standards in told for standard in standards} if all(told) else set()
+    known = [standards_of_name(name) for name in options["backends"]]  # none for a plug-in that was not yet asked
+    wanted = {standard for standards in known for standard in standards} if all(known) else set()
     found = selected_size(GeneratedCases(options["specs"]), selection)
     found = {standard: size for standard, size in found.items() if not wanted or standard in wanted}
     for standard, size in found.items():
@@ -204,6 +218,7 @@ def show(
 @JOBS
 @seconds_option("--timeout", 10.0, "Seconds that a candidate may run; preparing its program has six times as long.")
 @MEMORY
+@PYTHON
 @REQUIRE
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1), default=5000, show_default=True, help="Candidates to judge at most."
