@@ -10,14 +10,14 @@ import shlex
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ..cases.errors import OpconformError, did_you_mean
 from ..cases.runner import NotInstalled, Runner
-from .environments import PORTABLE, checked_interpreter, client_command, environment
+from .environments import PORTABLE, checked_interpreter, client_command, environment, kept_environments
 
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
 
@@ -121,7 +121,8 @@ class KnownBackend:
     """A line of `opconform list backends`.
 
     `standards` is empty for plug-ins, which are asked only when they are opened. `install` is the command that installs
-    a built-in one's library.
+    a built-in one's library. `version` is that of the library's package, or the plug-in's, None where it is not known
+    before it is opened. `found`: as what it was found.
     """
 
     name: str
@@ -129,6 +130,8 @@ class KnownBackend:
     summary: str
     installed: bool
     install: str | None = None
+    version: str | None = None
+    found: Literal["built-in", "extra", "entry point", "environment"] = "built-in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,13 +239,39 @@ def open_runner(backend: BackendSpec | str) -> Runner:
 
 
 def known_backends() -> list[KnownBackend]:
-    """Return the built-in backends and the installed plug-ins, by name; OpconformError where two have one name."""
+    """Return the built-in backends, releases in environments that were made, and the installed plug-ins, by name.
+
+    OpconformError where two have one name.
+    """
+    plug_ins = _plug_ins()
+    packages = importlib.metadata.packages_distributions()
     found = [
-        KnownBackend(name, b.standards, b.summary, _is_installed(b.library), b.install)
-        for name, b in _BUILT_INS.items()
+        KnownBackend(
+            name,
+            built_in.standards,
+            built_in.summary,
+            _is_installed(built_in.library),
+            built_in.install,
+            _version_of(packages.get(built_in.library, ())),
+            "extra" if built_in.extra else "built-in",
+        )
+        for name, built_in in _BUILT_INS.items()
     ]
-    found += [KnownBackend(name, (), _origin(entry), installed=True) for name, entry in _plug_ins().items()]
+    for package, version in kept_environments():
+        name = next((name for name, portable in PORTABLE.items() if portable.package == package), None)
+        if name is not None:
+            told, standards, summary = f"{name}=={version}", PORTABLE[name].standards, _BUILT_INS[name].summary
+            found.append(KnownBackend(told, standards, summary, installed=True, version=version, found="environment"))
+    for name, entry in plug_ins.items():
+        version = entry.dist.version if entry.dist else None
+        found.append(KnownBackend(name, (), _origin(entry), installed=True, version=version, found="entry point"))
     return sorted(found, key=lambda known: known.name)
+
+
+def _version_of(distributions: Sequence[str]) -> str | None:
+    """Return the version of the distribution that a module comes from; None where there is none, or several differ."""
+    versions = {importlib.metadata.version(one) for one in distributions}
+    return versions.pop() if len(versions) == 1 else None
 
 
 def _built_in_spec(name: str) -> BackendSpec:
