@@ -35,8 +35,8 @@ class Checked:
 
     @property
     def is_failure(self) -> bool:
-        """Whether the backend was to run its case, and did not pass it."""
-        return self.outcome not in (Outcome.PASS, SKIPPED)
+        """Whether the backend cannot be opened, or failed its case; not to implement it is no failure."""
+        return self.outcome not in (Outcome.PASS, Outcome.UNSUPPORTED, SKIPPED)
 
 
 def backend_lines(*, as_json: bool, check: bool) -> Iterator[tuple[str, bool]]:

@@ -168,7 +168,7 @@ def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **option
 
     Of a backend there is its version, what standards it claims, and how it was found: built-in, by an extra of this
     package, by another package's entry point, or as an environment that was made for a release. Exits 1 if --check
-    found an installed one that does not pass its case.
+    found an installed one that cannot be opened or fails its case.
     """
     if what == "backends":
         from .backends import backend_lines  # noqa: PLC0415

@@ -263,8 +263,8 @@ def known_backends() -> list[KnownBackend]:
             told, standards, summary = f"{name}=={version}", PORTABLE[name].standards, _BUILT_INS[name].summary
             found.append(KnownBackend(told, standards, summary, installed=True, version=version, found="environment"))
     for name, entry in plug_ins.items():
-        version = entry.dist.version if entry.dist else None
-        found.append(KnownBackend(name, (), _origin(entry), installed=True, version=version, found="entry point"))
+        of = entry.dist.version if entry.dist else None
+        found.append(KnownBackend(name, (), _origin(entry), installed=True, version=of, found="entry point"))
     return sorted(found, key=lambda known: known.name)
 
 
