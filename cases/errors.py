@@ -10,6 +10,10 @@ class OpconformError(Exception):
     """Something the user can mend: a wrong name, file, value or option. The command line exits 2."""
 
 
+class NeedsArgumentError(OpconformError):
+    """A plug-in is named without the argument that it takes: `NAME:ARGUMENT`."""
+
+
 class CaseIdError(OpconformError):
     """A case id that cannot be read, or that names nothing."""
 

@@ -37,6 +37,7 @@ _COMMANDS = (
     run.show,
     commands.check_runner,
     run.minimise,
+    run.bisect,
     commands.audit,
     commands.diff,
     commands.page,

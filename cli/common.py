@@ -48,6 +48,12 @@ JOBS = click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker 
 MEMORY = click.option(
     "--memory", metavar="MIB", type=click.IntRange(64), help="Memory limit of a worker process, in MiB."
 )
+PYTHON = click.option(
+    "--python",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="An interpreter for built-in backends that has the library and NumPy, from Python 3.9 on.",
+)
 REQUIRE = click.option(
     "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail every other answer to a silence."
 )

@@ -24,7 +24,6 @@ from ..reports.certificates import AttachCertificate
 from ..reports.tables import clause_text_of
 from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs
-from ..runners.registry import known_backends
 from ..runners.terms import disputed_clauses, load_declaration, silences
 from ..specs.loader import Library, UnknownOperator
 from ..specs.model import Spec
@@ -114,9 +113,10 @@ def suite_digest(library: Library) -> str:
 
 
 def listed(what: str, specs: Path | None, selection: Selection, *, as_json: bool) -> Iterator[str]:
-    """Yield the lines of a list. Raises OpconformError if a glob selects nothing; at last, if spec files are wrong."""
-    if what == "backends":
-        return _backends(as_json)
+    """Yield the lines of a list of `operators` or `cases`.
+
+    Raises OpconformError if a glob selects nothing; at last, if spec files are wrong.
+    """
     return _generated(what, GeneratedCases(specs), selection, as_json)
 
 
@@ -159,16 +159,6 @@ def _operators(source: GeneratedCases, selection: Selection, as_json: bool) -> I
             if name in counts:
                 facts = {"operator": name, "cases": counts[name], "clauses": len(version.clauses)}
                 yield json.dumps(facts) if as_json else f"{name:<28} {counts[name]:>7} cases"
-
-
-def _backends(as_json: bool) -> Iterator[str]:
-    for one in known_backends():
-        if as_json:
-            facts = {"name": one.name, "standards": list(one.standards), "summary": one.summary}
-            yield json.dumps({**facts, "installed": one.installed, "install": one.install})
-        else:
-            state = "installed" if one.installed else f"not installed: {one.install or 'see its documentation'}"
-            yield f"{one.name:<22} {', '.join(one.standards):<16} {one.summary} ({state})"
 
 
 _LONGEST = 500  # characters of an id that are compared with those there are

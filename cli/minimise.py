@@ -47,6 +47,7 @@ class MinimiseOptions:
     jobs: int | None = None
     timeout: float = 10.0
     memory: int | None = None
+    python: Path | None = None
     requires: Sequence[str] = ()
     limit: int = 5_000
     seconds: float = 120.0
@@ -157,7 +158,7 @@ def run_minimise(options: MinimiseOptions, console: Console | None = None) -> in
     """Minimise, print the smallest case and its script, and return the exit code. Raises OpconformError."""
     progress = Console(stderr=True, quiet=options.quiet) if console is None else console
     source, case = case_of(options.case_id, options.specs)
-    backend = backend_spec(options.backend)
+    backend = backend_spec(options.backend, options.python)
     assignment = Assignment(
         backend, source, required(options.requires, silences(source.library) if options.requires else {})
     )

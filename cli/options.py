@@ -16,8 +16,8 @@ from ..runners.kept import Keep
 from ..runners.pool import Limits
 
 _PREPARE_FACTOR = 6
-_FILES = frozenset({"specs", "waivers", "errata", "profile", "arithmetic", "corpus"})
-"""What may be found elsewhere when a run goes on; that it says the same is checked by digest."""
+_FILES = frozenset({"specs", "waivers", "errata", "profile", "arithmetic", "corpus", "python"})
+"""What may be found elsewhere when a run goes on; that it is the same is checked by digest, of backends by version."""
 _FREE = frozenset({"jobs", "junit", "quiet", "executor", "resources"})
 """What decides no outcome, and may be another when a run goes on."""
 _NOT_KEPT = frozenset({"out", "resume", "given", "quiet", "executor", "resources"})
@@ -37,6 +37,7 @@ class RunOptions:
     jobs: int | None = None
     timeout: float = 10.0
     memory: int | None = None
+    python: Path | None = None
     waivers: Path | None = None
     errata: Path | None = None
     profile: Path | None = None

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .common import JOBS, MEMORY, REQUIRE, SPECS, Examples, clear_errors, planned, seconds_option, selection_of
+from .common import (
+    JOBS,
+    MEMORY,
+    PYTHON,
+    REQUIRE,
+    SPECS,
+    Examples,
+    clear_errors,
+    planned,
+    seconds_option,
+    selection_of,
+)
 
 if TYPE_CHECKING:
     from ..cases.ids import Selection
@@ -21,6 +32,8 @@ if TYPE_CHECKING:
     "opconform run onnxruntime onnx-reference --select 'onnx/ReduceMean-*' --out results\n"
     "opconform run python:my_backend:Backend --require accumulator=wide\n"
     "opconform run 'cmd:./program args'\n"
+    "opconform run onnxruntime==1.20.1 onnxruntime==1.23.2 onnxruntime\n"
+    "opconform run onnxruntime --python old/bin/python\n"
     "opconform run onnxruntime --shard 2/8 --out shard-2\n"
     "opconform run onnxruntime --corpus corpus.zip\n"
     "opconform run --resume shard-2",
@@ -31,6 +44,7 @@ if TYPE_CHECKING:
 @JOBS
 @seconds_option("--timeout", 10.0, "Time limit of a case in seconds; preparing its program has six times as long.")
 @MEMORY
+@PYTHON
 @click.option(
     "--isolation",
     type=click.Choice(["program", "case"]),
@@ -109,12 +123,12 @@ def _tell_size(options: Mapping[str, Any], selection: Selection) -> int:
     """Print the size of a run, and run nothing."""
     from ..generators.plan import selected_size  # noqa: PLC0415
     from ..generators.source import GeneratedCases  # noqa: PLC0415
-    from ..runners.registry import backend_spec  # noqa: PLC0415
+    from ..runners.registry import standards_of_name  # noqa: PLC0415
 
     if options["corpus"] is not None:
         raise click.UsageError("--dry-run is about generated cases; `opconform verify` counts those of a corpus")
-    told = [backend_spec(name).standards for name in options["backends"]]  # none for a plug-in that was not yet asked
-    wanted = {standard for standards in told for standard in standards} if all(told) else set()
+    known = [standards_of_name(name) for name in options["backends"]]  # none for a plug-in that was not yet asked
+    wanted = {standard for standards in known for standard in standards} if all(known) else set()
     found = selected_size(GeneratedCases(options["specs"]), selection)
     found = {standard: size for standard, size in found.items() if not wanted or standard in wanted}
     for standard, size in found.items():
@@ -141,19 +155,38 @@ def given_options() -> frozenset[str]:
 @click.command(
     "list",
     cls=Examples,
-    examples="opconform list operators\nopconform list cases --select 'onnx/Mean-13' --json\nopconform list backends",
+    examples="opconform list operators\n"
+    "opconform list cases --select 'onnx/Mean-13' --json\n"
+    "opconform list backends --check",
 )
 @click.argument("what", type=click.Choice(["operators", "cases", "backends"]), default="operators")
 @planned
 @SPECS
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--check", is_flag=True, help="With backends: run one case on each, and print its outcome first.")
 @clear_errors
-def list_(what: str, specs: Path | None, as_json: bool, **options: Any) -> None:
-    """List operator versions, cases or backends."""
+def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **options: Any) -> int:
+    """List operator versions, cases or backends.
+
+    Of a backend there is its version, what standards it claims, and how it was found: built-in, by an extra of this
+    package, by another package's entry point, or as an environment that was made for a release. Exits 1 if --check
+    found an installed one that cannot be opened or fails its case.
+    """
+    if what == "backends":
+        from .backends import backend_lines  # noqa: PLC0415
+
+        failures = 0
+        for line, failed in backend_lines(as_json=as_json, check=check):
+            click.echo(line)
+            failures += failed
+        return int(bool(failures))
+    if check:
+        raise click.UsageError("--check is about backends: opconform list backends --check")
     from .generated_suite import listed  # noqa: PLC0415
 
     for line in listed(what, specs, selection_of(options), as_json=as_json):
         click.echo(line)
+    return 0
 
 
 @click.command(
@@ -206,6 +239,7 @@ def show(
 @JOBS
 @seconds_option("--timeout", 10.0, "Time limit of a candidate in seconds; preparing its program has six times as long.")
 @MEMORY
+@PYTHON
 @REQUIRE
 @click.option(
     "--limit",
@@ -228,3 +262,33 @@ def minimise(**options: Any) -> int:
     from .minimise import MinimiseOptions, run_minimise  # noqa: PLC0415
 
     return run_minimise(MinimiseOptions(**options))
+
+
+@click.command(
+    cls=Examples,
+    examples="opconform bisect onnxruntime 'onnx/ReduceMean-18/float16/2x0x3/axes=-1/ramp'\n"
+    "opconform bisect onnxruntime CASE_ID --good 1.17.3 --bad 1.20.1",
+)
+@click.argument("backend", metavar="BACKEND")
+@click.argument("case_id", metavar="CASE_ID")
+@click.option("--good", metavar="VERSION", help="A release on which the case passes.  [default: not asked for]")
+@click.option("--bad", metavar="VERSION", help="A release on which it does not.  [default: not asked for]")
+@SPECS
+@seconds_option("--timeout", 10.0, "Seconds that the case may run; preparing its program has six times as long.")
+@MEMORY
+@REQUIRE
+@click.option("--quiet", "-q", is_flag=True, help="No live progress.")
+@clear_errors
+def bisect(**options: Any) -> int:
+    """Find the release of a library that changed how a case is judged; prints each release that was tried.
+
+    BACKEND is a built-in runner whose releases pip lists, such as onnxruntime. Each release is installed into an
+    environment of its own, which is kept. Without --good and --bad the ends are the oldest and the newest release that
+    can be installed; with one of them, the release named and the end on its other side: a good one is followed by a bad
+    one. With both, either may be the older.
+
+    Exits 0 if a change was found, 1 if both ends are judged alike, 2 for wrong usage or if nothing can be judged.
+    """
+    from .bisecting import BisectOptions, run_bisect  # noqa: PLC0415
+
+    return run_bisect(BisectOptions(**options))

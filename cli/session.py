@@ -85,7 +85,7 @@ class Session:
 
 def opened(options: RunOptions, executor: Executor) -> Session:
     """Read and check what the options name. Raises OpconformError."""
-    backends = tuple(backend_spec(name) for name in dict.fromkeys(options.backends))
+    backends = tuple(backend_spec(name, options.python) for name in dict.fromkeys(options.backends))
     suite = open_suite(options)
     declaration = load_declaration(options.arithmetic) if options.arithmetic else None
     demands = Demands(

@@ -161,7 +161,8 @@ class Conversation:
                 raise Unsupported(found.words, reason)
             raise (Rejected if isinstance(found, _Rejected) else Refused)(found.words, reason)
         if not isinstance(found, kind):
-            raise Breach(f"it answered {_tag(type(found))!r} to {question['ask']!r}; expected {_tag(kind)!r}")
+            words = f": {found.words[:_SHOWN]}" if isinstance(found, _Refusal) else ""
+            raise Breach(f"it answered {_tag(type(found))!r} to {question['ask']!r}; expected {_tag(kind)!r}{words}")
         return found
 
     @property

@@ -10,13 +10,14 @@ import shlex
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ..cases.errors import OpconformError, did_you_mean
 from ..cases.runner import NotInstalled, Runner
+from .environments import PORTABLE, checked_interpreter, client_command, environment, kept_environments
 
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
 
@@ -86,7 +87,7 @@ def _place(error: BaseException) -> str:
 STANDARDS = ("onnx", "openvino", "onednn")
 _METHODS = ("version", "prepare")
 
-Scheme: TypeAlias = Literal["built-in", "plug-in", "python", "onnx-backend", "cmd"]
+Scheme: TypeAlias = Literal["built-in", "interpreter", "plug-in", "python", "onnx-backend", "cmd"]
 
 ENTRY_POINTS = "opconform.runners"
 _OWN_FORMS: Mapping[Scheme, str] = {
@@ -102,7 +103,7 @@ class BackendSpec:
 
     `name` is what results carry. `target` is `module:Class`, or the words of a command; `path` goes before `sys.path`
     in the worker. `standards` is empty where only the opened backend tells them. `argument` is what a plug-in is called
-    with, if anything.
+    with, if anything, and of a built-in runner under another interpreter its name.
     `preload` are modules that a process can be forked after importing; what is not there is imported in each worker.
     """
 
@@ -120,7 +121,8 @@ class KnownBackend:
     """A line of `opconform list backends`.
 
     `standards` is empty for plug-ins, which are asked only when they are opened. `install` is the command that installs
-    a built-in one's library.
+    a built-in one's library. `version` is that of the library's package, or the plug-in's, None where it is not known
+    before it is opened. `found`: as what it was found.
     """
 
     name: str
@@ -128,6 +130,8 @@ class KnownBackend:
     summary: str
     installed: bool
     install: str | None = None
+    version: str | None = None
+    found: Literal["built-in", "extra", "entry point", "environment"] = "built-in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,28 +197,31 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
 }
 
 
-def backend_spec(name: str) -> BackendSpec:
-    """Return the backend called `name`, without importing it.
+def backend_spec(name: str, python: Path | None = None) -> BackendSpec:
+    """Return the backend called `name`, without importing it; `python` is the interpreter that a built-in one runs in.
 
-    OpconformError for an unknown or malformed name, NotInstalled where a built-in backend's library is not here.
+    Of `onnxruntime==1.15.0` the environment is made, if it is not there. OpconformError for an unknown or malformed
+    name, and for an environment that cannot be made; NotInstalled where a built-in backend's library is not here.
     """
     plug_ins = _plug_ins()
-    if name in _BUILT_INS:
-        return _built_in_spec(name)
-    if name in plug_ins:
-        entry = plug_ins[name]
-        return BackendSpec(name, "plug-in", f"{entry.module}:{entry.attr}")
-    match name.partition(":"):
-        case ("python", ":", target):
-            return _own_spec(name, "python", target)
-        case ("onnx-backend", ":", target):
-            return _own_spec(name, "onnx-backend", target)
-        case ("cmd", ":", command):
-            return _command_spec(name, command)
-        case (plug_in, ":", argument) if plug_in in plug_ins:
-            entry = plug_ins[plug_in]
-            return BackendSpec(name, "plug-in", f"{entry.module}:{entry.attr}", argument=argument)
-    raise OpconformError(_unknown(name, [*_BUILT_INS, *plug_ins]))
+    if release := _release(name):
+        runner, version = release
+        given = None if python is None else checked_interpreter(python)
+        return _interpreter_spec(name, runner, environment(PORTABLE[runner].package, version, given))
+    if python is not None:
+        if name not in PORTABLE:
+            raise OpconformError(f"--python: {name} runs under no other interpreter; these do: {', '.join(PORTABLE)}")
+        return _interpreter_spec(name, name, checked_interpreter(python, PORTABLE[name].package))
+    return _built_in_spec(name) if name in _BUILT_INS else _spec_by_form(name, plug_ins)
+
+
+def standards_of_name(name: str) -> tuple[str, ...]:
+    """Return the standards that a backend's name tells, empty where it tells none; no environment is made.
+
+    Raises as `backend_spec` does.
+    """
+    release = _release(name)
+    return backend_spec(name).standards if release is None else PORTABLE[release[0]].standards
 
 
 def open_runner(backend: BackendSpec | str) -> Runner:
@@ -232,18 +239,48 @@ def open_runner(backend: BackendSpec | str) -> Runner:
         from .command import Command  # noqa: PLC0415 - it imports onnx
 
         return Command(spec.name, spec.target)
+    if spec.scheme == "interpreter" and spec.argument is not None:
+        from .interpreter import OtherInterpreter  # noqa: PLC0415 - it imports onnx
+
+        return OtherInterpreter(spec.name, spec.target, spec.argument)
     target = f"{__package__}.{spec.target}" if spec.scheme == "built-in" else spec.target
     return _checked(spec.name, make(spec.name, target, *([] if spec.argument is None else [spec.argument])))
 
 
 def known_backends() -> list[KnownBackend]:
-    """Return the built-in backends and the installed plug-ins, by name; OpconformError where two have one name."""
+    """Return the built-in backends, releases in environments that were made, and the installed plug-ins, by name.
+
+    OpconformError where two have one name.
+    """
+    plug_ins = _plug_ins()
+    packages = importlib.metadata.packages_distributions()
     found = [
-        KnownBackend(name, b.standards, b.summary, _is_installed(b.library), b.install)
-        for name, b in _BUILT_INS.items()
+        KnownBackend(
+            name,
+            built_in.standards,
+            built_in.summary,
+            _is_installed(built_in.library),
+            built_in.install,
+            _version_of(packages.get(built_in.library, ())),
+            "extra" if built_in.extra else "built-in",
+        )
+        for name, built_in in _BUILT_INS.items()
     ]
-    found += [KnownBackend(name, (), _origin(entry), installed=True) for name, entry in _plug_ins().items()]
+    for package, version in kept_environments():
+        name = next((name for name, portable in PORTABLE.items() if portable.package == package), None)
+        if name is not None:
+            told, standards, summary = f"{name}=={version}", PORTABLE[name].standards, _BUILT_INS[name].summary
+            found.append(KnownBackend(told, standards, summary, installed=True, version=version, found="environment"))
+    for name, entry in plug_ins.items():
+        of = entry.dist.version if entry.dist else None
+        found.append(KnownBackend(name, (), _origin(entry), installed=True, version=of, found="entry point"))
     return sorted(found, key=lambda known: known.name)
+
+
+def _version_of(distributions: Sequence[str]) -> str | None:
+    """Return the version of the distribution that a module comes from; None where there is none, or several differ."""
+    versions = {importlib.metadata.version(one) for one in distributions}
+    return versions.pop() if len(versions) == 1 else None
 
 
 def _built_in_spec(name: str) -> BackendSpec:
@@ -252,6 +289,44 @@ def _built_in_spec(name: str) -> BackendSpec:
         raise NotInstalled(f"{name} needs {built_in.library}, which is not installed: {built_in.install}")
     preload = built_in.preload
     return BackendSpec(name, "built-in", built_in.target, standards=built_in.standards, preload=preload)
+
+
+def _release(name: str) -> tuple[str, str] | None:
+    """Return the runner and the version that a name such as `onnxruntime==1.15.0` tells. OpconformError for others."""
+    runner, both, version = name.partition("==")
+    if not both or ":" in runner:
+        return None
+    if runner not in PORTABLE:
+        near = did_you_mean(runner, list(PORTABLE))
+        raise OpconformError(
+            f"{name}: no releases of {runner!r} are known{near}; expected one of {', '.join(PORTABLE)}"
+        )
+    return runner, version
+
+
+def _interpreter_spec(name: str, runner: str, python: Path) -> BackendSpec:
+    command, standards = client_command(runner, python), PORTABLE[runner].standards
+    return BackendSpec(name, "interpreter", command, (), standards, runner, (".interpreter",))
+
+
+def _spec_by_form(name: str, plug_ins: Mapping[str, importlib.metadata.EntryPoint]) -> BackendSpec:
+    """Return the spec of a plug-in, or of a name that says by its form where the backend is."""
+    if name in plug_ins:
+        return _plug_in_spec(name, plug_ins[name])
+    match name.partition(":"):
+        case ("python", ":", target):
+            return _own_spec(name, "python", target)
+        case ("onnx-backend", ":", target):
+            return _own_spec(name, "onnx-backend", target)
+        case ("cmd", ":", command):
+            return _command_spec(name, command)
+        case (plug_in, ":", argument) if plug_in in plug_ins:
+            return _plug_in_spec(name, plug_ins[plug_in], argument)
+    raise OpconformError(_unknown(name, [*_BUILT_INS, *plug_ins]))
+
+
+def _plug_in_spec(name: str, entry: importlib.metadata.EntryPoint, argument: str | None = None) -> BackendSpec:
+    return BackendSpec(name, "plug-in", f"{entry.module}:{entry.attr}", argument=argument)
 
 
 def _own_spec(name: str, scheme: Literal["python", "onnx-backend"], target: str) -> BackendSpec:

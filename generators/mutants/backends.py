@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ...cases.elements import Array
-from ...cases.errors import OpconformError, did_you_mean
+from ...cases.errors import NeedsArgumentError, OpconformError, did_you_mean
 from ...cases.program import Program
 from ...specs.loader import Library
 from ...specs.model import Spec, VersionSpec
@@ -69,7 +69,8 @@ def implementation(library: Library, name: str) -> Implementation:
 def mutant(name: str = "") -> Interpreter:
     """Return the runner of the mutant or the compliant variant called `name`. Raises OpconformError."""
     if not name:
-        raise OpconformError("mutant: expected mutant:NAME, as in mutant:nan-lost; `opconform mutants --html` has all")
+        words = "expected mutant:NAME, as in mutant:nan-lost; `opconform mutants --html` has all"
+        raise NeedsArgumentError(f"mutant: {words}")
     library = GeneratedCases().library
     return Interpreter(f"mutant:{name}", implementation(library, name), library)
 

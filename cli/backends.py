@@ -1,0 +1,90 @@
+"""`opconform list backends`: what is installed, in which version, how it was found; `--check` runs a case on each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..cases.errors import NeedsArgumentError, OpconformError
+from ..cases.results import Outcome
+from ..cases.runner import NotInstalled
+from ..generators.source import GeneratedCases
+from ..reports.text import printable
+from ..runners.execute import Assignment
+from ..runners.pool import Limits, WorkerStartError
+from ..runners.registry import KnownBackend, backend_spec, known_backends
+from ..runners.running import Judged, run_cases, standards_of
+
+CASES = {
+    "onnx": "onnx/Abs-13/float32/scalar/-/ramp",
+    "openvino": "openvino/ReduceMean-1/float32,int32/1/axes=0/ramp",
+    "onednn": "onednn/ReduceMean/float32/2x4/axes=1/ramp",
+}
+"""The case that a backend is checked with, by standard."""
+SKIPPED, NOT_OPENED = "skipped", "not-opened"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What came of a backend's case: an outcome, or that it was not run; the words of it, if any."""
+
+    outcome: str
+    words: str = ""
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the backend cannot be opened, or failed its case; not to implement it is no failure."""
+        return self.outcome not in (Outcome.PASS, Outcome.UNSUPPORTED, SKIPPED)
+
+
+def backend_lines(*, as_json: bool, check: bool) -> Iterator[tuple[str, bool]]:
+    """Yield a line for each backend, and whether it tells of a failure; with `check` after running a case on it."""
+    known = known_backends()
+    names = max(len(one.name) for one in known)
+    for one in known:
+        checked = check_backend(one) if check else None
+        line = json.dumps(_facts(one, checked)) if as_json else _line(one, checked, names)
+        yield line, checked is not None and checked.is_failure
+
+
+def check_backend(one: KnownBackend, limits: Limits | None = None) -> Checked:
+    """Run a case of the first standard that a backend implements; one that is not installed is skipped."""
+    limits, source = limits or Limits(run_seconds=10.0, prepare_seconds=60.0), GeneratedCases()
+    if not one.installed:
+        return Checked(SKIPPED, "not installed")
+    try:
+        assignment = Assignment(backend_spec(one.name), source)
+        standards = standards_of(assignment, limits)
+        case = next((CASES[standard] for standard in standards if standard in CASES), None)
+        found = run_cases(assignment, [[case]] if case else [], jobs=1, limits=limits)
+        result = next((one.result for one in found if isinstance(one, Judged)), None)
+    except (OpconformError, NotInstalled) as error:
+        needs = isinstance(error, WorkerStartError) and error.kind == NeedsArgumentError.__name__
+        return Checked(SKIPPED if needs else NOT_OPENED, str(error))
+    if result is None:
+        return Checked(NOT_OPENED, "it implements no standard")
+    return Checked(str(result.outcome), (result.detail or "").partition("\n")[0])
+
+
+def _facts(one: KnownBackend, checked: Checked | None) -> dict[str, Any]:
+    facts = {
+        "name": one.name,
+        "version": one.version,
+        "standards": list(one.standards),
+        "summary": one.summary,
+        "installed": one.installed,
+        "found": one.found,
+        "install": one.install,
+    }
+    return facts if checked is None else {**facts, "check": checked.outcome, "words": checked.words}
+
+
+def _line(one: KnownBackend, checked: Checked | None, width: int) -> str:
+    state = f"{one.found}" if one.installed else f"not installed: {one.install or 'see its documentation'}"
+    version, standards = one.version or "-", ", ".join(one.standards) or "-"
+    line = f"{one.name:<{width}} {version:<12} {standards:<9} {one.summary} ({state})"
+    if checked is None:
+        return line
+    return f"{checked.outcome:<11} {line}" + (f"\n    {printable(checked.words)}" if checked.words else "")

@@ -1,0 +1,1 @@
+"""Programs that speak the process protocol under other interpreters; nothing here is imported by the package."""

@@ -1,0 +1,536 @@
+"""Python libraries behind the process protocol: `python python_client.py onnxruntime`; see docs/process-protocol.md.
+
+It runs under an interpreter that has the library and NumPy alone, from Python 3.9 on: nothing of the package is
+imported. What a refusal means is for the package to tell by the library's words, unless the library's exception says
+that something is not implemented.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import functools
+import json
+import math
+import os
+import platform
+import re
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Callable, NamedTuple, Protocol
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # the folder of this file
+
+import numpy as np
+
+
+class OddType(NamedTuple):
+    """An element type that NumPy lacks: its bits, its number in ONNX's TensorProto.DataType, and others' names."""
+
+    bits: int
+    number: int
+    ml_dtypes: str
+    openvino: str = ""
+
+
+ODD_TYPES: Mapping[str, OddType] = {
+    "bfloat16": OddType(16, 16, "bfloat16", "bf16"),
+    "float8e4m3fn": OddType(8, 17, "float8_e4m3fn", "f8e4m3"),
+    "float8e4m3fnuz": OddType(8, 18, "float8_e4m3fnuz"),
+    "float8e5m2": OddType(8, 19, "float8_e5m2", "f8e5m2"),
+    "float8e5m2fnuz": OddType(8, 20, "float8_e5m2fnuz"),
+    "float8e8m0": OddType(8, 24, "float8_e8m0fnu", "f8e8m0"),
+    "float6e2m3": OddType(6, 27, "float6_e2m3fn"),
+    "float6e3m2": OddType(6, 28, "float6_e3m2fn"),
+    "float4e2m1": OddType(4, 23, "float4_e2m1fn", "f4e2m1"),
+    "uint4": OddType(4, 21, "uint4", "u4"),
+    "int4": OddType(4, 22, "int4", "i4"),
+    "uint2": OddType(2, 25, "uint2", "u2"),
+    "int2": OddType(2, 26, "int2"),
+}
+
+
+class Unsupported(Exception):  # noqa: N818 - an answer
+    """The library does not implement this."""
+
+    def __init__(self, words: str, reason: str = "other") -> None:
+        super().__init__(words)
+        self.reason = reason
+
+
+class Odd(NamedTuple):
+    """A tensor of a type that NumPy lacks; its content is as the protocol has it, packed."""
+
+    type: str
+    shape: tuple[int, ...]
+    content: bytes
+
+
+class Library(Protocol):
+    """What differs between libraries."""
+
+    version: str
+    facts: Mapping[str, str]
+
+    def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
+        """Return what runs the program of a question on one value for each of its feeds. Raises what it raises."""
+
+    def meaning(self, error: Exception) -> Unsupported | None:
+        """Return the refusal that an exception of the library is by its type."""
+
+
+# Tensors and values
+
+
+def tensor_of(told: Mapping[str, Any]) -> Any:
+    """Return the tensor that a question tells: an array, or an Odd."""
+    shape, held = tuple(told["shape"]), told["content"]
+    if told["type"] == "string":
+        texts = np.empty(len(held), object)
+        texts[:] = held
+        return texts.reshape(shape)
+    content = base64.b64decode(held)
+    if told["type"] in ODD_TYPES:
+        return Odd(told["type"], shape, content)
+    return np.frombuffer(content, np.dtype(told["type"]).newbyteorder("<")).reshape(shape).copy()
+
+
+def told_of(value: Any) -> dict[str, Any]:
+    """Return how an answer tells a tensor. Raises TypeError for what is none."""
+    if isinstance(value, Odd):
+        return {"type": value.type, "shape": value.shape, "content": base64.b64encode(value.content).decode()}
+    array = np.asarray(value)
+    if array.dtype.kind in "OUST":
+        texts = [_text(one) for one in array.reshape(-1).tolist()]
+        return {"type": "string", "shape": array.shape, "content": texts}
+    if array.dtype.kind not in "fiubc":
+        raise TypeError(f"an output of the type {array.dtype.name}")
+    content = array.astype(array.dtype.newbyteorder("<")).tobytes()
+    return {"type": array.dtype.name, "shape": array.shape, "content": base64.b64encode(content).decode()}
+
+
+def _text(one: Any) -> str:
+    if not isinstance(one, (bytes, str)):
+        raise TypeError(f"expected text, got {type(one).__name__}")
+    return one if isinstance(one, str) else one.decode("utf-8")
+
+
+def value_of(structure: Mapping[str, Any], tensors: Iterator[Any]) -> Any:
+    """Return a value of a structure: a tensor, a list, None for an empty optional, a dict for a map."""
+    kind = structure["kind"]
+    if kind == "sequence":
+        return [value_of(item, tensors) for item in structure["items"]]
+    if kind == "optional":
+        return value_of(structure["items"][0], tensors) if structure["items"] else None
+    if kind == "map":
+        keys, values = next(tensors), next(tensors)
+        return dict(zip(keys.tolist(), values.tolist()))
+    if kind == "sparse":
+        return next(tensors), next(tensors), tuple(structure["dims"])
+    return next(tensors)
+
+
+def flattened(type_: str, value: Any, tensors: list[Any]) -> dict[str, Any]:
+    """Add the tensors of a value of this type to `tensors`, and return its structure."""
+    kind, _, held = type_.partition("(")
+    held = held[:-1]
+    if value is None:
+        return {"kind": "optional", "items": []}
+    if kind == "optional":
+        return {"kind": kind, "items": [flattened(held, value, tensors)]}
+    if isinstance(value, dict):
+        names = held.split(",") if kind == "map" else ["", ""]
+        keys = sorted(value)
+        tensors += [_column(name.strip(), one) for name, one in zip(names, (keys, [value[key] for key in keys]))]
+        return {"kind": "map", "count": len(keys)}
+    if isinstance(value, (list, tuple)) and not isinstance(value, Odd) and (held or not type_):
+        return {"kind": "sequence", "items": [flattened(held if kind == "seq" else "", one, tensors) for one in value]}
+    tensors.append(value)
+    return {"kind": "tensor"}
+
+
+def _column(name: str, entries: Sequence[Any]) -> Any:
+    """Return a map's keys or values: plain numbers have the type that the program says."""
+    is_typed = any(isinstance(one, (np.ndarray, np.generic)) for one in entries)
+    if name == "string" or any(isinstance(one, str) for one in entries):
+        return np.array([*entries, ""], object)[:-1]
+    return np.asarray(entries) if is_typed or not name else np.asarray(entries, name)
+
+
+def answers_of(program: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the outputs that are asked for."""
+    return [one for one in program["outputs"] if one is not None]
+
+
+def feeds_of(program: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the inputs that are fed, in the order of the tensors of a run."""
+    given = [one for one in (*program["inputs"], *program.get("captured", ())) if one is not None]
+    return list({one["name"]: one for one in given if one["constant"] is None}.values())
+
+
+def names_in(types: Iterable[str]) -> set[str]:
+    """Return the element types that types are made of."""
+    return set(re.findall(r"\w+(?![\w(])", " ".join(types)))
+
+
+# Libraries
+
+
+class OnnxRuntime:
+    """onnxruntime on its CPU provider, as the built-in runner drives it: one thread, nothing on the console."""
+
+    _provider = "CPUExecutionProvider"
+    _fatal_only = 4
+
+    def __init__(self, optimisations: str = "ORT_ENABLE_ALL") -> None:
+        import onnxruntime  # noqa: PLC0415
+
+        self.library: Any = onnxruntime
+        self.native: Any = onnxruntime.capi.onnxruntime_pybind11_state
+        self.library.set_default_logger_severity(self._fatal_only)
+        self.version = str(self.library.__version__)
+        build = getattr(self.library, "get_build_info", lambda: "unknown")
+        self.facts: Mapping[str, str] = {
+            "provider": self._provider,
+            "graph_optimisations": optimisations,
+            "threads": "1",
+            "build": str(build()),
+        }
+        self._kernels: dict[str, list[tuple[int, int]]] = {}
+        self._options = self.library.SessionOptions()
+        self._options.intra_op_num_threads = self._options.inter_op_num_threads = 1
+        self._options.log_severity_level = self._fatal_only
+        self._options.graph_optimization_level = getattr(self.library.GraphOptimizationLevel, optimisations)
+        for pool in ("intra_op", "inter_op"):
+            self._options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
+        self.run_options = self.library.RunOptions()
+        self.run_options.log_severity_level = self._fatal_only
+
+    def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
+        """Make a session."""
+        program, model = question["program"], base64.b64decode(question["model"])
+        session = self.library.InferenceSession(model, self._options, providers=[self._provider], enable_fallback=0)
+        fed = [(one["name"], one["type"]) for one in feeds_of(program)]
+        wanted = [(one["name"], one["type"]) for one in answers_of(program)]
+        are_read = not names_in(type_ for _, type_ in wanted) & ODD_TYPES.keys()
+        odd = [type_ for _, type_ in (*fed, *wanted) if "(" in type_ and names_in([type_]) & ODD_TYPES.keys()]
+
+        def run(values: list[Any]) -> Sequence[Any]:
+            if odd:
+                raise self._no_way(odd[0])
+            given = {name: self._given(value, are_read) for (name, _), value in zip(fed, values)}
+            names = [name for name, _ in wanted]
+            if are_read:
+                found: Sequence[Any] = session.run(names, given, self.run_options)
+                return found
+            return [_read(value) for value in session.run_with_ort_values(names, given, self.run_options)]
+
+        return run
+
+    def _given(self, value: Any, are_read: bool) -> Any:
+        """Return what a session takes: where outputs are of types that NumPy lacks, its own values alone."""
+        ort_value = self.library.OrtValue
+        if isinstance(value, Odd):
+            # the same release brought both functions, and the numbers of types in the one below
+            if not hasattr(ort_value, "ortvalue_from_numpy_with_onnx_type"):
+                raise self._no_way(value.type)
+            made = ort_value.ortvalue_from_shape_and_type(value.shape, ODD_TYPES[value.type].number)
+            if value.content:
+                ctypes.memmove(made.data_ptr(), value.content, len(value.content))
+            return made
+        if are_read:
+            return value
+        if not isinstance(value, np.ndarray) or value.dtype.hasobject:
+            raise self._no_way("strings, sequences, optionals and maps")
+        return ort_value.ortvalue_from_numpy(value)
+
+    def _no_way(self, name: str) -> Unsupported:
+        return Unsupported(f"onnxruntime {self.version} takes no {name} from Python beside what NumPy lacks", "type")
+
+    def meaning(self, error: Exception) -> Unsupported | None:
+        """Return what NOT_IMPLEMENTED means; the list of kernels tells what is absent."""
+        if not isinstance(error, self.native.NotImplemented):
+            return None
+        absent = re.search(r"Could not find an implementation for (\S+?)\((\d+)\)", str(error))
+        if absent is None or not hasattr(self.native, "get_all_opkernel_def"):
+            return Unsupported(str(error))
+        for kernel in () if self._kernels else self.native.get_all_opkernel_def():
+            if kernel.provider == self._provider:
+                self._kernels.setdefault(kernel.op_name, []).append(tuple(kernel.version_range))
+        of_version = (low <= int(absent[2]) <= high for low, high in self._kernels.get(absent[1], ()))
+        return Unsupported(str(error), "type" if any(of_version) else "operator-version")
+
+
+def _read(value: Any) -> Any:
+    """Return a value of onnxruntime's; it shows no array of a type that NumPy lacks, so the bytes are copied."""
+    name = str(value.data_type())[len("tensor(") : -1]
+    if name not in ODD_TYPES:
+        return value.numpy()
+    shape = tuple(value.shape())
+    size = -(-math.prod(shape) * ODD_TYPES[name].bits // 8)
+    return Odd(name, shape, ctypes.string_at(value.data_ptr(), size) if size else b"")
+
+
+class OnnxReference:
+    """onnx.reference.ReferenceEvaluator, without NumPy's warnings; it takes arrays of ml_dtypes where that is there."""
+
+    def __init__(self) -> None:
+        import onnx.reference  # noqa: PLC0415
+
+        self.library: Any = onnx
+        self.version = str(onnx.__version__)
+        self.facts: Mapping[str, str] = {}
+
+    def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
+        """Make an evaluator."""
+        model = self.library.ModelProto()
+        model.ParseFromString(base64.b64decode(question["model"]))
+        names = [one["name"] for one in feeds_of(question["program"])]
+        types = [one["type"] for one in answers_of(question["program"])]
+        evaluator = self.library.reference.ReferenceEvaluator(model)
+
+        def run(values: list[Any]) -> Sequence[Any]:
+            given = {name: _array(value) for name, value in zip(names, values)}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                found = evaluator.run(None, given)
+            return (
+                [_held(type_, _plain(one)) for type_, one in zip(types, found)] if len(types) == len(found) else found
+            )
+
+        return run
+
+    def meaning(self, error: Exception) -> Unsupported | None:
+        """Return what NotImplementedError means; a list of all that there is follows its first line."""
+        words = str(error).partition("\n")[0] or type(error).__name__
+        return Unsupported(words) if isinstance(error, NotImplementedError) else None
+
+
+def _held(type_: str, answer: Any) -> Any:
+    """Return an answer as a value: the evaluator says an optional as a list of one, empty or with None without it."""
+    if not type_.startswith("optional(") or not isinstance(answer, list):
+        return answer
+    held = answer[0] if answer else None
+    of_list = type_.startswith("optional(seq(")
+    return held if len(answer) <= 1 and (held is None or isinstance(held, list) == of_list) else answer
+
+
+def _array(value: Any) -> Any:
+    """Return what is fed, with arrays of ml_dtypes for the types that NumPy lacks. Raises Unsupported without these."""
+    if isinstance(value, list):
+        return [_array(one) for one in value]
+    if not isinstance(value, Odd):
+        return value
+    dtype, bits, size = _ml_dtypes().get(value.type), ODD_TYPES[value.type].bits, math.prod(value.shape)
+    if dtype is None:
+        raise Unsupported(f"there is no {value.type} without a newer ml_dtypes", "type")
+    held = np.frombuffer(value.content, np.uint8)
+    if bits < 8:
+        spread = np.unpackbits(held, count=size * bits, bitorder="little").reshape(size, bits)
+        held = np.packbits(spread, axis=1, bitorder="little")
+    return held.reshape(-1).view(dtype).reshape(value.shape).copy()
+
+
+def _plain(value: Any) -> Any:
+    """Return an answer, its arrays of ml_dtypes as Odds."""
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    dtype = getattr(value, "dtype", None)
+    name = next((name for name, known in _ml_dtypes().items() if dtype == known), None)
+    if dtype is None or name is None:
+        return value
+    held = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+    if ODD_TYPES[name].bits < 8:
+        spread = np.unpackbits(held.reshape(-1, 1), axis=1, bitorder="little")[:, : ODD_TYPES[name].bits]
+        held = np.packbits(spread, bitorder="little")
+    return Odd(name, value.shape, held.tobytes())
+
+
+@functools.cache
+def _ml_dtypes() -> Mapping[str, Any]:
+    """Return the dtypes of ml_dtypes by our names; none where it is not installed, as beside old releases of onnx."""
+    try:
+        import ml_dtypes  # noqa: PLC0415
+    except ModuleNotFoundError:
+        return {}
+    names = {name: one.ml_dtypes for name, one in ODD_TYPES.items()}
+    return {name: np.dtype(getattr(ml_dtypes, theirs)) for name, theirs in names.items() if hasattr(ml_dtypes, theirs)}
+
+
+_OPENVINO_SETTINGS: Mapping[str, str] = {
+    "INFERENCE_PRECISION_HINT": "f32",
+    "NUM_STREAMS": "1",
+    "INFERENCE_NUM_THREADS": "1",
+    "ENABLE_CPU_PINNING": "NO",
+}
+
+
+class OpenVinoOnnx:
+    """OpenVINO's ONNX front end and CPU plugin, as the built-in runner drives them: in float32, on one thread."""
+
+    def __init__(self) -> None:
+        sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # it would send on import
+        import openvino  # noqa: PLC0415
+
+        self.library: Any = openvino
+        self.version = str(openvino.get_version()).partition("-")[0]
+        self._core = openvino.Core()
+        plugin = self._core.get_versions("CPU")["CPU"]
+        self.facts: Mapping[str, str] = {
+            "device": "CPU",
+            "plugin": f"{plugin.description} {plugin.build_number}",
+            "precision_hint": "f32",
+        }
+        odd = {one.openvino: name for name, one in ODD_TYPES.items() if one.openvino}
+        numbers = {
+            f"{letter}{bits}": f"{kind}{bits}"
+            for letter, kind in (("i", "int"), ("u", "uint"), ("f", "float"))
+            for bits in (8, 16, 32, 64)
+            if (letter, bits) != ("f", 8)
+        }
+        self._names = {"boolean": "bool", "string": "string", **numbers, **odd}
+
+    def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
+        """Compile the model."""
+        feeds = feeds_of(question["program"])
+        for one in (*feeds, *answers_of(question["program"])):
+            if "(" in one["type"]:
+                raise Unsupported(f"OpenVINO has no inputs and outputs of type {one['type']}", "type")
+        model = self._core.read_model(base64.b64decode(question["model"]))
+        threads = "2" if model.is_dynamic() else "1"  # with one, what goes wrong at an unknown shape is lost
+        compiled = self._core.compile_model(model, "CPU", {**_OPENVINO_SETTINGS, "INFERENCE_NUM_THREADS": threads})
+        request, places = compiled.create_infer_request(), self._places(compiled.inputs, feeds)
+
+        def run(values: list[Any]) -> Sequence[Any]:
+            for place, value in zip(places, values):
+                if place is not None:
+                    request.set_input_tensor(place, self._tensor(value))
+            request.start_async()
+            request.wait()
+            return [self._read(request.get_output_tensor(index)) for index in range(len(compiled.outputs))]
+
+        return run
+
+    def _places(self, ports: Sequence[Any], feeds: Sequence[Mapping[str, Any]]) -> list[int | None]:
+        """Return where each feed stands among the inputs, None for one that is dropped.
+
+        An input that is an output as well goes by the output's name: such ones are found by type and rank.
+        """
+        named = {name: index for index, port in enumerate(ports) for name in port.get_names()}
+        found: dict[str, int | None] = {feed["name"]: named.get(feed["name"]) for feed in feeds}
+        for place in sorted(set(range(len(ports))) - set(found.values())):
+            told, shape = self._name(ports[place]), ports[place].get_partial_shape()
+            for feed in feeds:
+                rank = shape.rank.get_length() if shape.rank.is_static else len(feed["dims"])
+                if found[feed["name"]] is None and (feed["type"], len(feed["dims"])) == (told, rank):
+                    found[feed["name"]] = place
+                    break
+        return list(found.values())
+
+    def _name(self, tensor: Any) -> str:
+        told = str(tensor.get_element_type().get_type_name())
+        return self._names.get(told, told)
+
+    def _tensor(self, value: Any) -> Any:
+        name, shape = (value.type, value.shape) if isinstance(value, Odd) else (value.dtype.name, value.shape)
+        name = "string" if name == "object" else name
+        theirs = next((one for one, ours in self._names.items() if ours == name), "")
+        if not hasattr(self.library.Type, theirs):
+            raise Unsupported(f"OpenVINO has no element type {name}", "type")
+        tensor = self.library.Tensor(getattr(self.library.Type, theirs), self.library.Shape(list(shape)))
+        if isinstance(value, Odd):
+            tensor.data.reshape(-1).view(np.uint8)[:] = np.frombuffer(value.content, np.uint8)
+        elif name != "string":
+            tensor.data[...] = value
+        elif value.size:  # the library dies of an empty list
+            tensor.bytes_data = np.array([one.encode() for one in value.reshape(-1).tolist()]).reshape(shape)
+        return tensor
+
+    def _read(self, tensor: Any) -> Any:
+        name, shape = self._name(tensor), tuple(tensor.get_shape())
+        if name in ODD_TYPES:
+            return Odd(name, shape, tensor.data.tobytes())
+        if name == "string":
+            return tensor.bytes_data if tensor.get_size() else np.empty(shape, object)
+        return np.array(tensor.data)
+
+    def meaning(self, _error: Exception) -> Unsupported | None:
+        """Return None: the words alone tell."""
+        return None
+
+
+LIBRARIES: Mapping[str, Callable[[], Library]] = {
+    "onnxruntime": OnnxRuntime,
+    "onnxruntime-noopt": lambda: OnnxRuntime("ORT_DISABLE_ALL"),
+    "onnx-reference": OnnxReference,
+    "openvino-onnx": OpenVinoOnnx,
+}
+
+
+# Questions and answers
+
+
+class Client:
+    """A library, and the programs that it has prepared, by the ids of the questions."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._library: Library | None = None
+        self._prepared: dict[int, tuple[Mapping[str, Any], Callable[[list[Any]], Sequence[Any]]]] = {}
+
+    def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to a question, without its id."""
+        try:
+            answers = {"hello": self._hello, "prepare": self._prepare, "run": self._run}
+            return answers[question["ask"]](question)
+        except Exception as error:
+            refusal = error if isinstance(error, Unsupported) else self._library and self._library.meaning(error)
+            if refusal:
+                return {"answer": "unsupported", "words": str(refusal), "reason": refusal.reason}
+            reason = "memory" if isinstance(error, MemoryError) else "other"
+            return {"answer": "error", "words": f"{type(error).__name__}: {error}", "reason": reason}
+
+    def _hello(self, _question: Mapping[str, Any]) -> dict[str, Any]:
+        self._library = LIBRARIES[self._name]()
+        told = {"answer": "hello", "protocol": 1, "name": self._name, "version": self._library.version}
+        facts = {**self._library.facts, "python": platform.python_version(), "numpy": np.__version__}
+        return {**told, "standards": ["onnx"], "facts": facts}
+
+    def _prepare(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        for one in question.get("drop", ()):
+            self._prepared.pop(one, None)
+        if self._library is None:
+            raise RuntimeError("nobody said hello")
+        self._prepared[question["id"]] = question["program"], self._library.prepare(question)
+        return {"answer": "prepared"}
+
+    def _run(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        program, run = self._prepared[question["program"]]
+        tensors = map(tensor_of, question["inputs"])
+        values = [value_of(one.get("structure", {"kind": "tensor"}), tensors) for one in feeds_of(program)]
+        found: list[Any] = []
+        types = [one["type"] for one in answers_of(program)]
+        outputs = list(run(values))
+        types += ["float32"] * (len(outputs) - len(types))
+        structure = [flattened(type_, value, found) for type_, value in zip(types, outputs)]
+        answer = {"answer": "outputs", "outputs": [told_of(one) for one in found]}
+        return answer if all(one == {"kind": "tensor"} for one in structure) else {**answer, "structure": structure}
+
+
+def main(name: str) -> None:
+    """Answer the questions of stdin, until it ends. What the library prints to stdout goes to stderr."""
+    answers = os.fdopen(os.dup(1), "w", encoding="ascii")
+    os.dup2(2, 1)
+    client = Client(name)
+    for line in sys.stdin.buffer:
+        question = json.loads(line)
+        told = json.dumps({"id": question["id"], **client.answer(question)}, allow_nan=False)
+        answers.write(told + "\n")
+        answers.flush()
+    os._exit(0)  # there are libraries that die while they are unloaded
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,242 @@
+"""Other interpreters for built-in runners: which runners, and environments with one release, kept in the user's cache.
+
+`uv` makes them where it is on PATH, else `venv` and pip. Wheels alone are taken: nothing is built.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib.util
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from ..cases.errors import OpconformError
+from ..cases.runner import NotInstalled
+
+OLDEST_PYTHON = 9
+"""Python 3.9 is the oldest that runs a backend."""
+
+_VERSION = re.compile(r"\d+(\.\d+)*([-._+]?[a-z]\w*)*")
+_MADE = "opconform.json"
+"""The file that an environment has once it is whole."""
+_NO_WHEEL = re.compile(r"No matching distribution found|Could not find a version|No solution found|has no wheels")
+_SHOWN = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Portable:
+    """A built-in runner that can run elsewhere: the package that it drives, and the module that has its words."""
+
+    package: str
+    module: str
+    standards: tuple[str, ...] = ("onnx",)
+
+
+PORTABLE: Mapping[str, Portable] = MappingProxyType({
+    "onnxruntime": Portable("onnxruntime", "onnxruntime"),
+    "onnxruntime-noopt": Portable("onnxruntime", "onnxruntime"),
+    "onnx-reference": Portable("onnx", "onnx_reference"),
+    "openvino-onnx": Portable("openvino", "openvino"),
+})  # fmt: skip
+"""By the names of the runners; each is in the client's table too."""
+
+
+def client_command(runner: str, python: Path) -> str:
+    """Return the command that runs a runner's client under an interpreter."""
+    client = Path(__file__).with_name("clients") / "python_client.py"
+    return shlex.join([str(python), "-E", str(client), runner])
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What releases of a package before `before` need beside what they say themselves, and why."""
+
+    package: str
+    before: tuple[int, ...]
+    requirement: str
+    why: str
+
+
+PINS = (
+    Pin("onnxruntime", (1, 19), "numpy<2", "built against NumPy 1, without saying so"),
+    Pin("onnx", (1, 17), "numpy<2", "uses names that NumPy 2 has no more"),
+    Pin("onnx", (1, 15), "protobuf<5", "reads fields in ways that protobuf 5 refuses"),
+)
+"""Seen to be needed."""
+
+
+def release_of(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, by which releases are ordered. OpconformError for what is no version."""
+    if _VERSION.fullmatch(version) is None:
+        raise OpconformError(f"{version[:_SHOWN]!r} is no version; expected one such as 1.20.1")
+    return tuple(int(part) for part in re.match(r"[\d.]*\d", version)[0].split("."))  # type: ignore[index]
+
+
+def requirements(package: str, version: str) -> list[str]:
+    """Return what is installed for a release: itself, and what is known to be missing among its own requirements."""
+    release = release_of(version)
+    pins = [pin.requirement for pin in PINS if pin.package == package and release < pin.before]
+    return [f"{package}=={version}", *pins]
+
+
+def cache_folder() -> Path:
+    """Return where environments are kept: `opconform/environments` under XDG_CACHE_HOME or ~/.cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opconform" / "environments"
+
+
+def kept_environments() -> list[tuple[str, str]]:
+    """Return the packages and releases for which environments were made."""
+    found = []
+    for marker in sorted(cache_folder().glob(f"*/{_MADE}")):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            package, both, version = json.loads(marker.read_text(encoding="utf-8"))["requirements"][0].partition("==")
+            found += [(package, version)] if both else []
+    return list(dict.fromkeys(found))
+
+
+def environment(package: str, version: str, python: Path | None = None) -> Path:
+    """Return the interpreter of an environment with a release, which is made if it is not there.
+
+    `python` is the interpreter to make it with; without it this one, then others from Python 3.9 on that are found, the
+    nearest first. OpconformError names what failed with each.
+    """
+    wanted = requirements(package, version)
+    failures = []
+    for minor, executable in interpreters(python):
+        folder = cache_folder() / f"{package}-{version}-py3.{minor}"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(folder):
+            made = folder / "bin" / "python"
+            if _is_whole(folder, wanted) and made.exists():
+                return made
+            words = f"opconform: making an environment with {' '.join(wanted)} on Python 3.{minor}: {folder}"
+            print(words, file=sys.stderr, flush=True)
+            failure = _make(folder, executable, minor, wanted)
+            if failure is None:
+                return made
+        failures.append(f"\n  Python 3.{minor} ({executable}): {failure}")
+    raise OpconformError(f"{package}=={version}: no environment can be made{''.join(failures)}")
+
+
+def releases(package: str) -> list[str]:
+    """Return the final releases of a package that this interpreter can install, oldest first, as pip finds them."""
+    command = [sys.executable, "-m", "pip", "index", "versions", package]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - pip
+    listed = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
+    if listed is None:
+        raise OpconformError(f"{package}: pip lists no releases: {_last_words(done)}")
+    found = [one.strip() for one in listed[1].split(",")]
+    return sorted((one for one in found if re.fullmatch(r"[\d.]+", one)), key=release_of)
+
+
+def interpreters(given: Path | None = None) -> Iterator[tuple[int, Path]]:
+    """Yield interpreters and their minor versions: this one, then those of PATH and pyenv, the nearest first.
+
+    `given` is the only one if it is there. OpconformError if it cannot be run, or is too old.
+    """
+    if given is not None:
+        minor = _minor(given)
+        if minor is None:
+            raise OpconformError(f"{given}: it cannot be run as Python 3.{OLDEST_PYTHON} or newer")
+        yield minor, given
+        return
+    own = sys.version_info.minor
+    yield own, Path(sys.executable)
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    names = [shutil.which(f"python3.{minor}") for minor in range(OLDEST_PYTHON, own + 10)]
+    found: dict[int, Path] = {}
+    for path in [*(Path(name) for name in names if name), *sorted(pyenv.glob("versions/3.*/bin/python3"))]:
+        minor = _minor(path)
+        if minor is not None and minor != own:
+            found.setdefault(minor, path)
+    yield from sorted(found.items(), key=lambda one: (abs(one[0] - own), one[0]))
+
+
+def _minor(python: Path) -> int | None:
+    """Return the minor version of an interpreter; None for what does not run, or is older than can be used."""
+    command = [str(python), "-E", "-c", "import sys; print(*sys.version_info[:2])"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+        major, minor = map(int, done.stdout.split())
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    return minor if major == 3 and minor >= OLDEST_PYTHON else None
+
+
+def checked_interpreter(python: Path, package: str | None = None) -> Path:
+    """Return the absolute path of an interpreter, which has NumPy and a package if one is named.
+
+    OpconformError for what is no Python 3.9 or newer, NotInstalled for what it lacks.
+    """
+    found = shutil.which(python)
+    if found is None:
+        raise OpconformError(f"--python {python}: no program that can be run; looked in {Path.cwd()} and on PATH")
+    path = Path(found).absolute()  # not resolved: an environment's is a link to the one that it was made with
+    next(interpreters(path))
+    wanted = ["numpy", package] if package else []
+    look = "import sys; from importlib.util import find_spec; print(*(n for n in sys.argv[1:] if not find_spec(n)))"
+    command = [str(path), "-E", "-c", look, *wanted]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the user's interpreter
+    if missing := done.stdout.split():
+        raise NotInstalled(f"--python {python}: it lacks {', '.join(missing)}: {python} -m pip install {package} numpy")
+    return path
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from making the same environment meanwhile."""
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _is_whole(folder: Path, wanted: Sequence[str]) -> bool:
+    try:
+        told = json.loads((folder / _MADE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(told, dict) and told.get("requirements") == list(wanted)
+
+
+def _make(folder: Path, python: Path, minor: int, wanted: Sequence[str]) -> str | None:
+    """Make an environment; returns why this interpreter cannot. OpconformError for what another could not mend."""
+    shutil.rmtree(folder, ignore_errors=True)
+    made = str(folder / "bin" / "python")
+    if uv := shutil.which("uv"):
+        create = [uv, "venv", "--quiet", "--python", str(python), str(folder)]
+        install = [uv, "pip", "install", "--python", made]
+    elif minor == sys.version_info.minor and importlib.util.find_spec("pip"):  # starts in a tenth of the time
+        create = [str(python), "-m", "venv", "--without-pip", str(folder)]
+        install = [sys.executable, "-m", "pip", "--python", made, "install", "--no-compile"]
+    else:
+        create = [str(python), "-m", "venv", str(folder)]
+        install = [made, "-m", "pip", "install", "--no-compile"]
+    steps = [create, [*install, "--quiet", "--only-binary", ":all:", *wanted]]
+    clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    for number, command in enumerate(steps):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean)  # noqa: S603
+        if done.returncode:
+            shutil.rmtree(folder, ignore_errors=True)
+            words = _last_words(done)
+            if number == 0 or _NO_WHEEL.search(done.stderr):
+                return words
+            raise OpconformError(f"{wanted[0]}: cannot be installed: {words}")
+    (folder / _MADE).write_text(json.dumps({"requirements": list(wanted)}) + "\n", encoding="utf-8")
+    return None
+
+
+def _last_words(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the last line of an error that says something; of pip's two lines about a missing wheel, the first."""
+    lines = [line.strip() for line in (done.stderr.strip() or done.stdout.strip()).splitlines() if line.strip()]
+    told = next((line for line in lines if _NO_WHEEL.search(line)), lines[-1] if lines else "")
+    return told[:_SHOWN] + ("…" if len(told) > _SHOWN else "") or f"exit code {done.returncode}"

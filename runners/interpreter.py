@@ -1,0 +1,38 @@
+"""Built-in runners under other interpreters, which have the library and NumPy alone: `--python`, `onnxruntime==1.15.0`.
+
+The other interpreter runs `clients/python_client.py`, a program behind the process protocol; what the library's words
+mean is told here, by the tables of the built-in runners.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TypeVar
+
+from ..cases.runner import Unsupported, Words, meaning
+from .command import Command, Refused
+from .environments import PORTABLE
+
+_T = TypeVar("_T")
+
+
+class OtherInterpreter(Command):
+    """A library under another interpreter."""
+
+    def __init__(self, backend: str, command: str, runner: str) -> None:
+        """Start the client. OpconformError if it cannot be started, or has not the library."""
+        super().__init__(backend, command)
+        self._words: tuple[Words, ...] = importlib.import_module(f".{PORTABLE[runner].module}", __package__).WORDS
+
+    def _answered(self, ask: Callable[[], _T]) -> _T:
+        """Return the answer; a refusal is what the built-in runner makes of these words."""
+        try:
+            return super()._answered(ask)
+        except (Refused, Unsupported) as error:
+            found = meaning(self._words, str(error))
+            if found is None:
+                raise
+            if isinstance(error, Unsupported) or found.plain:
+                raise Unsupported(str(error), found.reason if error.reason == "other" else error.reason) from error
+            raise Refused(str(error), found.reason if error.reason == "other" else error.reason) from error

@@ -1,0 +1,300 @@
+"""Built-in runners under other interpreters, and environments of one release."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from click.testing import Result as Invoked
+from fakes.programs import feed, onnx_program
+from fakes.structured import STRUCTURED
+from fakes.wheels import wheel
+
+from opconform.cases.elements import content, element_type, type_of
+from opconform.cases.errors import OpconformError
+from opconform.cases.program import flat
+from opconform.cases.runner import NotInstalled, Runner, Unsupported
+from opconform.cli import main
+from opconform.runners.environments import (
+    PORTABLE,
+    environment,
+    interpreters,
+    kept_environments,
+    release_of,
+    releases,
+    requirements,
+)
+from opconform.runners.registry import backend_spec, known_backends, open_runner, standards_of_name
+
+PYTHON = Path(sys.executable)
+CLIENT = Path(__file__).parents[2] / "runners" / "clients" / "python_client.py"
+
+
+def elsewhere(name: str) -> Runner:
+    return open_runner(backend_spec(name, PYTHON))
+
+
+@pytest.fixture(scope="module")
+def ours() -> Runner:
+    pytest.importorskip("onnxruntime")
+    return elsewhere("onnxruntime")
+
+
+# The client
+
+
+def test_the_client_is_python_3_9_and_imports_no_more_than_numpy_and_one_library() -> None:
+    tree = ast.parse(CLIENT.read_text(encoding="utf-8"), feature_version=(3, 9))
+    found = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    found |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    outer = {name.partition(".")[0] for name in found} - sys.stdlib_module_names
+    assert outer == {"numpy", "ml_dtypes", "onnx", "onnxruntime", "openvino"}
+    assert not any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
+
+
+@pytest.mark.parametrize("name", PORTABLE)
+def test_every_portable_runner_answers_under_another_interpreter(name: str) -> None:
+    pytest.importorskip(PORTABLE[name].package)
+    runner = elsewhere(name)
+    (y,) = runner.prepare(onnx_program("Abs", 13, [feed("x", "float32", "N")], rank=1)).run([np.float32([-1, 2])])
+    assert (y.tolist(), y.dtype) == ([1, 2], np.float32)
+    assert runner.version() == open_runner(name).version()
+    assert runner.describe()["numpy"] == np.__version__  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", STRUCTURED)
+def test_values_of_every_structure_are_answered_as_in_this_process(kind: str, ours: Runner) -> None:
+    program, inputs, *_ = STRUCTURED[kind]
+    told = []
+    for runner in (open_runner("onnxruntime"), ours):
+        try:
+            arrays, structures = flat(program, list(runner.prepare(program).run(inputs)))
+        except Unsupported as refusal:
+            told.append(refusal.reason)
+        except Exception as error:
+            told.append(str(error).rpartition("[ONNXRuntimeError]")[2])
+        else:
+            told.append(([(type_of(one), one.shape, content(one)) for one in arrays], structures))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("type_", ["bfloat16", "float8e4m3fn", "float8e5m2fnuz", "string", "bool", "float16"])
+@pytest.mark.parametrize("shape", [(2, 3), (), (0, 2)], ids=str)
+def test_types_that_numpy_lacks_go_and_come_as_bytes(type_: str, shape: tuple[int, ...], ours: Runner) -> None:
+    x = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    x = x.astype(str).astype(object) if type_ == "string" else x.astype(element_type(type_).dtype)
+    program = onnx_program("Identity", 19, [feed("x", type_, *shape)], rank=x.ndim, type_=type_, opset=19)
+    (y,) = ours.prepare(program).run([x])
+    assert (type_of(y), y.shape, content(y)) == (type_, shape, content(x))
+
+
+def test_packed_types_stay_packed(ours: Runner) -> None:
+    x = np.float32([-8, 7, 3, 0, 5])
+    program = onnx_program(
+        "QuantizeLinear",
+        21,
+        [feed("x", "float32", 5), feed("s", "float32")],
+        type_="int4",
+        rank=1,
+        opset=21,
+        attributes=[("output_dtype", "int", element_type("int4").onnx)],
+    )
+    (y,) = ours.prepare(program).run([x, np.float32(1)])
+    assert (type_of(y), y.astype(int).tolist()) == ("int4", [-8, 7, 3, 0, 5])
+
+
+def test_refusals_mean_what_they_mean_in_this_process(ours: Runner) -> None:
+    for program in (
+        onnx_program("NoSuchOperator", 13, [feed("x", "float32", 2)], rank=1),
+        onnx_program("Abs", 13, [feed("x", "bfloat16", 2)], rank=1, type_="bfloat16"),
+    ):
+        refusals = []
+        for runner in (open_runner("onnxruntime"), ours):
+            with pytest.raises(Unsupported) as refusal:
+                runner.prepare(program)
+            refusals.append(refusal.value.reason)
+        assert refusals[0] == refusals[1] != "other"
+
+
+# Interpreters
+
+
+def test_an_interpreter_that_lacks_the_library_is_told_what_to_install(tmp_path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
+    with pytest.raises(NotInstalled, match=r"it lacks numpy, onnxruntime: .* -m pip install onnxruntime numpy"):
+        backend_spec("onnxruntime", tmp_path / "bare" / "bin" / "python")
+
+
+@pytest.mark.parametrize(
+    ("name", "python", "words"),
+    [
+        ("onnxruntime", "no/such/python", "no program that can be run"),
+        ("onnxruntime", "/bin/true", "cannot be run as Python 3.9 or newer"),
+        ("onednn", sys.executable, "onednn runs under no other interpreter; these do: onnxruntime,"),
+        ("python:my_backend:Mine", sys.executable, "runs under no other interpreter"),
+    ],
+)
+def test_what_cannot_run_elsewhere_is_refused_by_name(name: str, python: str, words: str) -> None:
+    with pytest.raises(OpconformError, match=words):
+        backend_spec(name, Path(python))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("onnxruntim==1.2", "did you mean 'onnxruntime'"),
+        ("onednn==3.1", "no releases of 'onednn' are known; expected one of onnxruntime,"),
+        ("onnxruntime==", "'' is no version; expected one such as 1.20.1"),
+        ("onnxruntime==1.2 --index-url x", "is no version"),
+        ("onnxruntime==../x", "is no version"),
+    ],
+)
+def test_a_release_that_is_none_is_refused(name: str, words: str) -> None:
+    with pytest.raises(OpconformError, match=words):
+        backend_spec(name)
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "wanted"),
+    [
+        ("onnxruntime", "1.15.0", ["onnxruntime==1.15.0", "numpy<2"]),
+        ("onnxruntime", "1.18.1", ["onnxruntime==1.18.1", "numpy<2"]),
+        ("onnxruntime", "1.19.0", ["onnxruntime==1.19.0"]),
+        ("onnxruntime", "1.100.0", ["onnxruntime==1.100.0"]),
+        ("onnx", "1.16.2", ["onnx==1.16.2", "numpy<2"]),
+        ("openvino", "2024.0.0", ["openvino==2024.0.0"]),
+    ],
+)
+def test_old_releases_get_what_they_do_not_ask_for(package: str, version: str, wanted: list[str]) -> None:
+    assert requirements(package, version) == wanted
+
+
+def test_releases_are_ordered_by_their_numbers() -> None:
+    assert sorted(["1.9", "1.20.1", "1.20", "1.3.0rc1"], key=release_of) == ["1.3.0rc1", "1.9", "1.20", "1.20.1"]
+
+
+# Environments, from wheels in a folder
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch) -> Path:
+    """A folder that pip takes wheels from; caches are empty, and no other interpreter and no uv is found."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return folder
+
+
+def opconform(*words: object) -> Invoked:
+    return CliRunner().invoke(main, list(map(str, words)), catch_exceptions=False)
+
+
+@pytest.mark.slow
+def test_one_run_has_a_column_a_release_and_a_release_is_installed_once(index, tmp_path, capfd) -> None:
+    wheel(index, "90.1")
+    wheel(index, "90.2", formula="-np.abs(x)")
+    selected = ["--select", "onnx/Abs-13/float32/64/-/magnitudes", "--select", "onnx/Neg-13/float32/scalar/-/ramp"]
+    words = ["onnxruntime==90.1", "onnxruntime==90.2", *selected]
+    done = opconform("run", *words, "--quiet", "--jobs", 1, "--out", tmp_path / "out")
+    assert done.exit_code == 1, done.output
+    told = json.loads((tmp_path / "out" / "run.json").read_text())
+    about = {name: (one["version"], one["facts"]["program"]) for name, one in told["backends"].items()}
+    assert about == {f"onnxruntime=={v}": (v, "onnxruntime") for v in ("90.1", "90.2")}
+    found: dict[str, set[tuple[str, str | None]]] = {}
+    for line in (tmp_path / "out" / "results.jsonl").read_text().splitlines():
+        result = json.loads(line)
+        name = f"{result['backend']} {result['case'].split('/')[1]}"
+        found.setdefault(name, set()).add((result["outcome"], result.get("reason")))
+    assert found["onnxruntime==90.1 Abs-13"] == {("pass", None)}
+    assert "wrong-value" in {outcome for outcome, _ in found["onnxruntime==90.2 Abs-13"]}
+    assert found["onnxruntime==90.1 Neg-13"] == {("unsupported", "operator-version")}
+    assert done.stderr.count("making an environment") == 2
+    backend_spec("onnxruntime==90.1")
+    assert "making" not in capfd.readouterr().err
+    assert kept_environments() == [("onnxruntime", "90.1"), ("onnxruntime", "90.2")]
+    listed = {one.name: one for one in known_backends() if one.found == "environment"}
+    assert list(listed) == ["onnxruntime==90.1", "onnxruntime==90.2"]
+    assert releases("onnxruntime") == ["90.1", "90.2"]
+
+
+def test_an_environment_that_was_not_finished_is_made_again(index) -> None:
+    wheel(index, "90.1")
+    made = environment("onnxruntime", "90.1")
+    (made.parents[1] / "opconform.json").write_text('{"requirements"')
+    (made.parents[1] / "left-behind").touch()
+    assert environment("onnxruntime", "90.1") == made
+    assert not (made.parents[1] / "left-behind").exists()
+
+
+def test_without_a_wheel_each_interpreter_that_was_tried_is_named(index) -> None:
+    wheel(index, "90.1")
+    done = opconform("run", "onnxruntime==90.7")
+    assert done.exit_code == 2
+    assert "onnxruntime==90.7: no environment can be made" in done.stderr
+    assert f"Python 3.{sys.version_info.minor} ({sys.executable}): ERROR: " in done.stderr
+    assert "90.7" in done.stderr.rpartition("ERROR")[2]
+    assert kept_environments() == []
+
+
+def test_a_dry_run_makes_no_environment(index) -> None:
+    assert standards_of_name("onnxruntime==90.1") == ("onnx",)
+    done = opconform("run", "onnxruntime==90.1", "--dry-run", "--select", "onnx/Abs-13")
+    assert (done.exit_code, done.stdout.startswith("onnx: ")) == (0, True)
+    assert kept_environments() == []
+
+
+def test_this_interpreter_is_tried_first() -> None:
+    assert next(interpreters()) == (sys.version_info.minor, PYTHON)
+
+
+@pytest.mark.slow
+def test_bisect_finds_the_release_and_passes_over_one_that_does_not_open(index) -> None:
+    for version, more in (("90.1", {}), ("90.2", {}), ("90.3", {"more": "raise ImportError('libfoo.so')"})):
+        wheel(index, version, **more)
+    for version in ("90.4", "90.10"):
+        wheel(index, version, formula="-np.abs(x)")
+    case = "onnx/Abs-13/float32/64/-/magnitudes"
+    done = opconform("bisect", "onnxruntime", case, "--quiet")
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[-1] == f"{case} on onnxruntime: pass up to 90.2, wrong-value from 90.4 on"
+    assert {line.split()[0]: line.split()[1].rstrip(":") for line in lines[:-1]} == {
+        "90.1": "pass",
+        "90.2": "pass",
+        "90.3": "passed",
+        "90.4": "wrong-value",
+        "90.10": "wrong-value",
+    }
+    assert any("libfoo.so" in line for line in lines)
+    done = opconform("bisect", "onnxruntime", case, "--quiet", "--good", "90.4")
+    assert (done.exit_code, "--good 90.4: the case is judged wrong-value there" in done.stderr) == (2, True)
+    done = opconform("bisect", "onnxruntime", case, "--quiet", "--bad", "90.1", "--good", "90.2")
+    assert (done.exit_code, "--bad 90.1: the case is judged pass there" in done.stderr) == (2, True)
+    done = opconform("bisect", "onnxruntime", "onnx/Neg-13/float32/scalar/-/ramp", "--quiet")
+    assert (done.exit_code, "unsupported on 90.1 and on 90.10" in done.stdout) == (1, True)
+
+
+@pytest.mark.slow
+def test_a_real_old_release_beside_its_numpy(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    try:
+        spec = backend_spec("onnxruntime==1.17.3")
+    except OpconformError as error:
+        pytest.skip(str(error))
+    runner = open_runner(spec)
+    assert runner.version() == "1.17.3"
+    (y,) = runner.prepare(onnx_program("Abs", 13, [feed("x", "float32", 2)], rank=1)).run([np.float32([-1, 2])])
+    assert y.tolist() == [1, 2]
+    with pytest.raises(Unsupported) as refusal:
+        runner.prepare(onnx_program("Identity", 25, [feed("x", "float32", 2)], rank=1, opset=25))
+    assert refusal.value.reason == "operator-version"
