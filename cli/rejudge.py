@@ -9,7 +9,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +154,27 @@ def _reason(old: Result, new: Result, before: str | None, now: str | None) -> st
     return "other options are required, or the judge has changed"
 
 
+@dataclass(frozen=True, slots=True)
+class Rejudgement:
+    """A result as it was, and as it is now before waivers; `why` it cannot be judged again if it cannot.
+
+    `case` is today's, None if there is none of that id; `outputs` is the answer, None if it was not kept whole.
+    """
+
+    kept: StoredResult
+    judged: Judged
+    why: str | None
+    case: Batch | None
+    outputs: Sequence[Array] | None
+
+    def accuracy(self) -> dict[str, Any] | None:
+        """Return the accuracy of the answer by today's expectation; None where it has none, or was not kept."""
+        if self.case is None or self.outputs is None:
+            return None
+        (graded,) = accuracies(self.case.expectation, Answers.of_case(*self.outputs))
+        return None if graded is None else graded.to_dict()
+
+
 _TOGETHER = 64
 _HEAD = frozenset({"case", "backend", "case_digest"})
 
@@ -182,18 +203,15 @@ class Rejudged:
     new: Terms
     day: dt.date
 
-    def judged(self) -> Iterator[tuple[StoredResult, Judged, str | None]]:
-        """Yield every result as it was, as it is now before waivers, and why it cannot be judged again if it cannot.
-
-        Raises OpconformError if the folder is damaged.
-        """
+    def judged(self) -> Iterator[Rejudgement]:
+        """Judge every result again. Raises OpconformError if the folder is damaged."""
         kept = iter(StoredResults(self.begun.folder))
         while together := list(itertools.islice(kept, _TOGETHER)):
             cases = _of_today(self.source, [one.result.case for one in together])
             for one, case in zip(together, cases, strict=True):
-                yield one, *self._judged(one, case)
+                yield self._judged(one, case)
 
-    def _judged(self, kept: StoredResult, case: Batch | None) -> tuple[Judged, str | None]:
+    def _judged(self, kept: StoredResult, case: Batch | None) -> Rejudgement:
         outputs = self._outputs(kept)
         required, before = self.new.demands.required, self.old.demands.required
         try:
@@ -203,16 +221,22 @@ class Rejudged:
         try:
             new = judged_again(old, case, outputs, required=required, before=before)
         except CannotJudge as why:
-            return Judged(old, _as_kept(kept)), str(why)
+            return Rejudgement(kept, Judged(old, _as_kept(kept)), str(why), case, None)
+        found = Rejudgement(kept, Judged(new, _as_kept(kept)), None, case, outputs)
         if case is None or outputs is None or new is old:
-            return Judged(new, _as_kept(kept)), None
-        return Judged(new, {**_as_kept(kept), **self._of_today(case, outputs)}), None
+            return found
+        graded = found.accuracy()
+        told = {"certificate": certificate_json(self.source, case), **({} if graded is None else {ATTACHMENT: graded})}
+        return replace(found, judged=Judged(new, {**_as_kept(kept), **told}))
 
-    def _of_today(self, case: Batch, outputs: Sequence[Array]) -> dict[str, Any]:
-        """Return what is attached to a result whose answer is there."""
-        (graded,) = accuracies(case.expectation, Answers.of_case(*outputs))
-        told = {"certificate": certificate_json(self.source, case)}
-        return told if graded is None else {**told, ATTACHMENT: graded.to_dict()}
+    def compare(self, one: Rejudgement, reported: Result, changes: OutcomeChanges) -> None:
+        """Add to `changes` what became of a result that is now `reported` so."""
+        if one.why is not None:
+            changes.cannot(one.kept.result, one.why)
+            return
+        before, now = (t.suspensions.reason(reported.case, reported.clauses) for t in (self.old, self.new))
+        changes.add(one.kept.result, reported, (before, now))
+        changes.from_answers += one.outputs is not None
 
     def _outputs(self, kept: StoredResult) -> list[Array] | None:
         """Return the answer, None if it was not kept. Raises OpconformError if it is damaged."""
@@ -246,15 +270,6 @@ def run_rejudge(options: RejudgeOptions, command: Sequence[str], console: Consol
     out = options.out or Path("opconform-results") / now.strftime("%Y-%m-%dT%H-%M-%S")
     with ResultsFolder.create(out) as folder:
         return _run(rejudged, options, [str(word) for word in command], folder, console)
-
-
-def rejudge_into(options: RejudgeOptions, out: Path) -> tuple[OutcomeChanges, dict[str, Any]]:
-    """Judge again into a new folder without a word; return what changed, and the figures. Raises OpconformError."""
-    rejudged, changes = opened(options), OutcomeChanges()
-    tables = Tables.of(rejudged.new, list(rejudged.begun.told.get("backends", {})), rejudged.day)
-    with ResultsFolder.create(out) as folder:
-        _take_all(rejudged, tables, changes, folder)
-    return changes, tables.tally.to_dict()
 
 
 def opened(options: RejudgeOptions) -> Rejudged:
@@ -308,15 +323,10 @@ def _run(
 
 def _take_all(rejudged: Rejudged, tables: Tables, changes: OutcomeChanges, folder: ResultsFolder) -> None:
     certified: set[str] = set()
-    for kept, judged, why in rejudged.judged():
+    for one in rejudged.judged():
+        judged = one.judged
         reported = tables.take(judged.result, judged.attachments)
-        if why is not None:
-            changes.cannot(kept.result, why)
-        else:
-            terms = rejudged.old, rejudged.new
-            before, now = (t.suspensions.reason(reported.case, reported.clauses) for t in terms)
-            changes.add(kept.result, reported, (before, now))
-            changes.from_answers += kept.outputs is not None and b'base64":' in kept.outputs
+        rejudged.compare(one, reported, changes)
         line = reported.to_json()
         folder.add(line, companions(Judged(reported, judged.attachments), line, certified))
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
@@ -325,7 +326,12 @@ def _description(progress: _Progress) -> Mapping[str, object]:
         progress.command,
         importlib.metadata.version("opconform"),
         session.suite.digest,
-        {b.name: progress.abouts.get(b.name, About(UNKNOWN, ())) for b in session.backends},
+        {
+            b.name: msgspec.structs.replace(
+                progress.abouts.get(b.name, About(UNKNOWN, ())), standards=session.plans[b.name].selection.standards
+            )
+            for b in session.backends
+        },
         session.started,
         session.options,
         session.terms,
@@ -369,7 +375,10 @@ class RunDescription:
             "command": list(self.command),
             "started": self.started.astimezone(dt.UTC).isoformat(timespec="seconds"),
             "suite": suite | ({"name": selection.suite} if selection.suite else {}),
-            "backends": {name: {"version": a.version, "facts": dict(a.facts)} for name, a in self.backends.items()},
+            "backends": {
+                name: {"version": a.version, "standards": list(a.standards), "facts": dict(a.facts)}
+                for name, a in self.backends.items()
+            },
             "corpus": self.corpus and dict(self.corpus),
             "selection": list(selection.globs),
             "strength": "full" if selection.strength is None else selection.strength,

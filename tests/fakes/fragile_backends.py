@@ -177,7 +177,7 @@ class WritesMessages(Right):
         return super().compute(program, arrays)
 
 
-class Unspeakable(Exception):
+class UnspeakableError(Exception):
     """An exception that cannot be told."""
 
     def __str__(self) -> str:
@@ -185,7 +185,7 @@ class Unspeakable(Exception):
 
 
 def _unspeakable() -> Array:
-    raise Unspeakable
+    raise UnspeakableError
 
 
 def _long_exception() -> Array:
