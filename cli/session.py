@@ -48,7 +48,7 @@ from ..runners.terms import (
     load_waivers,
     required,
 )
-from .options import RunOptions, check_same, options_of, usable_cores
+from .options import RunOptions, check_same, options_of, refuse_unnamed, usable_cores
 from .suite import Suite, open_suite
 
 
@@ -177,6 +177,7 @@ def _resumed(options: RunOptions, path: Path, console: Console) -> int:
             from .report import ReportOptions, run_report  # noqa: PLC0415 - it imports the generators
 
             return run_report(ReportOptions((path,), junit=options.junit), console)
+        refuse_unnamed(options, path)
         with opened_executor(options.executor, options.resources, jobs=options.jobs or usable_cores()) as executor:
             progress = _Progress.of(replace(_opened(options, executor), started=begun.started), begun.command)
             kept = take_kept(path, progress.tables)

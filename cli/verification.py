@@ -99,7 +99,9 @@ class _Check:
             found.wrong.append(f"{place}: right by declared arithmetic alone, and none is declared")
         if one.outputs is not None:
             found.from_answers += 1
-            if json.loads(json.dumps(one.accuracy())) != (None if one.kept.accuracy is None else _accuracy(one.kept.accuracy)):
+            if json.loads(json.dumps(one.accuracy())) != (
+                None if one.kept.accuracy is None else _accuracy(one.kept.accuracy)
+            ):
                 found.wrong.append(f"{place}: its accuracy is not that of the answer")
         elif one.why is not None:
             self._not_judged(f"{place}: {one.why}", "results of another suite, which this version cannot judge")
