@@ -17,8 +17,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ..cases.batch import Batch, cases_of
-from ..cases.elements import Array, Declaration
+from ..cases.elements import Declaration
 from ..cases.errors import CaseIdError, OpconformError
+from ..cases.program import is_tensor
 from ..cases.results import Result
 from ..generators.source import GeneratedCases
 from ..reports.arithmetic import ATTACHMENT
@@ -41,8 +42,8 @@ from ..reports.tables import Tables, clause_text_of
 from ..reports.terminal import print_summary
 from ..reports.text import counted, printable
 from ..runners.accuracy import accuracies
-from ..runners.answers import Answers
-from ..runners.kept import CannotJudge, judged_again, tensor_from_json
+from ..runners.answers import Answer, Answers
+from ..runners.kept import CannotJudge, answer_from_json, judged_again
 from ..runners.running import Judged
 from ..runners.terms import (
     Demands,
@@ -158,20 +159,20 @@ def _reason(old: Result, new: Result, before: str | None, now: str | None) -> st
 class Rejudgement:
     """A result as it was, and as it is now before waivers; `why` it cannot be judged again if it cannot.
 
-    `case` is today's, None if there is none of that id; `outputs` is the answer, None if it was not kept whole.
+    `case` is today's, None if there is none of that id; `answer` is None if it was not kept whole.
     """
 
     kept: StoredResult
     judged: Judged
     why: str | None
     case: Batch | None
-    outputs: Sequence[Array] | None
+    answer: Answer | None
 
     def accuracy(self) -> dict[str, Any] | None:
         """Return the accuracy of the answer by today's expectation; None where it has none, or was not kept."""
-        if self.case is None or self.outputs is None:
+        if self.case is None or self.answer is None:
             return None
-        (graded,) = accuracies(self.case.expectation, Answers.of_case(*self.outputs))
+        (graded,) = accuracies(self.case.expectation, Answers.of([self.answer]))
         return None if graded is None else graded.to_dict()
 
 
@@ -212,18 +213,18 @@ class Rejudged:
                 yield self._judged(one, case)
 
     def _judged(self, kept: StoredResult, case: Batch | None) -> Rejudgement:
-        outputs = self._outputs(kept)
+        answer = self._answer(kept, case)
         required, before = self.new.demands.required, self.old.demands.required
         try:
             old = before_waiving(kept.result)
         except ValueError as error:
             raise OpconformError(f"{self.begun.folder / RESULTS}: {kept.result.case}: {error}") from None
         try:
-            new = judged_again(old, case, outputs, required=required, before=before)
+            new = judged_again(old, case, answer, required=required, before=before)
         except CannotJudge as why:
             return Rejudgement(kept, Judged(old, _as_kept(kept)), str(why), case, None)
-        found = Rejudgement(kept, Judged(new, _as_kept(kept)), None, case, outputs)
-        if case is None or outputs is None or new is old:
+        found = Rejudgement(kept, Judged(new, _as_kept(kept)), None, case, answer)
+        if case is None or answer is None or new is old:
             return found
         graded = found.accuracy()
         told = {"certificate": certificate_json(self.source, case), **({} if graded is None else {ATTACHMENT: graded})}
@@ -236,25 +237,25 @@ class Rejudged:
             return
         before, now = (t.suspensions.reason(reported.case, reported.clauses) for t in (self.old, self.new))
         changes.add(one.kept.result, reported, (before, now))
-        changes.from_answers += one.outputs is not None
+        changes.from_answers += one.answer is not None
 
-    def _outputs(self, kept: StoredResult) -> list[Array] | None:
+    def _answer(self, kept: StoredResult, case: Batch | None) -> Answer | None:
         """Return the answer, None if it was not kept. Raises OpconformError if it is damaged."""
         place = f"{self.begun.folder / OUTPUTS}: {kept.result.case} on {kept.result.backend}"
         try:
-            return outputs_of(kept)
+            return answer_of(kept, case)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise OpconformError(f"{place}: not as a run writes them: {error}") from None
 
 
-def outputs_of(kept: StoredResult) -> list[Array] | None:
+def answer_of(kept: StoredResult, case: Batch | None) -> Answer | None:
     """Return the answer that was kept of a result, None if it was not. Raises ValueError, KeyError or TypeError."""
     told = None if kept.outputs is None else json.loads(kept.outputs)
     if told is None or "outputs" not in told or told["case_digest"] != kept.result.case_digest:
         return None
-    found = [tensor_from_json(tensor) for tensor in told["outputs"]]
-    whole = [array for array in found if array is not None]
-    return whole if len(whole) == len(found) else None
+    found = answer_from_json(told)
+    structured = case is not None and not all(is_tensor(one.type) for one in case.program.answers)
+    return None if structured and found is not None and not found.structure else found
 
 
 def run_rejudge(options: RejudgeOptions, command: Sequence[str], console: Console | None = None) -> int:
@@ -387,7 +388,7 @@ def _as_kept(kept: StoredResult) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if kept.outputs is not None:
         told = json.loads(kept.outputs)
-        found["outputs"] = told["outputs"] if "outputs" in told else _without_head(told)
+        found["outputs"] = _without_head(told)
     if kept.accuracy is not None:
         found[ATTACHMENT] = _without_head(json.loads(kept.accuracy))
     if kept.certificate is not None:

@@ -6,6 +6,7 @@ import datetime as dt
 import importlib.metadata
 import os
 import platform
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -208,7 +209,7 @@ def _open_backends(progress: _Progress, begun: RunRecord) -> None:
 
 
 def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
-    started = dt.datetime.now(tz=dt.UTC)
+    started = time.monotonic()
     session, tables, options = progress.session, progress.tables, progress.session.options
     goes_on = any(progress.done.values())
     folder.start(_description(progress))
@@ -220,7 +221,7 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
     code = max(code, INTERRUPTED if interrupted else 0)
     status = "interrupted" if interrupted else "finished"
     folder.finish(status, code, {**_description(progress), **tables.to_dict(problems)})  # last: all is there then
-    seconds = None if goes_on else (dt.datetime.now(tz=dt.UTC) - started).total_seconds()
+    seconds = None if goes_on else time.monotonic() - started
     summary = tables.summary(
         code,
         versions=progress.versions,

@@ -97,7 +97,7 @@ class _Check:
         found.wrong += [f"{place}: {change.old} -> {change.new}, {change.reason}" for change in changes.changed]
         if old.level == "declared" and self.rejudged.old.declaration is None:
             found.wrong.append(f"{place}: right by declared arithmetic alone, and none is declared")
-        if one.outputs is not None:
+        if one.answer is not None:
             found.from_answers += 1
             if json.loads(json.dumps(one.accuracy())) != (
                 None if one.kept.accuracy is None else _accuracy(one.kept.accuracy)

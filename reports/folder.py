@@ -165,7 +165,7 @@ def companions(judged: Judged, line: bytes, certified: set[str]) -> list[tuple[s
     if "outputs" in attached:
         outputs = attached["outputs"]
         told = {"case_digest": judged.result.case_digest}
-        found.append((OUTPUTS, _joined(head, told | (outputs if "failed" in outputs else {"outputs": outputs}))))
+        found.append((OUTPUTS, _joined(head, told | (outputs if isinstance(outputs, dict) else {"outputs": outputs}))))
     if "accuracy" in attached:
         found.append((ACCURACY, head + b"," + _rest(attached["accuracy"])))
     case = judged.result.case
