@@ -27,7 +27,7 @@ from ..cases.program import Structure, StructureKind
 from ..cases.results import SIDE_EFFECTS, Outcome, Result
 from ..cases.runner import Reason
 from .answers import Answer, Answers, Refusal
-from .judge import Requirements, Verdict, judge
+from .judge import Requirements, Verdict, asks_again, judge
 
 Keep: TypeAlias = Literal["none", "digest", "failures", "all"]
 KEEP: Final[tuple[Keep, ...]] = get_args(Keep)
@@ -238,7 +238,10 @@ def _verdict(
     """Return today's verdict, None where nothing that it depends on has changed. Raises CannotJudge."""
     expectation = case.expectation
     if answer is not None:
-        (found,) = judge(case, Answers.of([answer]), required)
+        alone = Answers.of([answer])
+        (found,) = judge(case, alone, required)
+        if asks_again(expectation) and dict(found.behaviour) != dict(result.behaviour):
+            (found,) = judge(case, alone, required, again=alone)  # what a fresh program answered is not kept
         if result.reason in SIDE_EFFECTS and found.outcome is Outcome.PASS:  # what the run did beside it stays done
             return replace(found, outcome=result.outcome, reason=result.reason, detail=result.detail, level=None)
         return found

@@ -130,7 +130,7 @@ class AnswersTooMuch(Right):
 
     def compute(self, program: Program, arrays: list[Array | None]) -> Array:
         if arrays[0] is not None and arrays[0].dtype == np.float16:
-            return np.zeros((257 << 20), np.uint8)
+            return np.zeros((129 << 20), np.uint8)
         return super().compute(program, arrays)
 
 
