@@ -4,21 +4,71 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
+import os
+import signal
 import sys
-from typing import Any
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
 
 import click
 
 from . import commands, run
 
 
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Take a request to end and a closed terminal as an interruption; what was ignored before still is."""
+    ends = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+    main_thread = threading.current_thread() is threading.main_thread()
+    taken = [number for number in ends if main_thread and signal.getsignal(number) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
 class _Interruptible(click.Group):
-    """A group whose commands end with 130 when interrupted, where click's own code would say non-conformant."""
+    """A group whose commands end with 130 when interrupted, where click's own code would say non-conformant.
+
+    Where standard output takes no more they end with 2, and what its encoding lacks is escaped.
+    """
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command line."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            try:
+                return super().main(*args, **kwargs)
+            finally:
+                if sys.stdout is not None:  # a process may be started without one
+                    sys.stdout.flush()
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python fails once more, as it ends
+            if isinstance(error, BrokenPipeError):  # `| head` has seen enough
+                sys.exit(0)
+            with suppress(OSError):
+                click.echo(f"opconform: standard output cannot be written: {error.strerror}", err=True)
+            sys.exit(2)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
-            return super().invoke(ctx)
+            with _ended_in_order():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("opconform: interrupted", err=True)
             sys.exit(130)

@@ -55,18 +55,21 @@ def export(as_json: bool, **options: Any) -> None:
 @click.option(
     "--key", metavar="PUB.pem", type=click.Path(path_type=Path), help="Whose signature a submission must have."
 )
+@click.option("--seed", metavar="N", type=click.IntRange(0), help="The seed that was announced for a submission.")
 @clear_errors
-def verify(path: Path, key: Path | None) -> int:
-    """Check that a corpus is whole, or that the figures of a submission hold; exits 1 if not.
+def verify(path: Path, key: Path | None, seed: int | None) -> int:
+    """Check that a corpus is whole, or that a submission holds; exits 1 if not.
 
-    What is missing, added or changed is named. A submission is judged again, by this version's suite.
+    What is missing, added or changed is named. A submission is judged again, by this version's suite; if nothing is
+    wrong but not every answer is there to be judged, verify exits 3.
     """
     from .submission import is_submission, verify_submission  # noqa: PLC0415
 
     if is_submission(path):
-        return verify_submission(path, key)
-    if key is not None:
-        raise click.UsageError(f"--key: {path} is no submission; only these are signed.")
+        return verify_submission(path, key, seed=seed)
+    for name, given in (("--key", key), ("--seed", seed)):
+        if given is not None:
+            raise click.UsageError(f"{name}: {path} is no submission.")
     from .corpora import verify as verified  # noqa: PLC0415
 
     return told(*verified(path))
@@ -385,12 +388,19 @@ def rejudge(**options: Any) -> int:
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The archive: a new file.")
 @click.option("--sign", "key", metavar="KEY.pem", type=click.Path(path_type=Path), help="A private key (Ed25519).")
+@click.option(
+    "--frozen",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="A file of the backend that was there before the run's seed was announced. Repeatable.",
+)
 @clear_errors
-def submit(folder: Path, out: Path, key: Path | None) -> None:
+def submit(folder: Path, out: Path, key: Path | None, frozen: tuple[Path, ...]) -> None:
     """Pack a results folder into one archive with its digest, which others judge again with `opconform verify`."""
     from .submission import submit as submitted  # noqa: PLC0415
 
-    for line in submitted(folder, out, key):
+    for line in submitted(folder, out, key, frozen):
         click.echo(line)
 
 

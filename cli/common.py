@@ -101,7 +101,6 @@ def clear_errors(command: Callable[P, int | None]) -> Callable[P, None]:
             click.echo(f"opconform: {error}", err=True)
             code = 2
         except BrokenPipeError:  # `| head` has seen enough
-            sys.stderr.close()
             code = 0
         sys.exit(code or 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -21,6 +22,9 @@ _FILES = frozenset({"specs", "waivers", "errata", "profile", "arithmetic", "corp
 _FREE = frozenset({"jobs", "junit", "quiet", "executor", "resources"})
 """What decides no outcome, and may be another when a run goes on."""
 _NOT_KEPT = frozenset({"out", "resume", "given", "quiet", "executor", "resources"})
+"""What `run.json` does not have."""
+_CODE = ("python:", "onnx-backend:", "cmd:")
+"""What the names of backends begin with that are code of the user's."""
 _NAMES = {"globs": "select", "requires": "require", "keep_outputs": "keep-outputs"}
 
 
@@ -78,7 +82,8 @@ class RunOptions:
 def continued(options: RunOptions, told: Mapping[str, Any], place: object) -> RunOptions:
     """Return the options of the run that goes on: those that it began with, and what else the user gave now.
 
-    `told` is what `to_dict` returned, of the `run.json` at `place`. Raises OpconformError where both do not agree.
+    `told` is what `to_dict` returned, of the `run.json` at `place`. No file is taken from there: see `refuse_unnamed`.
+    Raises OpconformError where both do not agree.
     """
     try:
         begun = _read(told)
@@ -95,7 +100,21 @@ def continued(options: RunOptions, told: Mapping[str, Any], place: object) -> Ru
             differences.append(difference(_NAMES.get(name, name), _plain(old, name), _plain(new, name)))
     refuse(place, differences)
     taken = {name: getattr(options, name) for name in options.given & (_FREE | _FILES)}
-    return replace(begun, **{**taken, "resume": options.resume, "quiet": options.quiet})
+    return replace(
+        begun, **{"junit": None, **taken, "resume": options.resume, "quiet": options.quiet, "given": options.given}
+    )
+
+
+def refuse_unnamed(options: RunOptions, place: object) -> None:
+    """Raise OpconformError if a run that goes on would run code, or read a file, which its folder alone names."""
+    unnamed = [
+        f"--{name} {getattr(options, name)}" for name in sorted(_FILES - options.given) if getattr(options, name)
+    ]
+    if "backends" not in options.given:
+        unnamed = [*(shlex.quote(name) for name in options.backends if name.startswith(_CODE)), *unnamed]
+    if unnamed:
+        words = " ".join(unnamed)
+        raise OpconformError(f"{place}: a folder may come from anywhere, so name what this run needs again: {words}")
 
 
 def difference(name: str, old: object, new: object) -> str:
@@ -125,9 +144,9 @@ def _plain(value: object, name: str) -> object:
 def _read(told: Mapping[str, Any]) -> RunOptions:
     selection = told["selection"]
     tuples = {name: tuple(selection[name]) for name in ("globs", "standards")}
-    known = {f.name for f in fields(RunOptions)} - _NOT_KEPT
+    known = {f.name for f in fields(RunOptions)} - _NOT_KEPT - {"junit"}
     values = {name: value for name, value in told.items() if name in known}
-    values |= {name: Path(values[name]) for name in (_FILES | {"junit"}) & values.keys() if values[name] is not None}
+    values |= {name: Path(values[name]) for name in _FILES & values.keys() if values[name] is not None}
     values["selection"] = Selection(**{**selection, **tuples})
     values["shard"] = shard_of(told["shard"]) if told["shard"] else None
     return RunOptions(**values)

@@ -9,7 +9,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ..cases.batch import Batch, cases_of
-from ..cases.elements import Array, Declaration
+from ..cases.elements import Declaration
 from ..cases.errors import CaseIdError, OpconformError
+from ..cases.program import is_tensor
 from ..cases.results import Result
 from ..generators.source import GeneratedCases
 from ..reports.arithmetic import ATTACHMENT
@@ -41,8 +42,8 @@ from ..reports.tables import Tables, clause_text_of
 from ..reports.terminal import print_summary
 from ..reports.text import counted, printable
 from ..runners.accuracy import accuracies
-from ..runners.answers import Answers
-from ..runners.kept import CannotJudge, judged_again, tensor_from_json
+from ..runners.answers import Answer, Answers
+from ..runners.kept import CannotJudge, answer_from_json, judged_again
 from ..runners.running import Judged
 from ..runners.terms import (
     Demands,
@@ -154,6 +155,27 @@ def _reason(old: Result, new: Result, before: str | None, now: str | None) -> st
     return "other options are required, or the judge has changed"
 
 
+@dataclass(frozen=True, slots=True)
+class Rejudgement:
+    """A result as it was, and as it is now before waivers; `why` it cannot be judged again if it cannot.
+
+    `case` is today's, None if there is none of that id; `answer` is None if it was not kept whole.
+    """
+
+    kept: StoredResult
+    judged: Judged
+    why: str | None
+    case: Batch | None
+    answer: Answer | None
+
+    def accuracy(self) -> dict[str, Any] | None:
+        """Return the accuracy of the answer by today's expectation; None where it has none, or was not kept."""
+        if self.case is None or self.answer is None:
+            return None
+        (graded,) = accuracies(self.case.expectation, Answers.of([self.answer]))
+        return None if graded is None else graded.to_dict()
+
+
 _TOGETHER = 64
 _HEAD = frozenset({"case", "backend", "case_digest"})
 
@@ -182,55 +204,58 @@ class Rejudged:
     new: Terms
     day: dt.date
 
-    def judged(self) -> Iterator[tuple[StoredResult, Judged, str | None]]:
-        """Yield every result as it was, as it is now before waivers, and why it cannot be judged again if it cannot.
-
-        Raises OpconformError if the folder is damaged.
-        """
+    def judged(self) -> Iterator[Rejudgement]:
+        """Judge every result again. Raises OpconformError if the folder is damaged."""
         kept = iter(StoredResults(self.begun.folder))
         while together := list(itertools.islice(kept, _TOGETHER)):
             cases = _of_today(self.source, [one.result.case for one in together])
             for one, case in zip(together, cases, strict=True):
-                yield one, *self._judged(one, case)
+                yield self._judged(one, case)
 
-    def _judged(self, kept: StoredResult, case: Batch | None) -> tuple[Judged, str | None]:
-        outputs = self._outputs(kept)
+    def _judged(self, kept: StoredResult, case: Batch | None) -> Rejudgement:
+        answer = self._answer(kept, case)
         required, before = self.new.demands.required, self.old.demands.required
         try:
             old = before_waiving(kept.result)
         except ValueError as error:
             raise OpconformError(f"{self.begun.folder / RESULTS}: {kept.result.case}: {error}") from None
         try:
-            new = judged_again(old, case, outputs, required=required, before=before)
+            new = judged_again(old, case, answer, required=required, before=before)
         except CannotJudge as why:
-            return Judged(old, _as_kept(kept)), str(why)
-        if case is None or outputs is None or new is old:
-            return Judged(new, _as_kept(kept)), None
-        return Judged(new, {**_as_kept(kept), **self._of_today(case, outputs)}), None
+            return Rejudgement(kept, Judged(old, _as_kept(kept)), str(why), case, None)
+        found = Rejudgement(kept, Judged(new, _as_kept(kept)), None, case, answer)
+        if case is None or answer is None or new is old:
+            return found
+        graded = found.accuracy()
+        told = {"certificate": certificate_json(self.source, case), **({} if graded is None else {ATTACHMENT: graded})}
+        return replace(found, judged=Judged(new, {**_as_kept(kept), **told}))
 
-    def _of_today(self, case: Batch, outputs: Sequence[Array]) -> dict[str, Any]:
-        """Return what is attached to a result whose answer is there."""
-        (graded,) = accuracies(case.expectation, Answers.of_case(*outputs))
-        told = {"certificate": certificate_json(self.source, case)}
-        return told if graded is None else {**told, ATTACHMENT: graded.to_dict()}
+    def compare(self, one: Rejudgement, reported: Result, changes: OutcomeChanges) -> None:
+        """Add to `changes` what became of a result that is now `reported` so."""
+        if one.why is not None:
+            changes.cannot(one.kept.result, one.why)
+            return
+        before, now = (t.suspensions.reason(reported.case, reported.clauses) for t in (self.old, self.new))
+        changes.add(one.kept.result, reported, (before, now))
+        changes.from_answers += one.answer is not None
 
-    def _outputs(self, kept: StoredResult) -> list[Array] | None:
+    def _answer(self, kept: StoredResult, case: Batch | None) -> Answer | None:
         """Return the answer, None if it was not kept. Raises OpconformError if it is damaged."""
         place = f"{self.begun.folder / OUTPUTS}: {kept.result.case} on {kept.result.backend}"
         try:
-            return outputs_of(kept)
+            return answer_of(kept, case)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise OpconformError(f"{place}: not as a run writes them: {error}") from None
 
 
-def outputs_of(kept: StoredResult) -> list[Array] | None:
+def answer_of(kept: StoredResult, case: Batch | None) -> Answer | None:
     """Return the answer that was kept of a result, None if it was not. Raises ValueError, KeyError or TypeError."""
     told = None if kept.outputs is None else json.loads(kept.outputs)
     if told is None or "outputs" not in told or told["case_digest"] != kept.result.case_digest:
         return None
-    found = [tensor_from_json(tensor) for tensor in told["outputs"]]
-    whole = [array for array in found if array is not None]
-    return whole if len(whole) == len(found) else None
+    found = answer_from_json(told)
+    structured = case is not None and not all(is_tensor(one.type) for one in case.program.answers)
+    return None if structured and found is not None and not found.structure else found
 
 
 def run_rejudge(options: RejudgeOptions, command: Sequence[str], console: Console | None = None) -> int:
@@ -246,15 +271,6 @@ def run_rejudge(options: RejudgeOptions, command: Sequence[str], console: Consol
     out = options.out or Path("opconform-results") / now.strftime("%Y-%m-%dT%H-%M-%S")
     with ResultsFolder.create(out) as folder:
         return _run(rejudged, options, [str(word) for word in command], folder, console)
-
-
-def rejudge_into(options: RejudgeOptions, out: Path) -> tuple[OutcomeChanges, dict[str, Any]]:
-    """Judge again into a new folder without a word; return what changed, and the figures. Raises OpconformError."""
-    rejudged, changes = opened(options), OutcomeChanges()
-    tables = Tables.of(rejudged.new, list(rejudged.begun.told.get("backends", {})), rejudged.day)
-    with ResultsFolder.create(out) as folder:
-        _take_all(rejudged, tables, changes, folder)
-    return changes, tables.tally.to_dict()
 
 
 def opened(options: RejudgeOptions) -> Rejudged:
@@ -308,15 +324,10 @@ def _run(
 
 def _take_all(rejudged: Rejudged, tables: Tables, changes: OutcomeChanges, folder: ResultsFolder) -> None:
     certified: set[str] = set()
-    for kept, judged, why in rejudged.judged():
+    for one in rejudged.judged():
+        judged = one.judged
         reported = tables.take(judged.result, judged.attachments)
-        if why is not None:
-            changes.cannot(kept.result, why)
-        else:
-            terms = rejudged.old, rejudged.new
-            before, now = (t.suspensions.reason(reported.case, reported.clauses) for t in terms)
-            changes.add(kept.result, reported, (before, now))
-            changes.from_answers += kept.outputs is not None and b'base64":' in kept.outputs
+        rejudged.compare(one, reported, changes)
         line = reported.to_json()
         folder.add(line, companions(Judged(reported, judged.attachments), line, certified))
 
@@ -377,7 +388,7 @@ def _as_kept(kept: StoredResult) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if kept.outputs is not None:
         told = json.loads(kept.outputs)
-        found["outputs"] = told["outputs"] if "outputs" in told else _without_head(told)
+        found["outputs"] = _without_head(told)
     if kept.accuracy is not None:
         found[ATTACHMENT] = _without_head(json.loads(kept.accuracy))
     if kept.certificate is not None:

@@ -69,7 +69,8 @@ if TYPE_CHECKING:
     "--resume",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Go on with the run whose results folder this is: BACKEND and other options may be left out.",
+    help="Go on with the run whose results folder this is. Files, and a BACKEND of yours, are named again; other "
+    "options may be left out.",
 )
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Also write JUnit XML to FILE.")
 @click.option(

@@ -6,11 +6,13 @@ import datetime as dt
 import importlib.metadata
 import os
 import platform
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
@@ -47,7 +49,7 @@ from ..runners.terms import (
     load_waivers,
     required,
 )
-from .options import RunOptions, check_same, options_of, usable_cores
+from .options import RunOptions, check_same, options_of, refuse_unnamed, usable_cores
 from .suite import Suite, open_suite
 
 
@@ -176,6 +178,7 @@ def _resumed(options: RunOptions, path: Path, console: Console) -> int:
             from .report import ReportOptions, run_report  # noqa: PLC0415 - it imports the generators
 
             return run_report(ReportOptions((path,), junit=options.junit), console)
+        refuse_unnamed(options, path)
         with opened_executor(options.executor, options.resources, jobs=options.jobs or usable_cores()) as executor:
             progress = _Progress.of(replace(_opened(options, executor), started=begun.started), begun.command)
             kept = take_kept(path, progress.tables)
@@ -206,7 +209,7 @@ def _open_backends(progress: _Progress, begun: RunRecord) -> None:
 
 
 def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
-    started = dt.datetime.now(tz=dt.UTC)
+    started = time.monotonic()
     session, tables, options = progress.session, progress.tables, progress.session.options
     goes_on = any(progress.done.values())
     folder.start(_description(progress))
@@ -218,7 +221,7 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
     code = max(code, INTERRUPTED if interrupted else 0)
     status = "interrupted" if interrupted else "finished"
     folder.finish(status, code, {**_description(progress), **tables.to_dict(problems)})  # last: all is there then
-    seconds = None if goes_on else (dt.datetime.now(tz=dt.UTC) - started).total_seconds()
+    seconds = None if goes_on else time.monotonic() - started
     summary = tables.summary(
         code,
         versions=progress.versions,
@@ -325,7 +328,12 @@ def _description(progress: _Progress) -> Mapping[str, object]:
         progress.command,
         importlib.metadata.version("opconform"),
         session.suite.digest,
-        {b.name: progress.abouts.get(b.name, About(UNKNOWN, ())) for b in session.backends},
+        {
+            b.name: msgspec.structs.replace(
+                progress.abouts.get(b.name, About(UNKNOWN, ())), standards=session.plans[b.name].selection.standards
+            )
+            for b in session.backends
+        },
         session.started,
         session.options,
         session.terms,
@@ -369,7 +377,10 @@ class RunDescription:
             "command": list(self.command),
             "started": self.started.astimezone(dt.UTC).isoformat(timespec="seconds"),
             "suite": suite | ({"name": selection.suite} if selection.suite else {}),
-            "backends": {name: {"version": a.version, "facts": dict(a.facts)} for name, a in self.backends.items()},
+            "backends": {
+                name: {"version": a.version, "standards": list(a.standards), "facts": dict(a.facts)}
+                for name, a in self.backends.items()
+            },
             "corpus": self.corpus and dict(self.corpus),
             "selection": list(selection.globs),
             "strength": "full" if selection.strength is None else selection.strength,

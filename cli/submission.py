@@ -7,7 +7,7 @@ import binascii
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from ..reports.runs import (
     StoredResults,
     read_run,
 )
-from ..reports.text import counted
+from ..reports.text import counted, printable
 
 _EXPECTED = "expected an Ed25519 key in PEM without a password, as `openssl genpkey -algorithm ed25519` makes it"
 
@@ -84,8 +84,11 @@ MANIFEST, SIGNATURE = "submission.json", "submission.sig"
 KIND, SCHEMA = "submission", 1
 _NEEDED, _MAY_BE = (RUN, RESULTS), (OUTPUTS, CERTIFICATES, ACCURACY)
 _LARGEST_HEAD = 16 << 20
-_TOLD = ("suite", "corpus", "backends", "machine", "waivers", "profile", "arithmetic", "errata", "required")
-"""What of `run.json` the manifest repeats."""
+REPEATED = (
+    "suite", "corpus", "backends", "machine", "waivers", "profile", "arithmetic", "errata", "required",
+    "selection", "strength", "draws", "seed", "shard", "planned", "keep_outputs", "exit_code",
+)  # fmt: skip
+"""What of `run.json` the manifest of a submission repeats."""
 
 
 class NotWholeError(CorpusError):
@@ -97,11 +100,12 @@ def is_submission(path: Path) -> bool:
     return path.is_file() and MANIFEST in ArchiveFiles(path).entries()
 
 
-def submit(folder: Path, out: Path, key: Path | None = None) -> Iterator[str]:
+def submit(folder: Path, out: Path, key: Path | None = None, frozen: Sequence[Path] = ()) -> Iterator[str]:
     """Pack a results folder into the archive `out`, and yield what is to tell.
 
-    The same folder gives the same bytes. `key` is a private key to sign with. Raises OpconformError if the run is
-    unfinished or damaged, or `out` is there already.
+    The same folder gives the same bytes. `key` is a private key to sign with, `frozen` are the files of the backend
+    that were there before the seed was announced. Raises OpconformError if the run is unfinished or damaged, a file
+    cannot be read, or `out` is there already.
     """
     told = read_run(folder)
     if told.get("status") != "finished":
@@ -111,7 +115,7 @@ def submit(folder: Path, out: Path, key: Path | None = None) -> Iterator[str]:
         raise OpconformError(f"{out}: is there already; name another file")
     results = sum(1 for _ in StoredResults(folder))  # raises for what is damaged
     content = {name: (folder / name).read_bytes() for name in (*_NEEDED, *_MAY_BE) if (folder / name).exists()}
-    manifest = _manifest(told, content, results)
+    manifest = _manifest(told, content, results, _challenge(told, frozen))
     if key is not None:
         content[SIGNATURE] = signed(manifest, key)
     partial = out.with_name(f"{out.name}.partial")
@@ -127,14 +131,30 @@ def submit(folder: Path, out: Path, key: Path | None = None) -> Iterator[str]:
     yield f"digest {json.loads(manifest)['digest']}"
 
 
-def _manifest(told: Mapping[str, Any], content: Mapping[str, bytes], results: int) -> bytes:
+def _challenge(told: Mapping[str, Any], frozen: Sequence[Path]) -> dict[str, Any] | None:
+    """Return the seed that was announced, and the digests of the files that were frozen before; None without files."""
+    digests: dict[str, str] = {}
+    for file in frozen:
+        try:
+            with file.open("rb") as opened:
+                digests[file.name] = hashlib.file_digest(opened, "sha256").hexdigest()
+        except OSError as error:
+            raise OpconformError(f"{file}: cannot be read: {error.strerror}") from None
+    if len(digests) < len(frozen):
+        raise OpconformError("--frozen: two files of one name, which the manifest could not tell apart")
+    return {"seed": told.get("seed"), "frozen": digests} if digests else None
+
+
+def _manifest(
+    told: Mapping[str, Any], content: Mapping[str, bytes], results: int, challenge: Mapping[str, Any] | None
+) -> bytes:
     files = {name: {"size": len(c), "sha256": hashlib.sha256(c).hexdigest()} for name, c in content.items()}
     whole = {
         "kind": KIND,
         "schema": SCHEMA,
         "results": results,
-        **{name: told.get(name) for name in _TOLD},
-        "exit_code": told.get("exit_code"),
+        **{name: told.get(name) for name in REPEATED},
+        **({"challenge": challenge} if challenge else {}),
         "files": files,
     }
     return lined_json({"digest": _digest(whole), **whole})
@@ -187,10 +207,17 @@ def _checked(files: ArchiveFiles, name: str, entry: Any) -> bytes:
     return content
 
 
-def verify_submission(path: Path, key: Path | None = None, console: Console | None = None) -> int:
-    """Check a submission and judge it again by this version's suite; return 0 if its figures hold, else 1.
+NOT_PROVEN = 3
+"""The exit code of `verify` where nothing is wrong, but not all could be checked."""
 
-    `key` is the public key that must have signed it. Raises OpconformError where a file cannot be read.
+
+def verify_submission(
+    path: Path, key: Path | None = None, console: Console | None = None, *, seed: int | None = None
+) -> int:
+    """Check a submission and judge it again by this version's suite; return 0 if it holds, 1 if not, or NOT_PROVEN.
+
+    `key` is the public key that must have signed it, `seed` the one that was announced. Raises OpconformError where a
+    file cannot be read.
     """
     console = console or Console()
     try:
@@ -198,43 +225,35 @@ def verify_submission(path: Path, key: Path | None = None, console: Console | No
     except NotWholeError as error:
         console.print(str(error), markup=False, highlight=False, soft_wrap=True)
         return 1
-    lines = [f"whole: {counted(len(opened.content), 'file')}, digest {opened.told['digest']}"]
+    from .verification import verified  # noqa: PLC0415 - it imports the generators
+
     wrong = unsigned_reason(opened.manifest, opened.signature, key)
-    lines += [f"signature: {wrong}" if wrong else _of_signature(opened, key)]
     with tempfile.TemporaryDirectory(prefix="opconform-") as place:
-        found = _judged_again(opened, Path(place))
-    lines += found
-    holds = not found or found[-1].startswith("holds")
+        for name, content in opened.content.items():
+            Path(place, name).write_bytes(content)
+        found = verified(Path(place), opened.told, seed)
+    lines = [
+        found.first_line,
+        f"whole: {counted(len(opened.content), 'file')}, digest {opened.told['digest']}",
+        f"signature: {wrong}" if wrong else _of_signature(opened, key),
+        *_of_challenge(opened.told),
+        *found.decided,
+        *found.last_lines,
+    ]
     for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    return 0 if holds and not wrong else 1
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+    return 1 if found.wrong or wrong else NOT_PROVEN if found.unproven else 0
+
+
+def _of_challenge(manifest: Mapping[str, Any]) -> Iterator[str]:
+    challenge = manifest.get("challenge")
+    frozen = challenge.get("frozen") if isinstance(challenge, dict) else None
+    if isinstance(challenge, dict) and isinstance(frozen, dict):
+        files = ", ".join(f"{name} (sha256 {digest})" for name, digest in frozen.items())
+        yield f"challenge: seed {challenge.get('seed')}, announced after these files were there: {files}"
 
 
 def _of_signature(opened: Opened, key: Path | None) -> str:
     if key is not None:
         return "signature: by this key"
     return "signature: none" if opened.signature is None else "signature: there; give --key to check it"
-
-
-def _judged_again(opened: Opened, place: Path) -> list[str]:
-    """Return what comes of judging again; the last line says whether the figures hold."""
-    from .rejudge import RejudgeOptions, rejudge_into  # noqa: PLC0415 - it imports the generators
-
-    folder = place / "submitted"
-    folder.mkdir()
-    for name, content in opened.content.items():
-        (folder / name).write_bytes(content)
-    told = read_run(folder)
-    changes, figures = rejudge_into(RejudgeOptions(folder), place / "again")
-    lines = [f"{c.old} -> {c.new}: {c.case} on {c.backend}, {c.reason}" for c in changes.changed[:20]]
-    lines += [f"and {len(changes.changed) - 20:,} more"] if len(changes.changed) > 20 else []
-    judged = changes.unchanged + len(changes.changed)
-    others = f"{judged - changes.from_answers:,} refusals and results whose answer was not kept"
-    lines.append(f"judged again: {changes.from_answers:,} from answers, {others}; {len(changes.run_again):,} cannot be")
-    if not judged:
-        return [*lines, "does not hold: nothing of it can be judged again by this version's suite"]
-    same = json.loads(json.dumps(figures)) == told.get("figures")
-    if same and not changes.changed:
-        return [*lines, "holds: the figures are those of the results, and no outcome is another"]
-    why = "an outcome is another" if changes.changed else "the figures of run.json are not those of the results"
-    return [*lines, f"does not hold: {why}"]

@@ -46,13 +46,13 @@ run_shard() {
   folder=$night/results/$(folder_of "$backend").shard-$shard-of-$shards
   log=$folder.log
   if [ -f "$folder/run.json" ]; then
-    set -- --resume "$folder"
+    set -- --resume "$folder" "$backend"
   else
     set -- "$backend" --out "$folder"
     [ "$shards" -eq 1 ] || set -- "$@" --shard "$shard/$shards"
-    # shellcheck disable=SC2086 # words on purpose, and -f above leaves globs to opconform
-    set -- "$@" ${OPCONFORM_RUN_OPTIONS:-}
   fi
+  # shellcheck disable=SC2086 # words on purpose, and -f above leaves globs to opconform
+  set -- "$@" ${OPCONFORM_RUN_OPTIONS:-}
   status=0
   $opconform run "$@" --quiet > "$log" 2>&1 || status=$?
   say "$backend, shard $shard of $shards: exit $status: $(grep -v '^results: ' "$log" | tail -n 1)"

@@ -140,8 +140,8 @@ class Fingerprints:
             self._of(place).add("rounding", 0, once, result.case)
 
     def places(self, backend: str | None = None) -> Iterator[Place]:
-        """Yield the places of which something is known, of one backend or all, in the order in which they came."""
-        yield from (place for place in self._seen if backend in (None, place.backend))
+        """Yield the places of which something is known, of one backend or all, sorted."""
+        yield from sorted(place for place in self._seen if backend in (None, place.backend))
 
     def widths(self, place: Place, probe: Probe) -> Widths:
         """Return of how many bits the probes show the accumulator, or the inputs, to be."""
@@ -168,7 +168,7 @@ class Fingerprints:
         for place in self.places(backend):
             seen = self._seen[place]
             yield from _probed(place, seen)
-            for silence in seen.silences:
+            for silence in sorted(seen.silences):
                 shown = self.silence(place, silence)
                 if shown:
                     yield Trait(place, silence, " or ".join(sorted(shown)), tuple(shown[o] for o in sorted(shown)))
@@ -429,8 +429,8 @@ class Grades:
         self._graded.setdefault(key, Graded(*key)).add(accuracy, result.case)
 
     def graded(self, backend: str | None = None) -> Iterator[Graded]:
-        """Yield what is known, of one backend or all, in the order in which it came."""
-        return (graded for graded in self._graded.values() if backend in (None, graded.backend))
+        """Yield what is known, of one backend or all, sorted."""
+        return (self._graded[key] for key in sorted(self._graded) if backend in (None, key[0]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON, by backend, operator version and type."""

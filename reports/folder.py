@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +27,7 @@ from .runs import (
 
 INTERRUPTED = 130
 _PART = f".{RUN}.part"
+_FILES = (RUN, RESULTS, OUTPUTS, CERTIFICATES, ACCURACY, "junit.xml")
 
 
 class ResultsFolder:
@@ -61,8 +63,15 @@ class ResultsFolder:
 
     @classmethod
     def resume(cls, path: Path) -> ResultsFolder:
-        """Take the folder of a run that has begun. Raises OpconformError if it is none, or a process writes to it."""
+        """Take the folder of a run that has begun.
+
+        Raises OpconformError if it is none, if a process writes to it, or if one of its files is a link or no file.
+        """
         read_run(path)
+        for name in (*_FILES, _PART):
+            with contextlib.suppress(FileNotFoundError):
+                if not stat.S_ISREG((path / name).lstat().st_mode):  # it would be written to, wherever it leads
+                    raise OpconformError(f"{path / name}: no regular file; a run does not go on in such a folder")
         try:
             folder = cls(path)
         except OSError as error:
@@ -156,7 +165,7 @@ def companions(judged: Judged, line: bytes, certified: set[str]) -> list[tuple[s
     if "outputs" in attached:
         outputs = attached["outputs"]
         told = {"case_digest": judged.result.case_digest}
-        found.append((OUTPUTS, _joined(head, told | (outputs if "failed" in outputs else {"outputs": outputs}))))
+        found.append((OUTPUTS, _joined(head, told | (outputs if isinstance(outputs, dict) else {"outputs": outputs}))))
     if "accuracy" in attached:
         found.append((ACCURACY, head + b"," + _rest(attached["accuracy"])))
     case = judged.result.case

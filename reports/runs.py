@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
+import os
+import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, BinaryIO, Literal, TypeAlias
 
 import msgspec
 
@@ -15,7 +18,8 @@ from ..cases.elements import Declaration
 from ..cases.errors import OpconformError
 from ..cases.ids import Shard, shard_of
 from ..cases.results import Result, result_from_json
-from ..runners.host import About
+from ..runners.host import About, Isolation
+from ..runners.kept import Keep
 from ..runners.terms import (
     Demands,
     Errata,
@@ -39,18 +43,120 @@ _END = ord("\n")
 _BACKEND, _OUTCOME = b',"backend":', b',"outcome":'  # a quote inside a text is escaped: they stand there once
 
 
+LARGEST_RUN = 256 << 20
+"""The bytes that `run.json` may have."""
+LONGEST_LINE = 256 << 20
+"""The bytes that a line of a results folder may have."""
+
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+_AtLeastOne: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+_Strength: TypeAlias = _AtLeastOne | Literal["full"]
+_Seconds: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class _Backend(msgspec.Struct, frozen=True):
+    version: str = ""
+    standards: tuple[str, ...] = ()
+    facts: Mapping[str, str | float | bool | None] = {}
+
+
+class _Suite(msgspec.Struct, frozen=True):
+    version: str | None = None
+    digest: str | None = None
+    name: str | None = None
+
+
+class _Selected(msgspec.Struct, frozen=True):
+    globs: tuple[str, ...] = ()
+    strength: _AtLeastOne | None = 2
+    draws: _AtLeastOne = 1
+    seed: _Count = 0
+    standards: tuple[str, ...] = ()
+    suite: str | None = None
+
+
+class _Options(msgspec.Struct, frozen=True):
+    selection: _Selected
+    shard: str | None
+    backends: tuple[str, ...] = ()
+    specs: str | None = None
+    jobs: _AtLeastOne | None = None
+    timeout: _Seconds = 10.0
+    memory: _AtLeastOne | None = None
+    waivers: str | None = None
+    errata: str | None = None
+    profile: str | None = None
+    arithmetic: str | None = None
+    requires: tuple[str, ...] = ()
+    junit: str | None = None
+    keep_outputs: Keep = "failures"
+    isolation: Isolation = "program"
+    corpus: str | None = None
+
+
+class _Run(msgspec.Struct, frozen=True):
+    """The form of `run.json`: any key may be missing, and none may be of another type."""
+
+    status: Literal["running", "finished", "interrupted", "failed"]
+    command: tuple[str, ...] = ()
+    started: str = ""
+    suite: _Suite = _Suite()
+    backends: Mapping[str, _Backend] = {}
+    corpus: Mapping[str, Any] | None = None
+    selection: tuple[str, ...] = ()
+    strength: _Strength = 2
+    draws: _AtLeastOne = 1
+    seed: _Count = 0
+    shard: str | None = None
+    planned: Mapping[str, _Count] = {}
+    required: Mapping[str, str] = {}
+    profile: Mapping[str, str | None] | None = None
+    arithmetic: Mapping[str, str | None] | None = None
+    waivers: Mapping[str, str | None] | None = None
+    errata: Mapping[str, Any] = {}
+    keep_outputs: Keep = "failures"
+    disputed: Mapping[str, str | None] = {}
+    machine: Mapping[str, Any] = {}
+    options: _Options | None = None
+    terms: Mapping[str, Any] = {}
+    deaths: tuple[Mapping[str, Any], ...] = ()
+    more_deaths: _Count = 0
+    exit_code: int | None = None
+    figures: Mapping[str, Any] = {}
+
+
 def read_run(path: Path | str) -> dict[str, Any]:
-    """Return what `run.json` of a results folder says. Raises OpconformError if there is none that is whole."""
+    """Return what `run.json` of a results folder says.
+
+    Raises OpconformError if there is none that is whole, or a value is not of the type that a run writes.
+    """
     file = Path(path) / RUN
     try:
-        read = json.loads(file.read_bytes())
+        with _regular(file) as opened:
+            content = opened.read(LARGEST_RUN + 1)
+        if len(content) > LARGEST_RUN:
+            raise OpconformError(f"{file}: larger than {LARGEST_RUN:,} bytes")
+        read = msgspec.json.decode(content)
     except OSError as error:
         raise OpconformError(f"{file}: cannot be read: {error.strerror}; expected a results folder") from None
     except (ValueError, RecursionError) as error:
         raise OpconformError(f"{file}: no JSON: {error}") from None
     if not isinstance(read, dict):
         raise OpconformError(f"{file}: expected an object")
+    try:
+        msgspec.convert(read, _Run)
+    except (ValueError, RecursionError) as error:
+        raise OpconformError(f"{file}: not as a run writes it: {error}") from None
     return read
+
+
+def _regular(file: Path) -> BinaryIO:
+    """Open a file to read it; no pipe, which could keep us waiting, and no device. Raises OSError, OpconformError."""
+    opened = open(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb", buffering=_BUFFER)  # noqa: PTH123, SIM115 - flags
+    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+        opened.close()
+        raise OpconformError(f"{file}: no regular file; expected a results folder")
+    return opened
 
 
 def read_results(path: Path | str) -> Iterator[Result]:
@@ -67,8 +173,13 @@ def _whole_lines(file: Path) -> Iterator[tuple[int, int, bytes]]:
     """Yield each line that has its end: its number, its offset, and the line with its end."""
     offset = 0
     try:
-        with file.open("rb", buffering=_BUFFER) as lines:
-            for number, line in enumerate(lines, 1):
+        with _regular(file) as lines:
+            for number in itertools.count(1):
+                line = lines.readline(LONGEST_LINE + 1)
+                if not line:
+                    return
+                if len(line) > LONGEST_LINE:
+                    raise OpconformError(f"{file}:{number}: a line of more than {LONGEST_LINE:,} bytes")
                 if line[-1] == _END:
                     yield number, offset, line
                 offset += len(line)
@@ -296,7 +407,8 @@ class RunRecord:
         """Return what `run.json` has of a backend."""
         told = _at(self.told, ("backends", backend))
         found = told if isinstance(told, dict) else {}
-        return About(str(found.get("version", UNKNOWN)), (), found.get("facts") or {})
+        standards = tuple(map(str, found.get("standards") or ()))
+        return About(str(found.get("version", UNKNOWN)), standards, found.get("facts") or {})
 
 
 def compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[object, object]]:

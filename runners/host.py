@@ -50,6 +50,7 @@ from .answers import (
 )
 from .pool import (
     Begin,
+    Found,
     Limits,
     Loss,
     Phase,
@@ -71,6 +72,8 @@ _LONGEST_SHOWN = 80
 """The characters of an element that are shown."""
 _MOST_FOREIGN = 1 << 20
 """The elements that an answer of a type which is none of ours may have; their content is not sent."""
+_RECORD_LATE = 1.0
+"""Seconds that a record may be under way, beyond the limits of what it is about."""
 _FOREIGN = frozenset({"float128", "complex256", "object", "datetime64", "timedelta64"})
 
 
@@ -401,10 +404,12 @@ class Hosts:
         """Start a host. Raises WorkerStartError where the backend cannot be opened."""
         self._places = itertools.count()
         self._queue: deque[Sequence[Request | None]] = deque()
+        self._asked: dict[int, Request] = {}
         self._replies: dict[int, Reply] = {}
         self._strays: list[Stray] = []
-        pool = Pool(HostFactory(backend), jobs=1, limits=limits, fork=True, reuse=isolation == "program")
-        self._found = pool.run(self._work())
+        own = replace(limits, record_seconds=limits.prepare_seconds + limits.run_seconds + _RECORD_LATE)
+        self._pool = Pool(HostFactory(backend), jobs=1, limits=own, fork=True, reuse=isolation == "program")
+        self._found = self._pool.run(self._work())
         self.about = self._described()
 
     def __enter__(self) -> Hosts:
@@ -435,20 +440,35 @@ class Hosts:
         if not numbered:
             return range(0)
         self._queue.append(numbered)
+        self._asked |= {request.place: request for request in numbered}
         return range(numbered[0].place, numbered[-1].place + 1)
 
     def reply(self, place: int) -> Reply:
-        """Wait for what came of a request; each can be taken once. Raises WorkerStartError."""
+        """Wait for what came of a request; each can be taken once."""
         while place not in self._replies:
-            found = next(self._found)
-            if isinstance(found, Stray):
-                self._strays.append(found)
-            elif isinstance(found, Loss):
-                self._replies[found.key.place] = Reply(found, found.seconds)
-            else:
-                request, record = found
-                self._replies[request.place] = _read(request, record)
+            try:
+                self._take(next(self._found))
+            except WorkerStartError as error:
+                self._give_up(error)
         return self._replies.pop(place)
+
+    def _take(self, found: Found) -> None:
+        if isinstance(found, Stray):
+            self._strays.append(found)
+            return
+        request: Request = found.key if isinstance(found, Loss) else found[0]
+        del self._asked[request.place]
+        reply = Reply(found, found.seconds) if isinstance(found, Loss) else _read(request, found[1])
+        self._replies[request.place] = reply
+
+    def _give_up(self, error: WorkerStartError) -> None:
+        """Lose what is under way, where a backend that could be opened cannot be any more; what comes tries again."""
+        exit_ = f"its backend cannot be opened any more: {error.kind}: {error.message}"[:WORDS_KEPT]
+        for place, request in self._asked.items():
+            self._replies[place] = Reply(Loss(request, "crash", None, exit_, error.tail, 0.0))
+        self._asked.clear()
+        self._queue.clear()
+        self._found = self._pool.run(self._work())
 
     def strays(self) -> list[Stray]:
         """Return the deaths since the last call that no request is charged with; their keys are requests."""

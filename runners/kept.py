@@ -23,10 +23,11 @@ from ..cases.elements import (
     from_content,
     type_of,
 )
+from ..cases.program import Structure, StructureKind
 from ..cases.results import SIDE_EFFECTS, Outcome, Result
 from ..cases.runner import Reason
 from .answers import Answer, Answers, Refusal
-from .judge import Requirements, Verdict, judge
+from .judge import Requirements, Verdict, asks_again, judge
 
 Keep: TypeAlias = Literal["none", "digest", "failures", "all"]
 KEEP: Final[tuple[Keep, ...]] = get_args(Keep)
@@ -54,12 +55,14 @@ class KeepOutputs:
         batch: Batch,  # noqa: ARG002 - the protocol of Attach
         answers: Answers,
         verdicts: Sequence[Verdict],
-    ) -> list[list[dict[str, Any]] | None]:
-        """Return the outputs of each case as JSON, or None where nothing is kept."""
-        found: list[list[dict[str, Any]] | None] = [None] * len(verdicts)
+    ) -> list[list[dict[str, Any]] | dict[str, Any] | None]:
+        """Return the outputs of each case as JSON, with their structure if they have one; None: nothing is kept."""
+        found: list[list[dict[str, Any]] | dict[str, Any] | None] = [None] * len(verdicts)
         for stack in answers.stacks:
             for row, lane in enumerate(stack.lanes):
-                found[lane] = self._told(verdicts[lane], [output[row, ...] for output in stack.outputs])
+                told = self._told(verdicts[lane], [output[row, ...] for output in stack.outputs])
+                structure = msgspec.to_builtins(tuple(map(_nesting, stack.structure)))
+                found[lane] = {"outputs": told, "structure": structure} if told is not None and structure else told
         return found
 
     def _told(self, verdict: Verdict, outputs: Sequence[Array]) -> list[dict[str, Any]] | None:
@@ -79,6 +82,28 @@ class KeepOutputs:
             demanded = verdict.outcome is Outcome.ACCEPTED_INVALID and self.required.get("invalid") == "rejected"
             return verdict.outcome in _ALWAYS_WRONG or demanded
         return self.keep == "all"
+
+
+class _Nesting(msgspec.Struct, frozen=True, array_like=True):
+    kind: StructureKind
+    items: tuple[_Nesting, ...] = ()
+    count: int = 0
+
+
+def _nesting(structure: Structure) -> _Nesting:
+    return _Nesting(structure.kind, tuple(map(_nesting, structure.items)), structure.count)
+
+
+def _structure(nesting: _Nesting) -> Structure:
+    return Structure(nesting.kind, None, tuple(map(_structure, nesting.items)), nesting.count)
+
+
+def answer_from_json(told: Mapping[str, Any]) -> Answer | None:
+    """Read back what was kept of an answer; None if it was not kept whole. Raises ValueError, KeyError or TypeError."""
+    found = [tensor_from_json(tensor) for tensor in told["outputs"]]
+    whole = tuple(array for array in found if array is not None)
+    structure = msgspec.convert(told.get("structure", ()), tuple[_Nesting, ...])
+    return Answer(whole, tuple(map(_structure, structure))) if len(whole) == len(found) else None
 
 
 def tensor_to_json(array: Array) -> dict[str, Any]:
@@ -166,14 +191,14 @@ class CannotJudge(Exception):  # noqa: N818 - it is an answer, and says why
 def judged_again(
     result: Result,
     case: Batch | None,
-    outputs: Sequence[Array] | None,
+    answer: Answer | None,
     *,
     required: Requirements,
     before: Requirements,
 ) -> Result:
     """Return a result, as it was before it was waived, by the expectation that the case has today; itself if the same.
 
-    `case` is None where there is none of that id any more, `outputs` None where they were not kept. `required` are the
+    `case` is None where there is none of that id any more, `answer` None where it was not kept. `required` are the
     silences answered now, `before` those that were when the backend ran. Raises CannotJudge.
     """
     if result.outcome is Outcome.RUNNER_ERROR:
@@ -182,7 +207,7 @@ def judged_again(
         raise CannotJudge("there is no such case any more")
     if case.digest != result.case_digest:
         raise CannotJudge("its program or its inputs are others now")
-    verdict = _verdict(result, case, outputs, required, before)
+    verdict = _verdict(result, case, answer, required, before)
     if verdict is None:
         return result
     told = msgspec.structs.replace(
@@ -206,14 +231,17 @@ def _deciding(result: Result) -> tuple[object, ...]:
 def _verdict(
     result: Result,
     case: Batch,
-    outputs: Sequence[Array] | None,
+    answer: Answer | None,
     required: Requirements,
     before: Requirements,
 ) -> Verdict | None:
     """Return today's verdict, None where nothing that it depends on has changed. Raises CannotJudge."""
     expectation = case.expectation
-    if outputs is not None:
-        (found,) = judge(case, Answers.of([Answer(tuple(outputs))]), required)
+    if answer is not None:
+        alone = Answers.of([answer])
+        (found,) = judge(case, alone, required)
+        if asks_again(expectation) and dict(found.behaviour) != dict(result.behaviour):
+            (found,) = judge(case, alone, required, again=alone)  # what a fresh program answered is not kept
         if result.reason in SIDE_EFFECTS and found.outcome is Outcome.PASS:  # what the run did beside it stays done
             return replace(found, outcome=result.outcome, reason=result.reason, detail=result.detail, level=None)
         return found

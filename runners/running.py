@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import json
 import math
+import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +23,8 @@ from .registry import BackendSpec
 _BATCH, _LARGEST_BATCH = 48, 512
 _PATIENCE = 600.0
 """Seconds that a judge may take for what it does itself, beyond the time that its host has."""
+_RUNS = 10
+"""How often a judge may have one case run at most: its sibling, itself, again, to confirm, and each in a fresh host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Death:
 
 def pool_for(assignment: Assignment, *, jobs: int, limits: Limits) -> Pool:
     """Return a pool of judges for an assignment; `limits` are those of the backend's processes, one beside each."""
-    patient = _PATIENCE + limits.run_seconds + limits.prepare_seconds
+    patient = _PATIENCE + _RUNS * (limits.run_seconds + limits.prepare_seconds)
     own = Limits(patient, patient, limits.start_seconds + _PATIENCE)
     return Pool(replace(assignment, limits=limits), jobs=jobs, limits=own, fork=True)
 
@@ -73,10 +75,12 @@ def run_cases(
 def told(found: Found, backend: BackendSpec) -> Iterator[About | Judged | Death]:
     """Yield what a pool of judges says of a key, or of a worker that died."""
     if type(found) is tuple:  # most are
-        if found[0] == ABOUT:
-            yield msgspec.json.decode(found[1], type=About)
-        else:
-            yield from _recorded(found[1], backend)
+        key, record = found
+        try:
+            yield from [msgspec.json.decode(record, type=About)] if key == ABOUT else _recorded(key, record, backend)
+        except (ValueError, RecursionError) as error:
+            unreadable = Loss(key, "corrupt", None, f"its record is not what it was asked for: {error}", "", 0.0)
+            yield About(f"unknown ({unreadable.exit})") if key == ABOUT else Judged(_lost(unreadable, backend))
     elif isinstance(found, Stray):
         under_way = None if found.key == ABOUT else found.key
         before = tuple(text for text in found.before if text != ABOUT)
@@ -108,12 +112,36 @@ def about(assignment: Assignment, limits: Limits, run: RunCases = run_cases) -> 
     return found if isinstance(found, About) else About("unknown", ())
 
 
-def _recorded(record: bytes, backend: BackendSpec) -> Iterator[Judged | Death]:
-    """Yield what a worker's record says: a case's result, and the deaths before it. Raises ValueError if it is none."""
-    line, attached, deaths = (*record.split(b"\t"), b"", b"")[:3]  # JSON has no raw TAB in it
-    for one in json.loads(deaths) if deaths else ():
-        yield Death(backend.name, one["case"], one["kind"], one["exit"], one["tail"], tuple(one["before"]))
-    yield Judged(result_from_json(line), json.loads(attached) if attached else {})
+class _ToldDeath(msgspec.Struct, frozen=True):
+    case: str | None
+    kind: LossKind
+    exit: str
+    tail: str
+    before: tuple[str, ...]
+
+
+_TOLD_DEATHS = msgspec.json.Decoder(tuple[_ToldDeath, ...])
+_ATTACHED = msgspec.json.Decoder(dict[str, Any])
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def _recorded(case: str, record: bytes, backend: BackendSpec) -> list[Judged | Death]:
+    """Return what a worker's record says of a case: its result, and the deaths before it.
+
+    Raises ValueError, RecursionError if it is none, or of another case or backend.
+    """
+    line, attached, deaths = (*record.split(b"\t", 2), b"", b"")[:3]  # JSON has no raw TAB in it
+    result = result_from_json(line)
+    if (result.case, result.backend) != (case, backend.name):
+        raise ValueError(f"it is about {result.case[:200]!r} on {result.backend[:200]!r}")
+    if result.outcome is Outcome.WAIVED:
+        raise ValueError("it says that the case is waived, which no judge says")
+    digests = result.case_digest, result.expectation_digest
+    if result.outcome is not Outcome.RUNNER_ERROR and not all(one and _DIGEST.fullmatch(one) for one in digests):
+        raise ValueError("it has no digests of what was asked")
+    told = _TOLD_DEATHS.decode(deaths) if deaths else ()
+    died = [Death(backend.name, one.case, one.kind, one.exit, one.tail, one.before) for one in told]
+    return [*died, Judged(result, _ATTACHED.decode(attached) if attached else {})]
 
 
 def _around_draw(text: str) -> tuple[str, str]:

@@ -20,7 +20,10 @@ LONGEST_TEXT = 120
 LONGEST_LIST = 1 << 16
 LARGEST_NUMBER = 1 << 64
 
-_TOKENS = re.compile(r"(?:\s+|//|[-+*():]|[\[\]]|[0-9]+(?:\.[0-9]+)?(?![\w.])|[A-Za-z_]\w*(?:\.[dr]\b)?)*", re.ASCII)
+# Possessive: a token is taken whole or not at all, so that text which is wrong at its end is read once.
+_TOKENS = re.compile(
+    r"(?:\s++|//|[-+*():]|[\[\]]|[0-9]++(?:\.[0-9]++)?(?![\w.])|[A-Za-z_]\w*+(?:\.[dr]\b)?)*+", re.ASCII
+)
 _REPEATED = re.compile(r"(.+?)\s+x\s+(.+)")
 _SPLICED = re.compile(r"\s*([A-Za-z_]\w*(?:\.d)?(?:\[.*\])?)\s*\.\.\.\s*", re.ASCII)
 _DIMENSION = re.compile(r"(d)([0-9]+)")

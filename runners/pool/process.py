@@ -39,7 +39,7 @@ from .worker import (
 _BOOT: Final = (
     f"import sys; sys.path[:] = sys.argv[3:]; from {__package__}.worker import start_workers; start_workers()"
 )
-_PATIENCE: Final = 60.0  # seconds for an answer that needs no more than a system call
+_PATIENCE: Final = 10.0  # seconds for an answer that needs no more than a system call
 _LEAVE: Final = 5.0  # seconds to end the workers and go
 _LEAVE_SOON: Final = 0.5  # the same without workers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import selectors
 import sys
@@ -30,7 +31,6 @@ from .wire import (
     KeyBatch,
     Loss,
     LossKind,
-    Place,
     Stray,
     Task,
     WorkerEnd,
@@ -48,21 +48,23 @@ class Limits:
     """What a key may use; times in seconds, sizes in bytes, `memory_bytes` None for no limit.
 
     `run_seconds` and `prepare_seconds` are those of the task's phases (between keys the latter holds), `start_seconds`
-    that of making the task. `memory_bytes` is resident memory of the worker process, `output_bytes` what one key may
-    write to stdout and stderr, give or take what a pipe holds.
+    that of making the task. `record_seconds` is the longest time between two records of a worker at work, whatever it
+    says that it is doing; None for workers that are believed. `memory_bytes` is resident memory of the worker process,
+    `output_bytes` what one key may write to stdout and stderr, give or take what a pipe holds.
     """
 
     run_seconds: float = 10.0
     prepare_seconds: float = 60.0
     start_seconds: float = 120.0
+    record_seconds: float | None = None
     memory_bytes: int | None = None
     output_bytes: int = 64 << 20
 
 
 class Seen(NamedTuple):
-    """Where a worker was at a look, since when by our account, and how long we had been away until then."""
+    """What a worker was at, since when by our account, and how long we had been away until then."""
 
-    place: Place
+    at: object
     since: float
     away: float
 
@@ -84,6 +86,7 @@ class Seat:
         self.first_batch = 0
         self.recent: deque[Key] = deque(maxlen=KEYS_BEFORE)  # the last keys that it ran
         self.head_since = 0.0  # when the first of `sent` became the first
+        self.heard: Seen | None = None  # the last record of the first of `sent`
         self.closed: float | None = None  # when the channel ended
         self.seen: Seen | None = None
 
@@ -227,16 +230,23 @@ class Run:
         seat.vacate()
         return worker.reap()
 
-    def _condemn(self, seat: Seat, worker: WorkerProcess, kind: LossKind, why: str) -> None:
+    def _condemn(
+        self, seat: Seat, worker: WorkerProcess, kind: LossKind, why: str, seconds: float | None = None
+    ) -> None:
         """Kill a worker; what becomes of its keys is settled when it is dead."""
         if seat.verdict is None:
-            seat.verdict = self._verdict(seat, worker, kind, f"killed {why}")
+            found = self._verdict(seat, worker, kind, f"killed {why}")
+            seat.verdict = found if seconds is None else replace(found, seconds=seconds)
             worker.kill()
 
     def _verdict(self, seat: Seat, worker: WorkerProcess, kind: LossKind, end: str) -> WorkerEnd:
         place = worker.board.read()
         fresh = place.batch == seat.first_batch and place.position <= 0
-        return WorkerEnd(kind, end, place, fresh, max(0.0, time.monotonic() - place.since), tuple(seat.recent))
+        return WorkerEnd(kind, end, place, fresh, self._lasted(seat, place.since), tuple(seat.recent))
+
+    def _lasted(self, seat: Seat, since: float) -> float:
+        """Return the seconds since a moment that a worker names, which is none before it got its work."""
+        return max(0.0, time.monotonic() - max(since, seat.head_since))
 
     # What workers do
 
@@ -290,7 +300,7 @@ class Run:
 
     def _accept_records(self, seat: Seat, batch: KeyBatch, frame: Frame) -> None:
         end = frame.first + frame.amount
-        if end > len(batch.keys):
+        if not frame.amount or end > len(batch.keys):
             raise Corrupt("a message with a wrong count")
         records = unpack_records(frame.payload, frame.amount)
         keys = batch.keys[frame.first : end]
@@ -299,7 +309,10 @@ class Run:
         batch.received = end
 
     def _accept_exception(self, seat: Seat, batch: KeyBatch, frame: Frame) -> None:
-        (seconds,) = RAISED_HEAD.unpack_from(frame.payload)
+        if len(frame.payload) < RAISED_HEAD.size:
+            raise Corrupt("a message with a wrong length")
+        (claim,) = RAISED_HEAD.unpack_from(frame.payload)
+        seconds = self._lasted(seat, time.monotonic() - claim if claim >= 0 else math.inf)
         text = readable(frame.payload[RAISED_HEAD.size :])
         self._found.append(Loss(batch.keys[frame.first], "raised", phase_of(frame.amount), "", text, seconds))
         seat.recent.append(batch.keys[frame.first])
@@ -317,13 +330,12 @@ class Run:
         if gap < self._tick:
             return
         self._looked = now
-        returned = gap > _AWAY
-        self._away += gap if returned else 0.0
+        self._away += gap if gap > _AWAY else 0.0
         for seat in self._seats:
             if seat.worker is not None:
-                self._look_at(seat, seat.worker, now, returned=returned)
+                self._look_at(seat, seat.worker, now)
 
-    def _look_at(self, seat: Seat, worker: WorkerProcess, now: float, *, returned: bool) -> None:
+    def _look_at(self, seat: Seat, worker: WorkerProcess, now: float) -> None:
         if worker.pidfd is None and not worker.alive:
             self._on_death(seat, worker, 0)
         elif seat.verdict is not None:
@@ -336,18 +348,26 @@ class Run:
                 words = f"it was not ready after {self._limits.start_seconds:g} s"
                 raise WorkerStartError("timeout", words, worker.last_words())
         elif seat.sent:
-            self._look_at_time(seat, worker, now, returned=returned)
+            self._look_at_time(seat, worker, now)
             self._look_at_memory(seat, worker)
 
-    def _look_at_time(self, seat: Seat, worker: WorkerProcess, now: float, *, returned: bool) -> None:
-        """Kill a worker that is in one place too long; two looks must agree, for one may fall into a note."""
-        place = worker.board.read()
-        if seat.seen is None or seat.seen.place != place:
-            seat.seen = Seen(place, now if returned else min(now, place.since), self._away)
+    def _look_at_time(self, seat: Seat, worker: WorkerProcess, now: float) -> None:
+        """Kill a worker that is in one place too long, or too long without a record; by our clock alone."""
+        place, records = worker.board.read(), (seat.sent[0].number, seat.sent[0].received)
+        if seat.heard is None or seat.heard.at != records:
+            seat.heard = Seen(records, now, self._away)
+        silence = self._limits.record_seconds
+        if silence is not None and now - seat.heard.since - (self._away - seat.heard.away) > silence:
+            self._condemn(seat, worker, "timeout", f"after {silence:g} s without an answer", now - seat.heard.since)
+            return
+        at = place.key, place.phase
+        if seat.seen is None or seat.seen.at != at:
+            seat.seen = Seen(at, now, self._away)
             return
         limit = self._limits.run_seconds if place.phase == "run" else self._limits.prepare_seconds
-        if now - max(seat.seen.since, seat.head_since) - (self._away - seat.seen.away) > limit:
-            self._condemn(seat, worker, "timeout", f"after {limit:g} s")
+        lasted = now - max(seat.seen.since, seat.head_since)
+        if lasted - (self._away - seat.seen.away) > limit:
+            self._condemn(seat, worker, "timeout", f"after {limit:g} s", lasted)
 
     def _look_at_memory(self, seat: Seat, worker: WorkerProcess) -> None:
         limit = self._limits.memory_bytes
@@ -361,7 +381,7 @@ class Run:
             return
         worker.kill()  # what it started
         try:
-            for frame in worker.rest():
+            for frame in worker.rest() if seat.verdict is None or seat.verdict.kind != "corrupt" else ():
                 self._accept(seat, worker, frame)
         except Corrupt as error:
             self._condemn(seat, worker, "corrupt", f"for {error} on its message channel")

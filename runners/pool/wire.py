@@ -24,7 +24,7 @@ CHANNEL_LOST: Final = 86
 _MAGIC: Final = b"OPC\x01"
 _HEADER: Final = struct.Struct("<4sIIIIIII")  # magic, kind, sequence, batch, first, count, length, payload's checksum
 _CHECK: Final = struct.Struct("<I")
-_LARGEST: Final = 256 << 20  # bytes of a message: beyond the largest answer that a case can have
+_LARGEST: Final = 128 << 20  # bytes of a message: beyond the largest answer that a case can have
 _PLACE: Final = struct.Struct("<QqQQ")  # batch, index, phase, nanoseconds on the monotonic clock
 RAISED_HEAD: Final = struct.Struct("<d")
 """What a RAISED message opens with: seconds since the phase began. The traceback's text follows."""

@@ -97,8 +97,10 @@ def torn(whole: Path, folder: Path, share: float = 0.5) -> Path:
 
 
 @pytest.mark.parametrize("share", [0, 0.3, 0.999, 1])
-def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(whole: Path, tmp_path: Path, share: float) -> None:
-    done = call("--resume", torn(whole, tmp_path / "out", share))
+def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(
+    whole: Path, tmp_path: Path, waivers: Path, share: float
+) -> None:
+    done = call("--resume", torn(whole, tmp_path / "out", share), BACKEND, "--waivers", waivers)
     assert done.exit_code == 1
     assert told(tmp_path / "out") == told(whole)
     assert "21 failures of 1 kind in 75 results" in done.output
@@ -166,31 +168,91 @@ def written(file: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("what", CHANGED)
-def test_what_would_make_it_another_run_is_refused_and_named(whole: Path, tmp_path: Path, what: str) -> None:
+def test_what_would_make_it_another_run_is_refused_and_named(
+    whole: Path, tmp_path: Path, waivers: Path, what: str
+) -> None:
     folder = torn(whole, tmp_path / "out")
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     arguments, words = CHANGED[what]
-    done = call("--resume", folder, *arguments(tmp_path))
+    named = () if what == "backend" else (BACKEND, "--waivers", waivers)
+    done = call("--resume", folder, *named, *arguments(tmp_path))
     assert done.exit_code == 2
     assert re.search(words, done.output), done.output
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
 
 
 def test_another_version_of_the_backend_is_refused(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: Path, tmp_path: Path, waivers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_VERSION", "1.1")
-    done = call("--resume", torn(whole, tmp_path / "out"))
+    done = call("--resume", torn(whole, tmp_path / "out"), BACKEND, "--waivers", waivers)
     assert done.exit_code == 2
     assert f"version of {BACKEND}: 1.0 when it began, 1.1 now" in done.output
 
 
-def test_a_folder_that_another_process_writes_to_is_refused(whole: Path, tmp_path: Path) -> None:
+def test_a_folder_that_another_process_writes_to_is_refused(whole: Path, tmp_path: Path, waivers: Path) -> None:
     with ResultsFolder.resume(torn(whole, tmp_path / "out")):
         done = call("--resume", tmp_path / "out")
         assert (done.exit_code, done.output.count("\n")) == (2, 1)
         assert "another process is writing results there" in done.output
-    assert call("--resume", tmp_path / "out").exit_code == 1
+    assert call("--resume", tmp_path / "out", BACKEND, "--waivers", waivers).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [(("--waivers",), f"again: {BACKEND}"), ((BACKEND,), "again: --waivers "), ((), f"again: {BACKEND} --waivers ")],
+)
+def test_code_and_files_that_a_folder_alone_names_are_not_used(
+    whole: Path, tmp_path: Path, waivers: Path, given: tuple[str, ...], named: str
+) -> None:
+    folder = torn(whole, tmp_path / "out")
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    done = call("--resume", folder, *(word for one in given for word in (one, waivers)[: 1 + one.startswith("--")]))
+    assert (done.exit_code, named in done.output) == (2, True), done.output
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+def test_a_path_for_junit_is_taken_from_no_folder(whole: Path, tmp_path: Path, waivers: Path) -> None:
+    folder = torn(whole, tmp_path / "out", 1)
+    run = json.loads((folder / "run.json").read_text())
+    run["options"]["junit"] = str(tmp_path / "elsewhere.xml")
+    (folder / "run.json").write_text(json.dumps(run))
+    assert call("--resume", folder, BACKEND, "--waivers", waivers).exit_code == 1
+    assert not (tmp_path / "elsewhere.xml").exists()
+
+
+@pytest.mark.parametrize("name", ["outputs.jsonl", "results.jsonl", "junit.xml", ".run.json.part"])
+def test_a_folder_that_leads_elsewhere_is_refused(whole: Path, tmp_path: Path, waivers: Path, name: str) -> None:
+    folder, mine = torn(whole, tmp_path / "out"), tmp_path / "mine"
+    mine.write_text("precious, and no line")
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(mine)
+    done = call("--resume", folder, BACKEND, "--waivers", waivers)
+    assert (done.exit_code, f"{name}: no regular file" in done.output) == (2, True)
+    assert mine.read_text() == "precious, and no line"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"timeout": -1}, "Expected `float` > 0.0"),
+        ({"timeout": None}, "$.options.timeout"),
+        ({"jobs": "many"}, "$.options.jobs"),
+        ({"isolation": "none"}, "$.options.isolation"),
+        ({"selection": {"globs": "*"}}, "$.options.selection.globs"),
+        ({"selection": {"seed": -1}}, "$.options.selection.seed"),
+        ({"backends": [3]}, "$.options.backends"),
+    ],
+)
+def test_options_of_another_form_are_refused(
+    whole: Path, tmp_path: Path, options: dict[str, object], said: str
+) -> None:
+    folder = torn(whole, tmp_path / "out")
+    run = json.loads((folder / "run.json").read_text())
+    run["options"] |= options
+    (folder / "run.json").write_text(json.dumps(run))
+    done = call("--resume", folder, BACKEND)
+    assert (done.exit_code, said in done.output) == (2, True), done.output
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
@@ -205,13 +267,15 @@ def test_without_a_backend_and_a_run_to_go_on_with_there_is_nothing_to_do() -> N
     assert (done.exit_code, "Missing argument 'BACKEND...'" in done.output) == (2, True)
 
 
-def test_a_damaged_line_in_the_middle_is_told_and_nothing_is_touched(whole: Path, tmp_path: Path) -> None:
+def test_a_damaged_line_in_the_middle_is_told_and_nothing_is_touched(
+    whole: Path, tmp_path: Path, waivers: Path
+) -> None:
     for name in LINES:
         folder = torn(whole, tmp_path / name)
         lines = (whole / name).read_bytes().splitlines(keepends=True)
         damaged = b"".join([lines[0], lines[1][:20] + b"\n", *lines[2:]])
         (folder / name).write_bytes(damaged)
-        done = call("--resume", folder)
+        done = call("--resume", folder, BACKEND, "--waivers", waivers)
         assert done.exit_code == 2
         assert f"{name}:2: " in done.output, done.output
         assert (folder / name).read_bytes() == damaged
@@ -238,6 +302,10 @@ def begin(folder: Path, waivers: Path) -> list[str]:
     return ["run", BACKEND, *SELECTED, "--waivers", str(waivers), "--jobs", "1", "--out", str(folder)]
 
 
+def resume(folder: Path, waivers: Path) -> list[str]:
+    return ["run", BACKEND, "--waivers", str(waivers), "--resume", str(folder)]
+
+
 @pytest.mark.slow
 def test_a_hundred_kills_lose_nothing_and_double_nothing(
     whole: Path, tmp_path: Path, waivers: Path, context: Any
@@ -252,7 +320,7 @@ def test_a_hundred_kills_lose_nothing_and_double_nothing(
         folder = tmp_path / f"out-{number}"
         while not finished(folder):
             begun = (folder / "run.json").exists()
-            arguments = ["run", "--resume", str(folder)] if begun else begin(folder, waivers)
+            arguments = resume(folder, waivers) if begun else begin(folder, waivers)
             before = lines_of(folder)
             left = 1 - before / lines_of(whole) / 2  # what is written need not be done again, all the rest must be
             seconds = chance.uniform(0, longest * left) if kills < KILLS else 120
@@ -282,7 +350,7 @@ def test_a_run_that_is_killed_with_its_workers_at_work_goes_on(
         process.kill()
         process.join()
         assert not finished(folder)
-        arguments = ["run", "--resume", str(folder)]
+        arguments = resume(folder, waivers)
     assert run_until(context, arguments, 120, own_workers=True) == 1
     assert told(folder) == told(whole)
 

@@ -66,6 +66,14 @@ def sealed(files: Files) -> Files:
     return {"submission.json": lined_json({"digest": digest, **told}), **others}
 
 
+def resealed(files: Files) -> Files:
+    """Mend the manifest's heads too."""
+    told, about = (json.loads(files[name]) for name in ("submission.json", "run.json"))
+    told |= {name: about[name] for name in told.keys() & about.keys()}
+    told["results"] = len(files["results.jsonl"].splitlines())
+    return sealed({**files, "submission.json": lined_json(told)})
+
+
 def test_a_submission_holds_and_has_one_digest_on_every_packing(run: Path, submission: Path, tmp_path: Path) -> None:
     again = invoke("submit", run, "--out", tmp_path / "again.zip")
     assert (tmp_path / "again.zip").read_bytes() == submission.read_bytes()
@@ -76,46 +84,160 @@ def test_a_submission_holds_and_has_one_digest_on_every_packing(run: Path, submi
     assert f"digest {digest}" in again.output
     assert "holds" in done.output
     kept = len((run / "outputs.jsonl").read_text().splitlines())
-    assert f"judged again: {kept} from answers" in done.output
+    assert done.output.startswith(f"{kept} of {kept} verdicts judged again from answers\n")
 
 
 def test_what_belongs_to_the_run_is_told_in_the_manifest(run: Path, submission: Path) -> None:
     told = json.loads(content(submission)["submission.json"])
     about = json.loads((run / "run.json").read_text())
     assert told["kind"] == "submission"
-    assert {k: told[k] for k in ("suite", "backends", "machine", "exit_code")} == {
-        k: about[k] for k in ("suite", "backends", "machine", "exit_code")
-    }
+    named = ("suite", "backends", "machine", "exit_code", "selection", "strength", "draws", "seed", "planned")
+    assert {k: told[k] for k in named} == {k: about[k] for k in named}
     assert {"run.json", "results.jsonl", "outputs.jsonl", "certificates.jsonl"} <= told["files"].keys()
 
 
+# Forgeries: whoever makes one seals the manifest anew, and puts the figures right where that is easy
+
+
+def lines(files: Files, name: str, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
+    found = [change(json.loads(line)) for line in files[name].splitlines()]
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in found if line is not None)
+    files[name] = text.encode()
+
+
+def head(files: Files, **told: object) -> None:
+    files["run.json"] = json.dumps(json.loads(files["run.json"]) | told).encode()
+
+
+def passing(line: dict[str, Any]) -> dict[str, Any]:
+    return line | ({"outcome": "pass", "level": "strict", "detail": None} if line["outcome"] == "wrong-value" else {})
+
+
 def wrong_made_right(files: Files) -> None:
-    found = [json.loads(line) for line in files["results.jsonl"].splitlines()]
-    for line in found:
-        if line["outcome"] == "wrong-value":
-            line |= {"outcome": "pass", "level": "strict", "detail": None}
-    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in found)
-    files["results.jsonl"] = text.encode()
+    lines(files, "results.jsonl", passing)
 
 
 def better_figures(files: Files) -> None:
     told = json.loads(files["run.json"])
     told["figures"]["overall"]["correctness"] = 1.0
-    files["run.json"] = json.dumps(told).encode()
+    head(files, figures=told["figures"])
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [(wrong_made_right, "an outcome is another"), (better_figures, "the figures of run.json are not those")],
-)
-def test_figures_that_do_not_follow_from_the_answers_do_not_hold(
-    change: Callable[[Files], None], why: str, submission: Path, tmp_path: Path
+def failures_left_out(files: Files) -> None:
+    failed = {json.loads(line)["case"] for line in files["results.jsonl"].splitlines() if b'"wrong-value"' in line}
+    for name in ("results.jsonl", "outputs.jsonl", "accuracy.jsonl", "certificates.jsonl"):
+        if name in files:
+            lines(files, name, lambda line: None if line["case"] in failed else line)
+    left = len(files["results.jsonl"].splitlines())
+    head(files, planned=dict.fromkeys(json.loads(files["run.json"])["planned"], left), exit_code=0)
+
+
+def waivers_smuggled_in(files: Files) -> None:
+    def waived(line: dict[str, Any]) -> dict[str, Any]:
+        detail = f"wrong-value, waived by w.yaml:1: known\n{line['detail']}"
+        return line | ({"outcome": "waived", "detail": detail} if line["outcome"] == "wrong-value" else {})
+
+    lines(files, "results.jsonl", waived)
+    waiver = {
+        "backend": "*", "outcome": "wrong-value", "reason": "known", "link": "https://example.org/9", "owner": "me",
+        "expires": "2999-01-01", "place": "w.yaml:1", "case": "onnx/*",
+    }  # fmt: skip
+    told = json.loads(files["run.json"])
+    head(files, terms=told["terms"] | {"waivers": [waiver]}, exit_code=0)
+
+
+def exit_code_zero(files: Files) -> None:
+    head(files, exit_code=0)
+
+
+def passes_without_answers(files: Files) -> None:
+    wrong_made_right(files)
+    failed = [line for line in files["results.jsonl"].splitlines() if b'"uint32' in line or b"/uint32/" in line]
+    cases = {json.loads(line)["case"] for line in failed}
+    lines(files, "outputs.jsonl", lambda line: None if line["case"] in cases else line)
+
+
+def a_case_of_another_plan(files: Files) -> None:
+    head(files, selection=["onnx/ReduceMean-13/int32/2x*"])
+
+
+FORGERIES = {
+    wrong_made_right: "wrong-value, ",
+    better_figures: "run.json: figures: not what follows from the results",
+    failures_left_out: "no result of ",
+    waivers_smuggled_in: "run.json: waivers: none are named, and its terms have 1",
+    exit_code_zero: "run.json: exit_code: 0, and 1 follows from the results",
+    passes_without_answers: "pass without an answer, and the run kept all",
+    a_case_of_another_plan: "of no case of the plan, such as onnx/ReduceMean-13/uint32/",
+}
+
+
+@pytest.mark.parametrize("forge", FORGERIES, ids=lambda forge: forge.__name__)
+def test_a_forgery_does_not_hold_though_its_manifest_is_whole(
+    forge: Callable[[Files], None], submission: Path, tmp_path: Path
 ) -> None:
     files = content(submission)
-    change(files)
+    forge(files)
+    done = invoke("verify", packed(resealed(files), tmp_path / "s.zip"))
+    assert done.exit_code == 1, done.output
+    assert FORGERIES[forge] in done.output
+    assert "does not hold: " in done.output.splitlines()[-1]
+
+
+def test_a_manifest_that_says_other_than_its_run_does_not_hold(submission: Path, tmp_path: Path) -> None:
+    files = content(submission)
+    exit_code_zero(files)
     done = invoke("verify", packed(sealed(files), tmp_path / "s.zip"))
-    assert done.exit_code == 1
-    assert f"does not hold: {why}" in done.output
+    assert (done.exit_code, "exit_code: the manifest and run.json differ" in done.output) == (1, True)
+
+
+def declared(folder: Path) -> Files:
+    """The submission of a run that is right only by the arithmetic that it declares."""
+    (folder / "tf32.yaml").write_text("float64: {compute: float32}\n")
+    with run_here():
+        select = ("--select", "onnx/Mean-6/float64/*/mixed", "--keep-outputs", "all")
+        declaring = ("--arithmetic", folder / "tf32.yaml", "--quiet")
+        invoke("run", "python:fakes.backends:DoubleAsFloat", *select, *declaring, "--jobs", 1, "--out", folder / "run")
+    invoke("submit", folder / "run", "--out", folder / "s.zip")
+    return content(folder / "s.zip")
+
+
+def test_a_declaration_cannot_be_hidden(tmp_path: Path) -> None:
+    files = declared(tmp_path)
+    done = invoke("verify", tmp_path / "s.zip")
+    assert (done.exit_code, "declared arithmetic: float64" in done.output) == (0, True), done.output
+    head(files, arithmetic=None)
+    hidden = invoke("verify", packed(resealed(files), tmp_path / "hidden.zip"))
+    assert (hidden.exit_code, "run.json: arithmetic: its terms declare some" in hidden.output) == (1, True)
+    head(files, terms=json.loads(files["run.json"])["terms"] | {"arithmetic": None})
+    gone = invoke("verify", packed(resealed(files), tmp_path / "gone.zip"))
+    assert (gone.exit_code, "right by declared arithmetic alone, and none is declared" in gone.output) == (1, True)
+
+
+def test_what_was_not_kept_is_not_proven_and_the_first_line_says_so(tmp_path: Path) -> None:
+    with run_here():
+        select = ("--select", f"{V13}/int32/2x*", "--select", f"{V13}/uint32/3x2x2/axes=3/ramp/axis-too-large")
+        invoke("run", "python:fakes.backends:Right", *select, "--quiet", "--jobs", 1, "--out", tmp_path / "run")
+    invoke("submit", tmp_path / "run", "--out", tmp_path / "s.zip")
+    done = invoke("verify", tmp_path / "s.zip")
+    first, *_, last = done.output.splitlines()
+    results = len((tmp_path / "run" / "results.jsonl").read_text().splitlines())
+    assert (done.exit_code, last.startswith("not proven: ")) == (3, True)
+    assert first.startswith(f"0 of {results} verdicts judged again from answers; not checked: ")
+    assert "answers that were not kept" in first
+    assert "by the backend's word: 1 refusal" in first
+
+
+def test_a_seed_that_was_announced_after_the_files_is_demanded(run: Path, tmp_path: Path) -> None:
+    binary = tmp_path / "backend.so"
+    binary.write_bytes(b"frozen")
+    invoke("submit", run, "--out", tmp_path / "s.zip", "--frozen", binary)
+    told = json.loads(content(tmp_path / "s.zip")["submission.json"])
+    assert told["challenge"] == {"seed": 0, "frozen": {"backend.so": hashlib.sha256(b"frozen").hexdigest()}}
+    right, wrong = (invoke("verify", tmp_path / "s.zip", "--seed", seed) for seed in (0, 7))
+    assert (right.exit_code, wrong.exit_code) == (0, 1)
+    assert "challenge: seed 0, announced after these files were there: backend.so (sha256 " in right.output
+    assert "seed: 0, and 7 was announced" in wrong.output
 
 
 @pytest.mark.parametrize("name", ["run.json", "results.jsonl", "outputs.jsonl", "submission.json"])

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
+import math
 import os
+import struct
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from opconform.cases.elements import Array
 from opconform.cases.program import Program
+from opconform.runners.pool import wire
+from opconform.runners.pool.wire import Frame
 
 from .backends import Prepared, Right
 from .pool_tasks import FAULTS
@@ -122,5 +130,100 @@ class AnswersTooMuch(Right):
 
     def compute(self, program: Program, arrays: list[Array | None]) -> Array:
         if arrays[0] is not None and arrays[0].dtype == np.float16:
-            return np.zeros((257 << 20), np.uint8)
+            return np.zeros((129 << 20), np.uint8)
+        return super().compute(program, arrays)
+
+
+def local(name: str) -> Any:
+    """Return what a function that is under way below has under this name; the process's own things are there."""
+    frame = sys._getframe()
+    while name not in frame.f_locals:
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame.f_locals[name]
+
+
+class ReportsProgress(Right):
+    """Hangs at a float16 case, while a thread notes on the board of the process that the work goes on."""
+
+    def compute(self, program: Program, arrays: list[Array | None]) -> Array:
+        if program.inputs[0].type == "float16":
+            board = local("board")
+            place = board.read()
+            for turn in itertools.count():
+                board.note(place.batch, place.position, ("run", "prepare")[turn % 2])
+                time.sleep(0.01)
+        return super().compute(program, arrays)
+
+
+class WritesMessages(Right):
+    """Writes a message of its own to its channel at a float16 case: FAKE_FRAME names it."""
+
+    def compute(self, program: Program, arrays: list[Array | None]) -> Array:
+        if program.inputs[0].type == "float16":
+            channel, place = local("channel"), local("board").read()
+            frames = {
+                "raised-short": Frame(wire.RAISED, place.batch, place.position, 2, b"x"),
+                "raised-nan": Frame(wire.RAISED, place.batch, place.position, 77, struct.pack("<d", math.nan)),
+                "no-records": Frame(wire.RECORDS, place.batch, place.position, 0),
+                "empty-record": Frame(wire.RECORDS, place.batch, place.position, 1, bytes(4)),
+                "no-json": Frame(wire.RECORDS, place.batch, place.position, 1, struct.pack("<I", 3) + b"\xff\xfe{"),
+                "deep": Frame(wire.RECORDS, place.batch, place.position, 1, struct.pack("<I", 9000) + 9000 * b"\x91"),
+                "too-many": Frame(wire.RECORDS, place.batch, place.position, (1 << 32) - 1, b""),
+                "ready": Frame(wire.READY),
+                "failed": Frame(wire.FAILED, payload=b"X\nY"),
+                "unknown": Frame(99, 1, 2, 3, b"z"),
+            }
+            channel.send(frames[os.environ["FAKE_FRAME"]])
+        return super().compute(program, arrays)
+
+
+class UnspeakableError(Exception):
+    """An exception that cannot be told."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def _unspeakable() -> Array:
+    raise UnspeakableError
+
+
+def _long_exception() -> Array:
+    raise type("E" * (20 << 20), (Exception,), {})("x" * (20 << 20))
+
+
+ODD_ANSWERS = {
+    "no-words": _unspeakable,
+    "long-words": _long_exception,
+    "2^40-elements": lambda: np.broadcast_to(np.float16(1), (1 << 40,)),
+    "2^40-objects": lambda: np.broadcast_to(np.array(None, object), (1 << 40,)),
+    "long-dtype": lambda: np.zeros(1, [("x" * (20 << 20), "f4")]),
+    "many-outputs": lambda: [np.zeros(1, np.float16)] * 100_000,  # type: ignore[return-value]
+    "a-text": lambda: "x" * (20 << 20),  # type: ignore[return-value]
+    "itself": lambda: Right,  # type: ignore[return-value]
+}
+
+
+class AnswersOddly(Right):
+    """Answers, or fails to, at a float16 case in the way that FAKE_ANSWER names."""
+
+    def compute(self, program: Program, arrays: list[Array | None]) -> Array:
+        if program.inputs[0].type == "float16":
+            return ODD_ANSWERS[os.environ["FAKE_ANSWER"]]()
+        return super().compute(program, arrays)
+
+
+class OpensOnce(Right):
+    """Ends its process at a float16 case, and can be opened twice: for the run and its judge."""
+
+    def __init__(self) -> None:
+        opened = Path(os.environ["FAKE_OPENED"])
+        with opened.open("a") as file:
+            file.write("x")
+        if len(opened.read_text()) > 1:
+            raise OSError("the device is gone")
+
+    def compute(self, program: Program, arrays: list[Array | None]) -> Array:
+        if program.inputs[0].type == "float16":
+            os.abort()
         return super().compute(program, arrays)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 from fakes.results import case, result
 
@@ -52,10 +53,10 @@ def test_backends_versions_and_types_stand_apart() -> None:
     found.add(result(backend="beta"), accuracy(Grade.OUTSIDE))
     found.add(result(case=case("onnx/Mean-13")), accuracy(Grade.FAITHFUL))
     assert [(g.backend, g.operator_version, g.type, g.grade) for g in found.graded()] == [
-        ("alpha", "onnx/ReduceMean-13", "float32", Grade.ROUNDED),
-        ("alpha", "onnx/ReduceMean-13", "float16", Grade.WIDE),
-        ("beta", "onnx/ReduceMean-13", "float32", Grade.OUTSIDE),
         ("alpha", "onnx/Mean-13", "float32", Grade.FAITHFUL),
+        ("alpha", "onnx/ReduceMean-13", "float16", Grade.WIDE),
+        ("alpha", "onnx/ReduceMean-13", "float32", Grade.ROUNDED),
+        ("beta", "onnx/ReduceMean-13", "float32", Grade.OUTSIDE),
     ]
     assert [g.operator_version for g in found.graded("beta")] == ["onnx/ReduceMean-13"]
 
@@ -65,3 +66,13 @@ def test_an_attachment_is_read_and_one_that_failed_is_none() -> None:
     assert attached_accuracy({"accuracy": one.to_dict()}) == one
     assert attached_accuracy({"accuracy": {"failed": "Traceback"}}) is None
     assert attached_accuracy({}) is None
+
+
+def test_what_is_written_does_not_depend_on_the_order_in_which_types_and_versions_came() -> None:
+    told = set()
+    for order in itertools.permutations(("float32", "float16", "float64")):
+        found = Grades()
+        for type_ in order:
+            found.add(result(), accuracy(Grade.FAITHFUL, type_=type_))
+        told.add(json.dumps(found.to_dict()))
+    assert len(told) == 1

@@ -16,12 +16,12 @@ from opconform.cli import main
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.runners.accuracy import attach_accuracy
-from opconform.runners.execute import Assignment, Isolation
-from opconform.runners.host import HostFactory
+from opconform.runners.execute import ABOUT, Assignment, Isolation
+from opconform.runners.host import About, HostFactory
 from opconform.runners.kept import KeepOutputs
 from opconform.runners.pool import Limits, WorkerStartError
 from opconform.runners.registry import BackendSpec, backend_spec
-from opconform.runners.running import Death, Judged, run_cases
+from opconform.runners.running import Death, Judged, run_cases, told
 
 SOURCE = GeneratedCases()
 LIMITS = Limits(run_seconds=30)
@@ -30,12 +30,14 @@ LIMITS = Limits(run_seconds=30)
 HALF, SINGLE, DOUBLE = (f"onnx/Mean-13/{type_}/scalar/-/uniform" for type_ in ("float16", "float32", "float64"))
 
 
-def found(backend: str, cases: list[str], isolation: Isolation = "program") -> tuple[dict[str, Any], list[Death]]:
+def found(
+    backend: str, cases: list[str], isolation: Isolation = "program", limits: Limits = LIMITS
+) -> tuple[dict[str, Any], list[Death]]:
     """Return outcomes by case and unexplained deaths of a run of one case after the other."""
     kept = {"outputs": KeepOutputs(), "accuracy": attach_accuracy}  # as a run has them
     fragile = backend_spec(f"python:fakes.fragile_backends:{backend}")
     assignment = Assignment(fragile, SOURCE, attach=kept, isolation=isolation)
-    told = list(run_cases(assignment, [[case] for case in cases], jobs=1, limits=LIMITS))
+    told = list(run_cases(assignment, [[case] for case in cases], jobs=1, limits=limits))
     outcomes = {one.result.case: one.result.outcome for one in told if isinstance(one, Judged)}
     assert sorted(outcomes) == sorted(cases)
     return outcomes, [one for one in told if isinstance(one, Death)]
@@ -150,6 +152,105 @@ def test_an_answer_larger_than_a_message_costs_its_case() -> None:
     outcomes, deaths = found("AnswersTooMuch", [SINGLE, HALF, DOUBLE])
     assert outcomes == {SINGLE: "pass", HALF: "crash", DOUBLE: "pass"}
     assert not deaths
+
+
+@pytest.mark.parametrize("fault", ["ReportsProgress", "WritesMessages", "OpensOnce"])
+def test_no_host_ends_a_run_or_costs_more_than_its_case(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_FRAME", "raised-short")
+    monkeypatch.setenv("FAKE_OPENED", str(tmp_path / "opened"))
+    limits = Limits(run_seconds=0.5, prepare_seconds=0.5)
+    outcomes, _ = found(fault, [SINGLE, HALF, DOUBLE], limits=limits)
+    lost = "timeout" if fault == "ReportsProgress" else "crash"
+    gone = "crash" if fault == "OpensOnce" else "pass"  # a device that went away stays away
+    assert outcomes == {SINGLE: "pass", HALF: lost, DOUBLE: gone}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "frame", ["raised-short", "no-records", "empty-record", "no-json", "deep", "too-many", "ready", "failed", "unknown"]
+)
+def test_a_message_that_nobody_asked_for_is_a_crash(frame: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_FRAME", frame)
+    outcomes, _ = found("WritesMessages", [SINGLE, HALF, DOUBLE])
+    assert outcomes == {SINGLE: "pass", HALF: "crash", DOUBLE: "pass"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        ("no-words", "error"),
+        ("long-words", "error"),
+        ("2^40-elements", "error"),
+        ("2^40-objects", "error"),
+        ("long-dtype", "wrong-dtype"),
+        ("many-outputs", "wrong-shape"),
+        ("a-text", "wrong-dtype"),
+        ("itself", "error"),
+    ],
+)
+def test_an_odd_answer_is_the_backend_s_and_its_detail_is_short(
+    answer: str, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_ANSWER", answer)
+    assignment = Assignment(backend_spec("python:fakes.fragile_backends:AnswersOddly"), SOURCE)
+    told = run_cases(assignment, [[SINGLE, HALF, DOUBLE]], jobs=1, limits=LIMITS)
+    results = {one.result.case: one.result for one in told if isinstance(one, Judged)}
+    assert {case: result.outcome for case, result in results.items()} == {SINGLE: "pass", HALF: outcome, DOUBLE: "pass"}
+    assert len(results[HALF].detail or "") <= 2000
+
+
+# What a worker says: it judges in a process of its own, and is believed in nothing that it was not asked
+
+RIGHT = BackendSpec("mine", "python", "mine:Mine")
+RECORD = {
+    "case": SINGLE, "backend": "mine", "outcome": "pass", "behaviour": {}, "reason": None, "detail": None,
+    "bound_ratio": None, "level": "strict", "clauses": [], "case_digest": "0" * 64, "expectation_digest": "1" * 64,
+    "seconds": 0.1,
+}  # fmt: skip
+
+
+def record(**changes: object) -> bytes:
+    return json.dumps(RECORD | changes).encode()
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        record(case=HALF),
+        record(backend="another"),
+        record(case_digest=None),
+        record(expectation_digest="0" * 63 + "g"),
+        record(outcome="waived"),
+        record(bound_ratio=float("nan")),
+        record(outcome="passed"),
+        record()[:-1],
+        b"",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        record() + b"\t[1]",
+        record() + b"\t{}\t[{}]",
+        record() + b'\t{}\t[{"case":3}]',
+        record() + b"\t{}\t[]\tmore",
+    ],
+)
+def test_a_record_is_accepted_only_for_what_was_asked(forged: bytes) -> None:
+    (one,) = told((SINGLE, forged), RIGHT)
+    assert isinstance(one, Judged)
+    assert (one.result.case, one.result.backend, one.result.outcome) == (SINGLE, "mine", "runner-error")
+    assert "its record is not what it was asked for" in (one.result.detail or "")
+    (right,) = told((SINGLE, record()), RIGHT)
+    assert isinstance(right, Judged)
+    assert right.result.outcome == "pass"
+
+
+@pytest.mark.parametrize("forged", [b"", b"{", b'{"type": "about"}', record(), b"\xff"])
+def test_what_is_no_description_is_told_as_unknown(forged: bytes) -> None:
+    (about,) = told((ABOUT, forged), RIGHT)
+    assert isinstance(about, About)
+    assert about.version.startswith("unknown (its record is not what it was asked for")
 
 
 # From the command line

@@ -18,6 +18,7 @@ from opconform.cases.results import Outcome, Result, result_from_json
 from opconform.cli import main
 from opconform.generators.source import GeneratedCases
 from opconform.reports.site.case_lists import unpacked
+from opconform.runners.answers import Answer
 from opconform.runners.execute import Worker
 from opconform.runners.host import Hosts, Request
 from opconform.runners.kept import judged_again
@@ -95,7 +96,7 @@ def test_judged_again_it_stays_a_failure() -> None:
     (case,) = SOURCE.batches(CASES[:1])
     (data,) = case.tensors()
     answer = data.astype(np.float64).mean(axis=1, keepdims=True).astype(np.float32)
-    again = judged_again(result, case, [answer], required={}, before={})
+    again = judged_again(result, case, Answer((answer,)), required={}, before={})
     assert (again.outcome, again.reason, again.detail) == (result.outcome, result.reason, result.detail)
 
 
