@@ -23,6 +23,7 @@ from .command import (
     Prepared,
     Refused,
     Rejected,
+    SharedFiles,
     check_claim,
     hello,
     prepare_question,
@@ -118,6 +119,7 @@ _HINTS: Mapping[str, str] = MappingProxyType(
         "line": "a question has one answer, in one line of JSON; what is there for people goes to stderr",
         "id": "copy the question's `id` into the answer, and answer the questions in their order",
         "schema": "docs/process-protocol.md and runners/schemas/process.schema.json say what an answer consists of",
+        "file": "write to the file before the answer, and close or flush it; `offset` and `length` are in bytes",
         "tensor": "`content` is base64 of all elements in C order, little-endian, with nothing around them",
         "unsupported": "answer `unsupported` to what is not implemented: `error` is a failure, `unsupported` is none",
         "rejected": "answer `rejected` to programs that the standard does not allow; shapes and counts show it",
@@ -140,6 +142,8 @@ def _hint(error: BaseException) -> str:
         return _HINTS["id"]
     if "stdout" in words or "JSON is malformed" in words:
         return _HINTS["line"]
+    if "in a file" in words or "its file" in words:
+        return _HINTS["file"]
     return _HINTS["tensor"] if words.startswith("outputs[") else _HINTS["schema"]
 
 
@@ -158,8 +162,10 @@ class CommandCheck:
         self._conversation: Conversation | None = None
         self._told: Hello | None = None
         self._opening: Breach | TimeoutError | None = None
+        self._files: SharedFiles | None = None
         try:
             self._told = hello(self._open(), seconds)
+            self._files = SharedFiles() if self._told.files else None
         except (OSError, Ended) as error:
             self.close()
             if isinstance(error, TimeoutError):
@@ -241,12 +247,12 @@ class CommandCheck:
 
     def _prepared(self, program: Program) -> int:
         conversation = self._open()
-        conversation.ask(Prepared, prepare_question(program), self._seconds)
+        conversation.ask(Prepared, prepare_question(program, (), self._files), self._seconds)
         return conversation.asked
 
     def _answer(self, prepared: int, inputs: Sequence[Array]) -> list[Any]:
-        question = run_question(prepared, inputs)
-        return values_of(self._open().ask(Outputs, question, self._seconds))
+        question = run_question(prepared, inputs, self._files)
+        return values_of(self._open().ask(Outputs, question, self._seconds), self._files)
 
     def _no_such_operator(self) -> None:
         standard = self._hello_told().standards[0]

@@ -32,7 +32,7 @@ from opconform.cases.runner import Unsupported
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.runners import command
-from opconform.runners.command import Command
+from opconform.runners.command import Command, Refused
 from opconform.runners.execute import Assignment
 from opconform.runners.pool import Limits, WorkerStartError
 from opconform.runners.registry import backend_spec, open_runner
@@ -94,12 +94,21 @@ LIES = {
     "closed": ("crash", "it closed its stdout"),
     "other-type": ("wrong-dtype", "int32"),
     "extra-output": ("wrong-shape", "2 outputs"),
+    "file-empty": ("crash", "its file ends after 0 bytes; an output is 256 from 0 on"),
+    "file-cut": ("crash", "its file ends after 255 bytes; an output is 256 from 0 on"),
+    "file-beyond": ("crash", "its file ends after 256 bytes; an output is 256 from 1 on"),
+    "file-short": ("crash", "outputs[0] of type float32 and shape [64]: 252 bytes; expected"),
+    "file-negative": ("crash", "Expected `int` >= 0 - at `$.outputs[0].content.offset`"),
+    "file-huge": ("crash", "its file has 1,099,511,627,776 bytes, more than 268,435,456"),
+    "file-twice": ("crash", "its file has 256 bytes, of which outputs take 512: two have the same ones"),
+    "file-unsaid": ("crash", "its content is in a file, though `hello` did not say `files`"),
+    "file-right": ("pass", ""),
     "error": ("error", "Refused: out of order"),
     "rejected": ("error", "Rejected: out of order"),
     "unsupported": ("unsupported", "out of order"),
 }
 REASONS = {"error": "memory", "rejected": "invalid", "unsupported": "shape"}
-FAST = ["short", "id", "twice", "segv", "error", "rejected", "unsupported"]
+FAST = ["file-right", "file-cut", "short", "id", "twice", "segv", "error", "rejected", "unsupported"]
 
 
 @pytest.mark.parametrize(
@@ -311,14 +320,51 @@ def test_base64_for_text_is_a_lie_and_no_exception_that_passes_for_a_refusal(tmp
     assert "outputs[0]: the content of text is a list of strings" in capfd.readouterr().err
 
 
+LARGE = np.arange(1 << 17, dtype=np.float32).reshape(2, -1)
+
+
+def test_large_tensors_go_through_files_and_come_back(schema, tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, hello={**HELLO, "files": True}, run={"answer": "error", "words": "no"})
+    sum_of = onnx_program("Add", 14, [constant("c", LARGE), Input("x", "float32", LARGE.shape)], rank=2)
+    prepared = recorder.runner.prepare(sum_of)
+    with pytest.raises(Refused):
+        prepared.run([LARGE])
+    for line in recorder.lines():
+        schema.validate(line)
+    _, _, prepare, _, run, _ = recorder.lines()
+    assert prepare["constants"]["constant_0"]["content"] == {"offset": 0, "length": LARGE.nbytes}
+    assert run["inputs"][0]["content"] == {"offset": 0, "length": LARGE.nbytes}
+    assert Path(run["files"]["read"]).read_bytes() == LARGE.tobytes()
+    assert Path(run["files"]["write"]).stat().st_size == 0
+    paths = run["files"]
+    del recorder, prepared
+    assert not any(Path(path).exists() for path in paths.values())
+    proxy = shlex.join([sys.executable, str(TESTS / "fakes" / "proxy_program.py"), "onnx-reference", "files"])
+    runner = open_runner(f"cmd:{proxy}")
+    for times in (1, 2):  # the files are used again
+        (found,) = runner.prepare(sum_of).run([times * LARGE])
+        np.testing.assert_array_equal(found, (1 + times) * LARGE)
+
+
+def test_a_program_that_says_nothing_of_files_gets_large_tensors_inline(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, run={"answer": "error", "words": "no"})
+    sum_of = onnx_program("Add", 14, [constant("c", LARGE), Input("x", "float32", LARGE.shape)], rank=2)
+    with pytest.raises(Refused):
+        recorder.runner.prepare(sum_of).run([LARGE])
+    asked = [line for line in recorder.lines() if "ask" in line][1:]
+    assert all("files" not in line for line in asked)
+    assert asked[1]["inputs"] == [json.loads(json.dumps(wire(LARGE)))]
+
+
 KINDS = ("BitCast-26", "Cast-25", "SequenceInsert-11", "StringConcat-20", "If-25", "Optional-*", "ZipMap-1", "TopK-24")
 
 
 @pytest.mark.slow
-def test_a_backend_finds_the_same_behind_the_protocol_whatever_goes_over_it() -> None:
+@pytest.mark.parametrize("files", [[], ["files"]])
+def test_a_backend_finds_the_same_behind_the_protocol_whatever_goes_over_it(files: list[str]) -> None:
     cases = list(planned(SOURCE.library, Selection(tuple(f"onnx/{kind}/*" for kind in KINDS), suite="smoke")))
     assert {case.split("/")[1].split("-")[0] for case in cases} >= {kind.split("-")[0] for kind in KINDS}
-    proxy = shlex.join([sys.executable, str(TESTS / "fakes" / "proxy_program.py"), "onnx-reference"])
+    proxy = shlex.join([sys.executable, str(TESTS / "fakes" / "proxy_program.py"), "onnx-reference", *files])
     there, here = found(f"cmd:{proxy}", cases, limits=SLOW)[0], found("onnx-reference", cases, limits=SLOW)[0]
     differing = {case for case in cases if there[case].outcome != here[case].outcome}
     assert not differing
