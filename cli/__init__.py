@@ -36,6 +36,7 @@ _COMMANDS = (
     run.list_,
     run.show,
     commands.check_runner,
+    run.claims,
     run.minimise,
     commands.audit,
     commands.diff,

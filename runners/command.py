@@ -14,7 +14,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias, TypeVar
 
 import msgspec
@@ -25,7 +26,7 @@ from ..cases.elements import Array, content, element_types, from_content, type_o
 from ..cases.errors import OpconformError
 from ..cases.onnx_model import onnx_bytes
 from ..cases.program import Program, element_names, nested_all
-from ..cases.runner import Executable, Reason, Unsupported
+from ..cases.runner import Claim, ClaimLimits, Claims, Executable, Reason, Unsupported
 from .pool.process import exit_words
 
 PROTOCOL = 1
@@ -71,18 +72,11 @@ class _Message(msgspec.Struct, frozen=True, tag_field="answer", forbid_unknown_f
     id: int
 
 
-class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is claimed of an operator: its versions and element types; `all` where nothing is said."""
-
-    versions: tuple[int | str, ...] | Literal["all"] = "all"
-    types: tuple[str, ...] | Literal["all"] = "all"
-
-
 class Hello(_Message, frozen=True, tag="hello"):
     """What a program says of itself.
 
-    `operators` is what it claims, by `onnx/ReduceMean` and so on, None: anything. `files`: it reads and writes contents
-    in files.
+    `operators` is what it claims, by `onnx/ReduceMean` and so on, None: anything; `limits` are those of all claims.
+    `files`: it reads and writes contents in files.
     """
 
     protocol: int
@@ -91,6 +85,7 @@ class Hello(_Message, frozen=True, tag="hello"):
     standards: tuple[Literal["onnx", "openvino", "onednn"], ...]
     operators: dict[str, Claim] | None = None
     facts: Mapping[str, str] = {}
+    limits: ClaimLimits = ClaimLimits()
     files: bool = False
 
 
@@ -280,6 +275,10 @@ def hello(conversation: Conversation, seconds: float | None = None) -> Hello:
         raise Breach(f"it speaks protocol {found.protocol}; expected {PROTOCOL}")
     if not found.standards:
         raise Breach("it names no standard; expected one of onnx, openvino, onednn")
+    for operator, claim in (found.operators or {}).items():
+        for one in () if claim.types == "all" else claim.types:
+            if not set(element_names(one)) <= set(element_types()):
+                raise Breach(f"it claims {operator[:_SHOWN]} for {one[:_SHOWN]!r}, which is no element type")
     return found
 
 
@@ -443,22 +442,38 @@ class Command:
         """Return the program's own name, and the facts that it tells."""
         return {**self._hello.facts, "program": self._hello.name}
 
+    def claims(self) -> Claims | None:
+        """Return what the program claims."""
+        told = self._hello
+        return None if told.operators is None else Claims(told.operators, told.limits)
+
     def reason(self, error: BaseException, /) -> Reason:
         """Return the reason that came with an answer."""
         return error.reason if isinstance(error, Refused) else "other"
 
     def prepare(self, program: Program, /) -> Executable:
-        """Let the program prepare one. Raises Unsupported, also for what it does not claim, Rejected or Refused."""
-        check_claim(self._hello, program)
+        """Let the program prepare one. Raises Unsupported, Rejected or Refused."""
         question = prepare_question(program, self._drop, self._files)
         self._drop.clear()
-        self._answered(lambda: self._conversation.ask(Prepared, question))
-        return _Program(self, self._conversation.asked, self._drop.append)
+        with self._beyond_claims(program):
+            self._answered(lambda: self._conversation.ask(Prepared, question))
+        return _Program(self, program, self._conversation.asked, self._drop.append)
 
-    def run(self, prepared: int, inputs: Sequence[Array]) -> list[Any]:
-        """Let the program run what it prepared when it was asked with the id `prepared`. Raises as `prepare` does."""
+    def run(self, program: Program, prepared: int, inputs: Sequence[Array]) -> list[Any]:
+        """Let it run a program that it prepared when it was asked with the id `prepared`. Raises as `prepare` does."""
         question = run_question(prepared, inputs, self._files)
-        return self._answered(lambda: values_of(self._conversation.ask(Outputs, question), self._files))
+        with self._beyond_claims(program):
+            return self._answered(lambda: values_of(self._conversation.ask(Outputs, question), self._files))
+
+    @contextmanager
+    def _beyond_claims(self, program: Program) -> Iterator[None]:
+        """Raise Unsupported for each refusal of a program that is not claimed."""
+        try:
+            yield
+        except Refused as error:
+            if (fault := claim_fault(self._hello, program)) is None:
+                raise
+            raise Unsupported(f"{fault[0]}: {error}", fault[1]) from error
 
     def _answered(self, ask: Callable[[], _T]) -> _T:
         try:
@@ -478,25 +493,30 @@ class Command:
 class _Program:
     """A program that was prepared; `drop` is told its id when nobody needs it any more."""
 
-    def __init__(self, runner: Command, prepared: int, drop: Callable[[int], None]) -> None:
-        self._runner, self._prepared, self._drop = runner, prepared, drop
+    def __init__(self, runner: Command, program: Program, prepared: int, drop: Callable[[int], None]) -> None:
+        self._runner, self._program, self._prepared, self._drop = runner, program, prepared, drop
 
     def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
         """Return the outputs. Raises Unsupported, Rejected or Refused."""
-        return self._runner.run(self._prepared, inputs)
+        return self._runner.run(self._program, self._prepared, inputs)
 
     def __del__(self) -> None:
         self._drop(self._prepared)
 
 
-def check_claim(told: Hello, program: Program) -> None:
-    """Raise Unsupported for a program that `hello` rules out: an operator version that is not claimed, or no type."""
+def _elements(types: Iterable[str]) -> set[str]:
+    return {name for one in types for name in element_names(one)}
+
+
+def claim_fault(told: Hello, program: Program) -> tuple[str, Reason] | None:
+    """Return why a program is beyond what `hello` claims: its operator version, or that it has none of the types."""
     if told.operators is None:
-        return
+        return None
     operator = program.operator
     claim = told.operators.get(f"{operator.standard}/{operator.name}")
     if claim is None or (claim.versions != "all" and operator.version not in claim.versions):
-        raise Unsupported(f"it does not claim {operator}", "operator-version")
+        return f"it does not claim {operator}", "operator-version"
     types = [*(one.type for one in program.given), *(one.type for one in program.answers)]
-    if claim.types != "all" and not {name for one in types for name in element_names(one)} & set(claim.types):
-        raise Unsupported(f"it claims {operator} for {', '.join(claim.types)}", "type")
+    if claim.types != "all" and not _elements(types) & _elements(claim.types):
+        return f"it claims {operator} for {', '.join(claim.types)}", "type"
+    return None

@@ -24,7 +24,7 @@ from .command import (
     Refused,
     Rejected,
     SharedFiles,
-    check_claim,
+    claim_fault,
     hello,
     prepare_question,
     run_question,
@@ -245,6 +245,11 @@ class CommandCheck:
             raise TypeError("the program has not said what it is")
         return self._told
 
+    def _refuse_unclaimed(self, program: Program) -> None:
+        """Raise Unsupported for a program that is not claimed."""
+        if fault := claim_fault(self._hello_told(), program):
+            raise Unsupported(*fault)
+
     def _prepared(self, program: Program) -> int:
         conversation = self._open()
         conversation.ask(Prepared, prepare_question(program, (), self._files), self._seconds)
@@ -275,7 +280,7 @@ class CommandCheck:
             for version in easy.versions:
                 program = _program(easy.operator(version), [(2, 3)] * easy.arity, 2)
                 try:
-                    check_claim(self._hello_told(), program)
+                    self._refuse_unclaimed(program)
                     self._prepared(program)
                 except Unsupported:
                     continue
@@ -312,7 +317,7 @@ class CommandCheck:
 
     def _text(self) -> None:
         program = _program(OperatorVersion("onnx", "Identity", 13), [(2, 2)], 2, "string")
-        check_claim(self._hello_told(), program)
+        self._refuse_unclaimed(program)
         texts = np.array([["", "a"], ['"\\\n', "β😀"]], object)
         try:
             number = self._prepared(program)

@@ -33,10 +33,12 @@ from ..cases.errors import ProgramError
 from ..cases.program import Program, Structure
 from ..cases.results import EffectReason
 from ..cases.runner import (
+    Claims,
     Classifies,
     Describes,
     Executable,
     NotInstalled,
+    Promises,
     Reason,
     Runner,
     Unsupported,
@@ -89,11 +91,12 @@ class Request:
 
 
 class About(msgspec.Struct, frozen=True, tag="about"):
-    """What a backend says of itself once it is opened."""
+    """What a backend says of itself once it is opened; `claims` is what it promises, None: nothing."""
 
     version: str
     standards: tuple[str, ...] = ()
     facts: Mapping[str, str] = {}
+    claims: Claims | None = None
 
 
 class _Tensor(msgspec.Struct, frozen=True, array_like=True):
@@ -220,7 +223,8 @@ class Host:
     def _about(self) -> About:
         facts = self.runner.describe() if isinstance(self.runner, Describes) else {}
         told = {_utf8(str(name)): _utf8(str(fact)) for name, fact in facts.items()}
-        return About(_utf8(str(self.runner.version())), tuple(map(_utf8, self.runner.standards)), told)
+        claims = self.runner.claims() if isinstance(self.runner, Promises) else None
+        return About(_utf8(str(self.runner.version())), tuple(map(_utf8, self.runner.standards)), told, claims)
 
     def _answer(self, request: Request, index: int, begin: Begin) -> _Answer | _Refused:
         given, self._given = self._given, None

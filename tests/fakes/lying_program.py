@@ -48,6 +48,7 @@ ANSWERS = {  # what stands in an answer
     "id": lambda told: {"id": told["id"] + 1},
     "other-answer": lambda told: {"answer": "prepared" if "outputs" in told else "outputs"},
     "unknown-key": lambda told: {"ouputs": []},
+    "claims": lambda told: {"operators": {"onnx/Abs": {"types": ["float32", "float33"]}}},
     "protocol": lambda told: {"protocol": 2},
     "no-standard": lambda told: {"standards": []},
 }

@@ -138,6 +138,7 @@ def test_a_lie_over_an_invalid_program_is_no_refusal() -> None:
         ("no-json", "no answer of protocol 1"),
         ("exit", "it ended by exit code 3"),
         ("unsupported", "it answered 'unsupported' to 'hello'; expected 'hello'"),
+        ("claims", "it claims onnx/Abs for 'float33', which is no element type"),
     ],
 )
 def test_a_program_that_does_not_say_what_it_is_ends_the_run_and_says_why(fault: str, words: str) -> None:
@@ -289,16 +290,18 @@ def test_what_nobody_needs_any_more_is_dropped_with_the_next_program(tmp_path: P
         (None, None),
     ],
 )
-def test_what_is_not_claimed_is_not_asked(operators: Any, reason: str | None, schema, tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path, hello={**HELLO, "operators": operators})
+def test_every_refusal_of_what_is_not_claimed_is_unsupported(operators, reason, schema, tmp_path: Path) -> None:
+    error = {"answer": "error", "words": "broken"}
+    recorder = Recorder(tmp_path, hello={**HELLO, "operators": operators}, prepare=error)
     program = onnx_program("Abs", 13, [Input("x", "float32", (2,))], rank=1)
     if reason is None:
-        recorder.runner.prepare(program)
+        with pytest.raises(Refused, match="broken"):
+            recorder.runner.prepare(program)
     else:
-        with pytest.raises(Unsupported) as refusal:
+        with pytest.raises(Unsupported, match=r"claim.*: broken") as refusal:
             recorder.runner.prepare(program)
         assert refusal.value.reason == reason
-    assert len(recorder.lines()) == (4 if reason is None else 2)
+    assert len(recorder.lines()) == 4
     for line in recorder.lines():
         schema.validate(line)
 
