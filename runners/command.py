@@ -25,7 +25,7 @@ from ..cases.corpus.descriptor import constants, program_json, structure_from
 from ..cases.elements import Array, content, element_types, from_content, type_of
 from ..cases.errors import OpconformError
 from ..cases.onnx_model import onnx_bytes
-from ..cases.program import Program, element_names, nested_all
+from ..cases.program import Program, element_names, nested_all, parse_type
 from ..cases.runner import Claim, ClaimLimits, Claims, Executable, Reason, Unsupported
 from .pool.process import exit_words
 
@@ -277,8 +277,10 @@ def hello(conversation: Conversation, seconds: float | None = None) -> Hello:
         raise Breach("it names no standard; expected one of onnx, openvino, onednn")
     for operator, claim in (found.operators or {}).items():
         for one in () if claim.types == "all" else claim.types:
-            if not set(element_names(one)) <= set(element_types()):
-                raise Breach(f"it claims {operator[:_SHOWN]} for {one[:_SHOWN]!r}, which is no element type")
+            try:
+                parse_type(one)
+            except ValueError as error:
+                raise Breach(f"it claims {operator[:_SHOWN]} for {str(error)[:_SHOWN]}") from None
     return found
 
 

@@ -50,6 +50,7 @@ from .answers import (
     answer_of,
     same_array,
 )
+from .onnxruntime import words_of
 from .pool import (
     Begin,
     Limits,
@@ -277,10 +278,15 @@ class Host:
             raise error
         if isinstance(error, Unsupported):
             return _Refused(_words(error)[:WORDS_KEPT], unsupported=True, reason=error.reason, seconds=seconds)
+        known = None if isinstance(self.runner, Classifies) else words_of(_words(error))
+        if known is not None and known.plain:
+            return _Refused(_words(error)[:WORDS_KEPT], unsupported=True, reason=known.reason, seconds=seconds)
         words = f"{type(error).__name__}: {_words(error)}"[:WORDS_KEPT]
         reason: Reason = "memory" if isinstance(error, MemoryError) else "other"
         if reason == "other" and isinstance(self.runner, Classifies):
             reason = self.runner.reason(error)
+        elif reason == "other" and known is not None:
+            reason = known.reason
         return _Refused(words, unsupported=False, reason=reason, seconds=seconds)
 
 

@@ -138,7 +138,7 @@ def support(version: str, types: tuple[str, ...], yes: int, no: int) -> Support:
     [
         ([support("1", ("a",), 5, 0)], ("1",), ("a",), 0),
         ([support("1", ("a",), 5, 1)], (), (), 5),
-        ([support("1", ("a",), 5, 0), support("1", ("b",), 0, 9), support("2", ("b",), 3, 0)], ("1", "2"), ("a",), 3),
+        ([support("1", ("a",), 5, 0), support("1", ("b",), 0, 9), support("2", ("b",), 3, 0)], ("1",), ("a",), 3),
         ([support("1", ("a",), 0, 5), support("2", ("a",), 9, 0), support("10", ("a",), 9, 0)], ("2", "10"), ("a",), 0),
         ([support("1", (), 5, 0), support("2", (), 0, 1)], ("1",), (), 0),
         ([], (), (), 0),

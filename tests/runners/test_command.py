@@ -138,7 +138,7 @@ def test_a_lie_over_an_invalid_program_is_no_refusal() -> None:
         ("no-json", "no answer of protocol 1"),
         ("exit", "it ended by exit code 3"),
         ("unsupported", "it answered 'unsupported' to 'hello'; expected 'hello'"),
-        ("claims", "it claims onnx/Abs for 'float33', which is no element type"),
+        ("claims", "it claims onnx/Abs for 'float33' is no type; expected float32"),
     ],
 )
 def test_a_program_that_does_not_say_what_it_is_ends_the_run_and_says_why(fault: str, words: str) -> None:
