@@ -93,6 +93,11 @@ def _easy() -> Iterator[_Easy]:
     yield from (_Easy("onednn", name, (NO_VERSION,), arity, formula) for name, arity, formula in plain)
 
 
+_TYPES: Mapping[str, Sequence[str]] = MappingProxyType(
+    {"onnx": ("float64", "float16"), "openvino": ("float64", "float16"), "onednn": ("float16",)}
+)
+"""Types that every easy operator has by its standard, beside float32."""
+
 _Shape: TypeAlias = tuple[int, ...]
 
 
@@ -120,6 +125,7 @@ _HINTS: Mapping[str, str] = MappingProxyType(
         "id": "copy the question's `id` into the answer, and answer the questions in their order",
         "schema": "docs/process-protocol.md and runners/schemas/process.schema.json say what an answer consists of",
         "file": "write to the file before the answer, and close or flush it; `offset` and `length` are in bytes",
+        "element-type": "`type` is a name of docs/process-protocol.md, in lower case: float32, bool, string, …",
         "tensor": "`content` is base64 of all elements in C order, little-endian, with nothing around them",
         "unsupported": "answer `unsupported` to what is not implemented: `error` is a failure, `unsupported` is none",
         "rejected": "answer `rejected` to programs that the standard does not allow; shapes and counts show it",
@@ -132,19 +138,26 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 )
 
 
+_SIGNS = (
+    ("answered question", "id"),
+    ("stdout", "line"),
+    ("JSON is malformed", "line"),
+    ("is no element type", "element-type"),
+    ("is no type", "element-type"),
+    ("in a file", "file"),
+    ("its file", "file"),
+)
+"""Words of breaches, and the hints that they mean."""
+
+
 def _hint(error: BaseException) -> str:
     words = str(error)
     if isinstance(error, TimeoutError):
         return _HINTS["time"]
     if isinstance(error, Ended) or "closed its stdout" in words:
         return _HINTS["died"]
-    if "question" in words and "answered question" in words:
-        return _HINTS["id"]
-    if "stdout" in words or "JSON is malformed" in words:
-        return _HINTS["line"]
-    if "in a file" in words or "its file" in words:
-        return _HINTS["file"]
-    return _HINTS["tensor"] if words.startswith("outputs[") else _HINTS["schema"]
+    found = next((hint for sign, hint in _SIGNS if sign in words), None)
+    return _HINTS[found or ("tensor" if words.startswith("outputs[") else "schema")]
 
 
 class _Wrong(Exception):  # noqa: N818 - what the program did
@@ -212,6 +225,8 @@ class CommandCheck:
         }
         for what, shape in shapes.items():
             yield self._step(f"{name} of {what}", lambda shape=shape: self._runs(easy, version, [shape], [1]))  # type: ignore[misc]
+        for type_ in _TYPES[easy.standard]:
+            yield self._step(f"{name} of {type_}", lambda type_=type_: self._of_type(easy, version, type_))  # type: ignore[misc]
         yield self._step("one program run three times", lambda: self._runs(easy, version, [(2, 3)], [1, 2, 1]))
         yield self._step("two programs in turns", lambda: self._runs(easy, version, [(2, 3), (4,)], [1, 2, 3]))
         yield self._step("an invalid program", lambda: self._invalid(easy, version))
@@ -303,6 +318,19 @@ class CommandCheck:
                 answer = self._answer(number, inputs)
                 wanted = np.asarray(easy.formula(*inputs), np.float32)
                 _compare(answer, wanted, "again" if len(steps) > 1 else "value")
+
+    def _of_type(self, easy: _Easy, version: int | str, type_: str) -> None:
+        """Run the operator in another type, which it has by the standard: `unsupported` is an answer to it too."""
+        program = _program(easy.operator(version), [(2, 3)] * easy.arity, 2, type_)
+        self._refuse_unclaimed(program)
+        inputs = [_numbers((2, 3), 1 + place).astype(type_) for place in range(easy.arity)]
+        try:
+            answer = self._answer(self._prepared(program), inputs)
+        except Refused as error:
+            told = "rejected" if isinstance(error, Rejected) else "error"
+            words = f"it answered {told!r} to {type_}; expected 'unsupported' or the outputs"
+            raise _Wrong(f"{words}: {error}", "unsupported") from None
+        _compare(answer, np.asarray(easy.formula(*inputs)).astype(type_), "value")
 
     def _invalid(self, easy: _Easy, version: int | str) -> None:
         """Give an operator of one input none, one of two the first alone, or none if it takes any number."""

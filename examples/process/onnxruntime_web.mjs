@@ -110,3 +110,4 @@ for await (const line of createInterface({ input: process.stdin, crlfDelay: Infi
   const answer = await Promise.resolve({ hello, prepare, run }[question.ask](question)).catch(refusal);
   process.stdout.write(JSON.stringify({ id: question.id, ...answer }) + '\n');
 }
+process.exit(0); // threads of WebAssembly would keep it

@@ -42,6 +42,7 @@ TENSORS = {  # what stands in the first tensor of an answer
     "list-of-numbers": lambda one: {"content": [1.0]},
 }
 ANSWERS = {  # what stands in an answer
+    "no-output": lambda told: {"outputs": []},
     "extra-output": lambda told: {"outputs": told["outputs"] * 2},
     "structure": lambda told: {"structure": [{"kind": "sequence", "items": []}]},
     "deep-structure": lambda told: {"structure": [deep(50)]},
@@ -138,11 +139,14 @@ def answered(question):
                 return {"answer": told, "words": f"no {program['name']}"}
             if fault != "takes-all" and (len(program["inputs"]) != 1 or program["attributes"]):
                 return {"answer": "rejected", "words": "Abs takes one input"}
-            if program["inputs"] and program["inputs"][0]["type"] != "float32":
-                return {"answer": "unsupported", "words": "float32 alone"}
+            if program["inputs"] and program["inputs"][0]["type"] != "float32" and fault != "float32-always":
+                told = {"types-fail": "error", "rejects-types": "rejected"}.get(fault, "unsupported")
+                return {"answer": told, "words": "float32 alone"}
             return {"answer": "prepared"}
     (x,) = question["inputs"] or [{"shape": [0], "content": ""}]
     held = contents(question, x["content"])
+    if x.get("type") == "float64":
+        held = struct.pack(f"<{len(held) // 8}f", *struct.unpack(f"<{len(held) // 8}d", held))
     order = ">" if fault == "big-endian" else "<"
     numbers = [abs(one) for one in struct.unpack(f"<{len(held) // 4}f", held)]
     content = base64.b64encode(struct.pack(f"{order}{len(numbers)}f", *numbers)).decode()

@@ -8,10 +8,12 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.runners import command
 from opconform.runners.command import Command, Refused
+from opconform.runners.command_check import CommandCheck
 from opconform.runners.execute import Assignment
 from opconform.runners.pool import Limits, WorkerStartError
 from opconform.runners.registry import backend_spec, open_runner
@@ -456,3 +459,54 @@ def mean_in_c(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_client_in_c_passes_what_it_claims(operator: str, mean_in_c: Path) -> None:
     globs = [f"onnx/{operator}/{type_}/*" for type_ in ("float32", "float64")]
     assert outcomes_of(f"cmd:{mean_in_c}", *globs) == {"pass"}
+
+
+ONNXRUNTIME_WEB = "1.30.0"
+
+
+@pytest.fixture(scope="session")
+def onnxruntime_web(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the client and the package that it needs."""
+    folder = tmp_path_factory.mktemp("web")
+    if not (shutil.which("node") and shutil.which("npm")):
+        pytest.skip("there is no Node.js with npm")
+    words = ["npm", "install", "--silent", "--no-audit", "--no-fund", f"onnxruntime-web@{ONNXRUNTIME_WEB}"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode and os.environ.get("OPCONFORM_WEB") != "required":
+        pytest.skip(f"npm cannot install onnxruntime-web: {done.stderr[-300:]}")
+    assert done.returncode == 0, done.stderr
+    return Path(shutil.copy(EXAMPLES / "onnxruntime_web.mjs", folder))
+
+
+@pytest.mark.slow
+def test_the_client_of_onnxruntime_web_keeps_to_the_protocol(onnxruntime_web: Path) -> None:
+    checked = CommandCheck("cmd:node", shlex.join(["node", str(onnxruntime_web)]), 60)
+    assert checked.told is not None
+    assert (checked.told.name, checked.told.version) == ("onnxruntime-web", ONNXRUNTIME_WEB)
+    steps = list(checked.steps())
+    # the last step allows it a second to end, which a busy machine may not give it
+    assert not [one for one in steps[:-1] if one.problem or one.skipped]
+    assert len(steps) > 10
+
+
+@pytest.mark.slow
+def test_the_client_of_onnxruntime_web_runs_tensors_of_its_types_and_says_what_else_it_lacks(onnxruntime_web) -> None:
+    backend = f"cmd:{shlex.join(['node', str(onnxruntime_web)])}"
+    kinds = ["Add-14", "Cast-21", "Relu-14", "Where-16", "TopK-11", "StringNormalizer-10", "Sequence*-11", "If-21"]
+    cases = list(planned(SOURCE.library, Selection(tuple(f"onnx/{one}" for one in kinds), suite="smoke")))
+    results, deaths = found(backend, cases, SLOW)
+    outcomes = Counter(str(one.outcome) for one in results.values())
+    assert not deaths
+    assert outcomes["pass"] > 100
+    assert outcomes["pass"] > 9 * sum(outcomes[one] for one in outcomes if one not in ("pass", "unsupported"))
+    sequences = {str(one.outcome) for case, one in results.items() if "/seq" in case and "Sequence" in case}
+    assert sequences == {"unsupported"}
+
+
+@pytest.mark.slow
+def test_a_trap_in_webassembly_costs_onnxruntime_web_one_case(onnxruntime_web: Path) -> None:
+    trap = "onnx/Div-7/int32/none/A=-2147483648,7;B=-1,-1/ramp/smallest"
+    cases = [OTHERS[0], trap, OTHERS[1]]
+    results, _ = found(f"cmd:{shlex.join(['node', str(onnxruntime_web)])}", cases, SLOW)
+    assert [str(results[case].outcome) for case in cases] == ["pass", "crash", "pass"]
+    assert "RuntimeError: divide" in (results[trap].detail or "")

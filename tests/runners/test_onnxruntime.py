@@ -303,7 +303,7 @@ def test_every_alternative_of_the_table_is_there_for_a_message_that_was_seen(wor
 @pytest.mark.slow
 def test_a_plain_class_around_the_library_fails_where_the_built_in_one_does() -> None:
     source = GeneratedCases()
-    globs = [f"onnx/{name}-*" for name in ("Mean", "ReduceMean", "Shape", "Sqrt", "And", "Cast", "TopK")]
+    globs = [f"onnx/{name}-*" for name in ("Mean", "ReduceMean", "Shape", "Sqrt", "And", "Add", "TopK")]
     cases = list(planned(source.library, Selection(tuple(globs), suite="smoke")))
     own = f"python:{Path(__file__).parents[1] / 'fakes' / 'plain_onnxruntime.py'}:Plain"
     failing = []
