@@ -81,7 +81,6 @@ def test_a_right_program_has_no_mistakes() -> None:
         ("no-output", "every-run", "onnx/Abs-13 of 2x3", "0 outputs; expected 1", "the outputs that the program"),
         ("claims", "hello", "hello", "it claims onnx/Abs for 'float33'", "in lower case: float32"),
         ("file-cut", "every-run", "onnx/Abs-13 of 2x3", "its file ends after 23 bytes", "before the answer"),
-        ("file-empty", "every-run", "onnx/Abs-13 of 1000x1000", "its file ends after 0 bytes", "before the answer"),
         ("id", "every-run", "onnx/Abs-13 of 2x3", "it answered question", "copy the question's `id`"),
         ("chatter", "every-run", "onnx/Abs-13 of 2x3", "loading weights", ""),
         ("late", "every-run", "onnx/Abs-13 of 2x3", "'done\\n'", "what is there for people goes to stderr"),
