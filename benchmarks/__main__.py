@@ -15,11 +15,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
+from opconform.cases.program import Input, OperatorVersion, Output, Program
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.runners.execute import Assignment
 from opconform.runners.pool import Limits
-from opconform.runners.registry import backend_spec
+from opconform.runners.registry import backend_spec, open_runner
 from opconform.runners.running import Judged, batched, run_cases
 from opconform.specs.loader import Library
 
@@ -37,7 +40,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=20_000, help="how many cases, about (default 20000)")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured (default 3)")
     parser.add_argument(
-        "--only", choices=["generation", "first-run", "end-to-end", "memory", "start-up"], action="append"
+        "--only", choices=["generation", "first-run", "end-to-end", "memory", "protocol", "start-up"], action="append"
     )
     chosen = parser.parse_args()
     parts: dict[str, Callable[[int, int], None]] = {
@@ -45,6 +48,7 @@ def main() -> None:
         "first-run": first_run,
         "end-to-end": end_to_end,
         "memory": memory,
+        "protocol": protocol,
         "start-up": start_up,
     }
     for name, part in parts.items():
@@ -174,6 +178,29 @@ def _read(path: Path) -> str:
         return path.read_text()
     except OSError:  # it has ended
         return ""
+
+
+def protocol(_cases: int, rounds: int) -> None:
+    """Time an Identity through a program over the process protocol, contents in the line and in files, in turns."""
+    for count in (1 << 8, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22):
+        sent = np.arange(count, dtype=np.float32)
+        program = Program(
+            OperatorVersion("onnx", "Identity", 14),
+            (),
+            (Input("x", "float32", sent.shape),),
+            (Output("y", "float32", 1),),
+            14,
+        )
+        echo = f"cmd:{sys.executable} -S {Path(__file__).with_name('echo_program.py')}"
+        prepared = [open_runner(echo + more).prepare(program) for more in ("", " files")]
+        seconds: tuple[list[float], list[float]] = ([], [])
+        for _ in range(5 * rounds):
+            for one, found in zip(prepared, seconds, strict=True):
+                started = time.perf_counter()
+                one.run([sent])
+                found.append(time.perf_counter() - started)
+        line, files = (1e3 * min(found) for found in seconds)
+        print(f"protocol        {count:9,} elements: {line:.2f} ms in the line, {files:.2f} ms in files")
 
 
 def start_up(_cases: int, _rounds: int) -> None:

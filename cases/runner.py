@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
 
 from .elements import Array
 from .program import Program
@@ -66,6 +68,37 @@ class Describes(Protocol):
 
     def describe(self) -> dict[str, str]:
         """Return facts such as the device, the instruction set or build options."""
+
+
+class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a backend claims of an operator: its versions and element types; `all` where nothing is said."""
+
+    versions: tuple[int | str, ...] | Literal["all"] = "all"
+    types: tuple[str, ...] | Literal["all"] = "all"
+
+
+class ClaimLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What limits all claims of a backend, as the same words of a profile do; None for no limit."""
+
+    opset: int | None = None
+    rank: int | None = None
+    elements: int | None = None
+    shapes: tuple[Literal["static", "bounded", "dynamic"], ...] | None = None
+
+
+class Claims(msgspec.Struct, frozen=True):
+    """What a backend promises to support, by operator such as `onnx/ReduceMean`."""
+
+    operators: Mapping[str, Claim]
+    limits: ClaimLimits = ClaimLimits()
+
+
+@runtime_checkable
+class Promises(Protocol):
+    """A runner that says what its backend promises to support."""
+
+    def claims(self) -> Claims | None:
+        """Return the claims; None if there are none to hold the backend to."""
 
 
 class Words(NamedTuple):

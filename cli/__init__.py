@@ -86,6 +86,7 @@ _COMMANDS = (
     run.list_,
     run.show,
     commands.check_runner,
+    run.claims,
     run.minimise,
     run.bisect,
     commands.audit,

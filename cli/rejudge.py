@@ -285,6 +285,7 @@ def opened(options: RejudgeOptions) -> Rejudged:
     demands = Demands(
         requirements(options.requires, library) if options.requires else old.demands.required,
         load_profile(options.profile) if options.profile else old.demands.profile,
+        old.demands.claims,
     )
     waivers = load_waivers(options.waivers, versions) if options.waivers else old.waivers
     day = dt.datetime.now(tz=dt.UTC).date() if options.waivers else begun.started.date()

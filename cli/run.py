@@ -154,6 +154,41 @@ def given_options() -> frozenset[str]:
 
 
 @click.command(
+    cls=Examples,
+    examples="opconform claims opconform-results/2026-05-01T10-00-00 > profile.yaml\n"
+    "opconform claims cmd:./program --select 'onnx/Reduce*' --json",
+)
+@click.argument("source", metavar="BACKEND|DIR")
+@planned
+@SPECS
+@JOBS
+@seconds_option("--timeout", 10.0, "Seconds that a case may run; preparing its program has six times as long.")
+@MEMORY
+@click.option("--backend", metavar="NAME", help="Which backend of a results folder with several.")
+@click.option("--json", "as_json", is_flag=True, help="As `operators` of the process protocol's hello.")
+@click.option("--quiet", "-q", is_flag=True, help="No live progress.")
+@clear_errors
+def claims(*, source: str, backend: str | None, as_json: bool, **options: Any) -> None:
+    """Write what a backend supports as a profile, from a results folder or a run of its own.
+
+    No valid case that was run is unsupported inside it: a run with this profile fails once that changes. Operator
+    versions and types are left out where a single case of them is unsupported, which a comment names.
+    """
+    from .claims import claims_of_folder, claims_of_run  # noqa: PLC0415
+    from .options import RunOptions  # noqa: PLC0415
+
+    if Path(source).is_dir():
+        if given_options() - {"source", "backend", "as_json"}:
+            raise click.UsageError("a results folder is read as it is: the options of a run are for a BACKEND.")
+        click.echo(claims_of_folder(Path(source), backend, as_json=as_json), nl=False)
+        return
+    if backend is not None:
+        raise click.UsageError("--backend is for a results folder.")
+    made = RunOptions(backends=(source,), selection=selection_of(options), keep_outputs="none", **options)
+    click.echo(claims_of_run(made, as_json=as_json), nl=False)
+
+
+@click.command(
     "list",
     cls=Examples,
     examples="opconform list operators\n"

@@ -43,6 +43,7 @@ from ..runners.terms import (
     Demands,
     Suspensions,
     Waivers,
+    claimed,
     load_declaration,
     load_errata,
     load_profile,
@@ -95,12 +96,14 @@ def opened(options: RunOptions, executor: Executor) -> Session:
         load_profile(options.profile) if options.profile else None,
     )
     waivers = load_waivers(options.waivers, suite.operator_versions) if options.waivers else Waivers()
-    terms = Terms(demands, Suspensions(load_errata(options.errata), suite.disputed), waivers, declaration)
+    suspensions = Suspensions(load_errata(options.errata), suite.disputed)
     abouts = {
         b.name: about(Assignment(b, suite.source), options.limits, executor.run_cases)
         for b in backends
         if not b.standards
     }
+    claims = {name: claimed(name, a.version, a.claims) for name, a in abouts.items() if a.claims is not None}
+    terms = Terms(replace(demands, claims=claims), suspensions, waivers, declaration)
     plans = _plans(options, {b.name: b.standards or abouts[b.name].standards for b in backends}, suite)
     return Session(options, executor, backends, suite, terms, plans, abouts, dt.datetime.now(tz=dt.UTC))
 
@@ -231,7 +234,7 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
         folder=str(folder.path),
     )
     print_summary(console, summary)
-    for note in session.suite.notes:
+    for note in [*tables.unclaimed_lines(), *session.suite.notes]:
         console.print(Text(printable(note)), soft_wrap=True)
     return code
 

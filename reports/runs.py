@@ -313,6 +313,7 @@ def terms_to_dict(terms: Terms) -> dict[str, Any]:
     return {
         "required": dict(terms.demands.required),
         "profile": _told(terms.demands.profile),
+        "claims": {name: _told(claim) for name, claim in terms.demands.claims.items()},
         "errata": [_told(erratum) for erratum in terms.suspensions.errata.entries],
         "disputed": dict(terms.suspensions.disputed),
         "waivers": [{**(_told(waiver) or {}), "case": str(waiver.case)} for waiver in terms.waivers.entries],
@@ -334,7 +335,11 @@ def terms_from(told: Mapping[str, Any], place: object) -> Terms:
     try:
         waivers = [{**one, "case": {"text": one["case"]}} for one in told["waivers"]]
         return Terms(
-            Demands(dict(told["required"]), msgspec.convert(told["profile"], Profile | None)),
+            Demands(
+                dict(told["required"]),
+                msgspec.convert(told["profile"], Profile | None),
+                msgspec.convert(told.get("claims", {}), dict[str, Profile]),
+            ),
             Suspensions(Errata(msgspec.convert(told["errata"], tuple[Erratum, ...])), dict(told["disputed"])),
             Waivers(msgspec.convert(waivers, tuple[Waiver, ...])),
             msgspec.convert(told["arithmetic"], Declaration | None),

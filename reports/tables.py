@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from ..cases.elements import Declaration
 from ..cases.errors import OpconformError
+from ..cases.ids import operator_version_of
 from ..cases.results import Result
 from ..runners.accuracy import Accuracy
 from ..runners.terms import WaiverRun, before_waiving
@@ -21,6 +23,9 @@ from .runs import RESULTS, Part, StoredResult, StoredResults, Terms, Whole
 from .tally import OUR_SIDE_FAILED, Behaviours, Failures, Tally
 from .terminal import Summary
 from .text import counted, deaths_told
+
+_FIRST = 5
+"""The operator versions that a line names."""
 
 
 @dataclass
@@ -33,6 +38,7 @@ class Tables:
     behaviours: Behaviours
     arithmetic: ArithmeticTables
     waivers: WaiverRun
+    unclaimed: dict[str, Counter[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, terms: Terms, backends: Iterable[str], today: dt.date) -> Tables:
@@ -66,6 +72,10 @@ class Tables:
         self._add(result, suspended, accuracy)
 
     def _add(self, result: Result, suspended: str | None, accuracy: Accuracy | None) -> None:
+        if self.terms.demands.is_unclaimed(result):
+            operator_version = operator_version_of(result.case)
+            types = result.case[len(operator_version) + 1 :].partition("/")[0]
+            self.unclaimed.setdefault(result.backend, Counter())[f"{operator_version} {types}"] += 1
         self.tally.add(result, suspended)
         self.failures.add(result, suspended)
         self.behaviours.add(result)
@@ -73,7 +83,16 @@ class Tables:
 
     def to_dict(self, problems: Sequence[str]) -> dict[str, object]:
         """Return figures and the rest for JSON; `problems` are those of waivers."""
-        return {"figures": self.tally.to_dict(), "waiver_problems": list(problems), **self.arithmetic.to_dict()}
+        told = {"figures": self.tally.to_dict(), "waiver_problems": list(problems), **self.arithmetic.to_dict()}
+        return {**told, "unclaimed": {name: dict(found) for name, found in self.unclaimed.items()}}
+
+    def unclaimed_lines(self) -> list[str]:
+        """Return a line for each backend that passes cases which it does not claim."""
+        lines = []
+        for backend, found in self.unclaimed.items():
+            first = ", ".join(list(found)[:_FIRST]) + (", …" if len(found) > _FIRST else "")
+            lines.append(f"{backend} passes {counted(found.total(), 'case')} that it does not claim: {first}")
+        return lines
 
     def summary(
         self,
@@ -148,9 +167,16 @@ class CountedRuns:
     exit_code: int
 
 
+def terms_of(wholes: Sequence[Whole]) -> Terms:
+    """Return what decided the verdicts of these runs: that of the first, and the claims of all backends."""
+    every = [part.terms for whole in wholes for part in whole.parts]
+    claims = {name: claim for terms in every for name, claim in terms.demands.claims.items()}
+    return replace(every[0], demands=replace(every[0].demands, claims=claims))
+
+
 def count(wholes: Sequence[Whole], seen: Seen | None = None) -> CountedRuns:
     """Count the results of these runs; `seen` is told each of them. Raises OpconformError for what cannot be read."""
-    terms = wholes[0].parts[0].terms
+    terms = terms_of(wholes)
     tables = Tables.of(terms, [name for whole in wholes for name in whole.versions], dt.date.min)
     waivers, problems = [], []
     for whole in wholes:

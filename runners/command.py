@@ -14,7 +14,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias, TypeVar
 
 import msgspec
@@ -24,14 +25,16 @@ from ..cases.corpus.descriptor import constants, program_json, structure_from
 from ..cases.elements import Array, content, element_types, from_content, type_of
 from ..cases.errors import OpconformError
 from ..cases.onnx_model import onnx_bytes
-from ..cases.program import Program, element_names, nested_all
-from ..cases.runner import Executable, Reason, Unsupported
+from ..cases.program import Program, element_names, nested_all, parse_type
+from ..cases.runner import Claim, ClaimLimits, Claims, Executable, Reason, Unsupported
 from .pool.process import exit_words
 
 PROTOCOL = 1
 """The version of the protocol."""
 LONGEST_LINE = 256 << 20
-"""Bytes that a line of an answer may have."""
+"""Bytes that a line of an answer may have, and the file beside it."""
+SHARED_FROM = 1 << 16
+"""Bytes from which on the content of a tensor is in a file beside the question, for a program that reads files."""
 
 _CHUNK = 1 << 20
 _SHOWN = 200
@@ -69,15 +72,12 @@ class _Message(msgspec.Struct, frozen=True, tag_field="answer", forbid_unknown_f
     id: int
 
 
-class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is claimed of an operator: its versions and element types; `all` where nothing is said."""
-
-    versions: tuple[int | str, ...] | Literal["all"] = "all"
-    types: tuple[str, ...] | Literal["all"] = "all"
-
-
 class Hello(_Message, frozen=True, tag="hello"):
-    """What a program says of itself; `operators` is what it claims, by `onnx/ReduceMean` and so on, None: anything."""
+    """What a program says of itself.
+
+    `operators` is what it claims, by `onnx/ReduceMean` and so on, None: anything; `limits` are those of all claims.
+    `files`: it reads and writes contents in files.
+    """
 
     protocol: int
     name: str
@@ -85,16 +85,23 @@ class Hello(_Message, frozen=True, tag="hello"):
     standards: tuple[Literal["onnx", "openvino", "onednn"], ...]
     operators: dict[str, Claim] | None = None
     facts: Mapping[str, str] = {}
+    limits: ClaimLimits = ClaimLimits()
+    files: bool = False
 
 
 class Prepared(_Message, frozen=True, tag="prepared"):
     """The program of this question is ready to run."""
 
 
+class _Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    offset: Annotated[int, msgspec.Meta(ge=0, le=LONGEST_LINE)]
+    length: Annotated[int, msgspec.Meta(ge=0, le=LONGEST_LINE)]
+
+
 class _WireTensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     type: str
     shape: Annotated[tuple[Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)], ...], msgspec.Meta(max_length=64)]
-    content: bytes | list[str]
+    content: bytes | list[str] | _Place
 
 
 class Outputs(_Message, frozen=True, tag="outputs"):
@@ -269,61 +276,143 @@ def hello(conversation: Conversation, seconds: float | None = None) -> Hello:
         raise Breach(f"it speaks protocol {found.protocol}; expected {PROTOCOL}")
     if not found.standards:
         raise Breach("it names no standard; expected one of onnx, openvino, onednn")
+    for operator, claim in (found.operators or {}).items():
+        for one in () if claim.types == "all" else claim.types:
+            try:
+                parse_type(one)
+            except ValueError as error:
+                raise Breach(f"it claims {operator[:_SHOWN]} for {str(error)[:_SHOWN]}") from None
     return found
 
 
-def tensor_json(array: Array) -> dict[str, Any]:
-    """Return a tensor as the protocol writes it. Raises Unsupported for text that is no UTF-8."""
+class SharedFiles:
+    """Two files for the contents of large tensors: one of the question, one of the answer.
+
+    They are memory of this process and have no name but `/proc/PID/fd/N`, so nothing stays behind however it ends.
+    This side never opens a path: a link or a device in place of a file cannot be given to it.
+    """
+
+    def __init__(self) -> None:
+        self._read, self._write = (os.memfd_create(f"opconform-{name}") for name in ("question", "answer"))
+        self.paths: Mapping[str, str] = {
+            "read": f"/proc/{os.getpid()}/fd/{self._read}",
+            "write": f"/proc/{os.getpid()}/fd/{self._write}",
+        }
+        self._length = 0
+
+    def __del__(self) -> None:
+        os.close(self._read)
+        os.close(self._write)
+
+    def clear(self) -> None:
+        """Forget the contents of the question before, and of its answer."""
+        self._length = 0
+        os.ftruncate(self._read, 0)
+        os.ftruncate(self._write, 0)
+
+    def put(self, held: bytes) -> dict[str, int]:
+        """Add a content to the question's file; returns where it is."""
+        offset, left = self._length, memoryview(held)
+        while left:
+            written = os.pwrite(self._read, left, self._length)
+            self._length += written
+            left = left[written:]
+        return {"offset": offset, "length": len(held)}
+
+    def check(self, places: Sequence[_Place]) -> None:
+        """Raise Breach if an answer names more than its file holds: each byte is that of one tensor at most."""
+        size = os.fstat(self._write).st_size
+        if size > LONGEST_LINE:
+            raise Breach(f"its file has {size:,} bytes, more than {LONGEST_LINE:,}")
+        for one in places:
+            if one.offset + one.length > size:
+                raise Breach(f"its file ends after {size:,} bytes; an output is {one.length:,} from {one.offset:,} on")
+        if (total := sum(one.length for one in places)) > size:
+            raise Breach(f"its file has {size:,} bytes, of which outputs take {total:,}: two have the same ones")
+
+    def take(self, place: _Place) -> bytes:
+        """Return a content of the answer, copied: what the program does to its file later changes nothing."""
+        held = bytearray()
+        while chunk := os.pread(self._write, place.length - len(held), place.offset + len(held)):
+            held += chunk
+        return bytes(held)
+
+
+def tensor_json(array: Array, files: SharedFiles | None = None) -> dict[str, Any]:
+    """Return a tensor as the protocol writes it, a large one in a file if there is one.
+
+    Raises Unsupported for text that is no UTF-8.
+    """
     name = type_of(array)
     if not array.dtype.hasobject:
-        return {"type": name, "shape": array.shape, "content": base64.b64encode(content(array)).decode()}
+        held = content(array)
+        where = held if files is None or len(held) < SHARED_FROM else files.put(held)
+        told = base64.b64encode(where).decode() if isinstance(where, bytes) else where
+        return {"type": name, "shape": array.shape, "content": told}
     texts = array.reshape(-1).tolist()
     if any("\ud800" <= letter <= "\udfff" for text in texts for letter in text):
         raise Unsupported("the process protocol carries no text that is not UTF-8", "type")
     return {"type": name, "shape": array.shape, "content": texts}
 
 
-def tensor_from(told: _WireTensor, place: int) -> Array:
+def tensor_from(told: _WireTensor, place: int, files: SharedFiles | None = None) -> Array:
     """Return the tensor of an answer. Raises Breach for what is none."""
     known = element_types().get(told.type)
     if known is None:
         raise Breach(f"outputs[{place}]: {told.type[:_SHOWN]!r} is no element type")
+    held = told.content
+    if isinstance(held, _Place):
+        if files is None:
+            raise Breach(f"outputs[{place}]: its content is in a file, though `hello` did not say `files`")
+        held = files.take(held)
     try:
-        if isinstance(told.content, bytes):
+        if isinstance(held, bytes):
             if known.kind == "string":
                 raise Breach(f"outputs[{place}]: the content of text is a list of strings")
-            found = from_content(told.type, told.shape, told.content)
+            found = from_content(told.type, told.shape, held)
         elif known.kind != "string":
             raise Breach(f"outputs[{place}]: the content of {told.type} is base64, and no list")
         else:
-            found = np.empty(len(told.content), object)
-            found[:] = told.content
+            found = np.empty(len(held), object)
+            found[:] = held
             found = found.reshape(told.shape)
     except (ValueError, OverflowError, MemoryError) as error:
         raise Breach(f"outputs[{place}] of type {told.type} and shape {list(told.shape)[:8]}: {error}") from None
     return found
 
 
-def prepare_question(program: Program, drop: Sequence[int] = ()) -> dict[str, Any]:
+def prepare_question(program: Program, drop: Sequence[int] = (), files: SharedFiles | None = None) -> dict[str, Any]:
     """Return what `prepare` asks. Raises ProgramError where ONNX has no such model, and as `tensor_json`."""
     question: dict[str, Any] = {
         "ask": "prepare",
         "program": program_json(program),
-        "constants": {name: tensor_json(array) for name, array in constants(program).items()},
+        **_cleared(files),
+        "constants": {name: tensor_json(array, files) for name, array in constants(program).items()},
     }
     if program.operator.standard == "onnx":
         question["model"] = base64.b64encode(onnx_bytes(program)).decode()
     return {**question, "drop": list(drop)} if drop else question
 
 
-def run_question(program: int, inputs: Sequence[Array]) -> dict[str, Any]:
+def run_question(program: int, inputs: Sequence[Array], files: SharedFiles | None = None) -> dict[str, Any]:
     """Return what `run` asks of the program that the question with the id `program` prepared."""
-    return {"ask": "run", "program": program, "inputs": [tensor_json(one) for one in inputs]}
+    asked = {"ask": "run", "program": program, **_cleared(files)}
+    return {**asked, "inputs": [tensor_json(one, files) for one in inputs]}
 
 
-def values_of(answer: Outputs) -> list[Any]:
+def _cleared(files: SharedFiles | None) -> dict[str, Any]:
+    """Return what a question says of the files, which are empty now."""
+    if files is None:
+        return {}
+    files.clear()
+    return {"files": files.paths}
+
+
+def values_of(answer: Outputs, files: SharedFiles | None = None) -> list[Any]:
     """Return the outputs of an answer, as `Executable.run` does. Raises Breach."""
-    arrays = [tensor_from(one, place) for place, one in enumerate(answer.outputs)]
+    if files is not None:
+        files.check([one.content for one in answer.outputs if isinstance(one.content, _Place)])
+    arrays = [tensor_from(one, place, files) for place, one in enumerate(answer.outputs)]
     if answer.structure is None:
         return list(arrays)
     try:
@@ -345,6 +434,7 @@ class Command:
             shown = "`opconform check-runner` shows what it writes to stderr"
             raise OpconformError(f"{backend}: cannot be started: {error}; {shown}") from error
         self.standards: tuple[str, ...] = self._hello.standards
+        self._files = SharedFiles() if self._hello.files else None
         self._drop: list[int] = []
 
     def version(self) -> str:
@@ -355,22 +445,38 @@ class Command:
         """Return the program's own name, and the facts that it tells."""
         return {**self._hello.facts, "program": self._hello.name}
 
+    def claims(self) -> Claims | None:
+        """Return what the program claims."""
+        told = self._hello
+        return None if told.operators is None else Claims(told.operators, told.limits)
+
     def reason(self, error: BaseException, /) -> Reason:
         """Return the reason that came with an answer."""
         return error.reason if isinstance(error, Refused) else "other"
 
     def prepare(self, program: Program, /) -> Executable:
-        """Let the program prepare one. Raises Unsupported, also for what it does not claim, Rejected or Refused."""
-        check_claim(self._hello, program)
-        question = prepare_question(program, self._drop)
+        """Let the program prepare one. Raises Unsupported, Rejected or Refused."""
+        question = prepare_question(program, self._drop, self._files)
         self._drop.clear()
-        self._answered(lambda: self._conversation.ask(Prepared, question))
-        return _Program(self, self._conversation.asked, self._drop.append)
+        with self._beyond_claims(program):
+            self._answered(lambda: self._conversation.ask(Prepared, question))
+        return _Program(self, program, self._conversation.asked, self._drop.append)
 
-    def run(self, prepared: int, inputs: Sequence[Array]) -> list[Any]:
-        """Let the program run what it prepared when it was asked with the id `prepared`. Raises as `prepare` does."""
-        question = run_question(prepared, inputs)
-        return self._answered(lambda: values_of(self._conversation.ask(Outputs, question)))
+    def run(self, program: Program, prepared: int, inputs: Sequence[Array]) -> list[Any]:
+        """Let it run a program that it prepared when it was asked with the id `prepared`. Raises as `prepare` does."""
+        question = run_question(prepared, inputs, self._files)
+        with self._beyond_claims(program):
+            return self._answered(lambda: values_of(self._conversation.ask(Outputs, question), self._files))
+
+    @contextmanager
+    def _beyond_claims(self, program: Program) -> Iterator[None]:
+        """Raise Unsupported for each refusal of a program that is not claimed."""
+        try:
+            yield
+        except Refused as error:
+            if (fault := claim_fault(self._hello, program)) is None:
+                raise
+            raise Unsupported(f"{fault[0]}: {error}", fault[1]) from error
 
     def _answered(self, ask: Callable[[], _T]) -> _T:
         try:
@@ -390,25 +496,30 @@ class Command:
 class _Program:
     """A program that was prepared; `drop` is told its id when nobody needs it any more."""
 
-    def __init__(self, runner: Command, prepared: int, drop: Callable[[int], None]) -> None:
-        self._runner, self._prepared, self._drop = runner, prepared, drop
+    def __init__(self, runner: Command, program: Program, prepared: int, drop: Callable[[int], None]) -> None:
+        self._runner, self._program, self._prepared, self._drop = runner, program, prepared, drop
 
     def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
         """Return the outputs. Raises Unsupported, Rejected or Refused."""
-        return self._runner.run(self._prepared, inputs)
+        return self._runner.run(self._program, self._prepared, inputs)
 
     def __del__(self) -> None:
         self._drop(self._prepared)
 
 
-def check_claim(told: Hello, program: Program) -> None:
-    """Raise Unsupported for a program that `hello` rules out: an operator version that is not claimed, or no type."""
+def _elements(types: Iterable[str]) -> set[str]:
+    return {name for one in types for name in element_names(one)}
+
+
+def claim_fault(told: Hello, program: Program) -> tuple[str, Reason] | None:
+    """Return why a program is beyond what `hello` claims: its operator version, or that it has none of the types."""
     if told.operators is None:
-        return
+        return None
     operator = program.operator
     claim = told.operators.get(f"{operator.standard}/{operator.name}")
     if claim is None or (claim.versions != "all" and operator.version not in claim.versions):
-        raise Unsupported(f"it does not claim {operator}", "operator-version")
+        return f"it does not claim {operator}", "operator-version"
     types = [*(one.type for one in program.given), *(one.type for one in program.answers)]
-    if claim.types != "all" and not {name for one in types for name in element_names(one)} & set(claim.types):
-        raise Unsupported(f"it claims {operator} for {', '.join(claim.types)}", "type")
+    if claim.types != "all" and not _elements(types) & _elements(claim.types):
+        return f"it claims {operator} for {', '.join(claim.types)}", "type"
+    return None

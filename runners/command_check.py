@@ -23,7 +23,8 @@ from .command import (
     Prepared,
     Refused,
     Rejected,
-    check_claim,
+    SharedFiles,
+    claim_fault,
     hello,
     prepare_question,
     run_question,
@@ -92,6 +93,11 @@ def _easy() -> Iterator[_Easy]:
     yield from (_Easy("onednn", name, (NO_VERSION,), arity, formula) for name, arity, formula in plain)
 
 
+_TYPES: Mapping[str, Sequence[str]] = MappingProxyType(
+    {"onnx": ("float64", "float16"), "openvino": ("float64", "float16"), "onednn": ("float16",)}
+)
+"""Types that every easy operator has by its standard, beside float32."""
+
 _Shape: TypeAlias = tuple[int, ...]
 
 
@@ -118,6 +124,8 @@ _HINTS: Mapping[str, str] = MappingProxyType(
         "line": "a question has one answer, in one line of JSON; what is there for people goes to stderr",
         "id": "copy the question's `id` into the answer, and answer the questions in their order",
         "schema": "docs/process-protocol.md and runners/schemas/process.schema.json say what an answer consists of",
+        "file": "write to the file before the answer, and close or flush it; `offset` and `length` are in bytes",
+        "element-type": "`type` is a name of docs/process-protocol.md, in lower case: float32, bool, string, …",
         "tensor": "`content` is base64 of all elements in C order, little-endian, with nothing around them",
         "unsupported": "answer `unsupported` to what is not implemented: `error` is a failure, `unsupported` is none",
         "rejected": "answer `rejected` to programs that the standard does not allow; shapes and counts show it",
@@ -130,17 +138,26 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 )
 
 
+_SIGNS = (
+    ("answered question", "id"),
+    ("stdout", "line"),
+    ("JSON is malformed", "line"),
+    ("is no element type", "element-type"),
+    ("is no type", "element-type"),
+    ("in a file", "file"),
+    ("its file", "file"),
+)
+"""Words of breaches, and the hints that they mean."""
+
+
 def _hint(error: BaseException) -> str:
     words = str(error)
     if isinstance(error, TimeoutError):
         return _HINTS["time"]
     if isinstance(error, Ended) or "closed its stdout" in words:
         return _HINTS["died"]
-    if "question" in words and "answered question" in words:
-        return _HINTS["id"]
-    if "stdout" in words or "JSON is malformed" in words:
-        return _HINTS["line"]
-    return _HINTS["tensor"] if words.startswith("outputs[") else _HINTS["schema"]
+    found = next((hint for sign, hint in _SIGNS if sign in words), None)
+    return _HINTS[found or ("tensor" if words.startswith("outputs[") else "schema")]
 
 
 class _Wrong(Exception):  # noqa: N818 - what the program did
@@ -158,8 +175,10 @@ class CommandCheck:
         self._conversation: Conversation | None = None
         self._told: Hello | None = None
         self._opening: Breach | TimeoutError | None = None
+        self._files: SharedFiles | None = None
         try:
             self._told = hello(self._open(), seconds)
+            self._files = SharedFiles() if self._told.files else None
         except (OSError, Ended) as error:
             self.close()
             if isinstance(error, TimeoutError):
@@ -206,6 +225,8 @@ class CommandCheck:
         }
         for what, shape in shapes.items():
             yield self._step(f"{name} of {what}", lambda shape=shape: self._runs(easy, version, [shape], [1]))  # type: ignore[misc]
+        for type_ in _TYPES[easy.standard]:
+            yield self._step(f"{name} of {type_}", lambda type_=type_: self._of_type(easy, version, type_))  # type: ignore[misc]
         yield self._step("one program run three times", lambda: self._runs(easy, version, [(2, 3)], [1, 2, 1]))
         yield self._step("two programs in turns", lambda: self._runs(easy, version, [(2, 3), (4,)], [1, 2, 3]))
         yield self._step("an invalid program", lambda: self._invalid(easy, version))
@@ -239,14 +260,19 @@ class CommandCheck:
             raise TypeError("the program has not said what it is")
         return self._told
 
+    def _refuse_unclaimed(self, program: Program) -> None:
+        """Raise Unsupported for a program that is not claimed."""
+        if fault := claim_fault(self._hello_told(), program):
+            raise Unsupported(*fault)
+
     def _prepared(self, program: Program) -> int:
         conversation = self._open()
-        conversation.ask(Prepared, prepare_question(program), self._seconds)
+        conversation.ask(Prepared, prepare_question(program, (), self._files), self._seconds)
         return conversation.asked
 
     def _answer(self, prepared: int, inputs: Sequence[Array]) -> list[Any]:
-        question = run_question(prepared, inputs)
-        return values_of(self._open().ask(Outputs, question, self._seconds))
+        question = run_question(prepared, inputs, self._files)
+        return values_of(self._open().ask(Outputs, question, self._seconds), self._files)
 
     def _no_such_operator(self) -> None:
         standard = self._hello_told().standards[0]
@@ -269,7 +295,7 @@ class CommandCheck:
             for version in easy.versions:
                 program = _program(easy.operator(version), [(2, 3)] * easy.arity, 2)
                 try:
-                    check_claim(self._hello_told(), program)
+                    self._refuse_unclaimed(program)
                     self._prepared(program)
                 except Unsupported:
                     continue
@@ -293,6 +319,19 @@ class CommandCheck:
                 wanted = np.asarray(easy.formula(*inputs), np.float32)
                 _compare(answer, wanted, "again" if len(steps) > 1 else "value")
 
+    def _of_type(self, easy: _Easy, version: int | str, type_: str) -> None:
+        """Run the operator in another type, which it has by the standard: `unsupported` is an answer to it too."""
+        program = _program(easy.operator(version), [(2, 3)] * easy.arity, 2, type_)
+        self._refuse_unclaimed(program)
+        inputs = [_numbers((2, 3), 1 + place).astype(type_) for place in range(easy.arity)]
+        try:
+            answer = self._answer(self._prepared(program), inputs)
+        except Refused as error:
+            told = "rejected" if isinstance(error, Rejected) else "error"
+            words = f"it answered {told!r} to {type_}; expected 'unsupported' or the outputs"
+            raise _Wrong(f"{words}: {error}", "unsupported") from None
+        _compare(answer, np.asarray(easy.formula(*inputs)).astype(type_), "value")
+
     def _invalid(self, easy: _Easy, version: int | str) -> None:
         """Give an operator of one input none, one of two the first alone, or none if it takes any number."""
         count = 1 if easy.arity == 2 and easy.name not in ("Sum", "Max", "Mean") else 0
@@ -306,7 +345,7 @@ class CommandCheck:
 
     def _text(self) -> None:
         program = _program(OperatorVersion("onnx", "Identity", 13), [(2, 2)], 2, "string")
-        check_claim(self._hello_told(), program)
+        self._refuse_unclaimed(program)
         texts = np.array([["", "a"], ['"\\\n', "β😀"]], object)
         try:
             number = self._prepared(program)

@@ -33,10 +33,12 @@ from ..cases.errors import ProgramError
 from ..cases.program import Program, Structure
 from ..cases.results import EffectReason
 from ..cases.runner import (
+    Claims,
     Classifies,
     Describes,
     Executable,
     NotInstalled,
+    Promises,
     Reason,
     Runner,
     Unsupported,
@@ -48,6 +50,7 @@ from .answers import (
     answer_of,
     same_array,
 )
+from .onnxruntime import words_of
 from .pool import (
     Begin,
     Found,
@@ -92,11 +95,12 @@ class Request:
 
 
 class About(msgspec.Struct, frozen=True, tag="about"):
-    """What a backend says of itself once it is opened."""
+    """What a backend says of itself once it is opened; `claims` is what it promises, None: nothing."""
 
     version: str
     standards: tuple[str, ...] = ()
     facts: Mapping[str, str] = {}
+    claims: Claims | None = None
 
 
 class _Tensor(msgspec.Struct, frozen=True, array_like=True):
@@ -223,7 +227,8 @@ class Host:
     def _about(self) -> About:
         facts = self.runner.describe() if isinstance(self.runner, Describes) else {}
         told = {_utf8(str(name)): _utf8(str(fact)) for name, fact in facts.items()}
-        return About(_utf8(str(self.runner.version())), tuple(map(_utf8, self.runner.standards)), told)
+        claims = self.runner.claims() if isinstance(self.runner, Promises) else None
+        return About(_utf8(str(self.runner.version())), tuple(map(_utf8, self.runner.standards)), told, claims)
 
     def _answer(self, request: Request, index: int, begin: Begin) -> _Answer | _Refused:
         given, self._given = self._given, None
@@ -276,10 +281,15 @@ class Host:
             raise error
         if isinstance(error, Unsupported):
             return _Refused(_words(error)[:WORDS_KEPT], unsupported=True, reason=error.reason, seconds=seconds)
+        known = None if isinstance(self.runner, Classifies) else words_of(_words(error))
+        if known is not None and known.plain:
+            return _Refused(_words(error)[:WORDS_KEPT], unsupported=True, reason=known.reason, seconds=seconds)
         words = f"{type(error).__name__}: {_words(error)}"[:WORDS_KEPT]
         reason: Reason = "memory" if isinstance(error, MemoryError) else "other"
         if reason == "other" and isinstance(self.runner, Classifies):
             reason = self.runner.reason(error)
+        elif reason == "other" and known is not None:
+            reason = known.reason
         return _Refused(words, unsupported=False, reason=reason, seconds=seconds)
 
 

@@ -38,11 +38,13 @@ WORDS = (
     Words(r"is not a registered function/op", "operator-version", plain=True),
     Words(r"MLDataType for: \S+ is not currently registered|Invalid tensor data type", "type", plain=True),
     Words(r"data type is not supported with|Unsupported value attribute datatype", "type", plain=True),
+    Words(r"Numpy_type \d+ can't be converted to MLDataType", "type", plain=True),
     # Maps that its Python does not make.
     Words(r"it cannot be linked to C type|Actual: \(\(map\(|Size of dictionary is empty", "type", plain=True),
     Words(r"mode only supports:", "shape", plain=True),
     Words(r"Unsupported pooling size|Unsupported kernel dimension", "rank", plain=True),
     Words(r"Dilation not supported for", "attribute", plain=True),
+    Words(r"assigned to the default CPU EP, but fallback", "operator-version", plain=True),
     Words(r"operator does not support \S+ yet", "type", plain=True),
     Words(r"are not supported. If you need support create a github issue", "attribute", plain=True),
     # Refusals of a valid or an invalid program.
@@ -60,7 +62,15 @@ WORDS = (
 
 _NO_KERNEL = re.compile(r"Could not find an implementation for (\S+?)\((\d+)\)")
 _FATAL_ONLY = 4
-_PROVIDER = "CPUExecutionProvider"
+
+
+def words_of(message: str) -> Words | None:
+    """Return what the message of an error tells, whoever called the library; None if it is not onnxruntime's."""
+    if not message.startswith("[ONNXRuntimeError]") and "MLDataType" not in message:
+        return None
+    if _NO_KERNEL.search(message):
+        return Words(_NO_KERNEL.pattern, "other", plain=True)
+    return meaning(WORDS, message) or Words("", "other", plain="NOT_IMPLEMENTED" in message)
 
 
 class OnnxRuntime:
@@ -69,24 +79,26 @@ class OnnxRuntime:
     name = "onnxruntime"
     standards: tuple[str, ...] = ("onnx",)
     optimisations = "ORT_ENABLE_ALL"
+    provider = "CPUExecutionProvider"
 
     def __init__(self) -> None:
-        self._library = _library()
-        self._native = self._library.capi.onnxruntime_pybind11_state
-        self._library.set_default_logger_severity(_FATAL_ONLY)
-        self._options = _quiet_single_thread(self._library, self.optimisations)
-        self.run_options = self._library.RunOptions()  # one for all: making one costs as much as a small run
+        self.library = _library()
+        self._native = self.library.capi.onnxruntime_pybind11_state
+        self.library.set_default_logger_severity(_FATAL_ONLY)
+        self.options = _quiet_single_thread(self.library, self.optimisations)
+        self.provider_options: dict[str, str] = {}
+        self.run_options = self.library.RunOptions()  # one for all: making one costs as much as a small run
         self.run_options.log_severity_level = _FATAL_ONLY
 
     def version(self) -> str:
         """Return onnxruntime's version."""
-        return str(self._library.__version__)
+        return str(self.library.__version__)
 
     def describe(self) -> dict[str, str]:
         """Return how sessions are made, and how the library was built."""
-        build = getattr(self._library, "get_build_info", lambda: "unknown")
+        build = getattr(self.library, "get_build_info", lambda: "unknown")
         return {
-            "provider": _PROVIDER,
+            "provider": self.provider,
             "graph_optimisations": self.optimisations,
             "threads": "1",
             "build": str(build()),
@@ -97,7 +109,12 @@ class OnnxRuntime:
         model = onnx_bytes(program)
         try:
             # Without its own fallback: that would print, and hide what the first attempt said.
-            session = self._library.InferenceSession(model, self._options, providers=[_PROVIDER], enable_fallback=0)
+            session = self.library.InferenceSession(
+                model,
+                self.options,
+                providers=[(self.provider, self.provider_options)],
+                enable_fallback=0,
+            )
         except Exception as error:
             self.refuse_if_plain(error)
             raise
@@ -114,7 +131,7 @@ class OnnxRuntime:
 
     def make_ort_value(self, array: Array) -> Any:
         """Return a tensor as an OrtValue; Unsupported if the library takes none of its type from Python."""
-        name, ort_value = type_of(array), self._library.OrtValue
+        name, ort_value = type_of(array), self.library.OrtValue
         if _is_numpy(name) and name != "string":
             return ort_value.ortvalue_from_numpy(array if array.flags.c_contiguous else array.copy())
         # the same release brought both functions, and the numbers of types in the one below
@@ -147,7 +164,7 @@ class OnnxRuntime:
         """The provider's kernels: by operator, the first and last version that each is for."""
         found: dict[str, list[tuple[int, int]]] = {}
         for kernel in self._native.get_all_opkernel_def():
-            if kernel.provider == _PROVIDER:
+            if kernel.provider == self.provider:
                 found.setdefault(kernel.op_name, []).append(tuple(kernel.version_range))
         return found
 
@@ -209,6 +226,7 @@ def _is_numpy(name: str) -> bool:
 
 
 def _array(value: Any) -> Array:
+    """Return an output, which the library gives in the memory of the CPU."""
     name = str(value.data_type()).removeprefix("tensor(").removesuffix(")")
     if _is_numpy(name):
         plain: Array = value.numpy()

@@ -168,6 +168,12 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
         "onnxruntime",
         (".onnxruntime", "onnxruntime"),
     ),
+    "onnxruntime-cuda": _BuiltIn(
+        "cuda:OnnxRuntimeCuda", ("onnx",), "onnxruntime on a CUDA device, in float32", "onnxruntime", "cuda"
+    ),
+    "onnxruntime-cuda-tf32": _BuiltIn(
+        "cuda:OnnxRuntimeCudaTf32", ("onnx",), "the same with products of float32 in TF32", "onnxruntime", "cuda"
+    ),
     "onnx-reference": _BuiltIn(
         "onnx_reference:OnnxReference",
         ("onnx",),
@@ -330,11 +336,17 @@ def _plug_in_spec(name: str, entry: importlib.metadata.EntryPoint, argument: str
 
 
 def _own_spec(name: str, scheme: Literal["python", "onnx-backend"], target: str) -> BackendSpec:
-    if not is_target(target, with_class=scheme == "python"):
-        raise OpconformError(f"{name}: expected {_OWN_FORMS[scheme]}, the module without .py and slashes")
     # A console script lacks the current folder, where a backend under development lies.
+    folder = Path.cwd()
+    file, colon, path = target.partition(":")
+    if file.endswith(".py"):
+        if not (folder / file).is_file():
+            raise OpconformError(f"{name}: there is no file {file}; looked in {folder}")
+        folder, target = (folder / file).parent, f"{Path(file).stem}{colon}{path}"
+    if not is_target(target, with_class=scheme == "python"):
+        raise OpconformError(f"{name}: expected {_OWN_FORMS[scheme]}, or {scheme}:folder/file.py:Class")
     standards = ("onnx",) if scheme == "onnx-backend" else ()
-    return BackendSpec(name, scheme, target, (str(Path.cwd()),), standards)
+    return BackendSpec(name, scheme, target, (str(folder),), standards)
 
 
 def _command_spec(name: str, command: str) -> BackendSpec:

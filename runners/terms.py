@@ -24,6 +24,7 @@ from ..cases.errors import CaseIdError, OpconformError, did_you_mean
 from ..cases.ids import CaseId, Glob, operator_version_of, parse_id, part_size
 from ..cases.program import NO_VERSION
 from ..cases.results import Outcome, Result
+from ..cases.runner import Claims
 from ..specs.model import ShapeWord, Spec, expand
 from ..specs.reading import (
     Document,
@@ -132,7 +133,8 @@ class Promise:
 class Profile:
     """A promise, by operator (`onnx/ReduceMean`).
 
-    `rank` and `elements` limit each tensor whose shape a case id names, None for no limit. A program with symbolic
+    `rank` and `elements` limit each tensor whose shape a case id names, None for no limit. `opset` is the newest one in
+    which models may ask for an operator version that is older. A program with symbolic
     dimensions is `dynamic`; `bounded`, dynamic up to a largest extent, is for programs that state one.
     """
 
@@ -143,6 +145,7 @@ class Profile:
     elements: int | None = None
     shapes: frozenset[ShapeWord] = frozenset(get_args(ShapeWord))
     digest: str | None = None
+    opset: int | None = None
 
     def promises(self, case_id: str) -> bool:
         """Return whether a case is inside the profile; what cannot be parsed is not."""
@@ -163,6 +166,9 @@ class Profile:
         return False
 
     def _fits(self, case: CaseId) -> bool:
+        asked = case.setting("opset") or ""
+        if self.opset is not None and asked.isdecimal() and int(asked) > self.opset:
+            return False
         return all(
             (self.rank is None or not isinstance(part, tuple) or len(part) <= self.rank)
             and (self.elements is None or part_size(part) <= self.elements)
@@ -187,7 +193,21 @@ def load_profile(path: Path | str) -> Profile:
         for operator, one in text.operators.items()
     }
     shapes = frozenset(text.shapes)
-    return Profile(text.name, text.version, operators, text.rank, text.elements, shapes, document.digest)
+    return Profile(text.name, text.version, operators, text.rank, text.elements, shapes, document.digest, text.opset)
+
+
+def claimed(backend: str, version: str, claims: Claims) -> Profile:
+    """Return what a backend claims as a profile."""
+    operators = {
+        operator: Promise(
+            None if claim.versions == "all" else frozenset(map(str, claim.versions)),
+            None if claim.types == "all" else frozenset(claim.types),
+        )
+        for operator, claim in claims.operators.items()
+    }
+    limits = claims.limits
+    shapes = frozenset(limits.shapes or get_args(ShapeWord))
+    return Profile(backend, version, operators, limits.rank, limits.elements, shapes, opset=limits.opset)
 
 
 def _version(operator_version: str, operator: str) -> str | None:
@@ -237,10 +257,14 @@ def is_about_invalid(result: Result) -> bool:
 
 @dataclass(frozen=True)
 class Demands:
-    """What a run asks for beside correctness: answers to silences (`--require`), and a profile (`--profile`)."""
+    """What a run asks for beside correctness: answers to silences (`--require`), and a profile (`--profile`).
+
+    `claims` are the profiles that backends carry themselves, by the backend's name.
+    """
 
     required: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     profile: Profile | None = None
+    claims: Mapping[str, Profile] = field(default_factory=lambda: MappingProxyType({}))
 
     def fails(self, result: Result, *, suspended: bool = False) -> bool:
         """Whether a result makes the run non-conformant; of suspended cases only a crash does."""
@@ -257,7 +281,14 @@ class Demands:
         return result.outcome in ALWAYS_FAILING
 
     def _breaks_promise(self, result: Result) -> bool:
-        return self.profile is not None and not is_about_invalid(result) and self.profile.promises(result.case)
+        promises = (self.profile, self.claims.get(result.backend))
+        return not is_about_invalid(result) and any(one is not None and one.promises(result.case) for one in promises)
+
+    def is_unclaimed(self, result: Result) -> bool:
+        """Whether a result is a pass of a valid case that its backend does not claim, though it claims others."""
+        claim = self.claims.get(result.backend)
+        passes = result.outcome is Outcome.PASS and not is_about_invalid(result)
+        return claim is not None and passes and not claim.promises(result.case)
 
 
 _EVERYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(

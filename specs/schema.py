@@ -403,6 +403,7 @@ class ProfileText(_Section):
     operators: dict[_OperatorName, PromiseText] = Field(min_length=1)
     rank: int | None = Field(default=None, ge=0)
     elements: int | None = Field(default=None, ge=0)
+    opset: int | None = Field(default=None, ge=1)
     shapes: Annotated[list[ShapeWord], Field(min_length=1), _Different] = Field(default=[*get_args(ShapeWord)])
 
 

@@ -17,7 +17,7 @@ from ...runners.terms import WaiverRun, is_about_invalid
 from ...specs.loader import Library
 from ...specs.model import STANDARDS
 from ..runs import RESULTS, Part, StoredResult, Terms, Whole
-from ..tables import Tables, count
+from ..tables import Tables, count, terms_of
 from ..tally import ChosenOptions, Figures
 
 _DIGITS = re.compile("[0-9]+")
@@ -134,7 +134,7 @@ class Gathered:
 
 def gather(wholes: Sequence[Whole]) -> Gathered:
     """Read all results of these runs once. Raises OpconformError for what cannot be read or does not fit together."""
-    terms = wholes[0].parts[0].terms
+    terms = terms_of(wholes)
     places: dict[str, dict[str, Place]] = {backend: {} for whole in wholes for backend in whole.versions}
     clauses: dict[str, tuple[str, ...]] = {}
     same: dict[tuple[str, ...], tuple[str, ...]] = {}

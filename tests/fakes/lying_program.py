@@ -1,6 +1,7 @@
 """A program over the process protocol that computes Abs of float32, and goes wrong in one way: `FAULT [WHERE]`.
 
 WHERE is hello, prepare, every-run, or run: where the input has the shape [64]. Standard library alone.
+A fault that begins with `file-` makes it answer in files.
 """
 
 import base64
@@ -10,8 +11,10 @@ import signal
 import struct
 import sys
 import time
+from pathlib import Path
 
 fault, where = (*sys.argv[1:], "none", "run")[:2]
+held_last = bytearray()
 
 
 def write(text):
@@ -39,14 +42,27 @@ TENSORS = {  # what stands in the first tensor of an answer
     "list-of-numbers": lambda one: {"content": [1.0]},
 }
 ANSWERS = {  # what stands in an answer
+    "no-output": lambda told: {"outputs": []},
     "extra-output": lambda told: {"outputs": told["outputs"] * 2},
     "structure": lambda told: {"structure": [{"kind": "sequence", "items": []}]},
     "deep-structure": lambda told: {"structure": [deep(50)]},
     "id": lambda told: {"id": told["id"] + 1},
     "other-answer": lambda told: {"answer": "prepared" if "outputs" in told else "outputs"},
     "unknown-key": lambda told: {"ouputs": []},
+    "claims": lambda told: {"operators": {"onnx/Abs": {"types": ["float32", "float33"]}}},
     "protocol": lambda told: {"protocol": 2},
     "no-standard": lambda told: {"standards": []},
+}
+FILES = {  # what is done to the file before an answer, and where the answer says that its content is
+    "file-right": lambda path, size: (put(path, size), 0, size)[1:],
+    "file-empty": lambda path, size: (0, size),
+    "file-cut": lambda path, size: (put(path, size - 1), 0, size)[1:],
+    "file-beyond": lambda path, size: (put(path, size), 1, size)[1:],
+    "file-short": lambda path, size: (put(path, size), 0, size - 4)[1:],
+    "file-negative": lambda path, size: (put(path, size), -1, size)[1:],
+    "file-twice": lambda path, size: (put(path, size), 0, size)[1:],
+    "file-unsaid": lambda path, size: (0, size),
+    "file-huge": lambda path, size: (os.truncate(path, 1 << 40), 0, size)[1:],
 }
 LINES = {  # what is written in place of an answer
     "no-id": lambda told: json.dumps({key: told[key] for key in told if key != "id"}) + "\n",
@@ -80,6 +96,11 @@ def refusal(told):
     return {"id": told["id"], "words": "out of order"}
 
 
+def put(path, size):
+    with Path(path).open("r+b") as file:
+        file.write(held_last[:size])
+
+
 def give(told, wrong):
     """Write an answer, or what is there in its place."""
     if wrong and fault in ACTS:
@@ -87,15 +108,30 @@ def give(told, wrong):
         return
     if wrong and fault in TENSORS:
         told["outputs"][0].update(TENSORS[fault](told["outputs"][0]))
+    if wrong and fault in FILES:
+        one = told["outputs"][0]
+        held_last[:] = base64.b64decode(one["content"])
+        offset, length = FILES[fault](question.get("files", {}).get("write"), len(held_last))
+        one["content"] = {"offset": offset, "length": length}
+        told["outputs"] *= 2 if fault == "file-twice" else 1
     if wrong and fault in ANSWERS:
         told.update(ANSWERS[fault](told))
     write(LINES[fault](told) if wrong and fault in LINES else json.dumps(told) + "\n")
 
 
+def contents(question, told):
+    if isinstance(told, str):
+        return base64.b64decode(told)
+    with Path(question["files"]["read"]).open("rb") as file:
+        file.seek(told["offset"])
+        return file.read(told["length"])
+
+
 def answered(question):
     match question["ask"]:
         case "hello":
-            return {"answer": "hello", "protocol": 1, "name": "lying", "version": "1", "standards": ["onnx"]}
+            told = {"answer": "hello", "protocol": 1, "name": "lying", "version": "1", "standards": ["onnx"]}
+            return {**told, "files": True} if fault in FILES and fault != "file-unsaid" else told
         case "prepare":
             program = question["program"]
             if fault != "takes-all" and program["name"] != "Abs":
@@ -103,11 +139,14 @@ def answered(question):
                 return {"answer": told, "words": f"no {program['name']}"}
             if fault != "takes-all" and (len(program["inputs"]) != 1 or program["attributes"]):
                 return {"answer": "rejected", "words": "Abs takes one input"}
-            if program["inputs"] and program["inputs"][0]["type"] != "float32":
-                return {"answer": "unsupported", "words": "float32 alone"}
+            if program["inputs"] and program["inputs"][0]["type"] != "float32" and fault != "float32-always":
+                told = {"types-fail": "error", "rejects-types": "rejected"}.get(fault, "unsupported")
+                return {"answer": told, "words": "float32 alone"}
             return {"answer": "prepared"}
     (x,) = question["inputs"] or [{"shape": [0], "content": ""}]
-    held = base64.b64decode(x["content"])
+    held = contents(question, x["content"])
+    if x.get("type") == "float64":
+        held = struct.pack(f"<{len(held) // 8}f", *struct.unpack(f"<{len(held) // 8}d", held))
     order = ">" if fault == "big-endian" else "<"
     numbers = [abs(one) for one in struct.unpack(f"<{len(held) // 4}f", held)]
     content = base64.b64encode(struct.pack(f"{order}{len(numbers)}f", *numbers)).decode()

@@ -8,10 +8,12 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +34,8 @@ from opconform.cases.runner import Unsupported
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.runners import command
-from opconform.runners.command import Command
+from opconform.runners.command import Command, Refused
+from opconform.runners.command_check import CommandCheck
 from opconform.runners.execute import Assignment
 from opconform.runners.pool import Limits, WorkerStartError
 from opconform.runners.registry import backend_spec, open_runner
@@ -94,12 +97,21 @@ LIES = {
     "closed": ("crash", "it closed its stdout"),
     "other-type": ("wrong-dtype", "int32"),
     "extra-output": ("wrong-shape", "2 outputs"),
+    "file-empty": ("crash", "its file ends after 0 bytes; an output is 256 from 0 on"),
+    "file-cut": ("crash", "its file ends after 255 bytes; an output is 256 from 0 on"),
+    "file-beyond": ("crash", "its file ends after 256 bytes; an output is 256 from 1 on"),
+    "file-short": ("crash", "outputs[0] of type float32 and shape [64]: 252 bytes; expected"),
+    "file-negative": ("crash", "Expected `int` >= 0 - at `$.outputs[0].content.offset`"),
+    "file-huge": ("crash", "its file has 1,099,511,627,776 bytes, more than 268,435,456"),
+    "file-twice": ("crash", "its file has 256 bytes, of which outputs take 512: two have the same ones"),
+    "file-unsaid": ("crash", "its content is in a file, though `hello` did not say `files`"),
+    "file-right": ("pass", ""),
     "error": ("error", "Refused: out of order"),
     "rejected": ("error", "Rejected: out of order"),
     "unsupported": ("unsupported", "out of order"),
 }
 REASONS = {"error": "memory", "rejected": "invalid", "unsupported": "shape"}
-FAST = ["short", "id", "twice", "segv", "error", "rejected", "unsupported"]
+FAST = ["file-right", "file-cut", "short", "id", "twice", "segv", "error", "rejected", "unsupported"]
 
 
 @pytest.mark.parametrize(
@@ -129,6 +141,7 @@ def test_a_lie_over_an_invalid_program_is_no_refusal() -> None:
         ("no-json", "no answer of protocol 1"),
         ("exit", "it ended by exit code 3"),
         ("unsupported", "it answered 'unsupported' to 'hello'; expected 'hello'"),
+        ("claims", "it claims onnx/Abs for 'float33' is no type; expected float32"),
     ],
 )
 def test_a_program_that_does_not_say_what_it_is_ends_the_run_and_says_why(fault: str, words: str) -> None:
@@ -280,16 +293,18 @@ def test_what_nobody_needs_any_more_is_dropped_with_the_next_program(tmp_path: P
         (None, None),
     ],
 )
-def test_what_is_not_claimed_is_not_asked(operators: Any, reason: str | None, schema, tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path, hello={**HELLO, "operators": operators})
+def test_every_refusal_of_what_is_not_claimed_is_unsupported(operators, reason, schema, tmp_path: Path) -> None:
+    error = {"answer": "error", "words": "broken"}
+    recorder = Recorder(tmp_path, hello={**HELLO, "operators": operators}, prepare=error)
     program = onnx_program("Abs", 13, [Input("x", "float32", (2,))], rank=1)
     if reason is None:
-        recorder.runner.prepare(program)
+        with pytest.raises(Refused, match="broken"):
+            recorder.runner.prepare(program)
     else:
-        with pytest.raises(Unsupported) as refusal:
+        with pytest.raises(Unsupported, match=r"claim.*: broken") as refusal:
             recorder.runner.prepare(program)
         assert refusal.value.reason == reason
-    assert len(recorder.lines()) == (4 if reason is None else 2)
+    assert len(recorder.lines()) == 4
     for line in recorder.lines():
         schema.validate(line)
 
@@ -311,14 +326,51 @@ def test_base64_for_text_is_a_lie_and_no_exception_that_passes_for_a_refusal(tmp
     assert "outputs[0]: the content of text is a list of strings" in capfd.readouterr().err
 
 
+LARGE = np.arange(1 << 17, dtype=np.float32).reshape(2, -1)
+
+
+def test_large_tensors_go_through_files_and_come_back(schema, tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, hello={**HELLO, "files": True}, run={"answer": "error", "words": "no"})
+    sum_of = onnx_program("Add", 14, [constant("c", LARGE), Input("x", "float32", LARGE.shape)], rank=2)
+    prepared = recorder.runner.prepare(sum_of)
+    with pytest.raises(Refused):
+        prepared.run([LARGE])
+    for line in recorder.lines():
+        schema.validate(line)
+    _, _, prepare, _, run, _ = recorder.lines()
+    assert prepare["constants"]["constant_0"]["content"] == {"offset": 0, "length": LARGE.nbytes}
+    assert run["inputs"][0]["content"] == {"offset": 0, "length": LARGE.nbytes}
+    assert Path(run["files"]["read"]).read_bytes() == LARGE.tobytes()
+    assert Path(run["files"]["write"]).stat().st_size == 0
+    paths = run["files"]
+    del recorder, prepared
+    assert not any(Path(path).exists() for path in paths.values())
+    proxy = shlex.join([sys.executable, str(TESTS / "fakes" / "proxy_program.py"), "onnx-reference", "files"])
+    runner = open_runner(f"cmd:{proxy}")
+    for times in (1, 2):  # the files are used again
+        (found,) = runner.prepare(sum_of).run([times * LARGE])
+        np.testing.assert_array_equal(found, (1 + times) * LARGE)
+
+
+def test_a_program_that_says_nothing_of_files_gets_large_tensors_inline(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, run={"answer": "error", "words": "no"})
+    sum_of = onnx_program("Add", 14, [constant("c", LARGE), Input("x", "float32", LARGE.shape)], rank=2)
+    with pytest.raises(Refused):
+        recorder.runner.prepare(sum_of).run([LARGE])
+    asked = [line for line in recorder.lines() if "ask" in line][1:]
+    assert all("files" not in line for line in asked)
+    assert asked[1]["inputs"] == [json.loads(json.dumps(wire(LARGE)))]
+
+
 KINDS = ("BitCast-26", "Cast-25", "SequenceInsert-11", "StringConcat-20", "If-25", "Optional-*", "ZipMap-1", "TopK-24")
 
 
 @pytest.mark.slow
-def test_a_backend_finds_the_same_behind_the_protocol_whatever_goes_over_it() -> None:
+@pytest.mark.parametrize("files", [[], ["files"]])
+def test_a_backend_finds_the_same_behind_the_protocol_whatever_goes_over_it(files: list[str]) -> None:
     cases = list(planned(SOURCE.library, Selection(tuple(f"onnx/{kind}/*" for kind in KINDS), suite="smoke")))
     assert {case.split("/")[1].split("-")[0] for case in cases} >= {kind.split("-")[0] for kind in KINDS}
-    proxy = shlex.join([sys.executable, str(TESTS / "fakes" / "proxy_program.py"), "onnx-reference"])
+    proxy = shlex.join([sys.executable, str(TESTS / "fakes" / "proxy_program.py"), "onnx-reference", *files])
     there, here = found(f"cmd:{proxy}", cases, limits=SLOW)[0], found("onnx-reference", cases, limits=SLOW)[0]
     differing = {case for case in cases if there[case].outcome != here[case].outcome}
     assert not differing
@@ -407,3 +459,54 @@ def mean_in_c(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_client_in_c_passes_what_it_claims(operator: str, mean_in_c: Path) -> None:
     globs = [f"onnx/{operator}/{type_}/*" for type_ in ("float32", "float64")]
     assert outcomes_of(f"cmd:{mean_in_c}", *globs) == {"pass"}
+
+
+ONNXRUNTIME_WEB = "1.30.0"
+
+
+@pytest.fixture(scope="session")
+def onnxruntime_web(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the client and the package that it needs."""
+    folder = tmp_path_factory.mktemp("web")
+    if not (shutil.which("node") and shutil.which("npm")):
+        pytest.skip("there is no Node.js with npm")
+    words = ["npm", "install", "--silent", "--no-audit", "--no-fund", f"onnxruntime-web@{ONNXRUNTIME_WEB}"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode and os.environ.get("OPCONFORM_WEB") != "required":
+        pytest.skip(f"npm cannot install onnxruntime-web: {done.stderr[-300:]}")
+    assert done.returncode == 0, done.stderr
+    return Path(shutil.copy(EXAMPLES / "onnxruntime_web.mjs", folder))
+
+
+@pytest.mark.slow
+def test_the_client_of_onnxruntime_web_keeps_to_the_protocol(onnxruntime_web: Path) -> None:
+    checked = CommandCheck("cmd:node", shlex.join(["node", str(onnxruntime_web)]), 60)
+    assert checked.told is not None
+    assert (checked.told.name, checked.told.version) == ("onnxruntime-web", ONNXRUNTIME_WEB)
+    steps = list(checked.steps())
+    # the last step allows it a second to end, which a busy machine may not give it
+    assert not [one for one in steps[:-1] if one.problem or one.skipped]
+    assert len(steps) > 10
+
+
+@pytest.mark.slow
+def test_the_client_of_onnxruntime_web_runs_tensors_of_its_types_and_says_what_else_it_lacks(onnxruntime_web) -> None:
+    backend = f"cmd:{shlex.join(['node', str(onnxruntime_web)])}"
+    kinds = ["Add-14", "Cast-21", "Relu-14", "Where-16", "TopK-11", "StringNormalizer-10", "Sequence*-11", "If-21"]
+    cases = list(planned(SOURCE.library, Selection(tuple(f"onnx/{one}" for one in kinds), suite="smoke")))
+    results, deaths = found(backend, cases, SLOW)
+    outcomes = Counter(str(one.outcome) for one in results.values())
+    assert not deaths
+    assert outcomes["pass"] > 100
+    assert outcomes["pass"] > 9 * sum(outcomes[one] for one in outcomes if one not in ("pass", "unsupported"))
+    sequences = {str(one.outcome) for case, one in results.items() if "/seq" in case and "Sequence" in case}
+    assert sequences == {"unsupported"}
+
+
+@pytest.mark.slow
+def test_a_trap_in_webassembly_costs_onnxruntime_web_one_case(onnxruntime_web: Path) -> None:
+    trap = "onnx/Div-7/int32/none/A=-2147483648,7;B=-1,-1/ramp/smallest"
+    cases = [OTHERS[0], trap, OTHERS[1]]
+    results, _ = found(f"cmd:{shlex.join(['node', str(onnxruntime_web)])}", cases, SLOW)
+    assert [str(results[case].outcome) for case in cases] == ["pass", "crash", "pass"]
+    assert "RuntimeError: divide" in (results[trap].detail or "")

@@ -24,7 +24,13 @@ from opconform.cases.runner import (
     NotInstalled,
     Unsupported,
 )
+from opconform.generators.plan import Selection, planned
+from opconform.generators.source import GeneratedCases
+from opconform.runners.execute import Assignment
 from opconform.runners.onnxruntime import WORDS, OnnxRuntime, OnnxRuntimeNoOpt
+from opconform.runners.pool import Limits
+from opconform.runners.registry import backend_spec
+from opconform.runners.running import Judged, run_cases
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -274,6 +280,9 @@ STORED = {
     "FAIL : (...) upsamplebase.h:579 ScalesValidation 'Cubic' mode only supports:\n  * 2-D inputs": "shape",
     "INVALID_ARGUMENT : (...) Status Message: Dilation not supported for AutoPadType::SAME_UPPER or "
     "AutoPadType::SAME_LOWER.": "attribute",
+    "FAIL : This session contains graph nodes that are assigned to the default CPU EP, but fallback to CPU EP has been "
+    "explicitly disabled by the user.": "operator-version",
+    "Numpy_type 256 can't be converted to MLDataType.": "type",
     "something that nobody has seen": "other",
 }
 
@@ -289,6 +298,22 @@ def test_every_alternative_of_the_table_is_there_for_a_message_that_was_seen(wor
 
     for alternative in words.pattern.split("|"):
         assert any(re.search(alternative, message) for message in STORED), alternative
+
+
+@pytest.mark.slow
+def test_a_plain_class_around_the_library_fails_where_the_built_in_one_does() -> None:
+    source = GeneratedCases()
+    globs = [f"onnx/{name}-*" for name in ("Mean", "ReduceMean", "Shape", "Sqrt", "And", "Add", "TopK")]
+    cases = list(planned(source.library, Selection(tuple(globs), suite="smoke")))
+    own = f"python:{Path(__file__).parents[1] / 'fakes' / 'plain_onnxruntime.py'}:Plain"
+    failing = []
+    for backend in ("onnxruntime", own):
+        told = run_cases(Assignment(backend_spec(backend), source), [cases], jobs=1, limits=Limits(run_seconds=60))
+        results = [one.result for one in told if isinstance(one, Judged)]
+        assert len(results) == len(cases) > 100
+        failing.append({(one.case, one.outcome) for one in results if str(one.outcome) not in ("pass", "unsupported")})
+    assert failing[1] <= failing[0]
+    assert {str(outcome) for _, outcome in failing[1]} >= {"error", "wrong-value"}
 
 
 def test_running_out_of_memory_in_python_is_memory() -> None:

@@ -79,6 +79,21 @@ def plug_in(folder):
     return install
 
 
+@pytest.mark.parametrize("place", ["", "elsewhere/", "../"])
+def test_a_class_is_named_by_its_file(place: str, module, folder, monkeypatch) -> None:
+    name = module(RUNNER)
+    (folder / "elsewhere").mkdir()
+    if place == "../":
+        monkeypatch.chdir(folder / "elsewhere")
+    elif place:
+        (folder / f"{name}.py").rename(folder / "elsewhere" / f"{name}.py")
+    backend = f"python:{place}{name}.py:Echo"
+    assert backend_spec(backend).name == backend
+    assert open_runner(backend).name == "echo"
+    with pytest.raises(OpconformError, match=r"expected python:package\.module:Class"):
+        backend_spec(f"python:{place}{name}.py")
+
+
 @pytest.mark.parametrize("name", ["onnxruntime", "onnxruntime-noopt", "onnx-reference"])
 def test_a_built_in_backend_opens_by_its_name(name: str) -> None:
     if name.startswith("onnxruntime"):
@@ -138,8 +153,8 @@ def test_naming_and_listing_backends_imports_none_of_them(folder) -> None:
         ("my_backend:Class", r"'my_backend:Class'; your own are named python:package.module:Class, onnx-backend:"),
         ("cmd:./program --flag", "^cmd:./program --flag: './program' is no program that can be run; looked in /"),
         ("python:numpy_backend", r"^python:numpy_backend: expected python:package.module:Class"),
-        ("python:numpy_backend.py:Class", "without .py"),
-        ("python:./folder/numpy_backend:Class", "without .py and slashes"),
+        ("python:numpy_backend.py:Class", "there is no file numpy_backend.py; looked in "),
+        ("python:./folder/numpy_backend:Class", "expected python:package.module:Class, or python:folder/file.py:Class"),
         ("python::Class", "expected python:"),
         ("python:", "expected python:"),
         ("onnx-backend:", r"expected onnx-backend:package.module\[:Class\]"),

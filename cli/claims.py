@@ -1,0 +1,191 @@
+"""`opconform claims`: what a backend supports, as the profile that it can be held to from then on."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ..cases.errors import CaseIdError, OpconformError
+from ..cases.ids import CaseId, parse_id
+from ..cases.program import NO_VERSION
+from ..cases.results import Outcome, Result
+from ..reports.runs import RUN, RunRecord, read_results, read_run
+from ..runners.terms import is_about_invalid
+from .options import RunOptions
+from .session import run_session
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """How many valid cases of an operator version are supported and not, which share types and the kind of shapes.
+
+    `opset` is that which the case ids name, 0 if none. `example` is an unsupported one.
+    """
+
+    operator: str
+    version: str
+    types: tuple[str, ...]
+    dynamic: bool
+    opset: int
+    supported: int
+    unsupported: int
+    example: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorClaim:
+    """A claim on an operator of which nothing is unsupported; without versions where there is none.
+
+    `claimed` and `left_out` count the supported cases inside and outside it; `example` is an unsupported one.
+    """
+
+    versions: tuple[str, ...]
+    types: tuple[str, ...]
+    claimed: int
+    left_out: int
+    example: str | None
+
+
+def claims_of_run(options: RunOptions, *, as_json: bool) -> str:
+    """Run a backend, and return what it supports as `claims_of_folder` does. OpconformError if that does not end."""
+    with tempfile.TemporaryDirectory() as made:
+        out = Path(made) / "run"
+        run_session(replace(options, out=out), [], Console(stderr=True))
+        return claims_of_folder(out, None, as_json=as_json)
+
+
+def claims_of_folder(folder: Path, backend: str | None, *, as_json: bool) -> str:
+    """Return what a backend of a results folder supports: a profile in YAML, or `operators` of `hello` in JSON.
+
+    Raises OpconformError for a folder that is none or not finished, and where it does not have that backend alone.
+    """
+    record = RunRecord(folder, read_run(folder))
+    if not record.finished:
+        raise OpconformError(f"{folder / RUN}: the run is not finished; `opconform run --resume` goes on with it")
+    listed = record.told.get("backends")
+    names = list(listed) if isinstance(listed, dict) else []
+    if backend is None and len(names) != 1:
+        raise OpconformError(f"{folder / RUN}: has {len(names)} backends; --backend says which: {', '.join(names)}")
+    name = backend or names[0]
+    if name not in names:
+        raise OpconformError(f"{folder / RUN}: has no backend {name!r}; it has {', '.join(names)}")
+    every = list(supported(one for one in read_results(folder) if one.backend == name))
+    limits, claims = limited(every)
+    if not any(one.versions for one in claims.values()):
+        raise OpconformError(f"{name} supports nothing of what was run: there is nothing to claim")
+    kept = {operator: _told(claim) for operator, claim in claims.items() if claim.versions}
+    if as_json:
+        return json.dumps({"operators": kept} | ({"limits": limits} if limits else {}), indent=1) + "\n"
+    # JSON is YAML too, and quotes every text as it must be
+    lines = [f"name: {json.dumps(name)}", f"version: {json.dumps(record.about(name).version)}"]
+    lines += [f"{word}: {json.dumps(value)}" for word, value in limits.items()]
+    lines += ["operators:", *(f"  {operator}: {json.dumps(claim)}" for operator, claim in kept.items())]
+    for operator, claim in claims.items():
+        if claim.left_out:
+            others = f"{claim.left_out} supported cases are not claimed, since others are unsupported"
+            lines += [f"# {operator}: {others}", f"#   {claim.example}"]
+    return "\n".join(lines) + "\n"
+
+
+def supported(results: Iterable[Result]) -> Iterator[Support]:
+    """Yield how many cases are supported, for all that have the same part in claims."""
+    counts: dict[tuple[str, str, tuple[str, ...], bool, int], Counter[bool]] = {}
+    examples: dict[tuple[str, str, tuple[str, ...], bool, int], str] = {}
+    for result in results:
+        if is_about_invalid(result) or result.outcome is Outcome.RUNNER_ERROR:
+            continue
+        try:
+            case = parse_id(result.case)
+        except CaseIdError:
+            continue
+        asked = case.setting("opset") or ""
+        dynamic, opset = case.setting("dims") == "symbolic", int(asked) if asked.isdecimal() else 0
+        key = (*_operator(case), tuple(sorted(set(case.types))), dynamic, opset)
+        refused = result.outcome is Outcome.UNSUPPORTED
+        counts.setdefault(key, Counter())[refused] += 1
+        if refused:
+            examples.setdefault(key, result.case)
+    for key, count in sorted(counts.items()):
+        yield Support(*key, count[False], count[True], examples.get(key))
+
+
+def limited(every: Sequence[Support]) -> tuple[dict[str, Any], dict[str, OperatorClaim]]:
+    """Return the limits with which most is claimed, and the claims by operator.
+
+    A library that knows no newer opset refuses all models of it, whichever operator they have.
+    """
+    newest = max(one.opset if one.supported else 0 for one in every) if every else 0
+    limits: dict[str, Any] = {}
+    if beyond := [one.opset for one in every if one.opset > newest]:
+        limits["opset"] = min(beyond) - 1
+        every = [one for one in every if one.opset <= newest]
+    static = [one for one in every if not one.dynamic]
+    claims, of_static = ({name: largest(one) for name, one in _by_operator(some).items()} for some in (every, static))
+    if sum(one.claimed for one in of_static.values()) > sum(one.claimed for one in claims.values()):
+        return {**limits, "shapes": ["static"]}, of_static
+    return limits, claims
+
+
+def _by_operator(every: Sequence[Support]) -> dict[str, list[Support]]:
+    found: dict[str, list[Support]] = {}
+    for one in every:
+        found.setdefault(one.operator, []).append(one)
+    return found
+
+
+def _operator(case: CaseId) -> tuple[str, str]:
+    operator, dash, version = case.operator.rpartition("-")
+    return (operator, version) if dash else (case.operator, NO_VERSION)
+
+
+def largest(supports: Sequence[Support]) -> OperatorClaim:
+    """Return a claim of which nothing is unsupported: versions and types are left out, those first that cost least.
+
+    It need not be the largest of all: versions and types are dropped one at a time.
+    """
+    versions, types = {one.version for one in supports}, {name for one in supports for name in one.types}
+
+    def inside(without: tuple[str, str] | None = None) -> list[Support]:
+        return [
+            one
+            for one in supports
+            if one.version in versions and types.issuperset(one.types) and (without is None or not _has(one, without))
+        ]
+
+    while refused := [one for one in inside() if one.unsupported]:
+        every = sum(one.supported for one in inside())
+        words = {("version", one.version) for one in refused} | {
+            ("type", name) for one in refused for name in one.types
+        }
+        cost = {word: every - sum(one.supported for one in inside(word)) for word in words}
+        gain = {word: sum(one.unsupported for one in refused if _has(one, word)) for word in words}
+        kind, name = min(words, key=lambda word: (cost[word] / gain[word], -gain[word], word))
+        (versions if kind == "version" else types).discard(name)
+    kept = [one for one in inside() if one.supported]
+    claimed = sum(one.supported for one in kept)
+    return OperatorClaim(
+        tuple(sorted({one.version for one in kept}, key=lambda text: (len(text), text))),
+        tuple(sorted({name for one in kept for name in one.types})),
+        claimed,
+        sum(one.supported for one in supports) - claimed,
+        next((one.example for one in supports if one.example), None),
+    )
+
+
+def _has(one: Support, word: tuple[str, str]) -> bool:
+    return one.version == word[1] if word[0] == "version" else word[1] in one.types
+
+
+def _told(claim: OperatorClaim) -> dict[str, object]:
+    """Return a claim in the form of profiles and of `hello`."""
+    told: dict[str, object] = {}
+    if claim.versions != (NO_VERSION,):
+        told["versions"] = [int(one) if one.isdecimal() else one for one in claim.versions]
+    return {**told, "types": list(claim.types)} if claim.types else told
