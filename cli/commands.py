@@ -16,6 +16,7 @@ from .common import (
     SPECS,
     STRENGTH,
     SUITE,
+    VERBOSE,
     Examples,
     clear_errors,
     planned,
@@ -328,6 +329,7 @@ def mutants(**options: Any) -> int:
     help="Show the trend of this history in the site.",
 )
 @click.option("--partial", is_flag=True, help="Go on where shards are missing or unfinished.")
+@VERBOSE
 @clear_errors
 def report(**options: Any) -> int:
     """Show what runs have found: those of several backends side by side, and the shards of a run put together.
@@ -355,6 +357,7 @@ def report(**options: Any) -> int:
 @click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="Another profile (YAML).")
 @REQUIRE
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML there too.")
+@VERBOSE
 @clear_errors
 def rejudge(**options: Any) -> int:
     """Judge a run again by this version's expectations and errata, without the device.
@@ -413,6 +416,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
     help="Exit 1 if a case that passed fails now, or if anything changed.",
 )
 @click.option("--partial", is_flag=True, help="Go on where shards are missing or unfinished.")
+@VERBOSE
 @clear_errors
 def compare(old: str, new: str, *, json: Path | None, markdown: Path | None, fail_on: str | None, partial: bool) -> int:
     """Show what changed between two runs: regressions, fixes, new cases and gone ones, other answers to silences.
@@ -463,6 +467,7 @@ def history() -> None:
 @_DB
 @click.option("--label", metavar="TEXT", help="What to call the run.")
 @click.option("--partial", is_flag=True, help="Go on where shards are missing or unfinished.")
+@VERBOSE
 @clear_errors
 def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -> None:
     """Take in a run: a results folder, its shards, or those of several backends.

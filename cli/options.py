@@ -18,9 +18,9 @@ from ..runners.pool import Limits
 _PREPARE_FACTOR = 6
 _FILES = frozenset({"specs", "waivers", "errata", "profile", "arithmetic", "corpus"})
 """What may be found elsewhere when a run goes on; that it says the same is checked by digest."""
-_FREE = frozenset({"jobs", "junit", "quiet", "executor", "resources"})
+_FREE = frozenset({"jobs", "junit", "quiet", "verbose", "executor", "resources"})
 """What decides no outcome, and may be another when a run goes on."""
-_NOT_KEPT = frozenset({"out", "resume", "given", "quiet", "executor", "resources"})
+_NOT_KEPT = frozenset({"out", "resume", "given", "quiet", "verbose", "executor", "resources"})
 _NAMES = {"globs": "select", "requires": "require", "keep_outputs": "keep-outputs"}
 
 
@@ -46,6 +46,7 @@ class RunOptions:
     junit: Path | None = None
     keep_outputs: Keep = "failures"
     quiet: bool = False
+    verbose: bool = False
     executor: str = "local"
     resources: Sequence[str] = ()
     shard: Shard | None = None
@@ -94,7 +95,7 @@ def continued(options: RunOptions, told: Mapping[str, Any], place: object) -> Ru
             differences.append(difference(_NAMES.get(name, name), _plain(old, name), _plain(new, name)))
     refuse(place, differences)
     taken = {name: getattr(options, name) for name in options.given & (_FREE | _FILES)}
-    return replace(begun, **{**taken, "resume": options.resume, "quiet": options.quiet})
+    return replace(begun, **{**taken, "resume": options.resume, "quiet": options.quiet, "verbose": options.verbose})
 
 
 def difference(name: str, old: object, new: object) -> str:

@@ -170,6 +170,7 @@ class RejudgeOptions:
     profile: Path | None = None
     requires: Sequence[str] = ()
     junit: Path | None = None
+    verbose: bool = False
 
 
 @dataclass(frozen=True)
@@ -300,9 +301,9 @@ def _run(
         clause_text=clause_text_of(rejudged.source.library),
         problems=problems,
         seconds=None,
-        folder=str(folder.path),
+        folders=[folder.path],
     )
-    print_summary(console, summary)
+    print_summary(console, summary, "all" if options.verbose else "figures")
     return code
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .common import JOBS, MEMORY, REQUIRE, SPECS, Examples, clear_errors, planned, seconds_option, selection_of
+from .common import JOBS, MEMORY, REQUIRE, SPECS, VERBOSE, Examples, clear_errors, planned, seconds_option, selection_of
 
 if TYPE_CHECKING:
     from ..cases.ids import Selection
@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     help="What a worker of the cluster must have for a task, as in npu=1. Repeatable.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="No live progress.")
+@VERBOSE
 @click.option("--dry-run", is_flag=True, help="Tell how many cases and programs there are and how long they take.")
 @clear_errors
 def run(**options: Any) -> int:

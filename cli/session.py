@@ -21,6 +21,7 @@ from ..cases.results import Outcome
 from ..reports.arithmetic import ATTACHMENT
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
 from ..reports.junit import check_target, write_junit
+from ..reports.progress import RunProgress
 from ..reports.runs import (
     UNKNOWN,
     RunRecord,
@@ -29,7 +30,7 @@ from ..reports.runs import (
 )
 from ..reports.tables import Tables, take_kept
 from ..reports.tally import OUR_SIDE_FAILED
-from ..reports.terminal import RunProgress, print_summary
+from ..reports.terminal import print_summary
 from ..reports.text import counted, deaths_told, printable
 from ..runners.accuracy import attach_accuracy
 from ..runners.execute import Assignment, Attach
@@ -175,7 +176,7 @@ def _resumed(options: RunOptions, path: Path, console: Console) -> int:
         if begun.finished:
             from .report import ReportOptions, run_report  # noqa: PLC0415 - it imports the generators
 
-            return run_report(ReportOptions((path,), junit=options.junit), console)
+            return run_report(ReportOptions((path,), junit=options.junit, verbose=options.verbose), console)
         with opened_executor(options.executor, options.resources, jobs=options.jobs or usable_cores()) as executor:
             progress = _Progress.of(replace(_opened(options, executor), started=begun.started), begun.command)
             kept = take_kept(path, progress.tables)
@@ -225,9 +226,9 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
         clause_text=session.suite.clause_text,
         problems=[*problems, *broken, *lost, *deaths_told(progress.deaths, progress.more_deaths)],
         seconds=seconds,
-        folder=str(folder.path),
+        folders=[folder.path],
     )
-    print_summary(console, summary)
+    print_summary(console, summary, "all" if options.verbose else "brief")
     for note in session.suite.notes:
         console.print(Text(printable(note)), soft_wrap=True)
     return code

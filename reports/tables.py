@@ -83,7 +83,7 @@ class Tables:
         clause_text: Callable[[str, str], str | None],
         problems: Sequence[str],
         seconds: float | None,
-        folder: str,
+        folders: Iterable[Path],
     ) -> Summary:
         """Return what there is to tell."""
         return Summary(
@@ -96,7 +96,7 @@ class Tables:
             self.terms.declaration is not None,
             problems,
             seconds,
-            folder,
+            [*map(str, folders)],
             arithmetic=self.arithmetic,
         )
 

@@ -185,7 +185,7 @@ def test_malformed_yaml_names_file_line_and_column(command: list[str], tmp_path:
 @pytest.mark.parametrize("command", [["list"], ["run", "onnx-reference", "--select", "onnx/*/float32/*/ramp"]])
 def test_a_mistake_in_a_spec_is_told_and_stops_its_own_operator_alone(command: list[str], tmp_path: Path) -> None:
     root = specs_with(tmp_path, "clauses:\n", "clausses:\n")
-    out = ["--out", tmp_path / "out", "--quiet"] if command[0] == "run" else []
+    out = ["--out", tmp_path / "out", "--quiet", "--verbose"] if command[0] == "run" else []
     done = call(*command, "--specs", root, *out)
     assert done.exit_code == 2
     assert "onnx/Mean-13" in done.stdout
