@@ -141,7 +141,7 @@ def _missing(changelog: Path, suite: str, found: Difference) -> list[str]:
         least = least_version(released, found.change)
         if not is_at_least(suite, least):
             lines.append(
-                f"pyproject.toml: version {suite}; expected {least} or later, since this is a {found.change.label} "
+                f"__init__.py: __version__ is {suite}; expected {least} or later, since this is a {found.change.label} "
                 f"change after {released}"
             )
     return lines
