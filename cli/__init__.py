@@ -53,6 +53,7 @@ _COMMANDS = (
     commands.judge_data,
     commands.compare_data,
     commands.mutants,
+    commands.completion,
 )
 
 for _command in _COMMANDS:

@@ -32,7 +32,12 @@ from .common import (
     "opconform export --format npz --pack corpus.zip --select 'openvino/*'",
 )
 @click.option("--format", type=click.Choice(["onnx", "npz"]), required=True, help="ONNX's test data, or NumPy arrays.")
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="The corpus's folder: new or empty.")
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The corpus's folder, new or empty; as --pack if it ends in .zip.",
+)
 @click.option("--pack", metavar="FILE", type=click.Path(path_type=Path), help="The corpus as one zip file.")
 @planned
 @SPECS
@@ -199,6 +204,24 @@ def check_runner(backend: str, seconds: float) -> int:
         mistakes += wrong
     click.echo(f"{mistakes or 'no'} mistake{'s' * (mistakes != 1)} found")
     return int(bool(mistakes))
+
+
+@click.command(
+    cls=Examples,
+    examples='eval "$(opconform completion bash)"    # in ~/.bashrc\n'
+    'eval "$(opconform completion zsh)"     # in ~/.zshrc\n'
+    "opconform completion fish > ~/.config/fish/completions/opconform.fish",
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Write what makes a shell complete commands, options and names of backends."""
+    from click.shell_completion import get_completion_class  # noqa: PLC0415 - only where it is asked for
+
+    kind = get_completion_class(shell)
+    if kind is None:  # an old click
+        raise click.UsageError(f"click {click.__version__} completes nothing in {shell}.")
+    click.echo(kind(context.find_root().command, {}, "opconform", "_OPCONFORM_COMPLETE").source())
 
 
 @click.command(cls=Examples, examples="opconform scaffold onnx/Add > specs/onnx/Add.yaml")

@@ -6,7 +6,7 @@ import importlib.metadata
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -52,6 +52,7 @@ from ..cases.program import Program
 from ..generators.plain_answers import RELATIVE, PlainAnswer, plain_answer
 from ..generators.plan import Selection, selected
 from ..generators.source import GeneratedCases
+from ..generators.suggestions import selects_nothing
 from ..reports.certificates import derivations_json
 from ..reports.show import clauses_of
 from ..reports.text import counted
@@ -196,6 +197,12 @@ def export(options: ExportOptions) -> Written:
     """Write a corpus and return what it is. Raises OpconformError if nothing is selected or the place is taken."""
     if options.out is None and options.pack is None:
         raise OpconformError("export: where to? Give --out DIR, --pack FILE.zip, or both")
+    if options.out is not None and options.out.suffix.lower() == ".zip" and not options.out.is_dir():
+        if options.pack is not None:
+            raise OpconformError(
+                f"export: two archives, {options.out} and {options.pack}: give one, and maybe a folder"
+            )
+        options = replace(options, out=None, pack=options.out)
     source = GeneratedCases(options.specs)
     ids = _ids(source, options)
     if options.pack is not None and options.pack.exists():
@@ -216,7 +223,7 @@ def _ids(source: GeneratedCases, options: ExportOptions) -> list[str]:
     source.library.refuse_broken()
     globs = ", ".join(options.selection.globs) or "the suite"
     if not ids:
-        raise OpconformError(f"{globs} selects no case")
+        raise selects_nothing(source.library, options.selection)
     if options.format == "onnx" and not (ids := [text for text in ids if text.startswith("onnx/")]):
         raise OpconformError(f"{globs} selects no case of ONNX: other standards have no models, use --format npz")
     return ids

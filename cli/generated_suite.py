@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import hashlib
 import importlib.metadata
@@ -15,11 +14,12 @@ from pathlib import Path
 
 from ..cases.batch import Batch
 from ..cases.elements import Declaration
-from ..cases.errors import CaseIdError, OpconformError
+from ..cases.errors import CaseIdError
 from ..cases.ids import Selection, operator_version_of, parse_id, print_shape
 from ..cases.program import Structure
-from ..generators.plan import planned, selected, selected_counts
+from ..generators.plan import selected, selected_counts
 from ..generators.source import GeneratedCases
+from ..generators.suggestions import selects_nothing, suggestion, with_nearest
 from ..reports.certificates import AttachCertificate
 from ..reports.tables import clause_text_of
 from ..runners.execute import Attach
@@ -88,6 +88,10 @@ class GeneratedSuite(Suite):
                 return Counter(text.partition("/")[0] for text in ids)
         return selected_counts(self.source, selection)
 
+    def suggestions(self, selection: Selection) -> Sequence[str]:
+        """Return what a selection without a case may have been meant to be."""
+        return [hint for glob in selection.globs if (hint := suggestion(self.source.library, glob))]
+
     def clause_text(self, operator_version: str, clause: str) -> str | None:
         """Return a clause's text."""
         return clause_text_of(self.source.library)(operator_version, clause)
@@ -131,7 +135,7 @@ def _cases(source: GeneratedCases, selection: Selection, as_json: bool) -> Itera
         empty = False
         yield json.dumps(_parts(text)) if as_json else text
     if empty:
-        raise OpconformError(f"{', '.join(selection.globs) or 'the suite'} selects no case")
+        raise selects_nothing(source.library, selection)
 
 
 def _parts(text: str) -> dict[str, object]:
@@ -152,7 +156,7 @@ def _parts(text: str) -> dict[str, object]:
 def _operators(source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:
     counts = Counter(map(operator_version_of, selected(source, selection)))
     if not counts:
-        raise OpconformError(f"{', '.join(selection.globs) or 'the suite'} selects no case")
+        raise selects_nothing(source.library, selection)
     for spec in source.library.specs():
         for version in spec.versions.values():
             name = str(version.operator)
@@ -171,9 +175,6 @@ def _backends(as_json: bool) -> Iterator[str]:
             yield f"{one.name:<22} {', '.join(one.standards):<16} {one.summary} ({state})"
 
 
-_LONGEST = 500  # characters of an id that are compared with those there are
-
-
 def case_of(text: str, specs: Path | None = None, arithmetic: Path | None = None) -> tuple[GeneratedCases, Batch]:
     """Return a case and its source. Raises CaseIdError that names the nearest case of the suite."""
     declaration = load_declaration(arithmetic) if arithmetic else Declaration()
@@ -181,16 +182,4 @@ def case_of(text: str, specs: Path | None = None, arithmetic: Path | None = None
     try:
         return source, source.case(text)
     except (CaseIdError, UnknownOperator) as error:
-        raise CaseIdError(f"{error}{_nearest(source, text)}") from None
-
-
-def _nearest(source: GeneratedCases, text: str) -> str:
-    """Return the nearest id of the nearest operator's default suite, of the same version and types if there is one."""
-    parts = text[:_LONGEST].split("/")
-    named = "/".join(parts[:2])
-    operators = difflib.get_close_matches(named.rpartition("-")[0] or named, source.library.operators(), 1)
-    known = list(planned(source.library, Selection((f"{operators[0]}-*", operators[0])))) if operators else []
-    for length in (2, 3):
-        known = [case for case in known if case.split("/")[:length] == parts[:length]] or known
-    near = difflib.get_close_matches(text[:_LONGEST], known, 1, cutoff=0.3)
-    return f"\n  the nearest case is {near[0]}" if near else "\n  `opconform list cases` shows all cases"
+        raise with_nearest(source.library, text, error) from None

@@ -52,13 +52,19 @@ def package_root() -> Path:
 
 def lock(options: LockOptions) -> Lines:
     """Write or check the lock; return what to tell and the exit code. Raises OpconformError for what cannot be read."""
-    folder = options.folder or package_root() / "cases" / "manifests"
+    root = package_root()
+    if not options.check and not options.folder and not (root / "CHANGELOG.md").is_file():
+        raise OpconformError(
+            f"lock: {root} is an installed package, and the lock is kept in a checkout: run it there, or name a "
+            "--folder and a --changelog; `opconform lock --check` works here too"
+        )
+    folder = options.folder or root / "cases" / "manifests"
     old = read_locks(folder) if folder.is_dir() else {}
     suite = suite_version()
     new = suite_locks(GeneratedCases(options.specs), suite)
     if options.check:
         return _checked(folder, old, new)
-    changelog = options.changelog or package_root() / "CHANGELOG.md"
+    changelog = options.changelog or root / "CHANGELOG.md"
     return _written(folder, changelog, old, new)
 
 

@@ -18,6 +18,7 @@ from ..cases.ids import parse_id
 from ..cases.lock import SHORT, read_locks
 from ..generators.plan import Selection, selected_by_version, suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
+from ..generators.suggestions import selects_nothing
 from ..reports.matrix import Matrix, VersionMatrix, matrix_html, matrix_markdown, print_matrix, read_record
 from ..reports.reasons import read_reasons
 from ..reports.text import write_text
@@ -65,7 +66,7 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
     ids = selected_by_version(source, _without(options.selection, unchanged, specs))
     ids = {name: cases for name, cases in ids.items() if name not in unchanged}
     if not ids and not unchanged:
-        raise OpconformError(f"{', '.join(options.selection.globs) or 'the suite'} selects no case")
+        raise selects_nothing(source.library, options.selection)
     made = kill_matrix(source, ids, options.jobs or usable_cores())
     made = Matrix({name: replace(one, code=codes[name]) for name, one in made.tested.items()})
     every = {**known.tested, **made.tested}

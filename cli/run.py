@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from ..cases.ids import Selection
 
 
+def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
+    """Return the backends whose names begin so, for a shell that completes."""
+    from ..runners.registry import known_backends  # noqa: PLC0415
+
+    return [one.name for one in known_backends() if one.name.startswith(begun)]
+
+
 @click.command(
     cls=Examples,
     examples="opconform run onnxruntime\n"
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
     "opconform run onnxruntime --corpus corpus.zip\n"
     "opconform run --resume shard-2",
 )
-@click.argument("backends", metavar="BACKEND...", nargs=-1)
+@click.argument("backends", metavar="BACKEND...", nargs=-1, shell_complete=_backends)
 @planned
 @SPECS
 @JOBS
@@ -108,19 +115,21 @@ def _tell_size(options: Mapping[str, Any], selection: Selection) -> int:
     """Print what a run would take, and run nothing."""
     from ..generators.plan import selected_size  # noqa: PLC0415
     from ..generators.source import GeneratedCases  # noqa: PLC0415
+    from ..generators.suggestions import selects_nothing  # noqa: PLC0415
     from ..runners.registry import backend_spec  # noqa: PLC0415
 
     if options["corpus"] is not None:
         raise click.UsageError("--dry-run is about generated cases; `opconform verify` counts those of a corpus")
     told = [backend_spec(name).standards for name in options["backends"]]  # none for a plug-in that was not yet asked
     wanted = {standard for standards in told for standard in standards} if all(told) else set()
-    found = selected_size(GeneratedCases(options["specs"]), selection)
+    source = GeneratedCases(options["specs"])
+    found = selected_size(source, selection)
     found = {standard: size for standard, size in found.items() if not wanted or standard in wanted}
     for standard, size in found.items():
         click.echo(f"{standard}: {size.cases:,} cases of {size.programs:,} programs, {_duration(size.seconds)}")
     if not found:
-        click.echo("no case is selected")
-    return 0 if found else 2
+        raise selects_nothing(source.library, selection)
+    return 0
 
 
 def _duration(seconds: float) -> str:
@@ -200,7 +209,7 @@ def show(
     "opconform minimise CASE_ID python:my_backend:Backend --limit 500 --timeout 2",
 )
 @click.argument("case_id", metavar="CASE_ID")
-@click.argument("backend", metavar="BACKEND")
+@click.argument("backend", metavar="BACKEND", shell_complete=_backends)
 @SPECS
 @JOBS
 @seconds_option("--timeout", 10.0, "Seconds that a candidate may run; preparing its program has six times as long.")

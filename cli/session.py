@@ -114,7 +114,8 @@ def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite:
         total = sum(count for standard, count in counts.items() if standard in (standards or counts))
         if not total:
             alone = f"; {name} runs those of {', '.join(standards)} alone" if standards and counts else ""
-            raise OpconformError(f"{globs} selects no case{alone}")
+            hints = [] if counts else suite.suggestions(options.selection)
+            raise OpconformError("; ".join([f"{globs} selects no case{alone}", *hints]))
         selection = replace(options.selection, standards=tuple(standards))
         if options.shard is not None and selection not in totals:
             totals[selection] = suite.share(selection, options.shard)

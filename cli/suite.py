@@ -83,6 +83,10 @@ class Suite(ABC):
         """Return how many cases a shard has. Raises OpconformError where some shard has none."""
         return share(self._selected(selection), shard)
 
+    def suggestions(self, selection: Selection) -> Sequence[str]:  # noqa: ARG002 - for suites that know
+        """Return what a selection without a case may have been meant to be."""
+        return ()
+
     def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - for suites that know
         """Return a clause's text, None if it is not known."""
         return None

@@ -29,7 +29,7 @@ from ..cases.ids import (
     strength_of,
 )
 from ..cases.program import element_names
-from ..specs.loader import Library
+from ..specs.loader import Library, UnknownOperator
 from ..specs.model import Edge, Port, Spec, TensorValue, Value, VersionSpec, Word
 from .covering import Excluded, Row, combinations, every, least, rows
 from .families import family_of
@@ -571,7 +571,12 @@ def selected(source: GeneratedCases, selection: Selection) -> Iterator[str]:
     for text in named:
         if selection.standards and text.partition("/")[0] not in selection.standards:
             continue
-        source.case(text)
+        try:
+            source.case(text)
+        except (CaseIdError, UnknownOperator) as error:
+            from .suggestions import with_nearest  # noqa: PLC0415 - it plans cases
+
+            raise with_nearest(source.library, text, error) from None
         yield text
 
 

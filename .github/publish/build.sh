@@ -23,4 +23,5 @@ python3 -m venv "$work/fresh"
 "$work/fresh/bin/pip" install --quiet "dist/opconform-$version-py3-none-any.whl"
 cd "$work"  # not the checkout
 "$work/fresh/bin/opconform" --version | grep -F "$version"
-"$work/fresh/bin/opconform" run onnx-reference --quiet --select 'onnx/ReduceMean-18/float32/1/*' --out "$work/results"
+"$work/fresh/bin/opconform" run onnx-reference --quiet --select 'onnx/ReduceMean-18/float32/1/*' --out "$work/results" \
+  || [ $? -eq 1 ]  # whether the backend conforms is not asked here
