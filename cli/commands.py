@@ -439,7 +439,6 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
     help="Exit 1 if a case that passed fails now, or if anything changed.",
 )
 @click.option("--partial", is_flag=True, help="Go on where shards are missing or unfinished.")
-@VERBOSE
 @clear_errors
 def compare(old: str, new: str, *, json: Path | None, markdown: Path | None, fail_on: str | None, partial: bool) -> int:
     """Show what changed between two runs: regressions, fixes, new cases and gone ones, other answers to silences.
@@ -490,7 +489,6 @@ def history() -> None:
 @_DB
 @click.option("--label", metavar="TEXT", help="What to call the run.")
 @click.option("--partial", is_flag=True, help="Go on where shards are missing or unfinished.")
-@VERBOSE
 @clear_errors
 def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -> None:
     """Take in a run: a results folder, its shards, or those of several backends.
