@@ -50,13 +50,15 @@ from ..cases.ids import operator_version_of
 from ..cases.lock import SUFFIX, CaseDigests, Difference, difference, least_version, read_lock, read_locks
 from ..cases.program import Program
 from ..generators.plain_answers import RELATIVE, PlainAnswer, plain_answer
-from ..generators.plan import Selection, selected
+from ..generators.plan import Selection
 from ..generators.source import GeneratedCases
 from ..generators.suggestions import selects_nothing
 from ..reports.certificates import derivations_json
+from ..reports.progress import tracked
 from ..reports.show import clauses_of
 from ..reports.text import counted
 from ..specs.model import Clause
+from .planning import planned_ids
 
 Lines = tuple[list[str], int]
 
@@ -97,9 +99,10 @@ def _contradictions(corpus: CorpusCases) -> Iterator[str]:
     """Yield the first thing that tensors, descriptors and index tell differently, each by its file."""
     index = [index_head(corpus.manifest.format)]
     try:
-        for name, entry in corpus.manifest.cases.items():
-            index.append(index_entry(corpus.case(name), entry.folder))
-            corpus.descriptor(name)  # its clauses are told
+        with tracked(corpus.manifest.cases.items(), "verifying", len(corpus.manifest.cases)) as cases:
+            for name, entry in cases:
+                index.append(index_entry(corpus.case(name), entry.folder))
+                corpus.descriptor(name)  # its clauses are told
         if corpus.read(INDEX) != "".join(index).encode():
             yield f"changed: {INDEX} (it is not what the cases are)"
     except (CorpusError, TypeError, ValueError) as error:  # attributes that no text can tell
@@ -219,7 +222,7 @@ def export(options: ExportOptions) -> Written:
 
 
 def _ids(source: GeneratedCases, options: ExportOptions) -> list[str]:
-    ids = list(selected(source, options.selection))
+    ids = planned_ids(source, options.selection)
     source.library.refuse_broken()
     globs = ", ".join(options.selection.globs) or "the suite"
     if not ids:
@@ -237,11 +240,12 @@ def write_corpus(source: GeneratedCases, ids: Sequence[str], options: ExportOpti
     """
     writing, clauses = _Writing(options.format, sinks), dict[str, Clause]()
     mended: dict[str, None] = {}
-    for case in cases_of(source, ids):
-        writing.add(_corpus_case(source, case))
-        clauses |= clauses_of(source, case)
-        if case.mended is not None:
-            mended[case.mended] = None
+    with tracked(cases_of(source, ids), "writing", len(ids)) as cases:
+        for case in cases:
+            writing.add(_corpus_case(source, case))
+            clauses |= clauses_of(source, case)
+            if case.mended is not None:
+                mended[case.mended] = None
     siblings = [text for text in mended if text not in writing.cases]
     for case in cases_of(source, siblings):
         writing.add(_corpus_case(source, case))

@@ -17,10 +17,11 @@ from ..cases.elements import Declaration
 from ..cases.errors import CaseIdError
 from ..cases.ids import Selection, operator_version_of, parse_id, print_shape
 from ..cases.program import Structure
-from ..generators.plan import selected, selected_counts
+from ..generators.plan import is_id, selected, selected_counts
 from ..generators.source import GeneratedCases
 from ..generators.suggestions import selects_nothing, suggestion, with_nearest
 from ..reports.certificates import AttachCertificate
+from ..reports.progress import tracked
 from ..reports.tables import clause_text_of
 from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs
@@ -29,9 +30,10 @@ from ..runners.terms import disputed_clauses, load_declaration, silences
 from ..specs.loader import Library, UnknownOperator
 from ..specs.model import Spec
 from .options import RunOptions
+from .planning import GrowingPlan
 from .suite import Suite
 
-_MOST_KEPT = 50_000
+_MOST_KEPT = 200_000
 
 
 @dataclass(frozen=True)
@@ -82,11 +84,18 @@ class GeneratedSuite(Suite):
     def counts(self, selection: Selection) -> Counter[str]:
         """Return how many cases are selected, by standard."""
         if selection.draws == 1 and not selection.standards:
-            ids = list(itertools.islice(selected(self.source, selection), _MOST_KEPT + 1))
+            with tracked(itertools.islice(selected(self.source, selection), _MOST_KEPT + 1), "planning") as shown:
+                ids = list(shown)
             if len(ids) <= _MOST_KEPT:
                 self._planned[selection] = ids
                 return Counter(text.partition("/")[0] for text in ids)
         return selected_counts(self.source, selection)
+
+    def growing(self, selection: Selection) -> GrowingPlan | None:
+        """Return the ids while they are planned, unless a wrong id among them would stop a run that has begun."""
+        if selection.draws > 1 or selection.suite is not None or any(is_id(glob) for glob in selection.globs):
+            return None
+        return GrowingPlan(selected(self.source, selection))
 
     def suggestions(self, selection: Selection) -> Sequence[str]:
         """Return what a selection without a case may have been meant to be."""
@@ -154,7 +163,8 @@ def _parts(text: str) -> dict[str, object]:
 
 
 def _operators(source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:
-    counts = Counter(map(operator_version_of, selected(source, selection)))
+    with tracked(selected(source, selection), "planning") as ids:
+        counts = Counter(map(operator_version_of, ids))
     if not counts:
         raise selects_nothing(source.library, selection)
     for spec in source.library.specs():

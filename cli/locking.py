@@ -26,11 +26,13 @@ from ..cases.lock import (
     read_locks,
     unexplained,
 )
-from ..generators.plan import Selection, selected_by_version
+from ..generators.plan import Selection, by_version
 from ..generators.source import GeneratedCases
+from ..reports.progress import tracked
 from ..reports.text import counted
 from .corpora import suite_version
 from .options import usable_cores
+from .planning import planned_ids
 
 Lines = tuple[list[str], int]
 
@@ -70,13 +72,14 @@ def lock(options: LockOptions) -> Lines:
 
 def suite_locks(source: GeneratedCases, suite: str) -> dict[str, Lock]:
     """Return the locks of the default suite, by operator version, sorted."""
-    versions = list(selected_by_version(source, Selection()).values())
+    versions = list(by_version(planned_ids(source, Selection())).values())
     source.library.refuse_broken()
     if not versions:
         raise OpconformError("the suite has no case")
     with ProcessPoolExecutor(min(usable_cores(), len(versions)), get_context("forkserver")) as pool:
         made = pool.map(_digests, repeat(source.unread), sorted(versions, key=len, reverse=True))
-        found = by_operator(one for those in made for one in those)
+        with tracked(made, "operator versions", len(versions)) as shown:
+            found = by_operator(one for those in shown for one in those)
     return {operator: lock_of(operator, suite, cases) for operator, cases in sorted(found.items())}
 
 

@@ -25,6 +25,7 @@ from ..reports.arithmetic import ATTACHMENT
 from ..reports.certificates import certificate_json
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
 from ..reports.junit import check_target, write_junit
+from ..reports.progress import tracked
 from ..reports.runs import (
     OUTPUTS,
     RESULTS,
@@ -309,17 +310,18 @@ def _run(
 
 def _take_all(rejudged: Rejudged, tables: Tables, changes: OutcomeChanges, folder: ResultsFolder) -> None:
     certified: set[str] = set()
-    for kept, judged, why in rejudged.judged():
-        reported = tables.take(judged.result, judged.attachments)
-        if why is not None:
-            changes.cannot(kept.result, why)
-        else:
-            terms = rejudged.old, rejudged.new
-            before, now = (t.suspensions.reason(reported.case, reported.clauses) for t in terms)
-            changes.add(kept.result, reported, (before, now))
-            changes.from_answers += kept.outputs is not None and b'base64":' in kept.outputs
-        line = reported.to_json()
-        folder.add(line, companions(Judged(reported, judged.attachments), line, certified))
+    with tracked(rejudged.judged(), "judging", rejudged.begun.planned) as found:
+        for kept, judged, why in found:
+            reported = tables.take(judged.result, judged.attachments)
+            if why is not None:
+                changes.cannot(kept.result, why)
+            else:
+                terms = rejudged.old, rejudged.new
+                before, now = (t.suspensions.reason(reported.case, reported.clauses) for t in terms)
+                changes.add(kept.result, reported, (before, now))
+                changes.from_answers += kept.outputs is not None and b'base64":' in kept.outputs
+            line = reported.to_json()
+            folder.add(line, companions(Judged(reported, judged.attachments), line, certified))
 
 
 def _description(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -116,6 +117,7 @@ def _tell_size(options: Mapping[str, Any], selection: Selection) -> int:
     from ..generators.plan import selected_size  # noqa: PLC0415
     from ..generators.source import GeneratedCases  # noqa: PLC0415
     from ..generators.suggestions import selects_nothing  # noqa: PLC0415
+    from ..reports.progress import tracked  # noqa: PLC0415
     from ..runners.registry import backend_spec  # noqa: PLC0415
 
     if options["corpus"] is not None:
@@ -123,7 +125,8 @@ def _tell_size(options: Mapping[str, Any], selection: Selection) -> int:
     told = [backend_spec(name).standards for name in options["backends"]]  # none for a plug-in that was not yet asked
     wanted = {standard for standards in told for standard in standards} if all(told) else set()
     source = GeneratedCases(options["specs"])
-    found = selected_size(source, selection)
+    with contextlib.ExitStack() as stack:
+        found = selected_size(source, selection, lambda items: stack.enter_context(tracked(items, "planning")))
     found = {standard: size for standard, size in found.items() if not wanted or standard in wanted}
     for standard, size in found.items():
         click.echo(f"{standard}: {size.cases:,} cases of {size.programs:,} programs, {_duration(size.seconds)}")

@@ -92,6 +92,11 @@ class RunProgress:
             self._told, self._line_at = self._clock(), self._next_line()
             self.console.print(Text(f"{self._count()}: {self._outcomes().plain}"), soft_wrap=True)
 
+    def expect(self, total: int) -> None:
+        """Take in how many results there will be, once that is known."""
+        self.total = total
+        self._line_at = self._next_line()
+
     def __enter__(self) -> RunProgress:
         if self.console.is_terminal:
             self._live.start()

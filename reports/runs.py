@@ -301,6 +301,13 @@ class RunRecord:
             raise OpconformError(f"{self.folder / RUN}: started: expected a moment: {error!r}") from None
 
     @property
+    def planned(self) -> int | None:
+        """How many results it has when it is finished, None if `run.json` does not tell."""
+        told = self.told.get("planned")
+        numbers = list(told.values()) if isinstance(told, dict) else []
+        return sum(numbers) or None if all(isinstance(one, int) and one >= 0 for one in numbers) else None
+
+    @property
     def deaths(self) -> list[dict[str, Any]]:
         """The ends of workers that no case explains, as they are known so far."""
         return [told for told in self.told.get("deaths", []) if isinstance(told, dict)]

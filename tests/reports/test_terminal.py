@@ -7,7 +7,7 @@ from fakes.results import MEAN, case, invalid, result
 from rich.console import Console
 
 from opconform.cases.results import Result
-from opconform.reports.progress import RunProgress
+from opconform.reports.progress import RunProgress, tracked
 from opconform.reports.tally import Behaviours, Failures, Tally
 from opconform.reports.terminal import Detail, Summary, print_summary
 from opconform.runners.terms import Demands
@@ -325,3 +325,31 @@ def test_progress_gives_the_screen_back_when_interrupted() -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert out.getvalue().count("\x1b[?25h") == 1
+
+
+def test_what_takes_long_shows_how_far_it_is_and_leaves_nothing_behind() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=80, force_terminal=True, color_system=None)
+    with tracked(iter(range(3)), "planning", 3, console) as items:
+        assert list(items) == [0, 1, 2]
+        console.print("between")
+    text = out.getvalue()
+    assert "planning" in text
+    assert "of 3" in text
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
+
+
+def test_progress_is_gone_whatever_ends_the_work() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True)
+    with pytest.raises(KeyboardInterrupt), tracked(iter(range(3)), "planning", console=console) as items:
+        for _ in items:
+            raise KeyboardInterrupt
+    assert out.getvalue().count("\x1b[?25h") == 1
+
+
+def test_progress_is_for_terminals_alone() -> None:
+    out = io.StringIO()
+    with tracked(iter(range(3)), "planning", 3, Console(file=out)) as items:
+        assert list(items) == [0, 1, 2]
+    assert out.getvalue() == ""
