@@ -342,9 +342,14 @@ def test_what_takes_long_shows_how_far_it_is_and_leaves_nothing_behind() -> None
 def test_progress_is_gone_whatever_ends_the_work() -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True)
-    with pytest.raises(KeyboardInterrupt), tracked(iter(range(3)), "planning", console=console) as items:
-        for _ in items:
-            raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with tracked(iter(range(3)), "planning", console=console) as items:
+            for _ in items:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert out.getvalue().count("\x1b[?25h") == 1
 
 
