@@ -98,8 +98,9 @@ class _Suite:
         if not self._option("backend").startswith(_CONFTEST):  # a conftest.py may be loaded during collection
             _ = self.backend
         if next(self._selected(()), None) is None:
-            globs = ", ".join(self._selection.globs) or "the suite"
-            raise pytest.UsageError(f"opconform: {globs} selects no case")
+            from .generators.suggestions import selects_nothing  # noqa: PLC0415
+
+            raise selects_nothing(self.source.library, self._selection)
 
     @cached_property
     def source(self) -> GeneratedCases:
@@ -180,7 +181,7 @@ class _Suite:
 
         try:
             return standards_of(Assignment(self.backend, self.source), Limits())
-        except OpconformError:  # each item will say so
+        except OpconformError:  # the first item will say so
             return ()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -191,11 +192,14 @@ class _Suite:
     # Running
 
     def result(self, case: str) -> Result:
-        """Return a case's result; runs it now if it has not run. Raises OpconformError if no backend can be opened."""
+        """Return a case's result; runs it now if it has not run.
+
+        Raises OpconformError if the backend cannot be opened; the cases after that one are skipped.
+        """
         from .cases.errors import OpconformError  # noqa: PLC0415
 
         if self._broken is not None:
-            raise self._broken
+            pytest.skip(f"the backend cannot be opened: {self._broken}")
         if self._on_demand:
             self._asked.append(case)
         self._stream = self._stream or self._run()

@@ -78,7 +78,13 @@ class _Interruptible(click.Group):
 @click.version_option(package_name="opconform")
 def main() -> None:
     """Check implementations of tensor operators against the standards, version by version."""
-    atexit.register(gc.freeze)  # else the process looks through all that it read, again and again, while it ends
+    atexit.register(_end_fast)
+
+
+def _end_fast() -> None:
+    """Keep Python from looking through all that was read, again and again, while the process ends."""
+    if "duckdb" not in sys.modules:  # whose binding reports on stderr all that is then left
+        gc.freeze()
 
 
 _COMMANDS = (
@@ -105,6 +111,7 @@ _COMMANDS = (
     commands.judge_data,
     commands.compare_data,
     commands.mutants,
+    commands.completion,
 )
 
 for _command in _COMMANDS:

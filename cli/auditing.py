@@ -14,6 +14,7 @@ from ..generators.parameters import bound_type, free_letters
 from ..generators.plan import Selection, planned
 from ..generators.rows import Row, clauses_of
 from ..generators.source import GeneratedCases
+from ..reports.progress import tracked
 from ..reports.text import write_text
 from ..runners.library_reading import LibraryLost, read_library
 from ..specs.audit import Audit, LibraryReading, audit, check_standard
@@ -141,10 +142,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 def exercised(source: GeneratedCases, standard: str) -> dict[str, Exercise]:
     """Return what is touched, by operator version; an invalid case touches the clauses that it tests alone."""
     found: dict[str, Exercise] = {}
-    for text in planned(source.library, Selection((f"{standard}/*",))):
-        row = source.row(parse_id(text))
-        name = str(row.version.operator)
-        found[name] = with_case(found.get(name, Exercise()), row)
+    with tracked(planned(source.library, Selection((f"{standard}/*",))), "planning") as ids:
+        for text in ids:
+            row = source.row(parse_id(text))
+            name = str(row.version.operator)
+            found[name] = with_case(found.get(name, Exercise()), row)
     return found
 
 

@@ -16,6 +16,7 @@ from .common import (
     SPECS,
     STRENGTH,
     SUITE,
+    VERBOSE,
     Examples,
     clear_errors,
     planned,
@@ -31,7 +32,12 @@ from .common import (
     "opconform export --format npz --pack corpus.zip --select 'openvino/*'",
 )
 @click.option("--format", type=click.Choice(["onnx", "npz"]), required=True, help="ONNX's test data, or NumPy arrays.")
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="The corpus's folder: new or empty.")
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The corpus's folder, new or empty; as --pack if it ends in .zip.",
+)
 @click.option("--pack", metavar="FILE", type=click.Path(path_type=Path), help="The corpus as one zip file.")
 @planned
 @SPECS
@@ -205,6 +211,24 @@ def check_runner(backend: str, seconds: float) -> int:
     return int(bool(mistakes))
 
 
+@click.command(
+    cls=Examples,
+    examples='eval "$(opconform completion bash)"    # in ~/.bashrc\n'
+    'eval "$(opconform completion zsh)"     # in ~/.zshrc\n'
+    "opconform completion fish > ~/.config/fish/completions/opconform.fish",
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Write what makes a shell complete commands, options and names of backends."""
+    from click.shell_completion import get_completion_class  # noqa: PLC0415 - only where it is asked for
+
+    kind = get_completion_class(shell)
+    if kind is None:  # an old click
+        raise click.UsageError(f"click {click.__version__} completes nothing in {shell}.")
+    click.echo(kind(context.find_root().command, {}, "opconform", "_OPCONFORM_COMPLETE").source())
+
+
 @click.command(cls=Examples, examples="opconform scaffold onnx/Add > specs/onnx/Add.yaml")
 @click.argument("operator", metavar="OP")
 @clear_errors
@@ -340,6 +364,7 @@ def mutants(**options: Any) -> int:
     help="Show the trend of this history in the site.",
 )
 @click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
+@VERBOSE
 @clear_errors
 def report(**options: Any) -> int:
     """Report the results of runs: several backends side by side, the shards of a run merged.
@@ -367,6 +392,7 @@ def report(**options: Any) -> int:
 @click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="Another profile (YAML).")
 @REQUIRE
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Also write JUnit XML to FILE.")
+@VERBOSE
 @clear_errors
 def rejudge(**options: Any) -> int:
     """Judge a run again by this version's expectations and errata, without the device.

@@ -58,6 +58,10 @@ REQUIRE = click.option(
     "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail every other answer to a silence."
 )
 
+VERBOSE = click.option(
+    "--verbose", "-v", is_flag=True, help="Show every kind of failure, silences, accuracy, and each operator version."
+)
+
 
 def seconds_option(name: str, default: float, help_: str, as_: str | None = None) -> Callable[[Command], Command]:
     """Return an option that takes a number of seconds, above 0 and finite; `as_` is its parameter, if not its name."""

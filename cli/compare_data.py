@@ -14,12 +14,13 @@ from ..cases.errors import OpconformError
 from ..cases.foreign import ForeignCases, StoredCase
 from ..cases.ids import parse_id
 from ..generators.nodes import Told, admitted, node_program, told_by
-from ..generators.plan import Selection, planned, selected_by_version
+from ..generators.plan import Selection, by_version, planned
 from ..generators.source import GeneratedCases
 from ..reports.text import write_text
 from ..specs.audit.findings import Exercise, coverages, onnx_authority
 from .auditing import table, with_case
 from .killing import Bench, Trial, bench_of, benches, exposed
+from .planning import planned_ids
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def compare_data(options: CompareDataOptions) -> int:
         raise OpconformError(f"{options.path}: has no model of one node, of an operator version with a spec")
     ours = _ours(source)
     sample = _sample(put, options.sample)
-    ids = selected_by_version(source, Selection(tuple(f"{name}/*" for name in sample) or ("nothing",)))
+    ids = by_version(planned_ids(source, Selection(tuple(f"{name}/*" for name in sample) or ("nothing",))))
     exposures = {name: _exposures(source, put[name], ids[name], name) for name in sample}
     parts = (
         ("What they exercise", _ABOUT_TOTALS, _totals(theirs, ours, source)),

@@ -6,7 +6,7 @@ import importlib.metadata
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -50,12 +50,15 @@ from ..cases.ids import operator_version_of
 from ..cases.lock import SUFFIX, CaseDigests, Difference, difference, least_version, read_lock, read_locks
 from ..cases.program import Program
 from ..generators.plain_answers import RELATIVE, PlainAnswer, plain_answer
-from ..generators.plan import Selection, selected
+from ..generators.plan import Selection
 from ..generators.source import GeneratedCases
+from ..generators.suggestions import selects_nothing
 from ..reports.certificates import derivations_json
+from ..reports.progress import tracked
 from ..reports.show import clauses_of
 from ..reports.text import counted
 from ..specs.model import Clause
+from .planning import planned_ids
 
 Lines = tuple[list[str], int]
 
@@ -96,9 +99,10 @@ def _contradictions(corpus: CorpusCases) -> Iterator[str]:
     """Yield the first thing that tensors, descriptors and index tell differently, each by its file."""
     index = [index_head(corpus.manifest.format)]
     try:
-        for name, entry in corpus.manifest.cases.items():
-            index.append(index_entry(corpus.case(name), entry.folder))
-            corpus.descriptor(name)  # its clauses are told
+        with tracked(corpus.manifest.cases.items(), "verifying", len(corpus.manifest.cases)) as cases:
+            for name, entry in cases:
+                index.append(index_entry(corpus.case(name), entry.folder))
+                corpus.descriptor(name)  # its clauses are told
         if corpus.read(INDEX) != "".join(index).encode():
             yield f"changed: {INDEX} (it is not what the cases are)"
     except (CorpusError, TypeError, ValueError) as error:  # attributes that no text can tell
@@ -196,6 +200,12 @@ def export(options: ExportOptions) -> Written:
     """Write a corpus and return what it is. Raises OpconformError if nothing is selected or the place is taken."""
     if options.out is None and options.pack is None:
         raise OpconformError("export: where to? Give --out DIR, --pack FILE.zip, or both")
+    if options.out is not None and options.out.suffix.lower() == ".zip" and not options.out.is_dir():
+        if options.pack is not None:
+            raise OpconformError(
+                f"export: two archives, {options.out} and {options.pack}: give one, and maybe a folder"
+            )
+        options = replace(options, out=None, pack=options.out)
     source = GeneratedCases(options.specs)
     ids = _ids(source, options)
     if options.pack is not None and options.pack.exists():
@@ -212,11 +222,11 @@ def export(options: ExportOptions) -> Written:
 
 
 def _ids(source: GeneratedCases, options: ExportOptions) -> list[str]:
-    ids = list(selected(source, options.selection))
+    ids = planned_ids(source, options.selection)
     source.library.refuse_broken()
     globs = ", ".join(options.selection.globs) or "the suite"
     if not ids:
-        raise OpconformError(f"{globs} selects no case")
+        raise selects_nothing(source.library, options.selection)
     if options.format == "onnx" and not (ids := [text for text in ids if text.startswith("onnx/")]):
         raise OpconformError(f"{globs} selects no case of ONNX: other standards have no models, use --format npz")
     return ids
@@ -230,11 +240,12 @@ def write_corpus(source: GeneratedCases, ids: Sequence[str], options: ExportOpti
     """
     writing, clauses = _Writing(options.format, sinks), dict[str, Clause]()
     mended: dict[str, None] = {}
-    for case in cases_of(source, ids):
-        writing.add(_corpus_case(source, case))
-        clauses |= clauses_of(source, case)
-        if case.mended is not None:
-            mended[case.mended] = None
+    with tracked(cases_of(source, ids), "writing", len(ids)) as cases:
+        for case in cases:
+            writing.add(_corpus_case(source, case))
+            clauses |= clauses_of(source, case)
+            if case.mended is not None:
+                mended[case.mended] = None
     siblings = [text for text in mended if text not in writing.cases]
     for case in cases_of(source, siblings):
         writing.add(_corpus_case(source, case))

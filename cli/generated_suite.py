@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import hashlib
 import importlib.metadata
@@ -15,12 +14,14 @@ from pathlib import Path
 
 from ..cases.batch import Batch
 from ..cases.elements import Declaration
-from ..cases.errors import CaseIdError, OpconformError
+from ..cases.errors import CaseIdError
 from ..cases.ids import Selection, operator_version_of, parse_id, print_shape
 from ..cases.program import Structure
-from ..generators.plan import planned, selected, selected_counts
+from ..generators.plan import is_id, selected, selected_counts
 from ..generators.source import GeneratedCases
+from ..generators.suggestions import selects_nothing, suggestion, with_nearest
 from ..reports.certificates import AttachCertificate
+from ..reports.progress import tracked
 from ..reports.tables import clause_text_of
 from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs
@@ -28,9 +29,10 @@ from ..runners.terms import disputed_clauses, load_declaration, silences
 from ..specs.loader import Library, UnknownOperator
 from ..specs.model import Spec
 from .options import RunOptions
+from .planning import GrowingPlan
 from .suite import Suite
 
-_MOST_KEPT = 50_000
+_MOST_KEPT = 200_000
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,22 @@ class GeneratedSuite(Suite):
     def counts(self, selection: Selection) -> Counter[str]:
         """Return how many cases are selected, by standard."""
         if selection.draws == 1 and not selection.standards:
-            ids = list(itertools.islice(selected(self.source, selection), _MOST_KEPT + 1))
+            with tracked(itertools.islice(selected(self.source, selection), _MOST_KEPT + 1), "planning") as shown:
+                ids = list(shown)
             if len(ids) <= _MOST_KEPT:
                 self._planned[selection] = ids
                 return Counter(text.partition("/")[0] for text in ids)
         return selected_counts(self.source, selection)
+
+    def growing(self, selection: Selection) -> GrowingPlan | None:
+        """Return the ids while they are planned, unless a wrong id among them would stop a run that has begun."""
+        if selection.draws > 1 or selection.suite is not None or any(is_id(glob) for glob in selection.globs):
+            return None
+        return GrowingPlan(selected(self.source, selection))
+
+    def suggestions(self, selection: Selection) -> Sequence[str]:
+        """Return what a selection without a case may have been meant to be."""
+        return [hint for glob in selection.globs if (hint := suggestion(self.source.library, glob))]
 
     def clause_text(self, operator_version: str, clause: str) -> str | None:
         """Return a clause's text."""
@@ -131,7 +144,7 @@ def _cases(source: GeneratedCases, selection: Selection, as_json: bool) -> Itera
         empty = False
         yield json.dumps(_parts(text)) if as_json else text
     if empty:
-        raise OpconformError(f"{', '.join(selection.globs) or 'the suite'} selects no case")
+        raise selects_nothing(source.library, selection)
 
 
 def _parts(text: str) -> dict[str, object]:
@@ -150,18 +163,16 @@ def _parts(text: str) -> dict[str, object]:
 
 
 def _operators(source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:
-    counts = Counter(map(operator_version_of, selected(source, selection)))
+    with tracked(selected(source, selection), "planning") as ids:
+        counts = Counter(map(operator_version_of, ids))
     if not counts:
-        raise OpconformError(f"{', '.join(selection.globs) or 'the suite'} selects no case")
+        raise selects_nothing(source.library, selection)
     for spec in source.library.specs():
         for version in spec.versions.values():
             name = str(version.operator)
             if name in counts:
                 facts = {"operator": name, "cases": counts[name], "clauses": len(version.clauses)}
                 yield json.dumps(facts) if as_json else f"{name:<28} {counts[name]:>7} cases"
-
-
-_LONGEST = 500  # characters of an id that are compared with those there are
 
 
 def case_of(text: str, specs: Path | None = None, arithmetic: Path | None = None) -> tuple[GeneratedCases, Batch]:
@@ -171,16 +182,4 @@ def case_of(text: str, specs: Path | None = None, arithmetic: Path | None = None
     try:
         return source, source.case(text)
     except (CaseIdError, UnknownOperator) as error:
-        raise CaseIdError(f"{error}{_nearest(source, text)}") from None
-
-
-def _nearest(source: GeneratedCases, text: str) -> str:
-    """Return the nearest id of the nearest operator's default suite, of the same version and types if there is one."""
-    parts = text[:_LONGEST].split("/")
-    named = "/".join(parts[:2])
-    operators = difflib.get_close_matches(named.rpartition("-")[0] or named, source.library.operators(), 1)
-    known = list(planned(source.library, Selection((f"{operators[0]}-*", operators[0])))) if operators else []
-    for length in (2, 3):
-        known = [case for case in known if case.split("/")[:length] == parts[:length]] or known
-    near = difflib.get_close_matches(text[:_LONGEST], known, 1, cutoff=0.3)
-    return f"\n  the nearest case is {near[0]}" if near else "\n  `opconform list cases` shows all cases"
+        raise with_nearest(source.library, text, error) from None

@@ -26,11 +26,13 @@ from ..cases.lock import (
     read_locks,
     unexplained,
 )
-from ..generators.plan import Selection, selected_by_version
+from ..generators.plan import Selection, by_version
 from ..generators.source import GeneratedCases
+from ..reports.progress import tracked
 from ..reports.text import counted
 from .corpora import suite_version
 from .options import usable_cores
+from .planning import planned_ids
 
 Lines = tuple[list[str], int]
 
@@ -52,25 +54,32 @@ def package_root() -> Path:
 
 def lock(options: LockOptions) -> Lines:
     """Write or check the lock; return what to tell and the exit code. Raises OpconformError for what cannot be read."""
-    folder = options.folder or package_root() / "cases" / "manifests"
+    root = package_root()
+    if not options.check and not options.folder and not (root / "CHANGELOG.md").is_file():
+        raise OpconformError(
+            f"lock: {root} is an installed package, and the lock is kept in a checkout: run it there, or name a "
+            "--folder and a --changelog; `opconform lock --check` works here too"
+        )
+    folder = options.folder or root / "cases" / "manifests"
     old = read_locks(folder) if folder.is_dir() else {}
     suite = suite_version()
     new = suite_locks(GeneratedCases(options.specs), suite)
     if options.check:
         return _checked(folder, old, new)
-    changelog = options.changelog or package_root() / "CHANGELOG.md"
+    changelog = options.changelog or root / "CHANGELOG.md"
     return _written(folder, changelog, old, new)
 
 
 def suite_locks(source: GeneratedCases, suite: str) -> dict[str, Lock]:
     """Return the locks of the default suite, by operator version, sorted."""
-    versions = list(selected_by_version(source, Selection()).values())
+    versions = list(by_version(planned_ids(source, Selection())).values())
     source.library.refuse_broken()
     if not versions:
         raise OpconformError("the suite has no case")
     with ProcessPoolExecutor(min(usable_cores(), len(versions)), get_context("forkserver")) as pool:
         made = pool.map(_digests, repeat(source.unread), sorted(versions, key=len, reverse=True))
-        found = by_operator(one for those in made for one in those)
+        with tracked(made, "operator versions", len(versions)) as shown:
+            found = by_operator(one for those in shown for one in those)
     return {operator: lock_of(operator, suite, cases) for operator, cases in sorted(found.items())}
 
 
@@ -141,7 +150,7 @@ def _missing(changelog: Path, suite: str, found: Difference) -> list[str]:
         least = least_version(released, found.change)
         if not is_at_least(suite, least):
             lines.append(
-                f"pyproject.toml: version {suite}; expected {least} or later, since this is a {found.change.label} "
+                f"__init__.py: __version__ is {suite}; expected {least} or later, since this is a {found.change.label} "
                 f"change after {released}"
             )
     return lines

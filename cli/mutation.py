@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from multiprocessing import get_context
@@ -16,15 +16,18 @@ from rich.console import Console
 from ..cases.errors import OpconformError
 from ..cases.ids import parse_id
 from ..cases.lock import SHORT, read_locks
-from ..generators.plan import Selection, selected_by_version, suite_cases, suite_file, suite_text
+from ..generators.plan import Selection, by_version, suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
+from ..generators.suggestions import selects_nothing
 from ..reports.matrix import Matrix, VersionMatrix, matrix_html, matrix_markdown, print_matrix, read_record
+from ..reports.progress import tracked
 from ..reports.reasons import read_reasons
 from ..reports.text import write_text
 from ..specs.model import Spec, VersionSpec
 from .killing import tested
 from .locking import package_root
 from .options import usable_cores
+from .planning import planned_ids
 
 _REMARK = (
     "The suite `smoke`: some six small cases of each operator version, which kill most mutants that the suite kills.\n"
@@ -62,10 +65,10 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
     specs = {str(v.operator): spec for spec in source.library.specs() for v in sorted(spec.versions.values(), key=_age)}
     codes = _codes(specs)
     unchanged = _unchanged(specs, codes, known, options.selection)
-    ids = selected_by_version(source, _without(options.selection, unchanged, specs))
+    ids = by_version(planned_ids(source, _without(options.selection, unchanged, specs)))
     ids = {name: cases for name, cases in ids.items() if name not in unchanged}
     if not ids and not unchanged:
-        raise OpconformError(f"{', '.join(options.selection.globs) or 'the suite'} selects no case")
+        raise selects_nothing(source.library, options.selection)
     made = kill_matrix(source, ids, options.jobs or usable_cores())
     made = Matrix({name: replace(one, code=codes[name]) for name, one in made.tested.items()})
     every = {**known.tested, **made.tested}
@@ -153,9 +156,13 @@ def kill_matrix(source: GeneratedCases, ids: Mapping[str, Sequence[str]], jobs: 
     """Return the matrix of cases, by operator version."""
     largest = sorted(ids, key=lambda name: -len(ids[name]))
     if min(jobs, len(ids)) < 2:
-        return Matrix({name: tested(source, name, ids[name]) for name in ids})
+        with tracked(ids, "operator versions", len(ids)) as names:
+            return Matrix({name: tested(source, name, ids[name]) for name in names})
     with ProcessPoolExecutor(min(jobs, len(ids)), get_context("forkserver")) as pool:
         asked = {name: pool.submit(_tested, source.unread, name, ids[name]) for name in largest}
+        with tracked(as_completed(asked.values()), "operator versions", len(asked)) as done:
+            for one in done:
+                one.result()  # raises at once
         return Matrix({name: asked[name].result() for name in ids})
 
 

@@ -19,9 +19,9 @@ from ..runners.pool import Limits
 _PREPARE_FACTOR = 6
 _FILES = frozenset({"specs", "waivers", "errata", "profile", "arithmetic", "corpus", "python"})
 """What may be found elsewhere when a run goes on; that it is the same is checked by digest, of backends by version."""
-_FREE = frozenset({"jobs", "junit", "quiet", "executor", "resources"})
+_FREE = frozenset({"jobs", "junit", "quiet", "verbose", "executor", "resources"})
 """What decides no outcome, and may be another when a run goes on."""
-_NOT_KEPT = frozenset({"out", "resume", "given", "quiet", "executor", "resources"})
+_NOT_KEPT = frozenset({"out", "resume", "given", "quiet", "verbose", "executor", "resources"})
 """What `run.json` does not have."""
 _CODE = ("python:", "onnx-backend:", "cmd:")
 """What the names of backends begin with that are code of the user's."""
@@ -51,6 +51,7 @@ class RunOptions:
     junit: Path | None = None
     keep_outputs: Keep = "failures"
     quiet: bool = False
+    verbose: bool = False
     executor: str = "local"
     resources: Sequence[str] = ()
     shard: Shard | None = None
@@ -100,9 +101,8 @@ def continued(options: RunOptions, told: Mapping[str, Any], place: object) -> Ru
             differences.append(difference(_NAMES.get(name, name), _plain(old, name), _plain(new, name)))
     refuse(place, differences)
     taken = {name: getattr(options, name) for name in options.given & (_FREE | _FILES)}
-    return replace(
-        begun, **{"junit": None, **taken, "resume": options.resume, "quiet": options.quiet, "given": options.given}
-    )
+    own = {name: getattr(options, name) for name in ("resume", "quiet", "verbose", "given")}
+    return replace(begun, **{"junit": None, **taken, **own})
 
 
 def refuse_unnamed(options: RunOptions, place: object) -> None:

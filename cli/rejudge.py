@@ -26,6 +26,7 @@ from ..reports.arithmetic import ATTACHMENT
 from ..reports.certificates import certificate_json
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
 from ..reports.junit import check_target, write_junit
+from ..reports.progress import tracked
 from ..reports.runs import (
     OUTPUTS,
     RESULTS,
@@ -192,6 +193,7 @@ class RejudgeOptions:
     profile: Path | None = None
     requires: Sequence[str] = ()
     junit: Path | None = None
+    verbose: bool = False
 
 
 @dataclass(frozen=True)
@@ -317,20 +319,21 @@ def _run(
         clause_text=clause_text_of(rejudged.source.library),
         problems=problems,
         seconds=None,
-        folder=str(folder.path),
+        folders=[folder.path],
     )
-    print_summary(console, summary)
+    print_summary(console, summary, "all" if options.verbose else "figures")
     return code
 
 
 def _take_all(rejudged: Rejudged, tables: Tables, changes: OutcomeChanges, folder: ResultsFolder) -> None:
     certified: set[str] = set()
-    for one in rejudged.judged():
-        judged = one.judged
-        reported = tables.take(judged.result, judged.attachments)
-        rejudged.compare(one, reported, changes)
-        line = reported.to_json()
-        folder.add(line, companions(Judged(reported, judged.attachments), line, certified))
+    with tracked(rejudged.judged(), "judging", rejudged.begun.planned) as found:
+        for one in found:
+            judged = one.judged
+            reported = tables.take(judged.result, judged.attachments)
+            rejudged.compare(one, reported, changes)
+            line = reported.to_json()
+            folder.add(line, companions(Judged(reported, judged.attachments), line, certified))
 
 
 def _description(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str]) -> dict[str, Any]:

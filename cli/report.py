@@ -36,6 +36,7 @@ class ReportOptions:
     html: Path | None = None
     history: Path | None = None
     badge: Path | None = None
+    verbose: bool = False
 
 
 def run_report(options: ReportOptions, console: Console | None = None) -> int:
@@ -57,11 +58,12 @@ def run_report(options: ReportOptions, console: Console | None = None) -> int:
         clause_text=clause_text_of(GeneratedCases().library),
         problems=counted.problems,
         seconds=None,
-        folder=", ".join(map(str, options.folders)),
+        folders=options.folders,
     )
     _write(options, wholes, tables, summary)
     console = console or Console()
-    print_summary(console, summary)
+    written = any((options.html, options.junit, options.markdown, options.badge, options.json))
+    print_summary(console, summary, "all" if options.verbose else "figures" if written else "brief")
     if options.html is not None:
         console.print(Text(f"site: {printable(str(options.html / 'index.html'))}"), soft_wrap=True)
     return counted.exit_code
@@ -126,7 +128,7 @@ def _told(wholes: Sequence[Whole], tables: Tables, summary: Summary) -> dict[str
                 "count": alike.count,
                 "operator_versions": list(alike.operator_versions),
             }
-            for alike in tables.failures.first(tables.failures.kinds)
+            for alike in tables.failures.worst()
         ],
     }
 

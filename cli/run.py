@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from .common import (
     PYTHON,
     REQUIRE,
     SPECS,
+    VERBOSE,
     Examples,
     clear_errors,
     planned,
@@ -24,6 +26,13 @@ from .common import (
 
 if TYPE_CHECKING:
     from ..cases.ids import Selection
+
+
+def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
+    """Return the backends whose names begin so, for a shell that completes."""
+    from ..runners.registry import known_backends  # noqa: PLC0415
+
+    return [one.name for one in known_backends() if one.name.startswith(begun)]
 
 
 @click.command(
@@ -38,7 +47,7 @@ if TYPE_CHECKING:
     "opconform run onnxruntime --corpus corpus.zip\n"
     "opconform run --resume shard-2",
 )
-@click.argument("backends", metavar="BACKEND...", nargs=-1)
+@click.argument("backends", metavar="BACKEND...", nargs=-1, shell_complete=_backends)
 @planned
 @SPECS
 @JOBS
@@ -98,6 +107,7 @@ if TYPE_CHECKING:
 @click.option(
     "--dry-run", is_flag=True, help="Show the number of cases and programs and an estimate of the time; run nothing."
 )
+@VERBOSE
 @clear_errors
 def run(**options: Any) -> int:
     """Run the suite against backends, show what fails, and write a results folder.
@@ -124,19 +134,23 @@ def _tell_size(options: Mapping[str, Any], selection: Selection) -> int:
     """Print the size of a run, and run nothing."""
     from ..generators.plan import selected_size  # noqa: PLC0415
     from ..generators.source import GeneratedCases  # noqa: PLC0415
+    from ..generators.suggestions import selects_nothing  # noqa: PLC0415
+    from ..reports.progress import tracked  # noqa: PLC0415
     from ..runners.registry import standards_of_name  # noqa: PLC0415
 
     if options["corpus"] is not None:
         raise click.UsageError("--dry-run is about generated cases; `opconform verify` counts those of a corpus")
     known = [standards_of_name(name) for name in options["backends"]]  # none for a plug-in that was not yet asked
     wanted = {standard for standards in known for standard in standards} if all(known) else set()
-    found = selected_size(GeneratedCases(options["specs"]), selection)
+    source = GeneratedCases(options["specs"])
+    with contextlib.ExitStack() as stack:
+        found = selected_size(source, selection, lambda items: stack.enter_context(tracked(items, "planning")))
     found = {standard: size for standard, size in found.items() if not wanted or standard in wanted}
     for standard, size in found.items():
         click.echo(f"{standard}: {size.cases:,} cases of {size.programs:,} programs, {_duration(size.seconds)}")
     if not found:
-        click.echo("no case is selected")
-    return 0 if found else 2
+        raise selects_nothing(source.library, selection)
+    return 0
 
 
 def _duration(seconds: float) -> str:
@@ -270,7 +284,7 @@ def show(
     "opconform minimise CASE_ID python:my_backend:Backend --limit 500 --timeout 2",
 )
 @click.argument("case_id", metavar="CASE_ID")
-@click.argument("backend", metavar="BACKEND")
+@click.argument("backend", metavar="BACKEND", shell_complete=_backends)
 @SPECS
 @JOBS
 @seconds_option("--timeout", 10.0, "Time limit of a candidate in seconds; preparing its program has six times as long.")

@@ -23,6 +23,7 @@ from ..cases.results import Outcome
 from ..reports.arithmetic import ATTACHMENT
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
 from ..reports.junit import check_target, write_junit
+from ..reports.progress import RunProgress
 from ..reports.runs import (
     UNKNOWN,
     RunRecord,
@@ -31,7 +32,7 @@ from ..reports.runs import (
 )
 from ..reports.tables import Tables, take_kept
 from ..reports.tally import OUR_SIDE_FAILED
-from ..reports.terminal import RunProgress, print_summary
+from ..reports.terminal import print_summary
 from ..reports.text import counted, deaths_told, printable
 from ..runners.accuracy import attach_accuracy
 from ..runners.execute import Assignment, Attach
@@ -51,20 +52,30 @@ from ..runners.terms import (
     required,
 )
 from .options import RunOptions, check_same, options_of, refuse_unnamed, usable_cores
+from .planning import GrowingPlan
 from .suite import Suite, open_suite
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The cases for one backend: what selects them, and how many they are."""
+    """The cases for one backend: what selects them, and how many they are, or a plan that still grows."""
 
     selection: Selection
     shard: Shard | None
-    total: int
+    cases: int | GrowingPlan
+
+    @property
+    def total(self) -> int | None:
+        """How many cases there are; None as long as that is not known."""
+        return self.cases if isinstance(self.cases, int) else self.cases.total
+
+    def at_least(self, number: int | None) -> int:
+        """Return how many cases there are, or that there are so many; None waits for all."""
+        return self.cases if isinstance(self.cases, int) else self.cases.at_least(number)
 
     def ids(self, suite: Suite) -> Iterator[str]:
         """Yield the ids of the cases."""
-        return suite.selected(self.selection, self.shard)
+        return suite.selected(self.selection, self.shard) if isinstance(self.cases, int) else iter(self.cases)
 
 
 @dataclass(frozen=True)
@@ -110,20 +121,32 @@ def opened(options: RunOptions, executor: Executor) -> Session:
 
 def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite: Suite) -> dict[str, Plan]:
     """Return what each backend is put to: the selected cases of its standards. OpconformError where there is none."""
+    selections = {
+        name: replace(options.selection, standards=tuple(standards)) for name, standards in implemented.items()
+    }
+    if options.shard is None and options.resume is None:
+        growing = {selection: suite.growing(selection) for selection in dict.fromkeys(selections.values())}
+        plans = {name: Plan(one, None, plan) for name, one in selections.items() if (plan := growing[one]) is not None}
+        if len(plans) == len(selections) and all(plan.at_least(1) for plan in plans.values()):
+            return plans
     counts = suite.counts(options.selection)
-    globs = ", ".join(options.selection.globs) or ("the suite" if options.corpus is None else str(options.corpus))
-    plans: dict[str, Plan] = {}
     totals: dict[Selection, int] = {}
-    for name, standards in implemented.items():
-        total = sum(count for standard, count in counts.items() if standard in (standards or counts))
+    plans = {}
+    for name, selection in selections.items():
+        total = sum(count for standard, count in counts.items() if standard in (selection.standards or counts))
         if not total:
-            alone = f"; {name} runs those of {', '.join(standards)} alone" if standards and counts else ""
-            raise OpconformError(f"{globs} selects no case{alone}")
-        selection = replace(options.selection, standards=tuple(standards))
+            raise _nothing(options, suite, name, selection.standards if counts else ())
         if options.shard is not None and selection not in totals:
             totals[selection] = suite.share(selection, options.shard)
         plans[name] = Plan(selection, options.shard, totals.get(selection, total))
     return plans
+
+
+def _nothing(options: RunOptions, suite: Suite, name: str, standards: Sequence[str]) -> OpconformError:
+    """Return the error for a backend without a case; `standards` are its own where those of others have cases."""
+    globs = ", ".join(options.selection.globs) or ("the suite" if options.corpus is None else str(options.corpus))
+    hints = [f"{name} runs those of {', '.join(standards)} alone"] if standards else []
+    return OpconformError("; ".join([f"{globs} selects no case", *(hints or suite.suggestions(options.selection))]))
 
 
 _LIBRARIES = ("numpy", "onnx", "ml_dtypes")
@@ -150,9 +173,10 @@ class _Progress:
         backends = [b.name for b in session.backends]
         return cls(session, command, Tables.of(session.terms, backends, session.started.date()), dict(session.abouts))
 
-    def left(self, backend: str) -> int:
-        """Return how many cases a backend has still to be put to."""
-        return self.session.plans[backend].total - len(self.done.get(backend, ()))
+    def left(self, backend: str, number: int | None = None) -> int:
+        """Return how many cases a backend has still to be put to, or that they are so many."""
+        done = len(self.done.get(backend, ()))
+        return self.session.plans[backend].at_least(None if number is None else number + done) - done
 
     @property
     def versions(self) -> dict[str, str]:
@@ -180,7 +204,7 @@ def _resumed(options: RunOptions, path: Path, console: Console) -> int:
         if begun.finished:
             from .report import ReportOptions, run_report  # noqa: PLC0415 - it imports the generators
 
-            return run_report(ReportOptions((path,), junit=options.junit), console)
+            return run_report(ReportOptions((path,), junit=options.junit, verbose=options.verbose), console)
         refuse_unnamed(options, path)
         with opened_executor(options.executor, options.resources, jobs=options.jobs or usable_cores()) as executor:
             progress = _Progress.of(replace(_opened(options, executor), started=begun.started), begun.command)
@@ -204,7 +228,7 @@ def _open_backends(progress: _Progress, begun: RunRecord) -> None:
     """Ask the backends that have cases left who they are; of the others is known who they were."""
     session = progress.session
     for backend in session.backends:
-        if not progress.left(backend.name):
+        if not progress.left(backend.name, 1):
             progress.abouts[backend.name] = begun.about(backend.name)
         elif backend.name not in progress.abouts:
             assignment = Assignment(backend, session.source)
@@ -231,9 +255,9 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
         clause_text=session.suite.clause_text,
         problems=[*problems, *broken, *lost, *deaths_told(progress.deaths, progress.more_deaths)],
         seconds=seconds,
-        folder=str(folder.path),
+        folders=[folder.path],
     )
-    print_summary(console, summary)
+    print_summary(console, summary, "all" if options.verbose else "brief")
     for note in [*tables.unclaimed_lines(), *session.suite.notes]:
         console.print(Text(printable(note)), soft_wrap=True)
     return code
@@ -242,7 +266,7 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
 def _lost(progress: _Progress) -> list[str]:
     """Return what tells of cases that have no result, which our side has lost."""
     tally = progress.tables.tally
-    missing = {name: plan.total - tally.figures(name).cases for name, plan in progress.session.plans.items()}
+    missing = {name: plan.at_least(None) - tally.figures(name).cases for name, plan in progress.session.plans.items()}
     return [f"{name}: {counted(count, 'case')} without a result" for name, count in missing.items() if count]
 
 
@@ -258,15 +282,23 @@ def _run_all(progress: _Progress, folder: ResultsFolder, console: Console) -> bo
 def _run_backends(progress: _Progress, folder: ResultsFolder, console: Console) -> bool:
     session, tables = progress.session, progress.tables
     quiet = Console(quiet=True) if session.options.quiet else console
-    total = sum(plan.total for plan in session.plans.values())
     try:
-        with RunProgress(quiet, total, known=tables.tally.figures().outcomes) as shown:
+        with RunProgress(quiet, _total(session), known=tables.tally.figures().outcomes) as shown:
             for backend in session.backends:
                 for found in _results(progress, backend, folder):
+                    if shown.total is None and (total := _total(session)) is not None:
+                        shown.expect(total)
+                        folder.start(_description(progress))
                     shown.count(_taken(progress, found, folder))
     except KeyboardInterrupt:
         return True
     return False
+
+
+def _total(session: Session) -> int | None:
+    """Return how many results there will be; None as long as a plan still grows."""
+    totals = [plan.total for plan in session.plans.values()]
+    return None if None in totals else sum(filter(None, totals))
 
 
 def _taken(progress: _Progress, judged: Judged, folder: ResultsFolder) -> Outcome:
@@ -280,15 +312,15 @@ def _taken(progress: _Progress, judged: Judged, folder: ResultsFolder) -> Outcom
 def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -> Iterator[Judged]:
     """Yield the results that a backend still owes; none before it is known, and written down, which version it is."""
     session, name = progress.session, backend.name
-    left = progress.left(name)
-    if left <= 0:
+    jobs = progress.left(name, session.options.jobs or usable_cores())
+    if jobs <= 0:
         return
     required, isolation = session.terms.demands.required, session.options.isolation
     assignment = Assignment(backend, session.source, required, _attach(session), isolation)
     done = progress.done.get(name, ())
     ids = session.plans[name].ids(session.suite)
     owed = (text for text in ids if text not in done) if done else ids
-    jobs = min(session.options.jobs or usable_cores(), left)
+    jobs = min(session.options.jobs or usable_cores(), jobs)
     early: list[Judged] | None = []
     for found in session.executor.run_cases(assignment, batched(owed), jobs=jobs, limits=session.options.limits):
         if early is None and isinstance(found, Judged):
@@ -340,7 +372,7 @@ def _description(progress: _Progress) -> Mapping[str, object]:
         session.started,
         session.options,
         session.terms,
-        {name: plan.total for name, plan in session.plans.items()},
+        {name: plan.total for name, plan in session.plans.items() if plan.total is not None},
         session.executor.description(),
         progress.deaths,
         progress.more_deaths,
@@ -353,9 +385,9 @@ class RunDescription:
     """What decides a run's results, as `run.json` keeps it; no host, user or path.
 
     `command` is the command line as it was typed. `suite_digest` covers the spec files. `planned` is the number of
-    cases by backend, `executor` where they ran, `deaths` the ends of workers that no case explains, `corpus` the files
-    that the cases come from, None if they are generated. `options` are those with which the run can go on, `terms`
-    what decided its verdicts, both in full.
+    cases by backend, as far as it is known, `executor` where they ran, `deaths` the ends of workers that no case
+    explains, `corpus` the files that the cases come from, None if they are generated. `options` are those with which
+    the run can go on, `terms` what decided its verdicts, both in full.
     """
 
     command: Sequence[str]

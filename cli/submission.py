@@ -65,9 +65,7 @@ def _library() -> tuple[Any, type[Exception]]:
         from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - only who signs needs it
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
     except ModuleNotFoundError:
-        raise NotInstalled(
-            "signatures need cryptography, which is not installed: pip install 'opconform[sign]'"
-        ) from None
+        raise NotInstalled("signatures need cryptography, which is not installed: pip install cryptography") from None
     return serialization, InvalidSignature
 
 

@@ -27,6 +27,7 @@ from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs
 from ..runners.terms import silences
 from .options import RunOptions
+from .planning import GrowingPlan
 
 _OTHERS = ("strength", "draws", "seed", "suite", "specs", "arithmetic")
 """The options that decide what is generated, or how."""
@@ -79,9 +80,17 @@ class Suite(ABC):
         """Return how many cases are selected, by standard."""
         return Counter(text.partition("/")[0] for text in self._selected(selection))
 
+    def growing(self, selection: Selection) -> GrowingPlan | None:  # noqa: ARG002 - for suites that plan
+        """Return the ids of the selected cases while they are planned; None where they are better counted first."""
+        return None
+
     def share(self, selection: Selection, shard: Shard) -> int:
         """Return how many cases a shard has. Raises OpconformError where some shard has none."""
         return share(self._selected(selection), shard)
+
+    def suggestions(self, selection: Selection) -> Sequence[str]:  # noqa: ARG002 - for suites that know
+        """Return what a selection without a case may have been meant to be."""
+        return ()
 
     def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - for suites that know
         """Return a clause's text, None if it is not known."""

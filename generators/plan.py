@@ -10,11 +10,11 @@ import importlib.resources
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from ..cases.elements import element_type
 from ..cases.errors import CaseIdError, OpconformError, did_you_mean
@@ -29,7 +29,7 @@ from ..cases.ids import (
     strength_of,
 )
 from ..cases.program import element_names
-from ..specs.loader import Library
+from ..specs.loader import Library, UnknownOperator
 from ..specs.model import Edge, Port, Spec, TensorValue, Value, VersionSpec, Word
 from .covering import Excluded, Row, combinations, every, least, rows
 from .families import family_of
@@ -73,6 +73,9 @@ _FIRST_DRAW = re.compile(r"(?<=[/;])draw=1(?=[;/])")
 _SECONDS_A_CASE, _SECONDS_A_PROGRAM = 0.0006, 0.0008  # of one processor, onnxruntime, small tensors
 
 
+Watched: TypeAlias = Callable[[Iterator[Any]], Iterable[Any]]
+
+
 def planned(library: Library, selection: Selection) -> Iterator[str]:
     """Yield the ids of the selected cases, once each; memory does not grow with draws."""
     for _, drawn in _drawn(library, selection):
@@ -100,11 +103,14 @@ class Expected:
         return self.cases * _SECONDS_A_CASE + self.programs * _SECONDS_A_PROGRAM
 
 
-def expected(library: Library, selection: Selection) -> dict[str, Expected]:
-    """Return what a selection holds, by standard, before anything is run. Raises OpconformError if that is absurd."""
+def expected(library: Library, selection: Selection, watched: Watched = iter) -> dict[str, Expected]:
+    """Return what a selection holds, by standard, before anything is run. Raises OpconformError if that is absurd.
+
+    `watched` is given what is walked through, to show how far it is.
+    """
     found: dict[str, Expected] = {}
     before = None
-    for standard, drawn in _drawn(library, selection):
+    for standard, drawn in watched(_drawn(library, selection)):
         number, known = drawn.count(selection), found.get(standard, Expected())
         if number:
             found[standard] = Expected(known.cases + number, known.programs + (drawn.program != before))
@@ -563,7 +569,7 @@ def selected(source: GeneratedCases, selection: Selection) -> Iterator[str]:
     A glob that is a case id selects that case even if the strength or the draws would not plan it, so that every
     result can be run again by its id alone.
     """
-    named = {glob: None for glob in selection.globs if _is_id(glob)}
+    named = {glob: None for glob in selection.globs if is_id(glob)}
     of_suite = None if selection.suite is None else suite_cases(selection.suite)
     for text in planned(source.library, selection) if of_suite is None else _admitted(of_suite, selection):
         named.pop(text, None)
@@ -571,29 +577,34 @@ def selected(source: GeneratedCases, selection: Selection) -> Iterator[str]:
     for text in named:
         if selection.standards and text.partition("/")[0] not in selection.standards:
             continue
-        source.case(text)
+        try:
+            source.case(text)
+        except (CaseIdError, UnknownOperator) as error:
+            from .suggestions import with_nearest  # noqa: PLC0415 - it plans cases
+
+            raise with_nearest(source.library, text, error) from None
         yield text
 
 
-def selected_by_version(source: GeneratedCases, selection: Selection) -> dict[str, list[str]]:
-    """Return the selected ids by operator version, such as "onnx/Add-14". Raises what `selected` raises."""
-    ids: dict[str, list[str]] = {}
-    for text in selected(source, selection):
-        ids.setdefault(operator_version_of(text), []).append(text)
-    return ids
+def by_version(ids: Iterable[str]) -> dict[str, list[str]]:
+    """Return ids by operator version, such as "onnx/Add-14"."""
+    found: dict[str, list[str]] = {}
+    for text in ids:
+        found.setdefault(operator_version_of(text), []).append(text)
+    return found
 
 
 def selected_counts(source: GeneratedCases, selection: Selection) -> Counter[str]:
     """Return how many ids `selected` yields, by standard. Raises what it raises."""
-    if selection.suite is None and not any(_is_id(glob) for glob in selection.globs):
+    if selection.suite is None and not any(is_id(glob) for glob in selection.globs):
         return counted(source.library, selection)
     return Counter(text.partition("/")[0] for text in selected(source, selection))
 
 
-def selected_size(source: GeneratedCases, selection: Selection) -> dict[str, Expected]:
-    """Return what is going to run, by standard. Raises what `selected` raises."""
-    if selection.suite is None and not any(_is_id(glob) for glob in selection.globs):
-        return expected(source.library, selection)
+def selected_size(source: GeneratedCases, selection: Selection, watched: Watched = iter) -> dict[str, Expected]:
+    """Return what is going to run, by standard; `watched` as in `expected`. Raises what `selected` raises."""
+    if selection.suite is None and not any(is_id(glob) for glob in selection.globs):
+        return expected(source.library, selection, watched)
     programs: dict[str, Counter[tuple[str, ...]]] = {}
     for text in selected(source, selection):
         parts = text.split("/")
@@ -611,7 +622,8 @@ def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:
             yield text
 
 
-def _is_id(glob: str) -> bool:
+def is_id(glob: str) -> bool:
+    """Return whether a glob is the id of one case, as far as its form tells."""
     try:
         return str(parse_id(glob)) == glob
     except CaseIdError:

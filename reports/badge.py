@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
@@ -28,14 +29,25 @@ _WIDTH = 0.6  # of a character, as a share of the size: about that of Verdana's
 
 @dataclass(frozen=True)
 class Badge:
-    """What a badge says: `label` on the left, `message` on the right, `title` to who hovers or hears it."""
+    """What a badge says: `label` on the left, `title` to who hovers or hears it.
+
+    On the right stands `correctness`, None if nothing was judged, always with how many operator versions it is of.
+    """
 
     backend: str
     standard: str
     label: str
-    message: str
+    correctness: Fraction | None
+    versions: int
     color: str
     title: str
+
+    @property
+    def message(self) -> str:
+        """The text on the right."""
+        if self.correctness is None or not self.versions:
+            return "nothing judged"
+        return f"{percent(self.correctness)} of {counted(self.versions, 'version')}"
 
     @property
     def name(self) -> str:
@@ -165,10 +177,8 @@ def _badge(backend: str, standard: str, operator_versions: Mapping[str, Figures]
     correct = f"{percent(figures.correctness)} of {counted(figures.judged, 'valid case')} of {of} correct"
     title = f"{who}, {operator_set}: {_verdict(figures)}. {correct}, {percent(figures.support)} supported"
     judged = sum(one.judged > 0 for one in operator_versions.values())
-    message = f"{percent(figures.correctness)} of {counted(judged, 'version')}" if judged else "nothing judged"
-    return Badge(
-        backend, standard, f"{_cut(backend, _LONGEST_NAME)} · {operator_set}", message, _color(figures), _line(title)
-    )
+    label = f"{_cut(backend, _LONGEST_NAME)} · {operator_set}"
+    return Badge(backend, standard, label, figures.correctness, judged, _color(figures), _line(title))
 
 
 def _numbers(operator_versions: Mapping[str, Figures]) -> str:

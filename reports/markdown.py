@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..cases.results import Outcome
-from .tally import FailureGroup
+from .tally import WORST, FailureGroup
 from .terminal import Summary, ending
 from .text import counted, first_line, markdown_code, markdown_reproduction, markdown_text, percent
 
 _FAILURES = 15
 _OPERATORS = 20
-_WORST = (
-    *(Outcome.CRASH, Outcome.TIMEOUT, Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR),
-)
 
 
 def markdown_summary(summary: Summary) -> str:
@@ -47,7 +43,7 @@ def _problems(summary: Summary) -> Iterator[str]:
 
 
 def _failures(summary: Summary) -> Iterator[str]:
-    found = sorted(summary.failures.first(summary.failures.kinds), key=_badness)
+    found = sorted(summary.failures.worst(), key=_badness)
     if not found:
         return
     yield "| failure | times | first case | what |"
@@ -67,7 +63,7 @@ def _failures(summary: Summary) -> Iterator[str]:
 
 def _badness(alike: FailureGroup) -> tuple[int, int, str]:
     outcome = alike.first.outcome
-    return (_WORST.index(outcome) if outcome in _WORST else len(_WORST), -alike.count, alike.first.case)
+    return (WORST.index(outcome) if outcome in WORST else len(WORST), -alike.count, alike.first.case)
 
 
 def _operators(summary: Summary) -> Iterator[str]:

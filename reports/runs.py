@@ -162,11 +162,29 @@ def _regular(file: Path) -> BinaryIO:
 def read_results(path: Path | str) -> Iterator[Result]:
     """Yield the results of a folder, or of a file of results; a torn last line, as a killed run leaves it, is dropped.
 
-    Raises OpconformError if there is none, or a line is no result.
+    Raises OpconformError if there is none, a line is no result, or the file of a finished run is truncated.
     """
     path = Path(path)
     file = path if path.is_file() else path / RESULTS
-    return (_result(line, file, number) for number, _, line in _whole_lines(file))
+    found = 0
+    for number, _, line in _whole_lines(file):
+        yield _result(line, file, number)
+        found += 1
+    if file is not path:
+        _refuse_truncated(path, found)
+
+
+def _refuse_truncated(folder: Path, found: int) -> None:
+    """Raise OpconformError if a finished run counted more results than its file has."""
+    if not (folder / RUN).is_file():
+        return
+    told = read_run(folder)
+    counted_then = _at(told, ("figures", "overall", "cases"))
+    if told.get("status") == "finished" and isinstance(counted_then, int) and counted_then > found:
+        raise OpconformError(
+            f"{folder / RESULTS}: truncated: {counted(found, 'whole line')}, and {RUN} counts "
+            f"{counted(counted_then, 'result')}; restore the file, or run the cases again"
+        )
 
 
 def _whole_lines(file: Path) -> Iterator[tuple[int, int, bytes]]:
@@ -256,6 +274,7 @@ class StoredResults:
             companions.check_rest(self.done)
             if companions.exists:
                 self.ends[name] = companions.end
+        _refuse_truncated(self.folder, sum(map(len, self.done.values())))
 
 
 def _head(line: bytes, file: Path, number: int) -> bytes:
@@ -396,6 +415,13 @@ class RunRecord:
             return dt.datetime.fromisoformat(self.told["started"])
         except (KeyError, TypeError, ValueError) as error:
             raise OpconformError(f"{self.folder / RUN}: started: expected a moment: {error!r}") from None
+
+    @property
+    def planned(self) -> int | None:
+        """How many results it has when it is finished, None if `run.json` does not tell."""
+        told = self.told.get("planned")
+        numbers = list(told.values()) if isinstance(told, dict) else []
+        return sum(numbers) or None if all(isinstance(one, int) and one >= 0 for one in numbers) else None
 
     @property
     def deaths(self) -> list[dict[str, Any]]:

@@ -19,7 +19,8 @@ from ..runners.terms import WaiverRun, before_waiving
 from ..specs.loader import Library
 from .arithmetic import ATTACHMENT, ArithmeticTables, attached_accuracy
 from .folder import INTERRUPTED
-from .runs import RESULTS, Part, StoredResult, StoredResults, Terms, Whole
+from .progress import tracked
+from .runs import RESULTS, Part, RunRecord, StoredResult, StoredResults, Terms, Whole, read_run
 from .tally import OUR_SIDE_FAILED, Behaviours, Failures, Tally
 from .terminal import Summary
 from .text import counted, deaths_told
@@ -102,7 +103,7 @@ class Tables:
         clause_text: Callable[[str, str], str | None],
         problems: Sequence[str],
         seconds: float | None,
-        folder: str,
+        folders: Iterable[Path],
     ) -> Summary:
         """Return what there is to tell."""
         return Summary(
@@ -115,7 +116,7 @@ class Tables:
             self.terms.declaration is not None,
             problems,
             seconds,
-            folder,
+            [*map(str, folders)],
             arithmetic=self.arithmetic,
         )
 
@@ -141,10 +142,11 @@ def take_kept(folder: Path, tables: Tables, seen: Callable[[StoredResult], None]
     """
     kept = StoredResults(folder)
     try:
-        for one in kept:
-            tables.take_kept(one)
-            if seen is not None:
-                seen(one)
+        with tracked(kept, "reading results", RunRecord(folder, read_run(folder)).planned) as results:
+            for one in results:
+                tables.take_kept(one)
+                if seen is not None:
+                    seen(one)
     except (ValueError, KeyError, TypeError) as error:
         raise OpconformError(f"{folder / RESULTS}: cannot be counted: {error!r}") from None
     return kept

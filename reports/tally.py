@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
@@ -322,21 +322,37 @@ class Behaviours:
 
 @dataclass(frozen=True)
 class FailureGroup:
-    """Failures of one backend that seem to have one cause: operator, outcome, and how it showed are the same.
+    """Failures of one backend that seem to have one cause: outcome, and how it showed, are the same.
 
-    Errors, crashes and timeouts are alike if their messages are, but for numbers; wrong values if they are of one type,
-    break one clause, and a NaN, an infinity, a zero or another number stands in place of such a one; other failures if
-    they break one clause. `first` is the one that came first, `count` how many there are, `operator_versions` those
-    that fail so.
+    Errors are alike if their messages are, but for numbers and names of values, whatever the operator. Other failures
+    are of one operator: crashes and timeouts with such messages; wrong values of one type that break one clause, where
+    a NaN, an infinity, a zero or another number stands in place of such a one; others that break one clause. `first`
+    is the one of the shortest id, `count` how many there are, `operator_versions` those that fail so.
     """
 
     first: Result
     count: int
     operator_versions: tuple[str, ...]
 
+    @property
+    def where(self) -> str:
+        """In which operators, or versions of the one: `in versions 13, 18`; empty if it is one operator version."""
+        if len(self.operator_versions) == 1:
+            return ""
+        split = [split_version(o) for o in self.operator_versions]
+        operators = dict.fromkeys(operator.partition("/")[2] for operator, _ in split)
+        if len(operators) == 1:
+            return f"in versions {', '.join(version for _, version in split)}"
+        return f"in {len(operators):,} operators: {', '.join(operators)}"
+
 
 _Kind: TypeAlias = tuple[str, ...]
 _KINDS = 200
+WORST: Sequence[Outcome] = (
+    *(Outcome.CRASH, Outcome.TIMEOUT, Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR),
+    *(Outcome.ACCEPTED_INVALID, Outcome.RUNNER_ERROR),
+)
+"""Outcomes that fail, the worst first."""
 
 
 class Failures:
@@ -354,16 +370,20 @@ class Failures:
     def add(self, result: Result, suspended: str | None = None) -> None:
         """Take in a result if it fails, or our side failed."""
         if result.outcome is Outcome.RUNNER_ERROR or self.demands.fails(result, suspended=suspended is not None):
-            kind = self._known(kind_of(result))
-            self._first.setdefault(kind, result)
+            kind = self._known(kind_of(result), _place_of(result))
+            known = self._first.setdefault(kind, result)
+            if (len(result.case), result.case) < (len(known.case), known.case):  # the easiest to read
+                self._first[kind] = result
             self._counts.setdefault(kind, Counter())[operator_version_of(result.case)] += 1
 
-    def _known(self, kind: _Kind) -> _Kind:
+    def _known(self, kind: _Kind, place: _Kind) -> _Kind:
         """Return the kind, or that of all others where its backend, operator and outcome have too many."""
-        if kind in self._first or self._widths[kind[:3]] < _KINDS:
-            self._widths[kind[:3]] += kind not in self._first
+        if kind in self._first:
             return kind
-        return kind[:3]
+        if self._widths[place] < _KINDS:
+            self._widths[place] += 1
+            return kind
+        return place
 
     @property
     def count(self) -> int:
@@ -377,26 +397,40 @@ class Failures:
 
     def first(self, limit: int) -> list[FailureGroup]:
         """Return at most `limit` kinds, of as many backends, operators and outcomes as possible, as they came."""
-        chosen = set(islice(self._in_turn(), limit))
-        return [
-            FailureGroup(first, self._counts[kind].total(), tuple(self._counts[kind]))
-            for kind, first in self._first.items()
-            if kind in chosen
-        ]
+        chosen = set(islice(_in_turn(self._first, lambda kind: _place_of(self._first[kind])), limit))
+        return [self._group(kind) for kind in self._first if kind in chosen]
 
-    def _in_turn(self) -> Iterator[_Kind]:
-        """Yield the first kind of each backend, operator and outcome, then the second ones, and so on."""
-        queues: dict[_Kind, list[_Kind]] = {}
-        for kind in self._first:
-            queues.setdefault(kind[:3], []).append(kind)
-        for turn in range(max(map(len, queues.values()), default=0)):
-            yield from (queue[turn] for queue in queues.values() if turn < len(queue))
+    def worst(self) -> list[FailureGroup]:
+        """Return all kinds: of each backend and outcome the most frequent, then the next; the worst outcomes first."""
+        ranked = sorted(self._first, key=lambda kind: (_badness(self._first[kind]), -self._counts[kind].total()))
+        return [self._group(kind) for kind in _in_turn(ranked, lambda kind: kind[:2])]
+
+    def _group(self, kind: _Kind) -> FailureGroup:
+        return FailureGroup(self._first[kind], self._counts[kind].total(), tuple(self._counts[kind]))
+
+
+def _badness(result: Result) -> int:
+    return WORST.index(result.outcome) if result.outcome in WORST else len(WORST)
+
+
+def _in_turn(kinds: Iterable[_Kind], queue_of: Callable[[_Kind], _Kind]) -> Iterator[_Kind]:
+    """Yield the first kind of each queue, then the second ones, and so on."""
+    queues: dict[_Kind, list[_Kind]] = {}
+    for kind in kinds:
+        queues.setdefault(queue_of(kind), []).append(kind)
+    for turn in range(max(map(len, queues.values()), default=0)):
+        yield from (queue[turn] for queue in queues.values() if turn < len(queue))
+
+
+def _place_of(result: Result) -> _Kind:
+    """Return backend, outcome and operator of a failure."""
+    return (result.backend, str(result.outcome), split_version(operator_version_of(result.case))[0])
 
 
 def kind_of(result: Result) -> tuple[str, ...]:
-    """Return what failures that seem to have one cause have in common; it begins with backend, operator, outcome."""
-    _, operator_version, types = group_of(result)
-    operator = split_version(operator_version)[0]
+    """Return what failures that seem to have one cause have in common; it begins with backend and outcome."""
+    types = group_of(result).types
+    backend, outcome, operator = _place_of(result)
     clause = result.clauses[0] if result.clauses else ""
     detail = (result.detail or "")[:_READ]
     if result.outcome is Outcome.WRONG_VALUE:
@@ -406,7 +440,9 @@ def kind_of(result: Result) -> tuple[str, ...]:
         shown = (clause,)
     else:
         shown = (_without_numbers(detail),)
-    return (result.backend, operator, str(result.outcome), *shown)
+        if result.outcome is Outcome.ERROR and detail:  # what is refused in the same words has one cause
+            operator = ""
+    return (backend, outcome, operator, *shown)
 
 
 def symptom_of(result: Result) -> tuple[str, ...]:
@@ -447,13 +483,23 @@ _MISMATCH = re.compile(r"got (\S+?),? want (\S+)")
 _SHAPE = re.compile(r"\[((?:\d+(?:, )?)*)\]")
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
 _REPEATED = re.compile(r"([^,;()\[\]]+)(?:,\s*\1)+,?")  # as in a list of shapes or types, of any length
+_TYPED = re.compile(r"\(((?:\"[^\"]*\"(?:: ?[\w.()]+)?,? ?)+)\)")  # a list of values, each with its type
+_NAME = re.compile(r"\"([^\"]+)\":")
 _MESSAGE = 300
 
 
 @functools.lru_cache(maxsize=1024)  # the draws of a case often fail with the same words
 def _without_numbers(message: str) -> str:
-    """Return a message that is the same for other shapes, addresses and numbers of inputs."""
-    bare = _NUMBER.sub("#", " ".join(message.split()))
+    """Return a message that is the same for other shapes, addresses, and names and numbers of inputs.
+
+    Names are those that the message gives types to, as in `("X": tensor(float))`.
+    """
+    line = " ".join(message.split())
+    names = {re.escape(name) for listed in _TYPED.findall(line) for name in _NAME.findall(listed)}
+    line = _TYPED.sub("(…)", line)
+    if names:
+        line = re.sub(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)", "…", line)
+    bare = _NUMBER.sub("#", line)
     return _REPEATED.sub(r"\1", bare).replace("(#,)", "(#)").replace("()", "(#)")[:_MESSAGE]
 
 

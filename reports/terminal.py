@@ -1,34 +1,40 @@
-"""A run in a terminal: progress, and the summary of figures, silences taken, and failures with what to do next."""
+"""The summary of a run in a terminal: figures, silences taken, and failures with what to do next; short, or all."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections import Counter
+import io
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from types import TracebackType
+from functools import partial
+from typing import Literal, TypeAlias
 
-from rich.console import Console, RenderableType
-from rich.console import Group as Lines
-from rich.live import Live
+from rich.cells import cell_len
+from rich.console import Console
 from rich.padding import Padding
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from ..cases.ids import operator_version_of, split_version
-from ..cases.results import Outcome, Result
+from ..cases.results import Result
 from .arithmetic import ArithmeticTables, print_arithmetic
-from .tally import NOTHING_JUDGED, Behaviours, ChosenOptions, FailureGroup, Failures, Figures, Group, Tally
+from .tally import NOTHING_JUDGED, Behaviours, ChosenOptions, FailureGroup, Failures, Figures, Tally
 from .text import NOTHING, counted, percent, printable, reproduce_line
 
 ClauseText = Callable[[str, str], str | None]
 """Operator version and clause id to the clause's text."""
 
+Detail: TypeAlias = Literal["figures", "brief", "all"]
+"""How much of a summary is printed: no failures, the worst of them on one screen, or everything."""
+
 _DETAIL_LINES = 8
 _DETAIL_LENGTH = 1000
+_SCREEN = 40
+_WORST = 3
+_FORMS = ((_WORST, 2, True), (_WORST, 2, False), (_WORST, 1, False), (_WORST, 0, False), (2, 0, False), (1, 0, False))
+"""How the brief form may show failures, the first that fits is taken: kinds, lines of detail of each, whole titles."""
+_PROBLEMS = 5
 _ENDINGS: Mapping[int, tuple[str, str]] = {
     0: ("conformant", "green"),
     1: ("non-conformant", "red"),
@@ -43,7 +49,7 @@ class Summary:
     """What there is to tell of a run.
 
     `versions` has the version of each backend. `declared` says whether arithmetic was declared, which adds its figure.
-    `problems` are those of waivers. `seconds` is the run's duration, `folder` where the results are.
+    `problems` are those of waivers. `seconds` is the run's duration, `folders` where the results are.
     """
 
     tally: Tally
@@ -55,8 +61,7 @@ class Summary:
     declared: bool = False
     problems: Sequence[str] = ()
     seconds: float | None = None
-    folder: str | None = None
-    failures_shown: int = 10
+    folders: Sequence[str] = ()
     arithmetic: ArithmeticTables = field(default_factory=ArithmeticTables)
 
     def backend(self, name: str) -> str:
@@ -64,39 +69,104 @@ class Summary:
         return printable(f"{name} {self.versions[name]}" if self.versions.get(name) else name)
 
 
-def print_summary(console: Console, summary: Summary) -> None:
-    """Print failures first and figures last, since a terminal shows the end."""
-    print_failures(console, summary)
+@dataclass(frozen=True)
+class _Shared:
+    """Failures of one kind, and the backends that have them alike."""
+
+    group: FailureGroup
+    backends: tuple[str, ...]
+
+
+def print_summary(console: Console, summary: Summary, detail: Detail = "brief") -> None:
+    """Print failures first and figures last, since a terminal shows the end.
+
+    In the brief form one backend's summary has at most 40 lines.
+    """
+    shared = _shared(summary.failures.worst())
+    if detail == "all":
+        _print_failures(console, summary, shared, _Look(_DETAIL_LINES))
+        _print_sections(console, summary)
+    rest = partial(_print_rest, summary=summary, detail=detail)
+    if detail == "brief":
+        room = _SCREEN - _height(console, rest)
+        for kinds, lines, whole in _FORMS:
+            look = _Look(lines, brief=True, whole=whole)
+            draw = partial(_print_failures, summary=summary, shared=shared[:kinds], look=look)
+            if _height(console, draw) <= room:
+                draw(console)
+                break
+    rest(console)
+
+
+def _height(console: Console, draw: Callable[[Console], None]) -> int:
+    """Return how many rows of the terminal something takes, with the lines that it breaks; how many lines of a file."""
+    lines = _drawn(console, draw).splitlines()
+    return sum(max(1, -(-cell_len(line) // console.width)) for line in lines) if console.is_terminal else len(lines)
+
+
+def _drawn(console: Console, draw: Callable[[Console], None]) -> str:
+    """Return what would be printed, without styles."""
+    out = io.StringIO()
+    draw(Console(file=out, width=console.width, force_terminal=console.is_terminal, color_system=None))
+    return out.getvalue()
+
+
+def _shared(groups: Iterable[FailureGroup]) -> list[_Shared]:
+    """Return the kinds of failures, one that several backends have alike once."""
+    alike: dict[tuple[object, ...], list[FailureGroup]] = {}
+    for group in groups:
+        first = group.first
+        key = (first.case, first.outcome, first.reason, first.detail, group.count, group.operator_versions)
+        alike.setdefault(key, []).append(group)
+    return [_Shared(found[0], tuple(group.first.backend for group in found)) for found in alike.values()]
+
+
+@dataclass(frozen=True)
+class _Look:
+    """How a failure is printed: so many lines of detail; briefly, which cuts lines; with its case in the title."""
+
+    lines: int
+    brief: bool = False
+    whole: bool = True
+
+
+def _print_failures(console: Console, summary: Summary, shared: Sequence[_Shared], look: _Look) -> None:
+    for one in shared:
+        _print_failure(console, summary, one, look)
+        console.print()
+
+
+def _print_sections(console: Console, summary: Summary) -> None:
+    """Print silences and arithmetic; what is the same of several backends once."""
+    alike: dict[str, list[str]] = {}
     for backend in summary.tally.backends:
-        print_silences(console, summary, backend)
-        print_arithmetic(console, summary.arithmetic, backend, summary.backend(backend))
+        alike.setdefault(_drawn(console, partial(_section, summary=summary, backend=backend)), []).append(backend)
+    for backends in alike.values():
+        _section(console, summary, backends[0], " and ".join(map(summary.backend, backends)))
+
+
+def _section(console: Console, summary: Summary, backend: str, title: str = "") -> None:
+    print_silences(console, summary, backend, title)
+    print_arithmetic(console, summary.arithmetic, backend, title)
+
+
+def _print_rest(console: Console, summary: Summary, detail: Detail) -> None:
+    """Print figures and the verdict."""
     if len(summary.tally.backends) > 1:
-        print_backends(console, summary.tally, summary.backend, declared=summary.declared)
+        print_backends(console, summary, by_operator=detail == "all")
         console.print()
     else:
         for backend in summary.tally.backends:
-            print_figures(console, summary, backend)
-    _print_ending(console, summary)
+            print_figures(console, summary, backend, by_operator=detail == "all")
+    _print_ending(console, summary, detail)
 
 
-def print_failures(console: Console, summary: Summary) -> None:
-    """Print the first failures, one of each kind."""
-    shown = summary.failures.first(summary.failures_shown)
-    for alike in shown:
-        _print_failure(console, summary, alike)
-        console.print()
-    if hidden := summary.failures.kinds - len(shown):
-        told = f"{counted(hidden, 'more kind')} of failures; results.jsonl has every one"
-        console.print(Text(told, "dim"), soft_wrap=True)
-        console.print()
-
-
-def print_silences(console: Console, summary: Summary, backend: str) -> None:
+def print_silences(console: Console, summary: Summary, backend: str, title: str) -> None:
     """Print what a backend does where the standard is silent, versions that do the same together."""
     found = [t for t in summary.behaviours.chosen(backend) if t.silence != "invalid"]  # that one is a figure: refusal
     if not found:
         return
-    _heading(console, f"{summary.backend(backend)}, where the standard is silent")
+    _heading(console, f"{title}, where the standard is silent")
     rows = _silence_rows(t for t in found if t.established or not t.consistent)
     if rows:
         table = _table("operator", "silence", "taken")
@@ -112,40 +182,40 @@ def print_silences(console: Console, summary: Summary, backend: str) -> None:
     console.print()
 
 
-def print_figures(console: Console, summary: Summary, backend: str) -> None:
-    """Print a backend's three figures, and a table of them by operator version and types."""
+def print_figures(console: Console, summary: Summary, backend: str, *, by_operator: bool) -> None:
+    """Print a backend's three figures, and maybe a table of them by operator version and types."""
     figures = summary.tally.figures(backend)
     _heading(console, f"{summary.backend(backend)}: {counted(figures.cases, 'result')}")
     if figures.cases:
         console.print(_overall(figures, summary.declared))
-        console.print()
-        console.print(_by_operator(summary, backend))
+        if by_operator:
+            console.print()
+            console.print(_by_operator(summary, backend))
     console.print()
 
 
-def _print_failure(console: Console, summary: Summary, alike: FailureGroup) -> None:
-    result = alike.first
-    title = Text().append(str(result.outcome), "bold red").append(f"  {printable(result.case)}", "bold")
-    _line(console, title.append(f"  on {summary.backend(result.backend)}"), copied=True)
-    if clause := _clause_line(result, summary.clause_text):
-        _line(console, clause, indent=2)
-    for line in _detail_lines(result.detail or ""):
-        _line(console, Text(line), indent=2)
+def _print_failure(console: Console, summary: Summary, shared: _Shared, look: _Look) -> None:
+    """Print a kind of failures; what cannot be copied is cut where the look is brief."""
+    alike, result = shared.group, shared.group.first
+    name = result.case if look.whole else operator_version_of(result.case)
+    title = Text().append(str(result.outcome), "bold red").append(f"  {printable(name)}", "bold")
+    _line(console, title.append(f"  on {' and '.join(map(summary.backend, shared.backends))}"), copied=True)
+    if look.lines and (clause := _clause_line(result, summary.clause_text)):
+        _line(console, clause, indent=2, cut=look.brief)
+    for line in _detail_lines(result.detail or "", look) if look.lines else ():
+        _line(console, Text(line), indent=2, cut=look.brief)
     _line(console, Text(f"  reproduce: {reproduce_line(result)}"), copied=True)
     if alike.count > 1:
-        _line(console, Text(_more(alike), "dim"), indent=2)
+        more = ", ".join(filter(None, (f"and {alike.count - 1:,} more like it", printable(alike.where))))
+        _line(console, Text(more, "dim"), indent=2, cut=look.brief)
 
 
-def _more(alike: FailureGroup) -> str:
-    """Return how many failures are alike, and in which versions of the operator."""
-    versions = [printable(split_version(o)[1]) for o in alike.operator_versions]
-    return f"and {alike.count - 1:,} more like it" + (f", in versions {', '.join(versions)}" if versions[1:] else "")
-
-
-def _line(console: Console, text: Text, *, indent: int = 0, copied: bool = False) -> None:
-    """Print a line, wrapped in a terminal with its indent; one that is copied or goes to a file is never broken."""
+def _line(console: Console, text: Text, *, indent: int = 0, copied: bool = False, cut: bool = False) -> None:
+    """Print a line, wrapped or cut in a terminal, with its indent; one to copy or in a file is never broken."""
     if copied or not console.is_terminal:
         console.print(Text(" " * indent).append_text(text), soft_wrap=True)
+    elif cut:
+        console.print(Text(" " * indent).append_text(text), no_wrap=True, overflow="ellipsis", crop=True)
     else:
         console.print(Padding(text, (0, 0, 0, indent), expand=False))
 
@@ -160,13 +230,13 @@ def _clause_line(result: Result, clause_text: ClauseText) -> Text | None:
     return line.append(f" (also {', '.join(names[1:])})", "dim") if names[1:] else line
 
 
-def _detail_lines(detail: str) -> list[str]:
+def _detail_lines(detail: str, look: _Look) -> list[str]:
     """Return the beginning of a detail, each line fit to show."""
     cut = f"{detail[:_DETAIL_LENGTH]}…" if len(detail) > _DETAIL_LENGTH else detail
     lines = printable(cut).splitlines()
-    if len(lines) > _DETAIL_LINES:
-        return [*lines[:_DETAIL_LINES], f"… {counted(len(lines) - _DETAIL_LINES, 'more line')} in results.jsonl"]
-    return lines
+    more = len(lines) - look.lines
+    note = [f"… {counted(more, 'more line')} in results.jsonl"] if more > 0 and not look.brief else []
+    return lines[: look.lines] + note
 
 
 def _overall(figures: Figures, declared: bool) -> Table:
@@ -250,11 +320,19 @@ def _print_difference(console: Console, taken: ChosenOptions) -> None:
         _line(console, Text(told), copied=True)
 
 
-def _print_ending(console: Console, summary: Summary) -> None:
-    for problem in summary.problems:
-        console.print(Text(printable(problem), "red"), soft_wrap=True)
-    for reason, count in summary.tally.suspensions.items():
-        console.print(Text(f"suspended: {counted(count, 'result')}, {printable(reason)}"), soft_wrap=True)
+def _print_ending(console: Console, summary: Summary, detail: Detail) -> None:
+    most = None if detail == "all" else _PROBLEMS
+    problems, suspensions = summary.problems[:most], summary.tally.suspensions
+    for problem in problems:
+        _line(console, Text(printable(problem), "red"), cut=detail == "brief")
+    if len(problems) < len(summary.problems):
+        console.print(Text(f"and {counted(len(summary.problems) - len(problems), 'more problem')}", "red"))
+    if detail != "all" and len(suspensions) > 1:
+        told = f"suspended: {counted(suspensions.total(), 'result')}, for {len(suspensions)} reasons"
+        console.print(Text(told), soft_wrap=True)
+    else:
+        for reason, count in suspensions.items():
+            _line(console, Text(f"suspended: {counted(count, 'result')}, {printable(reason)}"), cut=detail == "brief")
     words, style = ending(summary)
     failures = f"{counted(summary.failures.count, 'failure')} of {counted(summary.failures.kinds, 'kind')} in "
     told = (failures if summary.failures.count else "") + counted(summary.tally.figures().cases, "result")
@@ -262,8 +340,11 @@ def _print_ending(console: Console, summary: Summary) -> None:
     told += f" of {counted(len(versions), 'operator version')}" if versions else ""
     took = f" in {summary.seconds:,.1f} s" if summary.seconds is not None else ""
     console.print(Text().append(words, f"bold {style}").append(f": {told}{took}"), soft_wrap=True)
-    if summary.folder:
-        console.print(Text(f"results: {printable(summary.folder)}"), soft_wrap=True)
+    if summary.folders:
+        console.print(Text(f"results: {printable(', '.join(summary.folders))}"), soft_wrap=True)
+        if detail != "all":
+            again = printable(shlex.join(["opconform", "report", *summary.folders, "--verbose"]))
+            console.print(Text(f"all of it: {again}"), soft_wrap=True)
 
 
 def ending(summary: Summary) -> tuple[str, str]:
@@ -316,46 +397,62 @@ class _ShareRow:
     heading: bool = False
 
 
-def print_backends(console: Console, tally: Tally, title: Callable[[str], str], *, declared: bool) -> None:
-    """Print what several backends came to; `title` tells a backend's name with its version."""
-    backends = tally.backends
-    rows = list(_rows(tally, declared=declared))
+def print_backends(console: Console, summary: Summary, *, by_operator: bool) -> None:
+    """Print what several backends came to, maybe by operator version; figures that are those of another once."""
+    tally = summary.tally
+    figures = {b: {(g.operator_version, g.types): f for g, f in tally.groups(b)} for b in tally.backends}
+    twins: dict[str, str] = {}
+    for backend, found in figures.items():
+        twin = next((b for b in figures if found and figures[b] == found), backend)
+        if twin != backend:
+            twins[backend] = twin
+    backends = [backend for backend in tally.backends if backend not in twins]
+    rows = [*_figure_rows(summary, backends)]
+    if by_operator:
+        rows += _operator_rows(tally, {backend: figures[backend] for backend in backends})
     names = [printable(name) for name in backends]
     headers, gap = _layout(console.width, names, rows)
-    console.print(Text(f"{len(backends)} backends: {counted(tally.figures().cases, 'result')}", "bold"), soft_wrap=True)
-    for header, backend in zip(headers, backends, strict=True):
-        number = f"{header:>{len(headers[-1])}}  " if headers != names else ""
-        told = Text(f"  {number}{title(backend)}: ").append(_outcomes(tally.figures(backend)) or "no results", "dim")
-        console.print(told, soft_wrap=True)
+    told = f"{len(tally.backends)} backends: {counted(tally.figures().cases, 'result')}"
+    console.print(Text(told, "bold"), soft_wrap=True)
+    numbers = dict(zip(backends, headers, strict=True)) if headers != names else {}
+    for backend in tally.backends:
+        number = f"{numbers.get(backend, ''):>{len(headers[-1])}}  " if numbers else ""
+        same = f"as {printable(twins[backend])}" if backend in twins else _outcomes(tally.figures(backend))
+        line = Text(f"  {number}{summary.backend(backend)}: ").append(same or "no results", "dim")
+        console.print(line, soft_wrap=True)
     for columns in _blocks(console.width, headers, rows, gap):
         console.print()
         console.print(_backends_table(headers, rows, columns, gap))
 
 
-def _rows(tally: Tally, *, declared: bool) -> Iterator[_ShareRow]:
-    backends = tally.backends
-    whole = [tally.figures(backend) for backend in backends]
+def _figure_rows(summary: Summary, backends: Sequence[str]) -> Iterator[_ShareRow]:
+    whole = [summary.tally.figures(backend) for backend in backends]
     yield _ShareRow("correctness", tuple(percent(figures.correctness) for figures in whole))
-    if declared:
+    if summary.declared:
         yield _ShareRow("  as declared", tuple(percent(figures.declared_correctness) for figures in whole))
     yield _ShareRow("support", tuple(percent(figures.support) for figures in whole))
     yield _ShareRow("refusal", tuple(percent(figures.refusal) for figures in whole))
+
+
+def _operator_rows(tally: Tally, found: Mapping[str, Mapping[tuple[str, str], Figures]]) -> Iterator[_ShareRow]:
     yield _ShareRow("correct in", (), heading=True)
-    by_version = [tally.operator_versions(backend) for backend in backends]
-    types = [dict(tally.groups(backend)) for backend in backends]
+    by_version = [tally.operator_versions(backend) for backend in found]
+    types: dict[str, dict[str, None]] = {}
+    for operator_version, name in (key for groups in found.values() for key in groups):
+        types.setdefault(operator_version, {})[name] = None
     for operator_version in tally.operator_versions():
-        yield _ShareRow(
-            printable(operator_version), tuple(_share_of(found.get(operator_version)) for found in by_version)
-        )
-        yield from _by_type(operator_version, types)
+        cells = tuple(_share_of(versions.get(operator_version)) for versions in by_version)
+        yield _ShareRow(printable(operator_version), cells)
+        yield from _by_type(operator_version, list(types[operator_version]), list(found.values()))
 
 
-def _by_type(operator_version: str, found: Sequence[dict[Group, Figures]]) -> Iterator[_ShareRow]:
+def _by_type(
+    operator_version: str, names: Sequence[str], found: Sequence[Mapping[tuple[str, str], Figures]]
+) -> Iterator[_ShareRow]:
     """Yield a row for types in which some backend is not all correct; types that tell the same share one."""
     alike: dict[tuple[str | None, ...], list[str]] = {}
-    names = dict.fromkeys(g.types for groups in found for g in groups if g.operator_version == operator_version)
     for name in names:
-        figures = [next((f for g, f in groups.items() if g[1:] == (operator_version, name)), None) for groups in found]
+        figures = [groups.get((operator_version, name)) for groups in found]
         if any(one is not None and one.correctness not in (None, 1) for one in figures):
             alike.setdefault(tuple(map(_share_of, figures)), []).append(printable(name))
     if alike and [len(types) for types in alike.values()] != [len(names)]:  # else the row above has told it
@@ -409,83 +506,3 @@ def _styled(cell: str | None) -> Text:
     if cell is None:
         return Text("")
     return Text(cell, "dim" if cell == NOTHING else "green" if cell == "100%" else "yellow")
-
-
-_PLAIN_EVERY = 30.0  # seconds
-_PLAIN_LINES = 4  # beside those: so many if the number of cases is known
-_BAR_WIDTH = 30
-_GOOD = frozenset({Outcome.PASS})
-_NEUTRAL = frozenset({Outcome.UNSUPPORTED, Outcome.WAIVED, Outcome.ACCEPTED_INVALID})
-
-
-class RunProgress:
-    """Shows results as they are added; a context manager."""
-
-    def __init__(
-        self,
-        console: Console,
-        total: int | None,
-        clock: Callable[[], float] = time.monotonic,
-        known: Mapping[Outcome, int] | None = None,
-    ) -> None:
-        """Expect `total` results, None if it is not known, of which some are `known`; `clock` tells seconds."""
-        self.console = console
-        self.total = total
-        self.outcomes: Counter[Outcome] = Counter(known or {})
-        self.done = self._before = self.outcomes.total()
-        self._plain = not console.is_terminal
-        self._clock = clock
-        self._started = self._told = clock()
-        self._line_at = self._next_line()
-        self._live = Live(get_renderable=self._shown, console=console, refresh_per_second=8, transient=True)
-
-    def add(self, result: Result) -> None:
-        """Count a result; the terminal is drawn from time to time, not here."""
-        self.count(result.outcome)
-
-    def count(self, outcome: Outcome) -> None:
-        """Count a result."""
-        self.outcomes[outcome] += 1
-        self.done += 1
-        if self._plain and (self.done >= self._line_at or self._clock() - self._told >= _PLAIN_EVERY):
-            self._told, self._line_at = self._clock(), self._next_line()
-            self.console.print(Text(f"{self._count()}: {self._outcomes().plain}"), soft_wrap=True)
-
-    def __enter__(self) -> RunProgress:
-        if self.console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.stop()
-
-    def _next_line(self) -> float:
-        """Return how many results there are at the next of the lines that tell a part of them."""
-        if not self.total:
-            return math.inf
-        part = self.done * _PLAIN_LINES // self.total + 1
-        return -(-part * self.total // _PLAIN_LINES)  # rounded up
-
-    def _count(self) -> str:
-        seconds = self._clock() - self._started
-        of = f" of {self.total:,}" if self.total else ""
-        rate = f", {(self.done - self._before) / seconds:,.0f}/s" if seconds > 0 else ""
-        return f"{self.done:,}{of} cases{rate}"
-
-    def _outcomes(self) -> Text:
-        found = Text()
-        for outcome in Outcome:
-            if self.outcomes[outcome]:
-                style = "green" if outcome in _GOOD else "" if outcome in _NEUTRAL else "red"
-                found.append(", " if found else "").append(f"{self.outcomes[outcome]:,} {outcome}", style)
-        return found
-
-    def _shown(self) -> RenderableType:
-        bar = Table.grid(padding=(0, 1))
-        bar.add_row(
-            ProgressBar(self.total, self.done, width=_BAR_WIDTH, pulse=not self.total, animation_time=self._clock()),
-            Text(self._count(), no_wrap=True, overflow="ellipsis"),
-        )
-        return Lines(bar, self._outcomes())

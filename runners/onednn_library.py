@@ -108,7 +108,7 @@ TYPE_NUMBERS: Final[Mapping[str, int]] = {
 VARIABLE: Final = "OPCONFORM_ONEDNN_LIBRARY"
 """The environment variable that names another build of oneDNN."""
 
-INSTALL: Final = "pip install 'opconform[onednn]'"
+INSTALL: Final = "pip install onednn-cpu-gomp"
 MOST_DIMENSIONS: Final = 12
 """How many dimensions a logical tensor has room for (DNNL_MAX_NDIMS)."""
 

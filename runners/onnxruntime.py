@@ -243,7 +243,7 @@ def _library() -> Any:
     except ModuleNotFoundError as error:
         if error.name != "onnxruntime":
             raise
-        raise NotInstalled("onnxruntime is not installed: pip install 'opconform[onnxruntime]'") from error
+        raise NotInstalled("onnxruntime is not installed: pip install onnxruntime") from error
     return onnxruntime
 
 

@@ -78,7 +78,7 @@ _SETTINGS_OF_DYNAMIC = _SETTINGS | {"INFERENCE_NUM_THREADS": "2"}
 """With one thread, the plugin (seen in 2026.4) loses what goes wrong in a node of unknown shape, and answers junk."""
 
 _OLDEST_YEAR = 2024
-_INSTALL = "pip install 'opconform[openvino]'"
+_INSTALL = "pip install openvino"
 _TELEMETRY = "openvino_telemetry"
 ELEMENT_TYPES: Mapping[str, str] = MappingProxyType({
     "bool": "boolean",

@@ -140,12 +140,12 @@ class _BuiltIn:
     standards: tuple[str, ...]
     summary: str
     library: str
-    extra: str | None = None
+    requirement: str | None = None  # as pip takes it, where the library's name is another
     preload: tuple[str, ...] = ()  # only of libraries that were seen to work when forked after import
 
     @property
     def install(self) -> str:
-        return f"pip install 'opconform[{self.extra}]'" if self.extra else "pip install opconform"
+        return f"pip install {self.requirement or self.library}"
 
 
 _LIBDNNL = "libdnnl"  # no module: a shared library
@@ -157,16 +157,14 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
         ("onnx",),
         "onnxruntime on the CPU, one thread",
         "onnxruntime",
-        "onnxruntime",
-        (".onnxruntime", "onnxruntime"),
+        preload=(".onnxruntime", "onnxruntime"),
     ),
     "onnxruntime-noopt": _BuiltIn(
         "onnxruntime:OnnxRuntimeNoOpt",
         ("onnx",),
         "the same without graph optimisations",
         "onnxruntime",
-        "onnxruntime",
-        (".onnxruntime", "onnxruntime"),
+        preload=(".onnxruntime", "onnxruntime"),
     ),
     "onnxruntime-cuda": _BuiltIn(
         "cuda:OnnxRuntimeCuda", ("onnx",), "onnxruntime on a CUDA device, in float32", "onnxruntime", "cuda"
@@ -181,15 +179,15 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
         "onnx",
         preload=(".onnx_reference", "onnx.reference.ops._op_list"),
     ),
-    "onednn": _BuiltIn("onednn:OneDnnGraph", ("onednn",), "oneDNN Graph on the CPU, one thread", _LIBDNNL, "onednn"),
-    "openvino": _BuiltIn(
-        "openvino:OpenVino", ("openvino",), "OpenVINO's CPU plugin in float32", "openvino", "openvino"
+    "onednn": _BuiltIn(
+        "onednn:OneDnnGraph", ("onednn",), "oneDNN Graph on the CPU, one thread", _LIBDNNL, "onednn-cpu-gomp"
     ),
+    "openvino": _BuiltIn("openvino:OpenVino", ("openvino",), "OpenVINO's CPU plugin in float32", "openvino"),
     "openvino-evaluate": _BuiltIn(
-        "openvino:OpenVinoEvaluate", ("openvino",), "OpenVINO's own kernels, without a plugin", "openvino", "openvino"
+        "openvino:OpenVinoEvaluate", ("openvino",), "OpenVINO's own kernels, without a plugin", "openvino"
     ),
     "openvino-onnx": _BuiltIn(
-        "openvino:OpenVinoOnnx", ("onnx",), "OpenVINO's ONNX front end and CPU plugin", "openvino", "openvino"
+        "openvino:OpenVinoOnnx", ("onnx",), "OpenVINO's ONNX front end and CPU plugin", "openvino"
     ),
     "tract": _BuiltIn("tract:Tract", ("onnx",), "tract on the CPU", "tract", "tract"),
     "nxrt": _BuiltIn("nxrt:Nxrt", ("onnx",), "nxrt's CPU provider", "nxrt", "nxrt"),

@@ -216,7 +216,7 @@ def opened_executor(name: str, resources: Sequence[str] = (), *, jobs: int) -> I
         yield LocalExecutor()
         return
     if importlib.util.find_spec("distributed") is None:
-        install = "pip install 'opconform[dask]'"
+        install = "pip install distributed"
         raise OpconformError(f"--executor {name} needs dask.distributed, which is not installed: {install}")
     from .cluster import DaskExecutor  # noqa: PLC0415 - it imports distributed, which takes a second
 

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from opconform.cases.results import Outcome
 from opconform.cli import main
 from opconform.generators.source import GeneratedCases
+from opconform.runners.registry import known_backends
 from opconform.runners.terms import silences
 
 ROOT = Path(__file__).parents[1]
@@ -239,6 +240,22 @@ def test_every_dependency_has_its_line() -> None:
     names = {re.match(r"[\w.-]+", requirement)[0] for requirement in listed} - {"opconform"}
     page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `([\w.-]+)` \|", page, re.MULTILINE)) == names
+
+
+def requirement_names() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    listed = [*project["dependencies"], *(d for extra in project["optional-dependencies"].values() for d in extra)]
+    return {re.match(r"[\w.-]+", requirement)[0] for requirement in listed} - {"opconform"}
+
+
+def test_every_hint_what_to_install_names_a_requirement_that_can_be_had_without_this_package() -> None:
+    sources = [file for name in PACKAGE for file in [ROOT / name, *(ROOT / name).glob("**/*.py")] if file.is_file()]
+    texts = [file.read_text(encoding="utf-8") for file in [*sources, *PAGES]]
+    assert not [text for text in texts if "pip install 'opconform[" in text]
+    hints = [one.install for one in known_backends() if one.install]
+    hints += [hint for text in texts for hint in re.findall(r"not installed: (pip install [\w-]+)", text)]
+    assert len(hints) > 7
+    assert {hint.removeprefix("pip install ") for hint in hints} <= requirement_names()
 
 
 @pytest.mark.slow

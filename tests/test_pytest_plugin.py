@@ -286,8 +286,10 @@ def test_a_wrong_option_is_a_usage_error(pytester: pytest.Pytester, option: str,
     assert "INTERNALERROR" not in str(done.stdout) + str(done.stderr)
 
 
-def test_a_backend_that_does_not_start_fails_each_item_with_the_reason(suite: Run) -> None:
-    done = suite("@FailsToStart")
-    done.assert_outcomes(failed=4)
-    done.stdout.fnmatch_lines(["*OSError: no device found"])
+@pytest.mark.parametrize("backend", ["@FailsToStart", "@Nonesuch", "python:nonesuch:Backend"])
+def test_a_backend_that_cannot_be_opened_is_one_failure_with_the_reason(suite: Run, backend: str) -> None:
+    done = suite(backend)
+    done.assert_outcomes(failed=1, skipped=3)
+    reason = "OSError: no device found" if backend == "@FailsToStart" else "onesuch"
+    done.stdout.fnmatch_lines([f"*{reason}*"])
     assert "Traceback" not in str(done.stdout)

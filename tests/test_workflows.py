@@ -46,8 +46,11 @@ def test_a_workflow_may_read_and_only_the_jobs_that_need_it_write(name) -> None:
     assert workflow["concurrency"]["group"]
     assert all(job["timeout-minutes"] for job in workflow["jobs"].values())
     writing = {job: told.get("permissions", {}) for job, told in workflow["jobs"].items() if "permissions" in told}
-    expected = {"report": {"contents": "write"}, "publish": {"pages": "write", "id-token": "write"}}
-    assert writing == (expected if name == "nightly" else {})
+    expected = {
+        "nightly": {"report": {"contents": "write"}, "publish": {"pages": "write", "id-token": "write"}},
+        "publish": {"publish": {"id-token": "write"}},
+    }
+    assert writing == expected.get(name, {})
 
 
 def test_no_input_and_no_event_is_put_into_a_script() -> None:
@@ -67,6 +70,24 @@ def test_every_input_of_the_action_is_described_and_used() -> None:
     for name, told in ACTION["inputs"].items():
         assert told["description"]
         assert f"inputs.{name} " in text or f"inputs.{name}}}" in text
+
+
+def test_a_release_is_published_by_its_tag_alone_without_a_token_from_what_was_built_and_checked() -> None:
+    jobs = WORKFLOWS["publish"]["jobs"]
+    assert [step["run"] for step in jobs["build"]["steps"] if "run" in step] == ["bash .github/publish/build.sh"]
+    publish = jobs["publish"]
+    assert (publish["needs"], publish["if"]) == ("build", "github.event_name == 'push'")
+    assert not [step for step in publish["steps"] if "run" in step or "password" in step.get("with", {})]
+    assert WORKFLOWS["publish"][True]["push"] == {"tags": ["v*"]}  # YAML 1.1 reads `on` as true
+
+
+def test_the_action_of_the_docs_is_that_of_a_checkout_and_is_given_what_it_takes() -> None:
+    page = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
+    printed = yaml.safe_load(re.search(r"```yaml\n(- uses.*?)```", page, re.DOTALL)[1])
+    used = [step for step in printed if step["uses"].startswith("./")]
+    assert [step["uses"] for step in used] == ["./opconform"]
+    assert printed[0]["with"]["path"] == "opconform"
+    assert set(used[0]["with"]) <= set(INPUTS)
 
 
 def test_the_gate_is_what_ci_runs() -> None:

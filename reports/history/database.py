@@ -142,7 +142,7 @@ def _opened(path: Path, *, write: bool) -> Iterator[History]:
     try:
         import duckdb  # noqa: PLC0415 - an extra, and heavy
     except ImportError:
-        message = "a history needs the package duckdb: pip install 'opconform[history]'"
+        message = "a history needs the package duckdb: pip install duckdb"
         raise OpconformError(message) from None
     try:
         with duckdb.connect(str(path), read_only=not write, config=_CONFIG) as connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib.metadata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from ...cases.ids import split_version
 from ...cases.results import Outcome
 from ...runners.terms import Met, Waiver
+from ..progress import tracked
 from ..runs import Whole
 from ..tally import ChosenOptions
 from ..text import counted
@@ -179,12 +180,17 @@ def write_site(wholes: Sequence[Whole], out: Path, history: Path | None = None) 
 
 def _pages(site: SiteWriter, gathered: Gathered) -> None:
     known = Knowledge(source_of(gathered))
-    write_overview(site, gathered, known)
-    write_matrix(site, gathered)
-    write_operator_pages(site, gathered, known)
-    write_silences(site, gathered, known)
-    write_waivers(site, gathered)
-    write_cases(site, gathered)
+    steps: Sequence[Callable[[], None]] = (
+        lambda: write_overview(site, gathered, known),
+        lambda: write_matrix(site, gathered),
+        lambda: write_operator_pages(site, gathered, known),
+        lambda: write_silences(site, gathered, known),
+        lambda: write_waivers(site, gathered),
+        lambda: write_cases(site, gathered),
+    )
+    with tracked(steps, "writing pages", len(steps)) as progress:
+        for step in progress:
+            step()
 
 
 def _given(gathered: Gathered, history: Path | None) -> dict[str, Any]:

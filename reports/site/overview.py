@@ -114,7 +114,7 @@ def _worst(gathered: Gathered, knowledge: Knowledge) -> Iterator[Worst]:
             clause.rpartition("#")[2],
             text(operator_version, clause) if clause else None,
             alike.count,
-            ", ".join(filter(None, (split_version(o)[1] for o in alike.operator_versions))),
+            alike.where,
             operator_version,
             _like(alike),
         )
@@ -123,8 +123,11 @@ def _worst(gathered: Gathered, knowledge: Knowledge) -> Iterator[Worst]:
 def _like(alike: FailureGroup) -> str:
     """Return the address of the cases that fail alike, and of others of the operator with the same outcome."""
     operator_version = operator_version_of(alike.first.case)
-    one = len(alike.operator_versions) == 1
-    where = {"operator": operator_version} if one else {"q": f"{split_version(operator_version)[0]}-"}
+    operators = {split_version(o)[0] for o in alike.operator_versions}
+    if len(alike.operator_versions) == 1:
+        where = {"operator": operator_version}
+    else:
+        where = {"q": f"{split_version(operator_version)[0]}-"} if len(operators) == 1 else {}
     return cases_link(**where, backend=alike.first.backend, outcome=alike.first.outcome)
 
 

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 from fakes.specs import specs_of_means
 
@@ -127,6 +128,26 @@ WRONG = {
     "no declaration": ("run onnxruntime --arithmetic nowhere.yaml", "nowhere.yaml: cannot be read: No such file"),
     "no folder of specs": ("list --specs nowhere", "Directory 'nowhere' does not exist"),
     "no list of that": ("list versions", "is not one of 'operators', 'cases', 'backends'"),
+    "a misspelt operator": ("list --select onnx/RedcueMean-*", "did you mean 'onnx/ReduceMean-*'?"),
+    "a version without its standard": ("run onnxruntime --select ReduceMean-13", "did you mean 'onnx/ReduceMean-13'?"),
+    "an operator in small letters": (
+        "run onnxruntime --select onnx/reducemean-18",
+        "did you mean 'onnx/ReduceMean-18'?",
+    ),
+    "an operator without version": ("list cases --select onnx/ReduceMean", "did you mean 'onnx/ReduceMean-*'?"),
+    "cases without standard": ("list cases --select Mean-13/float16/*", "did you mean 'onnx/Mean-13/float16/*'?"),
+    "a version that there is not": (
+        "run onnxruntime --dry-run --select onnx/ReduceMean-12",
+        "onnx/ReduceMean-12 selects no case; there is onnx/ReduceMean-1, onnx/ReduceMean-11, onnx/ReduceMean-13",
+    ),
+    "a version of what has none": ("list --select onednn/reducemean-*", "did you mean 'onednn/ReduceMean'?"),
+    "a misspelt case": (
+        f"run onnxruntime --select {BEYOND.replace('beyond', 'beyon')}",
+        f"no fill is called 'beyon-2^53'; did you mean 'beyond-2^53'? the nearest case is {BEYOND}",
+    ),
+    "a misspelt case to mutate": ("mutants --select onnx/Meen-13", "did you mean 'onnx/Mean-13'?"),
+    "a misspelt case to show": (f"show {BEYOND.replace('ReduceMean', 'RedceMean')}", f"the nearest case is {BEYOND}"),
+    "two archives": ("export --format npz --out a.zip --pack b.zip", "two archives, a.zip and b.zip"),
     "nothing to list": ("list cases --select nonesuch", "nonesuch selects no case"),
     "no operators to list": ("list --select nonesuch", "nonesuch selects no case"),
     "an unknown standard": ("audit onxx", "there is no schema to audit 'onxx' against; did you mean 'onnx'?"),
@@ -153,10 +174,10 @@ def test_what_is_wrong_is_told_in_one_message(name: str, tmp_path: Path, monkeyp
 @pytest.mark.parametrize("name", ["onnxruntime", "onnxruntime-noopt"])
 def test_a_backend_that_is_not_installed_says_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)  # type: ignore[arg-type]  # as if it were not there
-    message = f"{name} needs onnxruntime, which is not installed: pip install 'opconform[onnxruntime]'"
+    message = f"{name} needs onnxruntime, which is not installed: pip install onnxruntime"
     assert message in fails("run", name, *INT32)
     listed = call("list", "backends").output
-    assert re.search(rf"^{name} .*not installed: pip install 'opconform\[onnxruntime\]'", listed, re.MULTILINE)
+    assert re.search(rf"^{name} .*not installed: pip install onnxruntime\)", listed, re.MULTILINE)
 
 
 @pytest.mark.parametrize("script", [(), ("--script",)])
@@ -185,7 +206,7 @@ def test_malformed_yaml_names_file_line_and_column(command: list[str], tmp_path:
 @pytest.mark.parametrize("command", [["list"], ["run", "onnx-reference", "--select", "onnx/*/float32/*/ramp"]])
 def test_a_mistake_in_a_spec_is_told_and_stops_its_own_operator_alone(command: list[str], tmp_path: Path) -> None:
     root = specs_with(tmp_path, "clauses:\n", "clausses:\n")
-    out = ["--out", tmp_path / "out", "--quiet"] if command[0] == "run" else []
+    out = ["--out", tmp_path / "out", "--quiet", "--verbose"] if command[0] == "run" else []
     done = call(*command, "--specs", root, *out)
     assert done.exit_code == 2
     assert "onnx/Mean-13" in done.stdout
@@ -304,7 +325,7 @@ def test_backends_are_listed_with_what_they_need() -> None:
     assert {line.split()[0] for line in lines} >= {"onnxruntime", "onnxruntime-noopt", "onnx-reference"}
     told = {t["name"]: t for t in map(json.loads, call("list", "backends", "--json").output.splitlines())}
     assert told["onnxruntime"]["standards"] == ["onnx"]
-    assert told["onnxruntime"]["install"] == "pip install 'opconform[onnxruntime]'"
+    assert told["onnxruntime"]["install"] == "pip install onnxruntime"
     assert isinstance(told["onnxruntime"]["installed"], bool)
 
 
@@ -446,3 +467,18 @@ def test_a_dry_run_tells_the_cases_and_programs_of_the_backend_s_standards(tmp_p
 
 def test_a_dry_run_of_nothing_exits_2() -> None:
     assert call("run", "onednn", "--select", "onnx/Mean-13", "--dry-run").exit_code == 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands_options_and_backends(shell: str) -> None:
+    done = call("completion", shell)
+    assert done.exit_code == 0
+    assert "_OPCONFORM_COMPLETE" in done.stdout
+    assert "opconform" in done.stdout
+
+
+def test_what_a_shell_completes() -> None:
+    words = ShellComplete(main, {}, "opconform", "_OPCONFORM_COMPLETE")
+    assert "minimise" in [one.value for one in words.get_completions([], "min")]
+    assert {one.value for one in words.get_completions(["run"], "onnxr")} == {"onnxruntime", "onnxruntime-noopt"}
+    assert "--select" in [one.value for one in words.get_completions(["run", "onnxruntime"], "--se")]

@@ -303,6 +303,14 @@ def test_two_exports_are_the_same_to_the_byte(npz_corpus: Path, tmp_path: Path) 
     assert packed.case(packed.ids()[-1]).digest == CorpusCases(npz_corpus).case(packed.ids()[-1]).digest
 
 
+def test_an_out_that_ends_in_zip_is_an_archive(tmp_path: Path) -> None:
+    words = ["--format", "npz", "--select", "onnx/Mean-13/float32/*/ramp"]
+    for option, name in (("--out", "out.zip"), ("--pack", "packed.zip")):
+        assert CliRunner().invoke(main, ["export", *words, option, str(tmp_path / name)]).exit_code == 0
+    assert (tmp_path / "out.zip").read_bytes() == (tmp_path / "packed.zip").read_bytes()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_a_corpus_differs_by_what_was_selected(tmp_path: Path) -> None:
     words = ["--format", "npz", "--select", "onnx/Mean-13/float32/*/uniform"]
     digests = set()

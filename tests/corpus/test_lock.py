@@ -178,6 +178,16 @@ def test_a_changed_expectation_fails_the_check_and_needs_a_line_in_the_changelog
     assert lock("--check").exit_code == 0
 
 
+def test_an_installed_package_has_no_lock_to_write_and_says_so_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opconform.cli.locking.package_root", lambda: tmp_path)  # a package, and no checkout
+    done = run("lock")
+    assert done.exit_code == 2
+    assert f"lock: {tmp_path} is an installed package, and the lock is kept in a checkout" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_after_a_release_a_change_needs_a_version_that_says_so(lock: Callable[..., Result], tmp_path: Path) -> None:
     lock()
     changed(tmp_path, 2)

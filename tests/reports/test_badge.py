@@ -1,7 +1,9 @@
 """Badges: what they say, how wide they are, and where they are written."""
 
+import dataclasses
 import json
 import re
+from fractions import Fraction
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -16,6 +18,7 @@ from opconform.reports.badge import (
     GREEN,
     GREY,
     RED,
+    Badge,
     badge_svg,
     badges_of,
     check_badge_target,
@@ -76,6 +79,15 @@ def test_the_color_tells_the_verdict(results, color) -> None:
 
 def test_a_backend_that_answered_nothing_has_no_percentage() -> None:
     assert only_badge(result("unsupported")).message == "nothing judged"
+
+
+def test_a_badge_with_a_percentage_always_says_of_how_many_versions_it_is() -> None:
+    fields = {f.name for f in dataclasses.fields(Badge)}
+    assert "message" not in fields  # no text of its own can be given
+    made = Badge("alpha", "onnx", "label", Fraction(1, 2), 3, GREEN, "title")
+    assert made.message == "50% of 3 versions"
+    assert ">50% of 3 versions<" in made.svg()
+    assert dataclasses.replace(made, versions=0).message == "nothing judged"
 
 
 def test_the_texts_fit_their_halves() -> None:

@@ -56,6 +56,36 @@ def test_messages_that_differ_in_numbers_and_lengths_alone_are_of_one_kind(one: 
     assert collected(result("error", detail=one), result("error", detail=other)).kinds == 1
 
 
+def test_errors_in_the_same_words_are_one_kind_whatever_the_operator_and_its_names() -> None:
+    words = (
+        'InvalidGraph: In Node, ("Cast_{0}", Cast, "", -1) : ("{0}": tensor(float16),) -> ("Cast_{0}": tensor(float),)'
+        " , Error Mismatched attribute type in 'Cast_{0} : to'"
+    )
+    names = [case(f"onnx/{name}-1") for name in ("Abs", "Add", "Max")]
+    inputs = ("X", "A", "data_0")
+    found = collected(*(result("error", case=c, detail=words.format(x)) for c, x in zip(names, inputs, strict=True)))
+    (group,) = found.worst()
+    assert (group.count, group.where) == (3, "in 3 operators: Abs, Add, Max")
+    dead = [result("crash", case=name, detail="the process died (signal SIGFPE)") for name in names]
+    assert collected(*dead).kinds == 3  # a signal is no cause
+
+
+def test_the_worst_kinds_are_of_other_outcomes_first_and_the_most_frequent_of_each() -> None:
+    crashes = [result("crash", case=case(fill=f"f{n}"), detail=word) for n, word in enumerate(["a", "b", "b"])]
+    found = collected(result("error", detail="x"), result("wrong-value"), *crashes)
+    assert [(one.first.outcome, one.count) for one in found.worst()] == [
+        ("crash", 2),
+        ("wrong-value", 1),
+        ("error", 1),
+        ("crash", 1),
+    ]
+
+
+def test_the_shortest_id_stands_for_a_kind() -> None:
+    long, short = (result("crash", case=case(fill=fill)) for fill in ("a-long-fill", "b"))
+    assert [collected(*order).worst()[0].first for order in ((long, short), (short, long))] == [short, short]
+
+
 def test_other_messages_are_kinds_of_their_own() -> None:
     told = ("axis out of range", "no such axis", None)
     assert collected(*(result("error", detail=detail) for detail in told)).kinds == 3

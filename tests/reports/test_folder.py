@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from fakes.folders import write_folder
 from fakes.results import case, invalid, result
 
 from opconform.cases.errors import OpconformError
+from opconform.cli import main
 from opconform.reports.folder import ResultsFolder
 from opconform.reports.runs import read_results, read_run
 
@@ -66,6 +69,19 @@ def test_a_torn_last_line_is_dropped_and_any_other_is_told(tmp_path: Path) -> No
     file.write_bytes(whole.replace(b'"crash"', b'"crush"'))
     with pytest.raises(OpconformError, match=r"results\.jsonl:2: no result: Invalid enum value 'crush'"):
         list(read_results(folder))
+
+
+@pytest.mark.parametrize("at", ["between lines", "within a line"])
+def test_results_of_a_finished_run_that_were_truncated_are_named_as_that(tmp_path: Path, at: str) -> None:
+    figures = {"overall": {"cases": len(RESULTS)}}
+    folder = write_folder(tmp_path / "results", RESULTS, figures=figures)
+    assert list(read_results(folder)) == RESULTS
+    lines = (folder / "results.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "results.jsonl").write_bytes(b"".join(lines[:2])[: None if at == "between lines" else -5])
+    with pytest.raises(OpconformError, match=r"results\.jsonl: truncated: [12] whole lines?, and run\.json counts 3"):
+        list(read_results(folder))
+    done = CliRunner().invoke(main, ["report", str(folder)])
+    assert (done.exit_code, "truncated" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

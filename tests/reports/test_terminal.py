@@ -7,8 +7,9 @@ from fakes.results import MEAN, case, invalid, result
 from rich.console import Console
 
 from opconform.cases.results import Result
+from opconform.reports.progress import RunProgress, tracked
 from opconform.reports.tally import Behaviours, Failures, Tally
-from opconform.reports.terminal import RunProgress, Summary, print_summary
+from opconform.reports.terminal import Detail, Summary, print_summary
 from opconform.runners.terms import Demands
 
 BEYOND = "onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53"
@@ -25,11 +26,10 @@ def summary(*results: Result, suspended: str | None = None, demands: Demands | N
     return Summary(tally, behaviours, failures, tally.exit_code(), {"alpha": "1.31.1"})
 
 
-def printed(told: Summary, width: int = 80, terminal: bool = False) -> str:
+def printed(told: Summary, width: int = 80, terminal: bool = False, detail: Detail = "all") -> str:
     out = io.StringIO()
-    print_summary(
-        Console(file=out, width=width, force_terminal=terminal, color_system=None, legacy_windows=False), told
-    )
+    console = Console(file=out, width=width, force_terminal=terminal, color_system=None, legacy_windows=False)
+    print_summary(console, told, detail)
     return out.getvalue()
 
 
@@ -142,7 +142,7 @@ def test_hostile_text_shows_as_text(terminal: bool) -> None:
     )
     told.versions = {HOSTILE: HOSTILE}
     told.problems = [HOSTILE]
-    told.folder = HOSTILE
+    told.folders = [HOSTILE]
     told.clause_text = lambda *_: HOSTILE
     text = printed(told, 400, terminal)
     assert text.count(HOSTILE_SHOWN) >= 10
@@ -192,7 +192,7 @@ def test_the_last_line_is_the_verdict(results: list[Result], ending: str) -> Non
 
 def test_problems_suspensions_and_the_folder_are_told_at_the_end() -> None:
     told = summary(result("wrong-value"), suspended="erratum E1")
-    told.problems, told.folder, told.exit_code, told.seconds = ["waivers.yaml:12: stale"], "out", 1, 61.24
+    told.problems, told.folders, told.exit_code, told.seconds = ["waivers.yaml:12: stale"], ["out"], 1, 61.24
     assert printed(told).splitlines()[-4:] == [
         "waivers.yaml:12: stale",
         "suspended: 1 result, erratum E1",
@@ -207,12 +207,67 @@ def test_a_backend_without_results_is_told() -> None:
     assert "beta: no results\n" in printed(told)
 
 
-def test_failures_beyond_the_first_are_counted() -> None:
-    told = summary(*(result("error", case=case(), detail=word) for word in "abcdefghijklmnop"))
-    told.failures_shown = 10
+def test_the_whole_summary_has_every_kind_of_failure_and_the_brief_one_the_three_worst() -> None:
+    words = "abcdefghijklmnop"
+    errors = [result("error", case=case(), detail=word) for word in words]
+    told = summary(*errors, result("wrong-value"), result("crash"), result("crash", case=case(fill="nan")))
+    assert printed(told).count("reproduce: ") == len(words) + 2
+    brief = printed(told, detail="brief").splitlines()
+    titles = [line.split()[0] for line in brief if "  on alpha" in line]
+    assert titles == ["crash", "wrong-value", "error"]
+    assert "reproduce" not in printed(told, detail="figures")
+    assert "non-conformant: 19 failures of 18 kinds in 19 results" in printed(told, detail="figures")
+
+
+LONG = (
+    "onnx/Op-1/float32/" + "x".join("3" * 40) + "/" + ";".join(f"attribute{n:02}=1,2,3,4" for n in range(12)) + "/ramp"
+)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("length", [0, 1])
+def test_the_brief_summary_of_a_backend_fits_a_screen_and_names_the_command_for_the_rest(
+    terminal: bool, length: int
+) -> None:
+    outcomes = ["crash", "timeout", "wrong-value", "wrong-shape", "wrong-dtype", "error", "accepted-invalid"]
+    names = [case(f"onnx/Op-{n}", fill=LONG if length else "ramp") for n in range(30)]
+    results = [
+        result(outcome, case=name, detail="\n".join(["of more than one row " * 9] * 30), clauses=("onnx/Op#clause",))
+        for outcome in outcomes
+        for name in names
+    ]
+    told = summary(*results, result(behaviour={"flush": ["none"]}))
+    told.clause_text = lambda *_: "which says a lot " * 20
+    told.problems, told.folders = [f"waivers.yaml:{n}: stale" for n in range(30)], ["my results"]
+    told.tally.suspensions.update({f"erratum {n}": 1 for n in range(30)})
+    text = printed(told, terminal=terminal, detail="brief")
+    rows = sum(max(1, -(-len(line) // 80)) for line in text.splitlines()) if terminal else len(text.splitlines())
+    assert rows <= 40
+    assert text.count("reproduce: ") == 3 - length * terminal
+    assert "  correctness  0.4%  1 of 211 valid cases judged" in text
+    assert "suspended: 30 results, for 30 reasons" in text
+    assert "and 25 more problems" in text
+    assert text.endswith("all of it: opconform report 'my results' --verbose\n")
+    assert "where the standard is silent" not in text
+
+
+def test_what_two_backends_do_alike_is_said_once() -> None:
+    found = [
+        one
+        for name in ("alpha", "beta", "gamma")
+        for one in (
+            result("wrong-value" if name != "gamma" else "pass", case=BEYOND, backend=name, detail="got 1, want 2"),
+            result(case=MEAN, backend=name, behaviour={"flush": ["none"] if name != "gamma" else ["output"]}),
+        )
+    ]
+    told = summary(*found)
     text = printed(told)
-    assert text.count("reproduce: ") == 10
-    assert "6 more kinds of failures; results.jsonl has every one" in text
+    assert f"wrong-value  {BEYOND}  on alpha 1.31.1 and beta\n" in text
+    assert text.count("reproduce: ") == 1
+    assert "alpha 1.31.1 and beta, where the standard is silent\n" in text
+    assert "gamma, where the standard is silent\n" in text
+    assert "  beta: as alpha\n" in text
+    assert "alpha  gamma\n" in text
 
 
 class Clock:
@@ -270,3 +325,36 @@ def test_progress_gives_the_screen_back_when_interrupted() -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert out.getvalue().count("\x1b[?25h") == 1
+
+
+def test_what_takes_long_shows_how_far_it_is_and_leaves_nothing_behind() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=80, force_terminal=True, color_system=None)
+    with tracked(iter(range(3)), "planning", 3, console) as items:
+        assert list(items) == [0, 1, 2]
+        console.print("between")
+    text = out.getvalue()
+    assert "planning" in text
+    assert "of 3" in text
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
+
+
+def test_progress_is_gone_whatever_ends_the_work() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True)
+
+    def interrupted() -> None:
+        with tracked(iter(range(3)), "planning", console=console) as items:
+            for _ in items:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert out.getvalue().count("\x1b[?25h") == 1
+
+
+def test_progress_is_for_terminals_alone() -> None:
+    out = io.StringIO()
+    with tracked(iter(range(3)), "planning", 3, Console(file=out)) as items:
+        assert list(items) == [0, 1, 2]
+    assert out.getvalue() == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -219,4 +220,14 @@ def test_folders_are_compared_without_the_database_and_a_history_names_the_extra
     assert call("compare", nights / "old", nights / "new").exit_code == 0
     done = call("compare", nights / "h.duckdb:1", nights / "new")
     assert done.exit_code == 2
-    assert "pip install 'opconform[history]'" in done.output
+    assert "pip install duckdb" in done.output
+
+
+@pytest.mark.parametrize("command", ["compare {0}:1 {1}", "history show --db {0}", "history show --db {2}"])
+def test_the_database_is_closed_without_a_word(nights: Path, tmp_path: Path, command: str) -> None:
+    (tmp_path / "none.duckdb").write_text("no database")
+    words = command.format(nights / "h.duckdb", nights / "new", tmp_path / "none.duckdb").split()
+    script = "from opconform.cli import main; main()"
+    ran = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False)
+    assert "leaked" not in ran.stderr
+    assert len(ran.stderr.splitlines()) == (ran.returncode == 2)

@@ -1,0 +1,68 @@
+"""The cases of a run, planned while the first of them run already: planning all of the suite takes ten seconds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ..generators.plan import selected
+from ..reports.progress import tracked
+
+if TYPE_CHECKING:
+    from ..cases.ids import Selection
+    from ..generators.source import GeneratedCases
+
+_PORTION = 256
+
+
+def planned_ids(source: GeneratedCases, selection: Selection) -> list[str]:
+    """Return the selected ids, with progress in a terminal. Raises OpconformError."""
+    with tracked(selected(source, selection), "planning") as ids:
+        return list(ids)
+
+
+class GrowingPlan:
+    """Ids that a thread plans; they can be walked through, more than once, before all of them are known."""
+
+    def __init__(self, ids: Iterator[str]) -> None:
+        """Begin to plan; what `ids` raises is raised to whoever waits for more."""
+        self._ids: list[str] = []
+        self._is_whole = False
+        self._error: BaseException | None = None
+        self._grown = threading.Condition()
+        threading.Thread(target=self._plan, args=(ids,), daemon=True).start()
+
+    def _plan(self, ids: Iterator[str]) -> None:
+        error = None
+        try:
+            while portion := list(islice(ids, _PORTION)):
+                with self._grown:
+                    self._ids += portion
+                    self._grown.notify_all()
+        except BaseException as raised:
+            error = raised
+        with self._grown:
+            self._is_whole, self._error = True, error
+            self._grown.notify_all()
+
+    def __iter__(self) -> Iterator[str]:
+        place = 0
+        while self.at_least(place + 1) > place:
+            portion = self._ids[place : place + _PORTION]
+            yield from portion
+            place += len(portion)
+
+    @property
+    def total(self) -> int | None:
+        """How many ids there are; None as long as that is not known."""
+        return len(self._ids) if self._is_whole else None
+
+    def at_least(self, number: int | None) -> int:
+        """Wait until so many ids are known, or with None all of them, and return how many are; raises their error."""
+        with self._grown:
+            self._grown.wait_for(lambda: self._is_whole or (number is not None and len(self._ids) >= number))
+            if self._error is not None:
+                raise self._error
+            return len(self._ids)

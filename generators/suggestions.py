@@ -1,0 +1,82 @@
+"""What a user may have meant: the nearest operator version or case to a name that selects nothing."""
+
+from __future__ import annotations
+
+import difflib
+
+from ..cases.errors import CaseIdError, OpconformError
+from ..cases.ids import Selection, split_version
+from ..specs.loader import Library
+from .plan import planned
+
+_LONGEST = 500  # characters of an id that are compared with those there are
+_WILD = frozenset("*?[")
+
+
+def selects_nothing(library: Library, selection: Selection) -> OpconformError:
+    """Return the error for a selection without a case: what was written, and what may have been meant."""
+    hints = [hint for glob in selection.globs if (hint := suggestion(library, glob))]
+    told = f"{', '.join(selection.globs) or 'the suite'} selects no case"
+    return OpconformError("; ".join([told, *hints]))
+
+
+def suggestion(library: Library, glob: str) -> str:
+    """Return what may have been meant by a glob, `did you mean 'onnx/ReduceMean-*'?`; empty where nothing is near."""
+    standards = {operator.partition("/")[0] for operator in library.operators()}
+    standard, slash, rest = glob[:_LONGEST].partition("/")
+    if standard not in standards:
+        standard, rest = ("", glob[:_LONGEST]) if not slash or _WILD.isdisjoint(standard) else (standard, rest)
+    named, slash, case = rest.partition("/")
+    name, version = split_version(named)
+    operators = [] if _WILD & set(standard + name) else _near(library, standard, name)
+    if not operators:
+        return ""
+    for operator in operators:
+        versions = [str(one.operator) for one in library.spec(operator).versions.values()]
+        wanted = f"{operator}-{version}" if version else operator
+        if wanted in versions or (_WILD & set(version) and versions != [operator]):
+            return _meant(library, glob, f"{wanted}{slash}{case}")
+    operator = operators[0]
+    versions = [str(one.operator) for one in library.spec(operator).versions.values()]
+    if version and not _WILD & set(version):
+        return f"there is {', '.join(versions)}"
+    return _meant(library, glob, f"{operator if versions == [operator] else f'{operator}-*'}{slash}{case}")
+
+
+def _meant(library: Library, glob: str, meant: str) -> str:
+    """Return the hint; where it is the glob itself, the nearest case, since it is the rest that names none."""
+    if meant != glob:
+        return f"did you mean {meant!r}?"
+    near = nearest_case(library, glob)
+    return f"the nearest case is {near}" if near else ""
+
+
+def _near(library: Library, standard: str, name: str) -> list[str]:
+    """Return the operators of this name in a standard or in all, whatever the case; else those most like it."""
+    known: dict[str, list[str]] = {}
+    for operator in library.operators():
+        if not standard or operator.partition("/")[0] == standard:
+            known.setdefault(operator.partition("/")[2].casefold(), []).append(operator)
+    near = [name.casefold()] if name.casefold() in known else difflib.get_close_matches(name.casefold(), known, 1)
+    return sorted((operator for one in near for operator in known[one]), key=lambda one: not one.startswith("onnx/"))
+
+
+def with_nearest(library: Library, text: str, error: OpconformError) -> CaseIdError:
+    """Return the error about an id that names no case, with the nearest case."""
+    near = nearest_case(library, text)
+    told = f"the nearest case is {near}" if near else "`opconform list cases` shows all cases"
+    return CaseIdError(f"{error}\n  {told}")
+
+
+def nearest_case(library: Library, text: str) -> str | None:
+    """Return the nearest id of the nearest operator's default suite, of the same version and types if there is one."""
+    parts = text[:_LONGEST].split("/")
+    named, version = split_version("/".join(parts[:2]))
+    operators = difflib.get_close_matches(named, library.operators(), 1)
+    if not operators:
+        return None
+    parts[:2] = f"{operators[0]}-{version}".split("/") if version else operators[0].split("/")
+    known = list(planned(library, Selection((f"{operators[0]}-*", operators[0]))))
+    for length in (2, 3):
+        known = [case for case in known if case.split("/")[:length] == parts[:length]] or known
+    return next(iter(difflib.get_close_matches("/".join(parts), known, 1, cutoff=0.3)), None)

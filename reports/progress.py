@@ -1,0 +1,137 @@
+"""Progress: a line a result while a run lasts, and a bar for everything else that takes its time."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TypeVar
+
+from rich.console import Console, RenderableType
+from rich.console import Group as Lines
+from rich.live import Live
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from ..cases.results import Outcome, Result
+
+T = TypeVar("T")
+
+
+@contextmanager
+def tracked(
+    items: Iterable[T], what: str, total: int | None = None, console: Console | None = None
+) -> Iterator[Iterable[T]]:
+    """Give the items to a `with` block, and show on a terminal how many were taken; elsewhere nothing is shown.
+
+    `what` says what is done, as in `planning`; `total` is how many items there are, None if that is not known. It is
+    shown on stderr, or on `console`, and is gone when the block ends, however it ends.
+    """
+    console = console or Console(stderr=True)
+    if not console.is_terminal:
+        yield items
+        return
+    columns = TextColumn("{task.description}"), BarColumn(_BAR_WIDTH), TextColumn("{task.completed:,.0f}"), _Left()
+    with Progress(*columns, console=console, transient=True) as shown:
+        yield shown.track(items, total, description=what)
+
+
+class _Left(ProgressColumn):
+    """How many items there are in all, and how long they take; the time so far where that is not known."""
+
+    def render(self, task: Task) -> Text:
+        """Return the text."""
+        seconds = task.elapsed if task.total is None else task.time_remaining
+        told = "" if seconds is None else f"{dt.timedelta(seconds=int(seconds))}"
+        return Text(told if task.total is None else f"of {task.total:,.0f}  {told}", "dim")
+
+
+_PLAIN_EVERY = 30.0  # seconds
+_PLAIN_LINES = 4  # beside those: so many if the number of cases is known
+_BAR_WIDTH = 30
+_GOOD = frozenset({Outcome.PASS})
+_NEUTRAL = frozenset({Outcome.UNSUPPORTED, Outcome.WAIVED, Outcome.ACCEPTED_INVALID})
+
+
+class RunProgress:
+    """Shows results as they are added; a context manager."""
+
+    def __init__(
+        self,
+        console: Console,
+        total: int | None,
+        clock: Callable[[], float] = time.monotonic,
+        known: Mapping[Outcome, int] | None = None,
+    ) -> None:
+        """Expect `total` results, None if it is not known, of which some are `known`; `clock` tells seconds."""
+        self.console = console
+        self.total = total
+        self.outcomes: Counter[Outcome] = Counter(known or {})
+        self.done = self._before = self.outcomes.total()
+        self._plain = not console.is_terminal
+        self._clock = clock
+        self._started = self._told = clock()
+        self._line_at = self._next_line()
+        self._live = Live(get_renderable=self._shown, console=console, refresh_per_second=8, transient=True)
+
+    def add(self, result: Result) -> None:
+        """Count a result; the terminal is drawn from time to time, not here."""
+        self.count(result.outcome)
+
+    def count(self, outcome: Outcome) -> None:
+        """Count a result."""
+        self.outcomes[outcome] += 1
+        self.done += 1
+        if self._plain and (self.done >= self._line_at or self._clock() - self._told >= _PLAIN_EVERY):
+            self._told, self._line_at = self._clock(), self._next_line()
+            self.console.print(Text(f"{self._count()}: {self._outcomes().plain}"), soft_wrap=True)
+
+    def expect(self, total: int) -> None:
+        """Take in how many results there will be, once that is known."""
+        self.total = total
+        self._line_at = self._next_line()
+
+    def __enter__(self) -> RunProgress:
+        if self.console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def _next_line(self) -> float:
+        """Return how many results there are at the next of the lines that tell a part of them."""
+        if not self.total:
+            return math.inf
+        part = self.done * _PLAIN_LINES // self.total + 1
+        return -(-part * self.total // _PLAIN_LINES)  # rounded up
+
+    def _count(self) -> str:
+        seconds = self._clock() - self._started
+        of = f" of {self.total:,}" if self.total else ""
+        rate = f", {(self.done - self._before) / seconds:,.0f}/s" if seconds > 0 else ""
+        return f"{self.done:,}{of} cases{rate}"
+
+    def _outcomes(self) -> Text:
+        found = Text()
+        for outcome in Outcome:
+            if self.outcomes[outcome]:
+                style = "green" if outcome in _GOOD else "" if outcome in _NEUTRAL else "red"
+                found.append(", " if found else "").append(f"{self.outcomes[outcome]:,} {outcome}", style)
+        return found
+
+    def _shown(self) -> RenderableType:
+        bar = Table.grid(padding=(0, 1))
+        bar.add_row(
+            ProgressBar(self.total, self.done, width=_BAR_WIDTH, pulse=not self.total, animation_time=self._clock()),
+            Text(self._count(), no_wrap=True, overflow="ellipsis"),
+        )
+        return Lines(bar, self._outcomes())
