@@ -303,7 +303,8 @@ def mutants(**options: Any) -> int:
     examples="opconform report results\n"
     "opconform report shard-1 shard-2 shard-3 --junit junit.xml --markdown summary.md\n"
     "opconform report of-onnxruntime of-my-backend --json report.json\n"
-    "opconform report of-onnxruntime of-my-backend --html site",
+    "opconform report of-onnxruntime of-my-backend --html site\n"
+    "opconform report results --html site --before results-of-1.31 --before results-of-1.30",
 )
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML there.")
@@ -327,6 +328,13 @@ def mutants(**options: Any) -> int:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Show the trend of this history in the site.",
 )
+@click.option(
+    "--before",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="An earlier run, say of another release: the site shows what changed since, and a timeline; repeatable.",
+)
 @click.option("--partial", is_flag=True, help="Go on where shards are missing or unfinished.")
 @clear_errors
 def report(**options: Any) -> int:
@@ -339,6 +347,8 @@ def report(**options: Any) -> int:
 
     if options["history"] is not None and options["html"] is None:
         raise click.UsageError("--history: shown in the site of --html.")
+    if options["before"] and options["html"] is None:
+        raise click.UsageError("--before: shown in the site of --html; `opconform compare` compares two runs.")
     return run_report(ReportOptions(**options))
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
@@ -52,13 +52,24 @@ class Badge:
         return json.dumps(told) + "\n"
 
 
-def badges_of(tally: Tally, versions: Mapping[str, str] | None = None) -> list[Badge]:
-    """Return a badge for each backend and standard of these figures; `versions` has the version of each backend."""
+def badges_of(
+    tally: Tally, versions: Mapping[str, str] | None = None, suite: Mapping[str, int] | None = None
+) -> list[Badge]:
+    """Return a badge for each backend and standard of these figures.
+
+    `versions` has the version of each backend, `suite` how many operator versions the suite has of each standard, of
+    which a badge says how many are covered; without it, how many of those that were run.
+    """
     return [
-        _badge(backend, standard, operator_versions, (versions or {}).get(backend, ""))
+        _badge(backend, standard, operator_versions, (versions or {}).get(backend, ""), (suite or {}).get(standard, 0))
         for backend in tally.backends
         for standard, operator_versions in _by_standard(tally.operator_versions(backend)).items()
     ]
+
+
+def coverage(operator_versions: Collection[Figures], in_suite: int = 0) -> tuple[int, int]:
+    """Return of how many operator versions something was judged, and of how many: the suite's, or those that ran."""
+    return sum(one.judged > 0 for one in operator_versions), max(in_suite, len(operator_versions))
 
 
 def badge_svg(label: str, message: str, *, color: str = GREY, title: str | None = None) -> str:
@@ -157,15 +168,20 @@ def _by_standard(operator_versions: Mapping[str, Figures]) -> dict[str, dict[str
     return found
 
 
-def _badge(backend: str, standard: str, operator_versions: Mapping[str, Figures], version: str) -> Badge:
+def _badge(
+    backend: str, standard: str, operator_versions: Mapping[str, Figures], version: str, in_suite: int
+) -> Badge:
     figures = sum(operator_versions.values(), Figures())
     operator_set = " ".join(filter(None, (_STANDARDS.get(standard, standard), _numbers(operator_versions))))
     of = counted(len({split_version(o)[0] for o in operator_versions}), "operator")
     who = f"{_cut(backend)} {version}".strip()
     correct = f"{percent(figures.correctness)} of {counted(figures.judged, 'valid case')} of {of} correct"
     title = f"{who}, {operator_set}: {_verdict(figures)}. {correct}, {percent(figures.support)} supported"
-    judged = sum(one.judged > 0 for one in operator_versions.values())
-    message = f"{percent(figures.correctness)} of {counted(judged, 'version')}" if judged else "nothing judged"
+    covered, whole = coverage(operator_versions.values(), in_suite)
+    title += f"; covers {covered:,} of {counted(whole, 'operator version')}"
+    message = f"{percent(figures.correctness)} in {covered:,} of {counted(whole, 'version')}"
+    if not figures.judged:
+        message = f"nothing judged of {counted(whole, 'version')}"
     return Badge(
         backend, standard, f"{_cut(backend, _LONGEST_NAME)} · {operator_set}", message, _color(figures), _line(title)
     )

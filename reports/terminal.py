@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import TracebackType
+from typing import TypeAlias
 
 from rich.console import Console, RenderableType
 from rich.console import Group as Lines
@@ -21,7 +22,7 @@ from rich.text import Text
 from ..cases.ids import operator_version_of, split_version
 from ..cases.results import Outcome, Result
 from .arithmetic import ArithmeticTables, print_arithmetic
-from .tally import NOTHING_JUDGED, Behaviours, ChosenOptions, FailureGroup, Failures, Figures, Group, Tally
+from .tally import NOTHING_JUDGED, Behaviours, ChosenOptions, FailureGroup, Failures, Figures, Tally
 from .text import NOTHING, counted, percent, printable, reproduce_line
 
 ClauseText = Callable[[str, str], str | None]
@@ -316,6 +317,10 @@ class _ShareRow:
     heading: bool = False
 
 
+_ByType: TypeAlias = dict[str, dict[str, Figures]]
+"""Figures of an operator version by element type and backend."""
+
+
 def print_backends(console: Console, tally: Tally, title: Callable[[str], str], *, declared: bool) -> None:
     """Print what several backends came to; `title` tells a backend's name with its version."""
     backends = tally.backends
@@ -342,23 +347,24 @@ def _rows(tally: Tally, *, declared: bool) -> Iterator[_ShareRow]:
     yield _ShareRow("refusal", tuple(percent(figures.refusal) for figures in whole))
     yield _ShareRow("correct in", (), heading=True)
     by_version = [tally.operator_versions(backend) for backend in backends]
-    types = [dict(tally.groups(backend)) for backend in backends]
+    types: dict[str, _ByType] = {}
+    for group, figures in (found for backend in backends for found in tally.groups(backend)):
+        types.setdefault(group.operator_version, {}).setdefault(group.types, {})[group.backend] = figures
     for operator_version in tally.operator_versions():
         yield _ShareRow(
             printable(operator_version), tuple(_share_of(found.get(operator_version)) for found in by_version)
         )
-        yield from _by_type(operator_version, types)
+        yield from _by_type(types[operator_version], backends)
 
 
-def _by_type(operator_version: str, found: Sequence[dict[Group, Figures]]) -> Iterator[_ShareRow]:
+def _by_type(found: _ByType, backends: Sequence[str]) -> Iterator[_ShareRow]:
     """Yield a row for types in which some backend is not all correct; types that tell the same share one."""
     alike: dict[tuple[str | None, ...], list[str]] = {}
-    names = dict.fromkeys(g.types for groups in found for g in groups if g.operator_version == operator_version)
-    for name in names:
-        figures = [next((f for g, f in groups.items() if g[1:] == (operator_version, name)), None) for groups in found]
+    for name, by_backend in found.items():
+        figures = [by_backend.get(backend) for backend in backends]
         if any(one is not None and one.correctness not in (None, 1) for one in figures):
             alike.setdefault(tuple(map(_share_of, figures)), []).append(printable(name))
-    if alike and [len(types) for types in alike.values()] != [len(names)]:  # else the row above has told it
+    if alike and [len(types) for types in alike.values()] != [len(found)]:  # else the row above has told it
         yield from (_ShareRow(f"  {' '.join(types)}", cells) for cells, types in alike.items())
 
 
