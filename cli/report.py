@@ -16,7 +16,7 @@ from ..reports.badge import badges_of, check_badge_target, write_badges
 from ..reports.junit import check_target, write_junit
 from ..reports.markdown import markdown_summary
 from ..reports.runs import Whole, put_together
-from ..reports.tables import CountedRuns, Tables, clause_text_of, count, versions_by_standard
+from ..reports.tables import CountedRuns, Tables, clause_text_of, count
 from ..reports.terminal import Summary, print_summary
 from ..reports.text import printable, write_text
 from ..specs.loader import Library
@@ -79,9 +79,7 @@ def _counted(options: ReportOptions, wholes: Sequence[Whole]) -> CountedRuns | G
     return write_site(wholes, options.html, options.history, options.before)
 
 
-def _write(
-    options: ReportOptions, wholes: Sequence[Whole], tables: Tables, summary: Summary, library: Library
-) -> None:
+def _write(options: ReportOptions, wholes: Sequence[Whole], tables: Tables, summary: Summary, library: Library) -> None:
     terms = tables.terms
     if options.junit is not None:
         folders = [part.folder for whole in wholes for part in whole.parts]
@@ -95,7 +93,7 @@ def _write(
     if options.markdown is not None:
         write_text(options.markdown, markdown_summary(summary))
     if options.badge is not None:
-        badges = badges_of(tables.tally, summary.versions, versions_by_standard(library))
+        badges = badges_of(tables.tally, summary.versions, library.version_counts())
         write_badges(badges, options.badge)
     if options.json is not None:
         told = _told(wholes, tables, summary)

@@ -168,9 +168,7 @@ def _by_standard(operator_versions: Mapping[str, Figures]) -> dict[str, dict[str
     return found
 
 
-def _badge(
-    backend: str, standard: str, operator_versions: Mapping[str, Figures], version: str, in_suite: int
-) -> Badge:
+def _badge(backend: str, standard: str, operator_versions: Mapping[str, Figures], version: str, in_suite: int) -> Badge:
     figures = sum(operator_versions.values(), Figures())
     operator_set = " ".join(filter(None, (_STANDARDS.get(standard, standard), _numbers(operator_versions))))
     of = counted(len({split_version(o)[0] for o in operator_versions}), "operator")

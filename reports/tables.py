@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,14 +99,6 @@ class Tables:
             folder,
             arithmetic=self.arithmetic,
         )
-
-
-def versions_by_standard(library: Library) -> dict[str, int]:
-    """Return how many operator versions there are of each standard, files that are wrong left out."""
-    found: Counter[str] = Counter()
-    for spec in library.specs():
-        found[spec.standard] += len(spec.versions)
-    return found
 
 
 def clause_text_of(library: Library) -> Callable[[str, str], str | None]:

@@ -18,7 +18,7 @@ from ...runners.terms import WaiverRun, is_about_invalid
 from ...specs.loader import Library
 from ...specs.model import STANDARDS
 from ..runs import RESULTS, Part, StoredResult, Terms, Whole
-from ..tables import Tables, count, versions_by_standard
+from ..tables import Tables, count
 from ..tally import ChosenOptions, Figures
 
 _DIGITS = re.compile("[0-9]+")
@@ -199,7 +199,7 @@ class Knowledge:
     @functools.cached_property
     def in_suite(self) -> Mapping[str, int]:
         """How many operator versions the suite has, by standard."""
-        return versions_by_standard(self.library)
+        return self.library.version_counts()
 
     def family(self, operator: str) -> str:
         """Return the family of an operator, `reduction`; OTHER for one without spec file."""

@@ -7,7 +7,7 @@
   const fields = ["operator", "standard", "type", "outcome"];
   const heads = [...table.tHead.rows[0].cells].slice(1);
   const backends = heads.map((head) => head.dataset.backend);
-  const boxes = [...form.querySelectorAll("input[name=backend]")];
+  const boxes = [...form.querySelectorAll(".choose input")];
   const differ = form.elements.differ;
   const rows = [...table.querySelectorAll("tr[data-operator]")].map((row) => {
     const cells = [...row.cells].slice(1);
@@ -197,6 +197,7 @@
       for (const one of [...rows, ...families]) { one.cells[i].hidden = hidden; }
     });
     table.style.setProperty("--columns", given.chosen.length);
+    for (const head of table.querySelectorAll("tr.group th")) { head.colSpan = given.chosen.length + 1; }
     const label = document.getElementById("columns");
     if (label) {
       label.textContent = isWhole(given) ? `All ${backends.length} backends` : given.chosen.length === 1
