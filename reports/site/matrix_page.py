@@ -52,8 +52,10 @@ def write_matrix(site: SiteWriter, gathered: Gathered, known: Knowledge) -> None
         operator = split_version(operator_version)[0]
         families.setdefault((operator.partition("/")[0], known.family(operator)), []).append(operator_version)
     standards: dict[str, list[Family]] = {}
-    for (standard, name), versions in sorted(families.items(), key=lambda one: _place(*one[0], list(families))):
+    for (standard, name), versions in families.items():
         standards.setdefault(standard, []).append(_family(name, {v: together[v] for v in versions}, backends))
+    for found in standards.values():
+        found.sort(key=lambda family: (family.name == OTHER, family.name))
     types = dict.fromkeys(t for by_type in cells.values() for t in by_type)
     outcomes = [o for o in Outcome if any(f.outcomes.get(o) for f in _all(cells))]
     site.page(
@@ -67,11 +69,6 @@ def write_matrix(site: SiteWriter, gathered: Gathered, known: Knowledge) -> None
     )
     site.asset("matrix.js")
     site.script("data/matrix.js", "opconform.takeMatrix", _by_type(cells, backends))
-
-
-def _place(standard: str, name: str, families: Sequence[tuple[str, str]]) -> tuple[int, bool, str]:
-    """Return what families are sorted by: standards as they come, families by name, those of no known one last."""
-    return [s for s, _ in families].index(standard), name == OTHER, name
 
 
 def _together(by_type: Mapping[str, Mapping[str, Figures]]) -> dict[str, Figures]:

@@ -254,17 +254,17 @@ def _badness(alike: FailureGroup) -> tuple[int, int]:
 
 
 def _spread(found: Sequence[Sequence[FailureGroup]]) -> list[FailureGroup]:
-    """Return a few kinds, of as many backends and operators as possible, the worst first."""
-    chosen: list[FailureGroup] = []
-    queues = [list({kind_of(alike.first)[1]: alike for alike in reversed(kinds)}.values())[::-1] for kinds in found]
-    seen: set[tuple[str, ...]] = set()
-    for turn in range(max(map(len, queues), default=0)):
-        for alike in (queue[turn] for queue in queues if turn < len(queue)):
-            kind = kind_of(alike.first)[1:3]
-            if kind not in seen and len(chosen) < WORST_SHOWN:
-                seen.add(kind)
-                chosen.append(alike)
-    return sorted(chosen, key=_badness)
+    """Return a few kinds, in turn of each backend the worst whose operator and outcome are not there yet."""
+    chosen: dict[tuple[str, ...], FailureGroup] = {}
+    queues = [iter(kinds) for kinds in found]
+    while queues and len(chosen) < WORST_SHOWN:
+        for queue in queues[:]:
+            fresh = next((alike for alike in queue if kind_of(alike.first)[1:3] not in chosen), None)
+            if fresh is None:
+                queues.remove(queue)
+            else:
+                chosen[kind_of(fresh.first)[1:3]] = fresh
+    return sorted(list(chosen.values())[:WORST_SHOWN], key=_badness)
 
 
 def told_worst(knowledge: Knowledge, kinds: Sequence[FailureGroup]) -> Iterator[Worst]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -62,8 +62,8 @@ _CHANGES: Mapping[ChangeKind, tuple[str, str]] = {
     ChangeKind.REGRESSION: ("regression", "regressions"),
     ChangeKind.FIX: ("fix", "fixes"),
     ChangeKind.OTHER_FAILURE: ("failure of another kind", "failures of another kind"),
-    ChangeKind.SUPPORT_LOST: ("case no longer supported", "cases no longer supported"),
-    ChangeKind.SUPPORT_GAINED: ("case newly supported", "cases newly supported"),
+    ChangeKind.SUPPORT_LOST: ("no longer supported", "no longer supported"),
+    ChangeKind.SUPPORT_GAINED: ("newly supported", "newly supported"),
     ChangeKind.NEW: ("new case", "new cases"),
     ChangeKind.GONE: ("case gone", "cases gone"),
 }
@@ -131,6 +131,10 @@ class _Found:
     def cases(self) -> frozenset[str]:
         return frozenset(self.gathered.cases)
 
+    @functools.cached_property
+    def versions(self) -> dict[str, str]:
+        return {name: version for whole in self.gathered.wholes for name, version in whole.versions.items()}
+
     def take_history(self, history: Path) -> None:
         wholes = self.gathered.wholes
         plans = [plan_of(whole.parts[0].told) for whole in wholes]
@@ -140,7 +144,7 @@ class _Found:
                 if series[-1].plan not in plans:
                     continue
                 last = {turn.version: turn for turn in series}
-                if len(last) > 1:
+                if last.keys() - {self.versions.get(series[-1].backend)}:  # else the site's own figures tell all
                     self.releases += [
                         Release(t.backend, t.version, t.started, figures_at(asked, t)) for t in last.values()
                     ]
@@ -157,12 +161,14 @@ class _Found:
                 if other is None or _order(version, side.started) > _order(other.versions[backend], other.started):
                     latest[backend] = side
         site = side_of("the site", self.gathered.wholes)
+        products = set(map(product_of, self.versions))
         for side in sides:
             counts: dict[tuple[str, str], Counter[State]] = {}
             counting = replace(side, records=functools.partial(_counted, side, counts))
-            own = {name: version for name, version in site.versions.items() if latest.get(name) is side}
-            for _ in counting.records([name for name in side.versions if name not in own]):
-                pass
+            own = {name: version for name, version in self.versions.items() if latest.get(name) is side}
+            others = [name for name in side.versions if name not in own and product_of(name) in products]
+            if others:
+                deque(counting.records(others), maxlen=0)  # counts them
             if own:
                 changes = compared(counting, replace(site, versions=own)).changes
                 groups = changes.worst_first()

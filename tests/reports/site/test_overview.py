@@ -58,6 +58,20 @@ def test_a_crash_ranks_before_wrong_answers_and_these_before_errors(tmp_path: Pa
     assert [row.level for row in rows] == ["some", "some", "some", "full"]
 
 
+def test_the_worst_failures_are_the_first_kinds_of_several_backends(tmp_path: Path) -> None:
+    one, two, three = f"{MEAN}/float32/4/-/ramp", *cases(2)
+    folders = [
+        run(tmp_path / "a", "alpha", {one: "wrong-value", two: "crash", three: "crash"}),
+        run(tmp_path / "b", "beta", {one: "wrong-value", two: "crash", three: "pass"}),
+    ]
+    write_site(put_together(folders), tmp_path / "site")
+    text = (tmp_path / "site" / "index.html").read_text()
+    told = re.findall(
+        r'<li class="failure brief">.*?<span class="mark \w+">([\w-]+)</span>.*?>(\w+)</a>', text, re.DOTALL
+    )
+    assert told == [("crash", "alpha"), ("wrong-value", "beta")]
+
+
 def test_what_is_covered_is_told_of_all_the_suite_has(tmp_path: Path) -> None:
     whole = Library().version_counts()["onnx"]
     ran = {case(CAST): "pass", case(MEAN): "unsupported"}
