@@ -76,7 +76,7 @@ PICTURES: dict[str, tuple[str, Callable[[Page, str | None], None]]] = {
     "overview": ("index.html", _as_it_is),
     "overview-dark": ("index.html", _as_it_is),
     "overview-phone": ("index.html", _as_it_is),
-    "timeline": ("timeline.html", _as_it_is),
+    "timeline": ("timeline.html?operator=cast&all=1", _as_it_is),
     "matrix": ("matrix.html", _as_it_is),
     "matrix-dark": ("matrix.html", _as_it_is),
     "case": ("cases.html?outcome=wrong-value", _case),
