@@ -185,7 +185,15 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_the_timeline_shows_what_changed_and_by_choice_all(page: Any, releases: str) -> None:
     page.goto(releases)
     rows = page.locator("#timeline tr[data-operator]").locator("visible=true")
-    assert rows.all_inner_texts()[0].split() == ["onnx/Cast-13", "0%", "100%", "\N{UPWARDS ARROW}", "better"]
+    assert rows.all_inner_texts()[0].split() == [
+        "onnx/Cast-13",
+        "0%",
+        "0/1",
+        "100%",
+        "1/1",
+        "\N{UPWARDS ARROW}",
+        "better",
+    ]
     assert rows.count() == 1
     page.locator("input[name=changed]").uncheck()
     assert (rows.count(), page.url.endswith("?all=1")) == (2, True)
@@ -281,7 +289,8 @@ def test_the_theme_is_switched_and_kept(opened: Any) -> None:
     button.click()
     assert page.evaluate(background) == light
     page.emulate_media(color_scheme="dark")
-    assert (button.inner_text(), page.evaluate(background)) == ("Light theme", dark)
+    page.wait_for_function("document.getElementById('theme').textContent === 'Light theme'")
+    assert page.evaluate(background) == dark
 
 
 def test_what_the_system_prefers_is_the_theme_until_it_is_switched(opened: Any) -> None:
