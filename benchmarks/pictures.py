@@ -1,6 +1,7 @@
 """`python -m benchmarks.pictures SITE` from a checkout: takes the pictures of docs/pictures from a site, in Chromium.
 
-They are to be of a real run of all installed backends, with a history: `opconform report DIR --html SITE --history DB`.
+They are to be of a real run of all installed backends, with a history and an earlier release:
+`opconform report DIR --html SITE --history DB --before DIR-OF-RELEASE`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
-WIDTH, HEIGHT = 1280, 820
+WIDTH, HEIGHT, PHONE = 1280, 820, 390
 COLOURS = 128  # of the palette: text and flat colours lose nothing that is seen
 OUT = Path(__file__).parent.parent / "docs" / "pictures"
 
@@ -32,7 +33,8 @@ def main() -> None:
         for name in chosen.names or PICTURES:
             path, settle = PICTURES[name]
             scheme = "dark" if name.endswith("-dark") else "light"
-            page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=scheme)
+            size = ViewportSize(width=PHONE if name.endswith("-phone") else WIDTH, height=HEIGHT)
+            page = browser.new_page(viewport=size, color_scheme=scheme)
             page.goto(f"{chosen.site.resolve().as_uri()}/{path}")
             settle(page, chosen.case)
             page.wait_for_timeout(500)
@@ -72,6 +74,9 @@ def _charts(page: Page, _case: str | None) -> None:
 
 PICTURES: dict[str, tuple[str, Callable[[Page, str | None], None]]] = {
     "overview": ("index.html", _as_it_is),
+    "overview-dark": ("index.html", _as_it_is),
+    "overview-phone": ("index.html", _as_it_is),
+    "timeline": ("timeline.html?operator=cast&all=1", _as_it_is),
     "matrix": ("matrix.html", _as_it_is),
     "matrix-dark": ("matrix.html", _as_it_is),
     "case": ("cases.html?outcome=wrong-value", _case),

@@ -337,7 +337,8 @@ def mutants(**options: Any) -> int:
     examples="opconform report results\n"
     "opconform report shard-1 shard-2 shard-3 --junit junit.xml --markdown summary.md\n"
     "opconform report of-onnxruntime of-my-backend --json report.json\n"
-    "opconform report of-onnxruntime of-my-backend --html site",
+    "opconform report of-onnxruntime of-my-backend --html site\n"
+    "opconform report results --html site --before results-of-1.31 --before results-of-1.30",
 )
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML to FILE.")
@@ -363,6 +364,13 @@ def mutants(**options: Any) -> int:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Show the trend of this history in the site.",
 )
+@click.option(
+    "--before",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="An earlier run, such as one of another release, for changes and a timeline in the site. Repeatable.",
+)
 @click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
 @VERBOSE
 @clear_errors
@@ -376,6 +384,8 @@ def report(**options: Any) -> int:
 
     if options["history"] is not None and options["html"] is None:
         raise click.UsageError("--history: shown in the site of --html.")
+    if options["before"] and options["html"] is None:
+        raise click.UsageError("--before: shown in the site of --html; `opconform compare` compares two runs.")
     return run_report(ReportOptions(**options))
 
 

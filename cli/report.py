@@ -19,6 +19,7 @@ from ..reports.runs import Whole, put_together
 from ..reports.tables import CountedRuns, Tables, clause_text_of, count
 from ..reports.terminal import Summary, print_summary
 from ..reports.text import printable, write_text
+from ..specs.loader import Library
 
 if TYPE_CHECKING:
     from ..reports.site.gather import Gathered
@@ -35,6 +36,7 @@ class ReportOptions:
     partial: bool = False
     html: Path | None = None
     history: Path | None = None
+    before: Sequence[Path] = ()
     badge: Path | None = None
     verbose: bool = False
 
@@ -52,15 +54,16 @@ def run_report(options: ReportOptions, console: Console | None = None) -> int:
     wholes = put_together(options.folders, partial=options.partial)
     counted = _counted(options, wholes)
     tables = counted.tables
+    library = GeneratedCases().library
     summary = tables.summary(
         counted.exit_code,
         versions={name: version for whole in wholes for name, version in whole.versions.items()},
-        clause_text=clause_text_of(GeneratedCases().library),
+        clause_text=clause_text_of(library),
         problems=counted.problems,
         seconds=None,
         folders=options.folders,
     )
-    _write(options, wholes, tables, summary)
+    _write(options, wholes, tables, summary, library)
     console = console or Console()
     written = any((options.html, options.junit, options.markdown, options.badge, options.json))
     print_summary(console, summary, "all" if options.verbose else "figures" if written else "brief")
@@ -75,10 +78,10 @@ def _counted(options: ReportOptions, wholes: Sequence[Whole]) -> CountedRuns | G
         return count(wholes)
     from ..reports.site.build import write_site  # noqa: PLC0415 - templates take time to import
 
-    return write_site(wholes, options.html, options.history)
+    return write_site(wholes, options.html, options.history, options.before)
 
 
-def _write(options: ReportOptions, wholes: Sequence[Whole], tables: Tables, summary: Summary) -> None:
+def _write(options: ReportOptions, wholes: Sequence[Whole], tables: Tables, summary: Summary, library: Library) -> None:
     terms = tables.terms
     if options.junit is not None:
         folders = [part.folder for whole in wholes for part in whole.parts]
@@ -92,7 +95,8 @@ def _write(options: ReportOptions, wholes: Sequence[Whole], tables: Tables, summ
     if options.markdown is not None:
         write_text(options.markdown, markdown_summary(summary))
     if options.badge is not None:
-        write_badges(badges_of(tables.tally, summary.versions), options.badge)
+        badges = badges_of(tables.tally, summary.versions, library.version_counts())
+        write_badges(badges, options.badge)
     if options.json is not None:
         told = _told(wholes, tables, summary)
         write_text(options.json, json.dumps(told, allow_nan=False, indent=2) + "\n")

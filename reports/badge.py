@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -31,23 +31,25 @@ _WIDTH = 0.6  # of a character, as a share of the size: about that of Verdana's
 class Badge:
     """What a badge says: `label` on the left, `title` to who hovers or hears it.
 
-    On the right stands `correctness`, None if nothing was judged, always with how many operator versions it is of.
+    On the right is `correctness`, None if nothing was judged, always with `covered`, the number of operator versions
+    with judged cases, and `whole`, the number that the suite has.
     """
 
     backend: str
     standard: str
     label: str
     correctness: Fraction | None
-    versions: int
+    covered: int
+    whole: int
     color: str
     title: str
 
     @property
     def message(self) -> str:
         """The text on the right."""
-        if self.correctness is None or not self.versions:
-            return "nothing judged"
-        return f"{percent(self.correctness)} of {counted(self.versions, 'version')}"
+        if self.correctness is None or not self.covered:
+            return f"nothing judged of {counted(self.whole, 'version')}"
+        return f"{percent(self.correctness)} in {self.covered:,} of {counted(self.whole, 'version')}"
 
     @property
     def name(self) -> str:
@@ -64,13 +66,24 @@ class Badge:
         return json.dumps(told) + "\n"
 
 
-def badges_of(tally: Tally, versions: Mapping[str, str] | None = None) -> list[Badge]:
-    """Return a badge for each backend and standard of these figures; `versions` has the version of each backend."""
+def badges_of(
+    tally: Tally, versions: Mapping[str, str] | None = None, suite: Mapping[str, int] | None = None
+) -> list[Badge]:
+    """Return a badge for each backend and standard of these figures.
+
+    `versions` has the version of each backend, `suite` how many operator versions the suite has of each standard, of
+    which a badge says how many are covered; without it, how many of those that were run.
+    """
     return [
-        _badge(backend, standard, operator_versions, (versions or {}).get(backend, ""))
+        _badge(backend, standard, operator_versions, (versions or {}).get(backend, ""), (suite or {}).get(standard, 0))
         for backend in tally.backends
         for standard, operator_versions in _by_standard(tally.operator_versions(backend)).items()
     ]
+
+
+def coverage(operator_versions: Collection[Figures], in_suite: int = 0) -> tuple[int, int]:
+    """Return of how many operator versions something was judged, and of how many: the suite's, or those that ran."""
+    return sum(one.judged > 0 for one in operator_versions), max(in_suite, len(operator_versions))
 
 
 def badge_svg(label: str, message: str, *, color: str = GREY, title: str | None = None) -> str:
@@ -169,16 +182,17 @@ def _by_standard(operator_versions: Mapping[str, Figures]) -> dict[str, dict[str
     return found
 
 
-def _badge(backend: str, standard: str, operator_versions: Mapping[str, Figures], version: str) -> Badge:
+def _badge(backend: str, standard: str, operator_versions: Mapping[str, Figures], version: str, in_suite: int) -> Badge:
     figures = sum(operator_versions.values(), Figures())
     operator_set = " ".join(filter(None, (_STANDARDS.get(standard, standard), _numbers(operator_versions))))
     of = counted(len({split_version(o)[0] for o in operator_versions}), "operator")
     who = f"{_cut(backend)} {version}".strip()
     correct = f"{percent(figures.correctness)} of {counted(figures.judged, 'valid case')} of {of} correct"
     title = f"{who}, {operator_set}: {_verdict(figures)}. {correct}, {percent(figures.support)} supported"
-    judged = sum(one.judged > 0 for one in operator_versions.values())
+    covered, whole = coverage(operator_versions.values(), in_suite)
+    title += f"; covers {covered:,} of {counted(whole, 'operator version')}"
     label = f"{_cut(backend, _LONGEST_NAME)} · {operator_set}"
-    return Badge(backend, standard, label, figures.correctness, judged, _color(figures), _line(title))
+    return Badge(backend, standard, label, figures.correctness, covered, whole, _color(figures), _line(title))
 
 
 def _numbers(operator_versions: Mapping[str, Figures]) -> str:

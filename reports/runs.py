@@ -553,11 +553,12 @@ def _refuse_twice(folders: Sequence[Path]) -> None:
 def _whole(parts: Sequence[Part], *, partial: bool) -> Whole:
     first = parts[0]
     for part in parts[1:]:
-        _refuse_other(first, part, {**_apart(first, part), **_versions_apart(first, part)})
+        apart = {**_apart(first, part), **_versions_apart(first, part)}
+        if first.shard is None and apart.keys() <= _versions_apart(first, part).keys():
+            both = f"{first.folder} and {part.folder} are both whole runs of {' and '.join(first.versions)}"
+            raise OpconformError(f"{both}: report one; a site takes an earlier one with --before")
+        _refuse_other(first, part, apart)
     if first.shard is None:
-        if len(parts) > 1:
-            names = " and ".join(first.versions)
-            raise OpconformError(f"{first.folder} and {parts[1].folder} are both whole runs of {names}: report one")
         return Whole((first,))
     by_index: dict[int, Part] = {}
     for part in parts:

@@ -50,7 +50,7 @@ _C_TYPES = MappingProxyType({
 class Emx(OnnxLibrary):
     """The code generator in one process with what it generates: a shared library for each program."""
 
-    name = package = extra = "emx-onnx-cgen"
+    name = package = "emx-onnx-cgen"
     module = "emx_onnx_cgen.compiler"
     words = WORDS
 

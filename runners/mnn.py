@@ -35,7 +35,7 @@ _PROGRESS = re.compile(r"^(Start to .*\n|.*ONNX Model .* version: .*\n|\[[\d:]+\
 class Mnn(OnnxLibrary):
     """MNN on the CPU: one thread, all of float32's precision."""
 
-    name = extra = "mnn"
+    name = "mnn"
     module = package = "MNN"
     words = WORDS
     types = frozenset(_TENSORS)

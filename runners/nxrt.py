@@ -28,7 +28,7 @@ WORDS = (
 class Nxrt(OnnxLibrary):
     """nxrt's CPU provider."""
 
-    name = module = package = extra = "nxrt"
+    name = module = package = "nxrt"
     words = WORDS
 
     def compiled(self, program: Program) -> Call:

@@ -35,7 +35,7 @@ NUMPY_TYPES = frozenset({
 class OnnxLibrary:
     """A backend that compiles ONNX models; a subclass says how, and by which words the library refuses.
 
-    `module` is what is imported, `package` what its version is asked of, `extra` what installs it. `types` are the
+    `module` is what is imported, `package` what installs it and has its version. `types` are the
     element types that its Python takes and gives; without `nests`, it has tensors alone.
     """
 
@@ -43,7 +43,6 @@ class OnnxLibrary:
     standards: tuple[str, ...] = ("onnx",)
     module: ClassVar[str]
     package: ClassVar[str]
-    extra: ClassVar[str]
     words: ClassVar[tuple[Words, ...]]
     types: ClassVar[frozenset[str]] = NUMPY_TYPES
     nests: ClassVar[bool] = False
@@ -85,7 +84,7 @@ class OnnxLibrary:
         except ModuleNotFoundError as error:
             if error.name is None or not f"{module}.".startswith(f"{error.name}."):
                 raise
-            raise NotInstalled(f"{cls.package} is not installed: pip install 'opconform[{cls.extra}]'") from error
+            raise NotInstalled(f"{cls.package} is not installed: pip install {cls.package}") from error
 
     def _refuse_types(self, program: Program) -> None:
         for type_ in [one.type for one in program.feeds] + [one.type for one in program.answers]:

@@ -32,7 +32,7 @@ class OpenCv(OnnxLibrary):
     """OpenCV 5's graph engine, one thread."""
 
     name = "opencv"
-    module, package, extra = "cv2", "opencv-python-headless", "opencv"
+    module, package = "cv2", "opencv-python-headless"
     words = WORDS
     engine = "ENGINE_AUTO"
 

@@ -167,10 +167,14 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
         preload=(".onnxruntime", "onnxruntime"),
     ),
     "onnxruntime-cuda": _BuiltIn(
-        "cuda:OnnxRuntimeCuda", ("onnx",), "onnxruntime on a CUDA device, in float32", "onnxruntime", "cuda"
+        "cuda:OnnxRuntimeCuda", ("onnx",), "onnxruntime on a CUDA device, in float32", "onnxruntime", "onnxruntime-gpu"
     ),
     "onnxruntime-cuda-tf32": _BuiltIn(
-        "cuda:OnnxRuntimeCudaTf32", ("onnx",), "the same with products of float32 in TF32", "onnxruntime", "cuda"
+        "cuda:OnnxRuntimeCudaTf32",
+        ("onnx",),
+        "the same with products of float32 in TF32",
+        "onnxruntime",
+        "onnxruntime-gpu",
     ),
     "onnx-reference": _BuiltIn(
         "onnx_reference:OnnxReference",
@@ -189,15 +193,15 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
     "openvino-onnx": _BuiltIn(
         "openvino:OpenVinoOnnx", ("onnx",), "OpenVINO's ONNX front end and CPU plugin", "openvino"
     ),
-    "tract": _BuiltIn("tract:Tract", ("onnx",), "tract on the CPU", "tract", "tract"),
-    "nxrt": _BuiltIn("nxrt:Nxrt", ("onnx",), "nxrt's CPU provider", "nxrt", "nxrt"),
-    "opencv": _BuiltIn("opencv:OpenCv", ("onnx",), "OpenCV's DNN module on the CPU, one thread", "cv2", "opencv"),
+    "tract": _BuiltIn("tract:Tract", ("onnx",), "tract on the CPU", "tract"),
+    "nxrt": _BuiltIn("nxrt:Nxrt", ("onnx",), "nxrt's CPU provider", "nxrt"),
+    "opencv": _BuiltIn("opencv:OpenCv", ("onnx",), "OpenCV's DNN module, one thread", "cv2", "opencv-python-headless"),
     "emx-onnx-cgen": _BuiltIn(
         "emx:Emx", ("onnx",), "C that emx-onnx-cgen generates, compiled and run", "emx_onnx_cgen", "emx-onnx-cgen"
     ),
-    "tinygrad": _BuiltIn("tinygrad:Tinygrad", ("onnx",), "tinygrad's ONNX front end", "tinygrad", "tinygrad"),
-    "tvm": _BuiltIn("tvm:Tvm", ("onnx",), "TVM's Relax, compiled by LLVM", "tvm", "tvm"),
-    "mnn": _BuiltIn("mnn:Mnn", ("onnx",), "MNN on the CPU, one thread", "MNN", "mnn"),
+    "tinygrad": _BuiltIn("tinygrad:Tinygrad", ("onnx",), "tinygrad's ONNX front end", "tinygrad"),
+    "tvm": _BuiltIn("tvm:Tvm", ("onnx",), "TVM's Relax, compiled by LLVM", "tvm", "apache-tvm"),
+    "mnn": _BuiltIn("mnn:Mnn", ("onnx",), "MNN on the CPU, one thread", "MNN"),
 }
 
 
@@ -266,7 +270,7 @@ def known_backends() -> list[KnownBackend]:
             _is_installed(built_in.library),
             built_in.install,
             _version_of(packages.get(built_in.library, ())),
-            "extra" if built_in.extra else "built-in",
+            "built-in" if built_in.library == "onnx" else "extra",
         )
         for name, built_in in _BUILT_INS.items()
     ]

@@ -28,7 +28,7 @@ WORDS = (
 class Tinygrad(OnnxLibrary):
     """tinygrad on the device that `DEV` names: else the CPU, or Python itself where there is no clang."""
 
-    name = package = extra = "tinygrad"
+    name = package = "tinygrad"
     module = "tinygrad"
     words = WORDS
 

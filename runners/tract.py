@@ -34,7 +34,7 @@ WORDS = (
 class Tract(OnnxLibrary):
     """tract: a model is loaded, its shapes are inferred, and it is optimised."""
 
-    name = module = package = extra = "tract"
+    name = module = package = "tract"
     words = WORDS
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ _TARGET = "llvm"
 class Tvm(OnnxLibrary):
     """TVM's Relax, for the CPU."""
 
-    name = module = extra = "tvm"
+    name = module = "tvm"
     package = "apache-tvm"
     words = WORDS
 

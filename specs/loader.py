@@ -9,7 +9,9 @@ import importlib.resources
 import importlib.util
 import os
 import pickle
+import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -50,6 +52,10 @@ def spec_of(
     from .families import Families  # noqa: PLC0415 - as above
 
     return build(document, vocabulary, families or Families(Path(document.file).parent.parent / "families"))
+
+
+_VERSIONS = re.compile(rb"^versions:(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
+_VERSION = re.compile(rb"^  [^\s#:][^:\n]*:", re.MULTILINE)
 
 
 class _Compiled:
@@ -116,6 +122,18 @@ class Library:
     def operators(self) -> list[str]:
         """Return the operators, `onnx/ReduceMean`, sorted; no file is opened."""
         return sorted(self._files)
+
+    def version_counts(self) -> Counter[str]:
+        """Return how many operator versions each standard has, by the text of the files: no spec is built.
+
+        A file that cannot be read counts for none.
+        """
+        found: Counter[str] = Counter()
+        for operator, file in self._files.items():
+            with contextlib.suppress(OSError):
+                section = _VERSIONS.search(file.read_bytes())
+                found[operator.partition("/")[0]] += len(_VERSION.findall(section[1])) if section else 0
+        return found
 
     def spec(self, operator: str) -> Spec:
         """Return an operator's spec. Raises UnknownOperator, SpecError, SpecErrors."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ...cases.ids import operator_version_of, split_version
 from ...cases.results import Outcome, Result
 from ..runs import Terms
-from ..tally import Figures, Tally, group_of
+from ..tally import COUNTS, Figures, Tally, group_of
 
 DETAIL = 500
 """How many characters of a result's detail are kept."""
@@ -57,6 +57,18 @@ class State(NamedTuple):
         """Return it as a result of this case."""
         level: Any = self.level
         return Result(case, backend, self.outcome, self.silences, self.reason, detail, level=level)
+
+
+def figures_of(states: Mapping[State, int]) -> Figures:
+    """Return the figures of so many results in each state."""
+    counts: Counter[str] = Counter()
+    outcomes: Counter[Outcome] = Counter()
+    for state, number in states.items():
+        outcomes[state.outcome] += number
+        own = state.figures
+        for name in COUNTS:
+            counts[name] += number * getattr(own, name)
+    return Figures(**{name: counts[name] for name in COUNTS}, outcomes=outcomes)
 
 
 class CaseRecord(NamedTuple):

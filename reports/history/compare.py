@@ -18,7 +18,6 @@ from rich.text import Text
 
 from ...cases.errors import OpconformError
 from ...cases.ids import split_version
-from ...cases.results import Outcome
 from ..runs import (
     Whole,
     folders_in,
@@ -27,7 +26,7 @@ from ..runs import (
     started,
 )
 from ..runs import compared as asked_apart
-from ..tally import COUNTS, NON_CONFORMANT, Figures
+from ..tally import NON_CONFORMANT, Figures
 from ..text import (
     WIDE,
     counted,
@@ -39,7 +38,7 @@ from ..text import (
     printable,
     reproduce_line,
 )
-from .changes import CaseRecord, Change, ChangeGroup, ChangeKind, Changes, State, change_of, record_of
+from .changes import CaseRecord, Change, ChangeGroup, ChangeKind, Changes, State, change_of, figures_of, record_of
 from .database import History, asked_of, reading
 from .show import results, turns
 
@@ -89,7 +88,7 @@ class Comparison:
 
     def figures(self, backend: str) -> tuple[Figures, Figures]:
         """Return a backend's figures on both sides."""
-        old, new = (_total(counts.get(backend, Counter())) for counts in self._states)
+        old, new = (figures_of(counts.get(backend, Counter())) for counts in self._states)
         return old, new
 
     def exit_code(self, fail_on: str | None) -> int:
@@ -127,16 +126,6 @@ def _joined(
             a, b = next(old, None), next(new, None)
 
 
-def _total(states: Mapping[State, int]) -> Figures:
-    counts: Counter[str] = Counter()
-    outcomes: Counter[Outcome] = Counter()
-    for state, number in states.items():
-        outcomes[state.outcome] += number
-        for name in COUNTS:
-            counts[name] += number * getattr(state.figures, name)
-    return Figures(**{name: counts[name] for name in COUNTS}, outcomes=outcomes)
-
-
 # The sides
 
 
@@ -149,7 +138,7 @@ def opened(text: str, *, partial: bool = False) -> Iterator[Side]:
         with reading(Path(found[1])) as history:
             yield _remembered(history, text, found[2])
     else:
-        yield _read(text, runs_of(folders_in(path), partial=partial))
+        yield side_of(text, runs_of(folders_in(path), partial=partial))
 
 
 def _remembered(history: History, name: str, run: str) -> Side:
@@ -169,7 +158,8 @@ def _remembered(history: History, name: str, run: str) -> Side:
     )
 
 
-def _read(name: str, wholes: Sequence[Whole]) -> Side:
+def side_of(name: str, wholes: Sequence[Whole]) -> Side:
+    """Return the side of runs that are read from their folders."""
     return Side(
         name,
         min(map(started, wholes)),

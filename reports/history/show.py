@@ -19,7 +19,7 @@ from ...cases.errors import OpconformError, did_you_mean
 from ...cases.ids import Glob
 from ..tally import Figures
 from ..text import NOTHING, WIDE, counted, percent, printable
-from .changes import CaseRecord, ChangeKind, Changes, State, change_of, kind_of
+from .changes import CaseRecord, ChangeKind, Changes, State, change_of, figures_of, kind_of
 from .database import (
     COUNTS,
     DEFAULT,
@@ -201,6 +201,22 @@ WITH old AS (SELECT * FROM span WHERE series = ? AND until = ?),
 new AS (SELECT * FROM span WHERE series = ? AND first = ?)
 SELECT c.name, old.state, old.question, old.detail, new.state, new.question, new.detail
 FROM old FULL JOIN new USING ("case") JOIN cases c ON c."case" = coalesce(old."case", new."case") ORDER BY c.name
+"""
+
+
+def figures_at(history: History, turn: Turn) -> dict[str, Figures]:
+    """Return the figures of each operator version at a turn."""
+    known = states(history)
+    counts: dict[str, Counter[State]] = {}
+    for operator_version, state, number in history.rows(_AT_TURN, [turn.series, turn.turn, turn.turn]):
+        counts.setdefault(operator_version, Counter())[known[state]] += number
+    return {operator_version: figures_of(found) for operator_version, found in counts.items()}
+
+
+_AT_TURN = """
+SELECT split_part(c.name, '/', 1) || '/' || split_part(c.name, '/', 2) AS operator_version, s.state, count(*)
+FROM span s JOIN cases c USING ("case") WHERE s.series = ? AND s.first <= ? AND s.until > ? GROUP BY ALL
+ORDER BY operator_version, s.state
 """
 
 

@@ -17,11 +17,14 @@ from ..progress import tracked
 from ..runs import Whole
 from ..tally import ChosenOptions
 from ..text import counted
+from .backend_pages import write_backend_pages
 from .case_pages import source_of, write_cases
 from .gather import Column, Gathered, Knowledge, gather
+from .matrix_page import write_matrix
 from .operator_pages import write_operator_pages
-from .overview import write_matrix, write_overview
-from .writer import Level, SiteWriter, case_link, cases_link, check_folder, operator_page_name, shown, written
+from .overview import backend_page_name, ranking, write_overview
+from .releases import Past, past_of, write_timeline
+from .writer import LEGEND, Level, SiteWriter, case_link, cases_link, check_folder, operator_page_name, shown, written
 
 EVERYWHERE: Mapping[str, str] = {
     "accumulator": "in which precision a sum is kept while it grows",
@@ -161,16 +164,20 @@ def _left(expires: dt.date, day: dt.date) -> str:
 ASSETS = ("site.css", "site.js")
 
 
-def write_site(wholes: Sequence[Whole], out: Path, history: Path | None = None) -> Gathered:
+def write_site(
+    wholes: Sequence[Whole], out: Path, history: Path | None = None, before: Sequence[Path] = ()
+) -> Gathered:
     """Write the site of these runs to a folder, and return what it is made of.
 
+    `history` and `before`, folders of earlier runs, tell what changed, and of other releases of the backends.
     Raises OpconformError where the folder is neither new nor empty nor a site, or what is read is damaged.
     """
     check_folder(out)  # before the results are read, which may take a minute
     gathered = gather(wholes)
-    with written(out, _given(gathered, history)) as site:
+    past = past_of(gathered, before, history)
+    with written(out, _given(gathered, history, past)) as site:
         site.asset(*ASSETS)
-        _pages(site, gathered)
+        _pages(site, gathered, past)
         if history is not None:
             from .trend import write_trend  # noqa: PLC0415 - needs an extra
 
@@ -178,35 +185,49 @@ def write_site(wholes: Sequence[Whole], out: Path, history: Path | None = None) 
     return gathered
 
 
-def _pages(site: SiteWriter, gathered: Gathered) -> None:
+def _pages(site: SiteWriter, gathered: Gathered, past: Past) -> None:
     known = Knowledge(source_of(gathered))
+    ranked = ranking(gathered, known, past)
     steps: Sequence[Callable[[], None]] = (
-        lambda: write_overview(site, gathered, known),
-        lambda: write_matrix(site, gathered),
-        lambda: write_operator_pages(site, gathered, known),
+        lambda: write_overview(site, gathered, known, ranked, past),
+        lambda: write_backend_pages(site, gathered, known, ranked),
+        lambda: write_matrix(site, gathered, known),
+        lambda: write_timeline(site, gathered, past),
+        lambda: write_operator_pages(site, gathered, known, past),
         lambda: write_silences(site, gathered, known),
         lambda: write_waivers(site, gathered),
         lambda: write_cases(site, gathered),
+        lambda: _write_search(site, gathered),
     )
     with tracked(steps, "writing pages", len(steps)) as progress:
         for step in progress:
             step()
 
 
-def _given(gathered: Gathered, history: Path | None) -> dict[str, Any]:
+def _write_search(site: SiteWriter, gathered: Gathered) -> None:
+    """Write what the search of every page looks in: backends and operator versions, each with its page."""
+    backends = [[f"{shown(c.name, 120)} {shown(c.version, 60)}", backend_page_name(c.name)] for c in gathered.columns]
+    operators = [[shown(name, 200), operator_page_name(name)] for name in gathered.by_operator_version()]
+    site.script("data/search.js", "opconform.takeSearch", backends, operators)
+
+
+def _given(gathered: Gathered, history: Path | None, past: Past) -> dict[str, Any]:
     """Return what every template sees: links, navigation, and what the site is of."""
     return {
-        "navigation": _navigation(history),
+        "navigation": _navigation(history, past),
+        "legend": LEGEND,
         "backends": [{"name": c.name, "version": c.version} for c in gathered.columns],
         "made_by": f"opconform {importlib.metadata.version('opconform')}",
         "shown": shown,
         "case_link": case_link,
         "cases_link": cases_link,
         "operator_page_name": operator_page_name,
+        "backend_page_name": backend_page_name,
     }
 
 
-def _navigation(history: Path | None) -> list[tuple[str, str]]:
-    found = [("index.html", "Overview"), ("matrix.html", "Matrix"), ("cases.html", "Cases")]
-    found += [("silences.html", "Silences"), ("waivers.html", "Waivers")]
+def _navigation(history: Path | None, past: Past) -> list[tuple[str, str]]:
+    found = [("index.html", "Overview"), ("matrix.html", "Matrix")]
+    found += [("timeline.html", "Timeline")] if past.releases else []
+    found += [("cases.html", "Cases"), ("silences.html", "Silences"), ("waivers.html", "Waivers")]
     return [*found, ("trend.html", "Trend")] if history is not None else found

@@ -139,7 +139,7 @@ def index_of(gathered: Gathered, chunk_of: Sequence[int]) -> tuple[dict[str, Any
     places = {clause: number for number, clause in enumerate(clauses)}
     columns["chunk"] = smallest(chunk_of)
     for number, column in enumerate(gathered.columns):
-        columns[f"outcome-{number}"] = _outcomes(column)
+        columns[f"outcome-{number}"] = outcome_codes(column)
         columns[f"failing-{number}"] = np.packbits(_failing(column), bitorder="little")
     head = {
         "count": len(gathered.cases),
@@ -163,7 +163,8 @@ def _numbered(values: Iterable[Any]) -> tuple[list[Any], Array]:
     return list(numbers), smallest(column)
 
 
-def _outcomes(column: Column) -> Array:
+def outcome_codes(column: Column) -> Array:
+    """Return for each case the number of its outcome, NONE where it was not run."""
     numbers = {outcome: number for number, outcome in enumerate(Outcome)}
     return np.array([NONE if place is None else numbers[place.outcome] for place in column.places], "<u1")
 

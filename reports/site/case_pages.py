@@ -529,7 +529,7 @@ def _is_long(array: Array) -> bool:
 FEW = 5_000
 """Up to so many cases, details of all of them are written; of more, those of cases that a backend fails."""
 
-MOST = 10_000
+MOST = 5_000
 """Cases whose details are written at most, whatever fails; the rest is shown without."""
 
 ASSETS = ("case-store.js", "case-numbers.js", "case-parts.js", "case.js", "case-page.js", "cases.css")

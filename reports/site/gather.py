@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -180,6 +181,10 @@ def _natural(case: str) -> str:
     return "\0".join(_DIGITS.sub(lambda found: f"0{chr(len(found[0]))}{found[0]}", part) for part in parts)
 
 
+OTHER = "other"
+"""The family of operators of which the suite has no spec file."""
+
+
 @dataclass(frozen=True)
 class Knowledge:
     """The suite's cases and spec files."""
@@ -190,6 +195,18 @@ class Knowledge:
     def library(self) -> Library:
         """The spec files."""
         return self.source.library
+
+    @functools.cached_property
+    def in_suite(self) -> Mapping[str, int]:
+        """How many operator versions the suite has, by standard."""
+        return self.library.version_counts()
+
+    def family(self, operator: str) -> str:
+        """Return the family of an operator, `reduction`; OTHER for one without spec file."""
+        try:
+            return self.library.spec(operator).family
+        except OpconformError:
+            return OTHER
 
     def side(self, operator_version: str) -> Side | None:
         """Return what the suite knows of an operator version; None if it has no spec file of it."""

@@ -28,6 +28,7 @@ from ..difference import cause_text, default_text, rule_text, said_text, signatu
 from ..show import element_text, node_text, output_names
 from ..tally import ChosenOptions, Figures
 from .gather import Column, Gathered, Knowledge
+from .releases import Past, timeline
 from .writer import FAILED, FEW, Level, Mark, SiteWriter, cases_link, mark_of, operator_page_name
 
 SHOWN = 4
@@ -254,7 +255,7 @@ class VersionChange:
     answers: Sequence[Mapping[str, Any]] | None
 
 
-def write_operator_pages(site: SiteWriter, gathered: Gathered, known: Knowledge) -> None:
+def write_operator_pages(site: SiteWriter, gathered: Gathered, known: Knowledge, past: Past) -> None:
     """Write a page for each operator version that occurs."""
     found = gathered.by_operator_version()
     compares = len(found) <= COMPARED_AT_MOST
@@ -284,6 +285,8 @@ def write_operator_pages(site: SiteWriter, gathered: Gathered, known: Knowledge)
             results=_results([column.name for column in columns], figures[operator_version]),
             backends=[{"name": column.name, "version": column.version} for column in columns],
             cases=len(cases),
+            releases=past.releases,
+            timeline=timeline(past, siblings[split_version(operator_version)[0]]),
         )
 
 

@@ -1,43 +1,93 @@
-"""The overview and the matrix of the site: figures of each backend, and of each operator version by type."""
+"""The overview of the site: each backend in a sentence, the worst first, and the failures that matter most."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
 
 from ...cases.ids import operator_version_of, split_version
 from ...cases.results import Outcome
-from ...runners.accuracy import Grade
-from ..arithmetic import IN_FULL, SUBJECTS, Graded, rolled_up
-from ..badge import Badge, badges_of
-from ..runs import Whole
+from ..badge import Badge, badges_of, coverage, file_part
 from ..tables import clause_text_of
-from ..tally import FailureGroup, Figures
-from ..text import NOTHING, counted, percent
+from ..tally import FailureGroup, Figures, kind_of
+from ..text import counted, percent
+from .case_lists import NONE, outcome_codes
 from .gather import Column, Gathered, Knowledge
-from .writer import FAILED, LEGEND, Level, Mark, SiteWriter, cases_link, mark_of, mark_of_grade, shown, verdict_told
+from .releases import Past, Since
+from .writer import Level, SiteWriter, cases_link
 
-KINDS_SHOWN = 24
-_WORST = (
-    Outcome.RUNNER_ERROR, Outcome.CRASH, Outcome.TIMEOUT, Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE,
-    Outcome.ERROR, Outcome.ACCEPTED_INVALID, Outcome.UNSUPPORTED,
-)  # fmt: skip
+WORST_SHOWN = 5
+TWIN = Fraction(1, 1000)
+"""Backends that differ in the outcomes of at most this share of their cases are told of as one."""
+
+VERDICTS: Sequence[tuple[Level, str]] = (
+    ("full", "conformant: no case fails"),
+    ("some", "non-conformant: some case fails"),
+    ("all", "no verdict: our own side failed"),
+    ("none", "nothing judged"),
+)
+
+_STANDARDS: Mapping[str, str] = {"onnx": "ONNX", "openvino": "OpenVINO", "onednn": "oneDNN Graph"}
+_SEVERITY: tuple[tuple[tuple[Outcome, ...], str, str], ...] = (
+    ((Outcome.CRASH,), "crash", "crashes"),
+    ((Outcome.TIMEOUT,), "hang", "hangs"),
+    ((Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE), "wrong answer", "wrong answers"),
+    ((Outcome.ERROR,), "error", "errors"),
+    ((Outcome.ACCEPTED_INVALID,), "invalid input accepted", "invalid inputs accepted"),
+    ((Outcome.UNSUPPORTED,), "required case unsupported", "required cases unsupported"),
+)
+"""Failures that are told of together, the worst first: a wrong answer is silent, an error is not."""
+
+_WORST = (Outcome.RUNNER_ERROR, *(outcome for outcomes, _, _ in _SEVERITY for outcome in outcomes))
 
 
 @dataclass(frozen=True)
-class BackendRow:
-    """A backend as the overview shows it."""
+class Covered:
+    """Of how many operator versions of a standard something was judged, and how many the suite has."""
+
+    standard: str
+    covered: int
+    whole: int
+
+    @property
+    def words(self) -> str:
+        """As in `412 of 659 ONNX operator versions`."""
+        return f"{self.covered:,} of {counted(self.whole, f'{self.standard} operator version')}"
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A backend that does as another one does: in how many cases it differs, and where they are."""
 
     name: str
     version: str
+    page: str
+    differing: int
+    cases: int
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A backend as the overview shows it, and the head of its page.
+
+    `right` and `failures`, which may be empty, are the two halves of a sentence about it.
+    """
+
+    name: str
+    version: str
+    page: str
     level: Level
     verdict: str
-    sentence: str
+    right: str
+    failures: str
+    covered: Sequence[Covered]
     figures: Figures
+    failing: Mapping[Outcome, int]
     badges: Sequence[Badge]
+    since: Since | None
+    twins: Sequence[Twin]
 
 
 @dataclass(frozen=True)
@@ -56,53 +106,171 @@ class Worst:
     like: str
 
 
-def write_overview(site: SiteWriter, gathered: Gathered, knowledge: Knowledge) -> None:
+def backend_page_name(backend: str) -> str:
+    """Return the path of a backend's page."""
+    return f"backends/{file_part(backend)}.html"
+
+
+def ranking(gathered: Gathered, knowledge: Knowledge, past: Past) -> list[Ranked]:
+    """Return the backends, the one with the worst failures first: crashes, then wrong answers, then errors.
+
+    Each kind counts by its share of the cases that were run. A twin follows the one that it is like.
+    """
+    tally = gathered.tables.tally
+    badges = badges_of(tally, {column.name: column.version for column in gathered.columns}, knowledge.in_suite)
+    twins = _twins(gathered.columns)
+    rows = []
+    for column in gathered.columns:
+        figures = tally.figures(column.name)
+        failing = Counter(place.outcome for place in column.places if place is not None and place.failing)
+        rows.append(
+            Ranked(
+                column.name,
+                column.version,
+                backend_page_name(column.name),
+                *_verdict(figures, failing),
+                _covered(tally.operator_versions(column.name), knowledge.in_suite),
+                figures,
+                failing,
+                [badge for badge in badges if badge.backend == column.name],
+                past.since.get(column.name),
+                twins.get(column.name, ()),
+            )
+        )
+    return sorted(rows, key=_severity)
+
+
+def _severity(row: Ranked) -> tuple[object, ...]:
+    shares = [Fraction(_count(row.failing, outcomes), max(row.figures.cases, 1)) for outcomes, _, _ in _SEVERITY]
+    return (-row.failing.get(Outcome.RUNNER_ERROR, 0), row.level == "none", *(-share for share in shares))
+
+
+def _count(failing: Mapping[Outcome, int], outcomes: Sequence[Outcome]) -> int:
+    return sum(failing.get(outcome, 0) for outcome in outcomes)
+
+
+def _verdict(figures: Figures, failing: Mapping[Outcome, int]) -> tuple[Level, str, str, str]:
+    """Return a backend's verdict: its level, in a word, and the two halves of its sentence."""
+    if figures.outcomes.get(Outcome.RUNNER_ERROR):
+        broken = counted(figures.outcomes[Outcome.RUNNER_ERROR], "case")
+        return "all", "No verdict", f"Our own side failed at {broken}, which is to be reported", ""
+    if not figures.judged and not figures.put:
+        return "none", "Nothing judged", "No case ran to an end that could be judged, which is no success", ""
+    right = "No valid case was judged"
+    if figures.judged:
+        right = f"Right in {percent(figures.correctness)} of what it supports"
+    found = [counted(n, one, many) for of, one, many in _SEVERITY if (n := _count(failing, of))]
+    if not figures.failed:
+        waived = figures.outcomes.get(Outcome.WAIVED, 0)
+        told = f"{right}; no failure in {counted(figures.judged + figures.put, 'case')}"
+        return "full", "Conformant", f"{told}, {waived:,} of them waived" if waived else told, ""
+    return "some", "Non-conformant", right, ", ".join([*found, *_without(failing)])
+
+
+def _without(failing: Mapping[Outcome, int]) -> list[str]:
+    """Return what is good to know where a backend fails: that it does not crash, and gives no wrong answer."""
+    return [f"no {one}" for of, one, _ in (_SEVERITY[2], _SEVERITY[0]) if not _count(failing, of)]
+
+
+def _covered(operator_versions: Mapping[str, Figures], in_suite: Mapping[str, int]) -> list[Covered]:
+    found: dict[str, list[Figures]] = {}
+    for name, figures in operator_versions.items():
+        found.setdefault(name.partition("/")[0], []).append(figures)
+    return [
+        Covered(_STANDARDS.get(standard, standard), *coverage(figures, in_suite.get(standard, 0)))
+        for standard, figures in found.items()
+    ]
+
+
+def _twins(columns: Sequence[Column]) -> dict[str, list[Twin]]:
+    """Return the twins of each backend that has some: the same cases, and nearly all outcomes the same."""
+    codes = {column.name: outcome_codes(column) for column in columns}
+    found: dict[str, list[Twin]] = {}
+    taken: set[str] = set()
+    for column in sorted(columns, key=lambda column: len(column.name)):
+        for other in columns:
+            if column.name in taken or other.name in (column.name, *taken, *found):
+                continue
+            one, two = codes[column.name], codes[other.name]
+            ran = one != NONE
+            cases, differing = int(ran.sum()), int((one != two).sum())
+            if cases and bool(((two != NONE) == ran).all()) and differing <= cases * TWIN:
+                taken.add(other.name)
+                page = backend_page_name(other.name)
+                found.setdefault(column.name, []).append(Twin(other.name, other.version, page, differing, cases))
+    return found
+
+
+def write_overview(
+    site: SiteWriter, gathered: Gathered, knowledge: Knowledge, ranked: Sequence[Ranked], past: Past
+) -> None:
     """Write `index.html` and the badges."""
-    badges = badges_of(gathered.tables.tally, {column.name: column.version for column in gathered.columns})
-    for badge in badges:
+    for badge in (badge for row in ranked for badge in row.badges):
         site.write(f"badges/{badge.name}.svg", badge.svg())
         site.write(f"badges/{badge.name}.json", badge.endpoint())
-    types, accuracy = _accuracy(gathered)
-    rows = _rows(gathered, badges)
+    twins = {twin.name for row in ranked for twin in row.twins}
+    rows = [row for row in ranked if row.name not in twins]
+    failures, kinds = gathered.tables.failures, worst_of(gathered)
     site.page(
         "index.html",
         "overview.html.j2",
         rows=rows,
-        outcomes=[o for o in Outcome if any(row.figures.outcomes.get(o) for row in rows)],
-        worst=list(_worst(gathered, knowledge)),
-        kinds=gathered.tables.failures.kinds,
-        failures=gathered.tables.failures.count,
-        accuracy_types=types,
-        accuracy=accuracy,
-        behaves={c.name: list(_behaves_like(gathered, c)) for c in gathered.columns},
-        runs=[_run(whole) for whole in gathered.wholes],
+        ranked=ranked,
+        verdicts=[(level, words) for level, words in VERDICTS if any(row.level == level for row in rows)],
+        outcomes=[o for o in Outcome if any(row.figures.outcomes.get(o) for row in ranked)],
+        worst=list(told_worst(knowledge, _spread([kinds[row.name] for row in rows]))),
+        kinds=failures.kinds,
+        failures=failures.count,
         problems=gathered.problems,
         suspended=gathered.tables.tally.suspensions,
         cases=len(gathered.cases),
         operator_versions=len(gathered.by_operator_version()),
+        suite_told=_suite_told(gathered),
         required=gathered.terms.demands.required,
         profile=gathered.terms.demands.profile,
         declared=gathered.terms.declaration is not None,
+        releases=past.releases,
     )
 
 
-def _rows(gathered: Gathered, badges: Sequence[Badge]) -> list[BackendRow]:
+def _suite_told(gathered: Gathered) -> tuple[str, str]:
+    """Return the suite's version and name, and the day of the first run."""
+    told = gathered.wholes[0].parts[0].told
+    suite = " ".join(filter(None, (str(told["suite"].get("version")), told["suite"].get("name"))))
+    return suite, min(str(part.told.get("started")) for whole in gathered.wholes for part in whole.parts)[:10]
+
+
+def worst_of(gathered: Gathered) -> dict[str, list[FailureGroup]]:
+    """Return the kinds of failures of each backend, crashes first, then the most frequent."""
+    found: dict[str, list[FailureGroup]] = {column.name: [] for column in gathered.columns}
     failures = gathered.tables.failures
-    kinds = Counter(alike.first.backend for alike in failures.first(failures.kinds))
-    return [_row(gathered, column, kinds[column.name], badges) for column in gathered.columns]
+    for alike in sorted(failures.first(failures.kinds), key=_badness):
+        found[alike.first.backend].append(alike)
+    return found
 
 
-def _row(gathered: Gathered, column: Column, kinds: int, badges: Sequence[Badge]) -> BackendRow:
-    figures = gathered.tables.tally.figures(column.name)
-    own = [badge for badge in badges if badge.backend == column.name]
-    return BackendRow(column.name, column.version, *verdict_told(figures, kinds), figures, own)
+def _badness(alike: FailureGroup) -> tuple[int, int]:
+    return _WORST.index(alike.first.outcome), -alike.count
 
 
-def _worst(gathered: Gathered, knowledge: Knowledge) -> Iterator[Worst]:
-    """Yield kinds of failures, of as many backends and operators as possible, crashes first, then the most frequent."""
+def _spread(found: Sequence[Sequence[FailureGroup]]) -> list[FailureGroup]:
+    """Return a few kinds, in turn of each backend the worst whose operator and outcome are not there yet."""
+    chosen: dict[tuple[str, ...], FailureGroup] = {}
+    queues = [iter(kinds) for kinds in found]
+    while queues and len(chosen) < WORST_SHOWN:
+        for queue in queues[:]:
+            fresh = next((alike for alike in queue if kind_of(alike.first)[1:3] not in chosen), None)
+            if fresh is None:
+                queues.remove(queue)
+            else:
+                chosen[kind_of(fresh.first)[1:3]] = fresh
+    return sorted(list(chosen.values())[:WORST_SHOWN], key=_badness)
+
+
+def told_worst(knowledge: Knowledge, kinds: Sequence[FailureGroup]) -> Iterator[Worst]:
+    """Yield kinds of failures as a page shows them."""
     text = clause_text_of(knowledge.library)
-    found = gathered.tables.failures.first(KINDS_SHOWN)
-    for alike in sorted(found, key=lambda one: (_WORST.index(one.first.outcome), -one.count)):
+    for alike in kinds:
         result = alike.first
         operator_version = operator_version_of(result.case)
         clause = result.clauses[0] if result.clauses else ""
@@ -129,152 +297,3 @@ def _like(alike: FailureGroup) -> str:
     else:
         where = {"q": f"{split_version(operator_version)[0]}-"} if len(operators) == 1 else {}
     return cases_link(**where, backend=alike.first.backend, outcome=alike.first.outcome)
-
-
-def _accuracy(gathered: Gathered) -> tuple[list[str], list[dict[str, Any]]]:
-    """Return element types, and for each backend its worst grade in each of them, with the case that shows it."""
-    found: dict[str, dict[str, Graded]] = {}
-    shares: dict[tuple[str, str], float] = {}
-    for graded in gathered.tables.arithmetic.grades.graded():
-        by_type = found.setdefault(graded.backend, {})
-        worse = by_type.get(graded.type)
-        if worse is None or graded.grade.rank > worse.grade.rank:
-            by_type[graded.type] = graded
-        key = (graded.backend, graded.type)
-        shares[key] = max(shares.get(key, 0.0), graded.share.number if graded.share else 0.0)
-    types = list(dict.fromkeys(sorted((t for by_type in found.values() for t in by_type), key=_by_kind)))
-    rows = []
-    for column in gathered.columns:
-        by_type = found.get(column.name, {})
-        cells = [_grade(by_type[t], shares[column.name, t]) if t in by_type else None for t in types]
-        rows.append({"backend": column.name, "cells": cells})
-    return types, rows if types else []
-
-
-def _grade(graded: Graded, share: float) -> dict[str, Any]:
-    told = percent(Fraction(share)) if graded.grade is not Grade.OUTSIDE else NOTHING
-    return {"grade": str(graded.grade), "level": mark_of_grade(graded.grade), "share": told, "case": graded.worst}
-
-
-def _by_kind(name: str) -> tuple[str, int]:
-    digits = "".join(filter(str.isdigit, name))
-    return name.rstrip("0123456789"), int(digits or 0)
-
-
-def _behaves_like(gathered: Gathered, column: Column) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield what probes tell of a backend: in words, in which types, shown by which cases."""
-    for alike in rolled_up(gathered.tables.arithmetic.fingerprints.traits(column.name)):
-        form = SUBJECTS.get(alike.subject)
-        if form is None or (alike.subject, alike.told) == ("probe-inputs", IN_FULL):
-            continue
-        told = form.format(alike.told)
-        yield told.replace("like differently", "differently"), ", ".join(alike.types), alike.cases
-
-
-def _run(whole: Whole) -> Mapping[str, Any]:
-    """Return what was run, where and when, as `run.json` tells it."""
-    told, parts = whole.parts[0].told, whole.parts
-    machine = told.get("machine") or {}
-    where = [machine.get("platform"), machine.get("processor"), counted(int(machine.get("cores") or 0), "core")]
-    libraries = [f"{name} {version}" for name, version in (machine.get("libraries") or {}).items()]
-    return {
-        "backends": [f"{name} {version}" for name, version in whole.versions.items()],
-        "suite": " ".join(filter(None, (str(told["suite"].get("version")), told["suite"].get("name")))),
-        "digest": str(told["suite"].get("digest")),
-        "selection": [str(glob) for glob in told.get("selection") or []],
-        "options": f"strength {told.get('strength')}, draws {told.get('draws')}, seed {told.get('seed')}",
-        "started": min(str(part.told.get("started")) for part in parts),
-        "shards": len(parts) + len(whole.missing) if parts[0].shard else None,
-        "machine": ", ".join(str(one) for one in where if one),
-        "libraries": ", ".join([f"Python {machine.get('python')}", *libraries]),
-        "command": " ".join(whole.parts[0].begun.command),
-        "status": dict(Counter(str(part.told.get("status")) for part in parts)),
-    }
-
-
-Cells: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Figures]]]
-"""Figures by operator version, element type and backend."""
-
-
-@dataclass(frozen=True)
-class MatrixRow:
-    """An operator version: a mark a backend, None where nothing was run; `outcomes` has those that occur."""
-
-    operator_version: str
-    name: str
-    version: str
-    marks: Sequence[Mark | None]
-    outcomes: str
-
-
-def write_matrix(site: SiteWriter, gathered: Gathered) -> None:
-    """Write `matrix.html` and the data of its types."""
-    backends = [column.name for column in gathered.columns]
-    figures = gathered.figures()
-    cells = {operator_version: figures[operator_version] for operator_version in gathered.by_operator_version()}
-    rows = [_matrix_row(operator_version, by_type, backends) for operator_version, by_type in cells.items()]
-    standards: dict[str, dict[str, list[MatrixRow]]] = {}
-    for row in rows:
-        standard, operator = row.operator_version.partition("/")[0], split_version(row.operator_version)[0]
-        standards.setdefault(standard, {}).setdefault(operator, []).append(row)
-    types = dict.fromkeys(t for by_type in cells.values() for t in by_type)
-    outcomes = [o for o in Outcome if any(f.outcomes.get(o) for f in _all(cells))]
-    site.page(
-        "matrix.html",
-        "matrix.html.j2",
-        standards=standards,
-        types=sorted(types),
-        outcomes=[*([FAILED] if any(f.failed for f in _all(cells)) else []), *outcomes],
-        legend=LEGEND,
-        rows=len(rows),
-        widths=_widths(rows),
-    )
-    site.asset("matrix.js")
-    site.script("data/matrix.js", "opconform.takeMatrix", _by_type(cells, backends))
-
-
-def _widths(rows: Sequence[MatrixRow]) -> Mapping[str, float]:
-    """Return how wide the columns are, in rem, so that the longest name and mark find room: set before it is drawn."""
-    names = max((len(row.name) + len(row.version) for row in rows), default=0)
-    marks = max((len(mark.share) + len(mark.counts) for row in rows for mark in row.marks if mark), default=0)
-    return {"first": round(min(5 + 0.58 * names, 20), 1), "each": round(min(max(3 + 0.53 * marks, 8), 14), 1)}
-
-
-def _all(cells: Cells) -> list[Figures]:
-    return [figures for by_type in cells.values() for by_backend in by_type.values() for figures in by_backend.values()]
-
-
-def _matrix_row(
-    operator_version: str, by_type: Mapping[str, Mapping[str, Figures]], backends: Sequence[str]
-) -> MatrixRow:
-    by_backend: dict[str, Figures] = {}
-    for of_type in by_type.values():
-        for backend, figures in of_type.items():
-            by_backend[backend] = by_backend.get(backend, Figures()) + figures
-    operator, version = split_version(operator_version)
-    marks = [mark_of(by_backend[b]) if b in by_backend else None for b in backends]
-    return MatrixRow(operator_version, operator.partition("/")[2], version, marks, _outcomes(by_backend.values()))
-
-
-def _outcomes(figures: Collection[Figures]) -> str:
-    """Return what occurs, as a list of words for the filter."""
-    found = dict.fromkeys(str(outcome) for one in figures for outcome in one.outcomes)
-    return " ".join([*found, *([FAILED] if any(one.failed for one in figures) else [])])
-
-
-def _by_type(cells: Cells, backends: Sequence[str]) -> dict[str, Any]:
-    """Return for JSON: by operator version and type a list of cells; 0 where nothing was run."""
-    return {
-        operator_version: {
-            shown(name, 60): [_cell(by_backend.get(b)) for b in backends] for name, by_backend in by_type.items()
-        }
-        for operator_version, by_type in cells.items()
-    }
-
-
-def _cell(figures: Figures | None) -> list[Any] | int:
-    """Return level, share, counts, title, and whether anything fails."""
-    if figures is None:
-        return 0
-    mark = mark_of(figures)
-    return [mark.level, mark.share, mark.counts, mark.title, 1 if mark.outcome else 0]

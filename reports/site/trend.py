@@ -8,30 +8,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ...cases.ids import split_version
-from ..history.changes import ChangeGroup, ChangeKind
-from ..history.compare import heading, is_bad
 from ..history.database import History, plan_words, reading
 from ..history.show import Turn, by_series, changes_of, changes_words, turns
 from .gather import Gathered
-from .writer import Level, SiteWriter, shown
+from .releases import GROUPS, Changed, changed_of
+from .writer import SiteWriter, shown
 
-_GROUPS = 20
 _ASSETS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "trend.js", "trend.css")
-
-
-@dataclass(frozen=True)
-class Changed:
-    """Changes that are alike: the first case, which `linked` says to be in the site, and what became of it."""
-
-    kind: str
-    level: Level
-    words: str
-    case: str
-    linked: bool
-    detail: str
-    count: int
-    versions: str
 
 
 @dataclass(frozen=True)
@@ -63,24 +46,9 @@ def _trends(history: History, cases: Collection[str]) -> Iterator[Trend]:
     for series in by_series(turns(history)):
         last = series[-1]
         groups = changes_of(history, last).worst_first() if last.before is not None else []
-        changed = [_changed(group, cases) for group in groups[:_GROUPS]]
+        changed = [changed_of(group, cases) for group in groups[:GROUPS]]
         plan = plan_words(last.plan)
         yield Trend(last.backend, "" if plan == "everything" else plan, series[::-1], changed, len(groups))
-
-
-def _changed(group: ChangeGroup, cases: Collection[str]) -> Changed:
-    first = group.first
-    versions = ", ".join(filter(None, (split_version(name)[1] for name in group.operator_versions)))
-    detail = " ".join((first.record.detail or "").split()) if first.kind is not ChangeKind.SILENCE else ""
-    linked = first.record.case in cases
-    return Changed(heading(group), _level(group), first.words, first.record.case, linked, detail, group.count, versions)
-
-
-def _level(group: ChangeGroup) -> Level:
-    kind = group.first.kind
-    if is_bad(group.first):
-        return "all" if kind is ChangeKind.REGRESSION else "some"
-    return "full" if kind in (ChangeKind.FIX, ChangeKind.SUPPORT_GAINED) else "none"
 
 
 def _points(trend: Trend) -> list[dict[str, Any]]:

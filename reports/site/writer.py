@@ -20,7 +20,6 @@ from urllib.parse import quote
 import jinja2
 
 from ...cases.errors import OpconformError
-from ...cases.results import Outcome
 from ...runners.accuracy import Grade
 from ..badge import file_part
 from ..tally import Figures
@@ -141,21 +140,6 @@ def mark_of_grade(grade: Grade) -> Level:
 def outcomes_told(figures: Figures) -> str:
     """Return how often each outcome occurred: `103 pass, 4 wrong-value`."""
     return ", ".join(f"{count:,} {outcome}" for outcome, count in figures.outcomes.items())
-
-
-def verdict_told(figures: Figures, kinds: int) -> tuple[Level, str, str]:
-    """Return a backend's verdict: its level, in a word, and as a sentence."""
-    if figures.outcomes.get(Outcome.RUNNER_ERROR):
-        broken = counted(figures.outcomes[Outcome.RUNNER_ERROR], "case")
-        return "all", "No verdict", f"our own side failed at {broken}, which is to be reported."
-    if not figures.judged and not figures.put:
-        return "none", "Nothing judged", "which is no success: no case ran to an end that could be judged."
-    if figures.failed:
-        of = f"{figures.failed:,} of {counted(figures.cases, 'case')} {'fails' if figures.failed == 1 else 'fail'}"
-        return "some", "Non-conformant", f"{of}, in {counted(kinds, 'kind')} of failures."
-    waived = figures.outcomes.get(Outcome.WAIVED, 0)
-    told = f"no failure among {counted(figures.judged, 'judged case')}"
-    return "full", "Conformant", f"{told}, {waived:,} of them waived." if waived else f"{told}."
 
 
 def _unjudged(figures: Figures) -> str:

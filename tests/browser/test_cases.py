@@ -63,11 +63,11 @@ def test_a_filter_changes_the_table_the_count_and_the_address(opened: Open) -> N
 def test_the_search_reads_ids_and_what_backends_said(opened: Open) -> None:
     page = opened("cases.html")
     for text, case in (("BEYOND-2^53", WHOLE), ("long long", LARGE)):
-        page.get_by_label("Search").fill(text)
+        page.get_by_label("Search", exact=True).fill(text)
         page.locator(f'{ROWS} a[aria-label="{case}"]').wait_for()
         page.wait_for_function("document.querySelectorAll('#list .tabulator-row').length === 1")
         assert (query(page), told(page)) == ({"q": text}, "1 of 3 cases")
-    page.get_by_label("Search").fill("nowhere")
+    page.get_by_label("Search", exact=True).fill("nowhere")
     page.get_by_text("No case is like that.").wait_for()
     assert told(page) == "0 of 3 cases"
 

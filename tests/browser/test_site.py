@@ -21,6 +21,7 @@ PAGES = [
     "cases.html",
     "silences.html",
     "waivers.html",
+    "backends/onnxruntime.html",
     "operators/onnx-ReduceMean-18.html",
     "operators/openvino-ReduceMean-1.html",
 ]
@@ -80,7 +81,10 @@ def test_filters_of_the_matrix_narrow_it_and_are_in_the_address(opened: Any) -> 
     page.locator("input[name=operator]").fill("reducemean-18")
     assert 0 < shown(page, rows) < whole
     assert page.url.endswith("?operator=reducemean-18")
-    page.locator("select[name=backend]").select_option("onnxruntime")
+    page.locator("#columns").click()
+    for box in page.locator(".choose input").all()[1:]:
+        box.uncheck()
+    assert page.locator("#columns").inner_text() == "onnxruntime"
     page.locator("select[name=type]").select_option("int64")
     page.wait_for_function("document.querySelector('#matrix tr:not([hidden]) a.mark').href.includes('type=int64')")
     address = page.url
@@ -93,6 +97,115 @@ def test_filters_of_the_matrix_narrow_it_and_are_in_the_address(opened: Any) -> 
     page.get_by_role("button", name="Clear").click()
     page.wait_for_function("!location.search")
     assert shown(page, rows) == whole
+
+
+def test_columns_can_be_left_out_and_rows_alike_in_all_hidden(opened: Any) -> None:
+    page = opened("matrix.html?backend=onnxruntime&backend=onnx-reference")
+    assert page.locator("#columns").inner_text() == "2 of 3 backends"
+    heads = page.locator("#matrix thead th").locator("visible=true").all_inner_texts()
+    assert [head.split()[0] for head in heads] == ["operator", "onnxruntime", "onnx-reference"]
+    rows = page.locator("#matrix tr[data-operator]").locator("visible=true")
+    assert rows.count() == 2  # openvino's has no cell in these columns
+    page.locator("#columns").click()
+    page.locator(".choose input").last.check()
+    assert rows.count() == 3
+    page.locator("input[name=differ]").check()
+    assert page.url.endswith("?differ=1")
+    shares = [row.locator("td:visible b").all_inner_texts() for row in rows.all()]
+    assert [len(set(row)) for row in shares] == [2, 2]
+
+
+def test_a_family_folds_and_unfolds(opened: Any) -> None:
+    page = opened("matrix.html")
+    rows = "#matrix tr[data-operator]"
+    whole = shown(page, rows)
+    button = page.get_by_role("button", name="reduction").first
+    button.click()
+    assert (button.get_attribute("aria-expanded"), shown(page, rows)) == ("false", whole - 2)
+    page.get_by_role("button", name="Unfold all").click()
+    assert (button.get_attribute("aria-expanded"), shown(page, rows)) == ("true", whole)
+
+
+@pytest.mark.parametrize("path", ["index.html", "operators/onnx-ReduceMean-18.html", "cases.html"])
+def test_the_search_of_every_page_leads_to_operators_and_cases(opened: Any, path: str) -> None:
+    page = opened(path)
+    page.locator("h1").click()
+    page.keyboard.press("/")
+    page.keyboard.type("reducemean 18")
+    page.wait_for_selector("#found a >> text=onnx/ReduceMean-18")
+    found = page.locator("#found a").all_inner_texts()
+    assert found == ["onnx/ReduceMean-18", 'Cases with "reducemean 18"']
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/operators/onnx-ReduceMean-18.html")
+    page.locator("#find").fill("onnx-ref")
+    page.wait_for_selector("#found a >> text=onnx-reference")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/backends/onnx-reference.html")
+
+
+@pytest.mark.parametrize("path", ["index.html", "backends/onnxruntime.html"])
+def test_no_text_is_cut_off(opened: Any, path: str) -> None:
+    page = opened(path)
+    cut = """[...document.querySelectorAll("main *:not(.unseen):not(.share)")]
+      .filter((one) => one.checkVisibility() && getComputedStyle(one).display !== "inline"
+        && one.scrollWidth > one.clientWidth + 1).map((one) => one.outerHTML)"""
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate(cut) == []
+
+
+def test_the_overview_is_read_at_a_glance(opened: Any) -> None:
+    page = opened("index.html")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert page.evaluate("document.documentElement.scrollHeight") <= 1200
+
+
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a timeline: of two operators in two releases, one of which changes."""
+    place = tmp_path_factory.mktemp("releases")
+    names = [case("onnx/Cast-13"), case("onnx/ReduceMean-18")]
+    old, new = [
+        write_folder(
+            place / version,
+            [result(outcome, names[0]), result(case=names[1])],
+            versions={"alpha": version},
+            selection=[],
+            machine={},
+            command=[],
+            options={},
+        )
+        for version, outcome in (("1.0", "wrong-value"), ("2.0", "pass"))
+    ]
+    write_site(put_together([new]), place / "site", before=[old])
+    return f"{(place / 'site').as_uri()}/timeline.html"
+
+
+def test_the_timeline_shows_what_changed_and_by_choice_all(page: Any, releases: str) -> None:
+    page.goto(releases)
+    rows = page.locator("#timeline tr[data-operator]").locator("visible=true")
+    assert rows.all_inner_texts()[0].split() == [
+        "onnx/Cast-13",
+        "0%",
+        "0/1",
+        "100%",
+        "1/1",
+        "\N{UPWARDS ARROW}",
+        "better",
+    ]
+    assert rows.count() == 1
+    page.locator("input[name=changed]").uncheck()
+    assert (rows.count(), page.url.endswith("?all=1")) == (2, True)
+    page.locator("input[name=operator]").fill("mean")
+    assert rows.count() == 1
+    page.add_script_tag(path=str(AXE))
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        found = page.evaluate(f"axe.run({AXE_CONTEXT}, {AXE_OPTIONS})")
+        assert (theme, [v["id"] for v in found["violations"]]) == (theme, [])
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 @pytest.fixture(scope="module")
@@ -165,14 +278,18 @@ def test_the_theme_is_switched_and_kept(opened: Any) -> None:
     page = opened("index.html")
     background = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(background)
-    button = page.get_by_role("button", name="Theme")
+    button = page.get_by_role("button", name="theme")
+    assert button.inner_text() == "Dark theme"
     button.click()
-    assert (button.inner_text(), page.evaluate(background)) == ("Light", light)
-    button.click()
-    assert button.inner_text() == "Dark"
+    assert button.inner_text() == "Light theme"
     dark = page.evaluate(background)
     assert dark != light
     opened("matrix.html")
+    assert page.evaluate(background) == dark
+    button.click()
+    assert page.evaluate(background) == light
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("document.getElementById('theme').textContent === 'Light theme'")
     assert page.evaluate(background) == dark
 
 
@@ -187,7 +304,7 @@ def test_what_the_system_prefers_is_the_theme_until_it_is_switched(opened: Any) 
 def test_a_search_of_silences_is_in_the_address(opened: Any) -> None:
     page = opened("silences.html")
     whole = shown(page, "#silences tr[data-text]")
-    page.get_by_role("searchbox").fill("integer")
+    page.locator("input[data-rows]").fill("integer")
     found = shown(page, "#silences tr[data-text]")
     assert 0 < found < whole
     assert page.url.endswith("?q=integer")

@@ -40,7 +40,6 @@ def test_the_charts_are_drawn_and_follow_the_theme(page: Any, address: str) -> N
     assert page.locator("figure svg").count() == 4
     light = line.evaluate("e => getComputedStyle(e.closest('g')).stroke + getComputedStyle(e).stroke")
     page.locator("#theme").click()
-    page.locator("#theme").click()
     page.wait_for_function(
         "old => { const e = [...document.querySelectorAll('figure[data-chart=shares] svg g[aria-label=line] path')]"
         ".pop(); return e && getComputedStyle(e.closest('g')).stroke + getComputedStyle(e).stroke !== old; }",

@@ -45,7 +45,7 @@ def only_badge(*results):
 def test_a_badge_names_backend_operator_set_and_a_percentage_that_is_rounded_down() -> None:
     versions = [case("onnx/ReduceMean-1"), case("onnx/ReduceMean-18"), *[case("onnx/Mean-13")] * 998]
     badge = only_badge(result("wrong-value"), *(result(case=name) for name in versions))
-    assert (badge.label, badge.message) == ("alpha · ONNX opset 1\N{EN DASH}18", "99.9% of 4 versions")
+    assert (badge.label, badge.message) == ("alpha · ONNX opset 1\N{EN DASH}18", "99.9% in 4 of 4 versions")
     assert "non-conformant. 99.9% of 1,001 valid cases of 2 operators correct" in badge.title
 
 
@@ -78,7 +78,7 @@ def test_the_color_tells_the_verdict(results, color) -> None:
 
 
 def test_a_backend_that_answered_nothing_has_no_percentage() -> None:
-    assert only_badge(result("unsupported")).message == "nothing judged"
+    assert only_badge(result("unsupported")).message == "nothing judged of 1 version"
 
 
 def test_a_badge_with_a_percentage_always_says_of_how_many_versions_it_is() -> None:
@@ -141,7 +141,7 @@ def test_a_file_takes_one_badge_as_svg_or_for_shields(tmp_path) -> None:
     assert told == {
         "schemaVersion": 1,
         "label": "alpha · ONNX opset 13",
-        "message": "100% of 1 version",
+        "message": "100% in 1 of 1 version",
         "color": GREEN,
     }
 

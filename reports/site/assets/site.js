@@ -2,8 +2,7 @@
 /* What every page has: the theme, copy buttons, and rows that a search narrows; loaded before the page is drawn. */
 (function () {
   const root = document.documentElement;
-  const themes = ["system", "light", "dark"];
-  const labels = { system: "System", light: "Light", dark: "Dark" };
+  const dark = matchMedia("(prefers-color-scheme: dark)");
 
   function kept() {
     try { return localStorage.getItem("opconform-theme"); } catch { return null; }  // refused from some files
@@ -14,16 +13,19 @@
     document.dispatchEvent(new CustomEvent("opconform-theme"));  // charts draw themselves again
   }
 
+  /* The button switches to the other theme; where that is the system's, the page follows the system again. */
   function startTheme() {
     const button = document.getElementById("theme");
-    let theme = themes.includes(kept()) ? kept() : "system";
+    const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
     const tell = () => {
-      button.textContent = labels[theme];
-      button.setAttribute("aria-label", `Theme: ${labels[theme]}`);
+      button.textContent = isDark() ? "Light theme" : "Dark theme";
+      button.title = `Switch to the ${isDark() ? "light" : "dark"} theme`;
     };
     tell();
+    dark.addEventListener("change", tell);
     button.addEventListener("click", () => {
-      theme = themes[(themes.indexOf(theme) + 1) % themes.length];
+      const next = isDark() ? "light" : "dark";
+      const theme = (next === "dark") === dark.matches ? "system" : next;
       try { localStorage.setItem("opconform-theme", theme); } catch { /* it holds for this page */ }
       apply(theme);
       tell();
@@ -62,7 +64,8 @@
   function setParameters(values) {
     const found = parameters();
     for (const [name, value] of Object.entries(values)) {
-      if (value) { found.set(name, value); } else { found.delete(name); }
+      found.delete(name);
+      for (const one of Array.isArray(value) ? value : [value]) { if (one) { found.append(name, one); } }
     }
     const text = found.toString();
     history.replaceState(null, "", (text ? `?${text}` : location.pathname.split("/").pop()) + location.hash);
@@ -105,11 +108,78 @@
     return loads.get(source);
   }
 
+  /* The search of every page: backends and operator versions by their names, and cases by any word. */
+  function startFind(field) {
+    const list = document.getElementById("found");
+    const base = field.dataset.root;
+    const SHOWN = 8;
+    let known = null;
+    opconform.takeSearch = (backends, operators) => { known = { backends, operators }; };
+    const rank = (name, words) => {
+      const own = name.toLowerCase().split("/").pop();
+      return own === words[0] || own.startsWith(`${words[0]}-`) ? 0 : own.startsWith(words[0]) ? 1 : 2;
+    };
+    const matches = (words) => {
+      const fits = ([name]) => words.every((word) => name.toLowerCase().includes(word));
+      const operators = known.operators.filter(fits).reverse();  // the newest version first
+      operators.sort((a, b) => rank(a[0], words) - rank(b[0], words));
+      return [...known.backends.filter(fits), ...operators];
+    };
+    const entry = (text, href) => {
+      const link = document.createElement("a");
+      link.href = href;
+      link.textContent = text;
+      const item = document.createElement("li");
+      item.append(link);
+      return item;
+    };
+    const show = async () => {
+      const text = field.value.trim();
+      const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+      if (words.length) { await load(`${base}data/search.js`).catch(() => {}); }
+      if (text !== field.value.trim()) { return; }  // typed on meanwhile
+      const found = words.length && known ? matches(words) : [];
+      const items = found.slice(0, SHOWN).map(([name, path]) => entry(name, base + path));
+      if (found.length > SHOWN) {
+        items.push(entry(`All ${found.length} in the matrix`, `${base}matrix.html?${new URLSearchParams({ operator: words[0] })}`));
+      }
+      if (words.length) { items.push(entry(`Cases with "${text}"`, `${base}cases.html?${new URLSearchParams({ q: text })}`)); }
+      list.replaceChildren(...items);
+      list.hidden = !items.length;
+    };
+    const step = (event, by) => {
+      const links = [...list.querySelectorAll("a")];
+      const next = links.indexOf(document.activeElement) + by;
+      if (links.length) { event.preventDefault(); (links[next] || field).focus(); }
+    };
+    field.addEventListener("input", show);
+    field.addEventListener("focus", () => load(`${base}data/search.js`).catch(() => {}));
+    field.form.addEventListener("submit", (event) => {
+      const first = list.querySelector("a");
+      if (first && !list.hidden) { event.preventDefault(); location.href = first.href; }
+    });
+    field.form.addEventListener("keydown", (event) => {
+      if (event.key === "ArrowDown") { step(event, 1); }
+      if (event.key === "ArrowUp") { step(event, -1); }
+      if (event.key === "Escape") { list.hidden = true; field.focus(); }
+    });
+    field.form.addEventListener("focusout", (event) => {
+      if (!field.form.contains(event.relatedTarget)) { list.hidden = true; }
+    });
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "/" && !event.ctrlKey && !event.metaKey && !event.target.closest("input, select, textarea")) {
+        event.preventDefault();
+        field.focus();
+      }
+    });
+  }
+
   window.opconform = Object.assign(window.opconform || {}, { parameters, setParameters, load, copy });
   apply(kept());
   document.addEventListener("click", onCopy);
   document.addEventListener("DOMContentLoaded", () => {
     startTheme();
+    startFind(document.getElementById("find"));
     document.querySelectorAll("input[data-rows]").forEach(startSearch);
   });
 })();

@@ -1,0 +1,112 @@
+"""The page of a backend: its figures, what changed, its failures by kind, how accurate it is, and what was run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from ...cases.results import Outcome
+from ...runners.accuracy import Grade
+from ..arithmetic import IN_FULL, SUBJECTS, Graded, rolled_up
+from ..runs import Whole
+from ..text import NOTHING, counted, percent
+from .gather import Column, Gathered, Knowledge
+from .overview import Ranked, told_worst, worst_of
+from .writer import SiteWriter, mark_of_grade
+
+KINDS_SHOWN = 24
+
+GRADES: Mapping[Grade, str] = {
+    Grade.ROUNDED: "the exact value, rounded to nearest",
+    Grade.FAITHFUL: "one of the two numbers next to the exact value",
+    Grade.WIDE: "within the bound of a wide accumulator",
+    Grade.STEPWISE: "within the bound of rounding after each step",
+    Grade.NARROW: "within the bound of a narrow accumulator",
+    Grade.BOUND: "within the bound of its type",
+    Grade.DECLARED: "within the bound of declared arithmetic alone",
+    Grade.OUTSIDE: "not admitted",
+}
+"""What each grade of accuracy means, as docs/accuracy.md has it."""
+
+
+def write_backend_pages(site: SiteWriter, gathered: Gathered, known: Knowledge, ranked: Sequence[Ranked]) -> None:
+    """Write `backends/….html`, a page a backend."""
+    kinds = worst_of(gathered)
+    for row in ranked:
+        column = gathered.column(row.name)
+        own = kinds[row.name]
+        accuracy = list(_accuracy(gathered, column))
+        site.page(
+            row.page,
+            "backend.html.j2",
+            row=row,
+            counts=[(o, row.figures.outcomes[o]) for o in Outcome if row.figures.outcomes.get(o)],
+            worst=list(told_worst(known, own[:KINDS_SHOWN])),
+            kinds=len(own),
+            failures=sum(alike.count for alike in own),
+            without=_without(gathered, column),
+            accuracy=accuracy,
+            grades=[(grade, mark_of_grade(grade), GRADES[grade]) for grade in Grade],
+            behaves=list(_behaves_like(gathered, column)),
+            run=next(_run(whole) for whole in gathered.wholes if column.name in whole.versions),
+            declared=gathered.terms.declaration is not None,
+        )
+
+
+def _without(gathered: Gathered, column: Column) -> list[str]:
+    """Return the operator versions of which nothing was judged."""
+    versions = gathered.tables.tally.operator_versions(column.name)
+    return [name for name in gathered.by_operator_version() if name in versions and not versions[name].judged]
+
+
+def _accuracy(gathered: Gathered, column: Column) -> Iterator[dict[str, Any]]:
+    """Yield for each element type the worst grade, the case that shows it, and the largest share of a bound."""
+    worst: dict[str, Graded] = {}
+    shares: dict[str, float] = {}
+    for graded in gathered.tables.arithmetic.grades.graded(column.name):
+        known = worst.get(graded.type)
+        if known is None or graded.grade.rank > known.grade.rank:
+            worst[graded.type] = graded
+        shares[graded.type] = max(shares.get(graded.type, 0.0), graded.share.number if graded.share else 0.0)
+    for name in sorted(worst, key=_by_kind):
+        grade = worst[name].grade
+        told = percent(Fraction(shares[name])) if grade is not Grade.OUTSIDE else NOTHING
+        yield {"type": name, "grade": grade, "level": mark_of_grade(grade), "share": told, "case": worst[name].worst}
+
+
+def _by_kind(name: str) -> tuple[str, int]:
+    digits = "".join(filter(str.isdigit, name))
+    return name.rstrip("0123456789"), int(digits or 0)
+
+
+def _behaves_like(gathered: Gathered, column: Column) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield what probes tell of a backend: in words, in which types, shown by which cases."""
+    for alike in rolled_up(gathered.tables.arithmetic.fingerprints.traits(column.name)):
+        form = SUBJECTS.get(alike.subject)
+        if form is None or (alike.subject, alike.told) == ("probe-inputs", IN_FULL):
+            continue
+        told = form.format(alike.told)
+        yield told.replace("like differently", "differently"), ", ".join(alike.types), alike.cases
+
+
+def _run(whole: Whole) -> Mapping[str, Any]:
+    """Return what was run, where and when, as `run.json` tells it."""
+    told, parts = whole.parts[0].told, whole.parts
+    machine = told.get("machine") or {}
+    where = [machine.get("platform"), machine.get("processor"), counted(int(machine.get("cores") or 0), "core")]
+    libraries = [f"{name} {version}" for name, version in (machine.get("libraries") or {}).items()]
+    return {
+        "backends": [f"{name} {version}" for name, version in whole.versions.items()],
+        "suite": " ".join(filter(None, (str(told["suite"].get("version")), told["suite"].get("name")))),
+        "digest": str(told["suite"].get("digest")),
+        "selection": [str(glob) for glob in told.get("selection") or []],
+        "options": f"strength {told.get('strength')}, draws {told.get('draws')}, seed {told.get('seed')}",
+        "started": min(str(part.told.get("started")) for part in parts),
+        "shards": len(parts) + len(whole.missing) if parts[0].shard else None,
+        "machine": ", ".join(str(one) for one in where if one),
+        "libraries": ", ".join([f"Python {machine.get('python')}", *libraries]),
+        "command": " ".join(whole.parts[0].begun.command),
+        "status": dict(Counter(str(part.told.get("status")) for part in parts)),
+    }
