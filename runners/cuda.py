@@ -89,7 +89,7 @@ class OnnxRuntimeCuda(OnnxRuntime):
     def _found(self) -> CudaDevice:
         """Return the device. Raises NoDevice, also where the library passes over a provider that does not load."""
         if self.provider not in self.library.get_available_providers():
-            raise NoDevice(f"this onnxruntime has no {self.provider}: pip install 'opconform[cuda]'")
+            raise NoDevice(f"this onnxruntime has no {self.provider}: pip install onnxruntime-gpu")
         device = first_device()
         session = self.library.InferenceSession(onnx_bytes(_IDENTITY), providers=[self.provider])
         if self.provider not in session.get_providers():
