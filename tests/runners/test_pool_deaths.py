@@ -223,6 +223,22 @@ def test_a_terminated_starting_process_takes_its_workers_along_and_is_replaced(f
     assert not Path(f"/proc/{facts['pid-1']}").exists()
 
 
+@pytest.mark.slow
+def test_a_stopped_starting_process_costs_seconds_and_no_key() -> None:
+    keys = ["parent-0", "kill-1", *(f"ok-{i}" for i in range(2, 20))]
+    kinds: dict[str, str] = {}
+    started = time.monotonic()
+    for found in Pool(Witness, jobs=1, fork=True).run([[key] for key in keys]):
+        if isinstance(found, tuple):
+            kinds[found[0]] = "answered"
+            if found[0] == "parent-0":
+                os.kill(int(found[1]), signal.SIGSTOP)
+        elif isinstance(found, Loss):
+            kinds[found.key] = found.kind
+    assert kinds == dict.fromkeys(keys, "answered") | {"kill-1": "crash"}
+    assert time.monotonic() - started < 45
+
+
 # What stays behind
 
 

@@ -1,6 +1,7 @@
 """Expressions in lists of numbers."""
 
 import contextlib
+import time
 
 import pytest
 from hypothesis import given
@@ -131,3 +132,11 @@ def test_a_range_has_both_ends_and_every_number_between(low, high) -> None:
 def test_any_text_is_evaluated_or_refused(text: str) -> None:
     with contextlib.suppress(ExpressionError):
         assert all(isinstance(n, (int, float)) for n in numbers([text], SYMBOLS))
+
+
+@pytest.mark.parametrize("text", [53 * "a" + "!", 100 * "1" + "!", 50 * "a " + "!", 40 * "a.d" + "!", 53 * "(" + "!"])
+def test_text_that_is_wrong_at_its_end_is_refused_at_once(text: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(ExpressionError):
+        names(text)
+    assert time.monotonic() - started < 1
