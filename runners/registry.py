@@ -159,7 +159,7 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
     "onnxruntime-noopt": _BuiltIn(
         "onnxruntime:OnnxRuntimeNoOpt",
         ("onnx",),
-        "the same without graph optimisations",
+        "onnxruntime on the CPU, without graph optimisations",
         "onnxruntime",
         "onnxruntime",
         (".onnxruntime", "onnxruntime"),
@@ -168,7 +168,7 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
         "cuda:OnnxRuntimeCuda", ("onnx",), "onnxruntime on a CUDA device, in float32", "onnxruntime", "cuda"
     ),
     "onnxruntime-cuda-tf32": _BuiltIn(
-        "cuda:OnnxRuntimeCudaTf32", ("onnx",), "the same with products of float32 in TF32", "onnxruntime", "cuda"
+        "cuda:OnnxRuntimeCudaTf32", ("onnx",), "onnxruntime on a CUDA device, float32 in TF32", "onnxruntime", "cuda"
     ),
     "onnx-reference": _BuiltIn(
         "onnx_reference:OnnxReference",
