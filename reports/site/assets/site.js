@@ -139,7 +139,9 @@
       if (words.length) { await load(`${base}data/search.js`).catch(() => {}); }
       if (text !== field.value.trim()) { return; }  // typed on meanwhile
       const found = words.length && known ? matches(words) : [];
-      const items = found.slice(0, SHOWN).map(([name, path]) => entry(name, base + path));
+      const newest = new Map([...found].reverse().map((one) => [one[0].replace(/-\d+$/, ""), one]));
+      const few = found.length > SHOWN ? found.filter((one) => newest.get(one[0].replace(/-\d+$/, "")) === one) : found;
+      const items = few.slice(0, SHOWN).map(([name, path]) => entry(name, base + path));
       if (found.length > SHOWN) {
         items.push(entry(`All ${found.length} in the matrix`, `${base}matrix.html?${new URLSearchParams({ operator: words[0] })}`));
       }
