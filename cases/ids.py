@@ -220,7 +220,7 @@ def _parse_settings(text: str, whole: str) -> tuple[tuple[str, str], ...]:
             raise CaseIdError(f"{whole!r} is no case id: {part!r} is no setting; expected name=value, or - for none")
         settings.append((match[1], match[2]))
     if settings != sorted(dict(settings).items()):
-        raise CaseIdError(f"{whole!r} is no case id: settings stand once each, sorted by name")
+        raise CaseIdError(f"{whole!r} is not a case id: each setting appears once, sorted by name")
     return tuple(settings)
 
 

@@ -368,7 +368,7 @@ AttributeValue: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A node attribute with its kind, which an empty list alone does not tell. A type is written as an expression."""
+    """A node attribute with its kind, which an empty list does not show. A type is written as an expression."""
 
     name: str
     kind: AttributeKind
@@ -379,9 +379,9 @@ class Attribute:
 class Input:
     """An input of a program.
 
-    `dims` holds numbers, and names for symbolic dimensions. A constant (an ONNX initializer) carries its content in
-    `constant`, as `elements.content` writes it; its dims are numbers. An input whose `type` is no tensor's, such as
-    `seq(float32)`, has a `structure` and no dims.
+    `dims` holds numbers, and names of symbolic dimensions. A constant (an ONNX initializer) has its content in
+    `constant`, as `elements.content` writes it, and its dims are numbers. If `type` is not a tensor type, such as
+    `seq(float32)`, the input has a `structure` and no dims.
     """
 
     name: str
@@ -423,11 +423,11 @@ class Output:
 
 @dataclass(frozen=True)
 class Program:
-    """What a backend compiles: one operator version with attributes, input types and shapes. Cases share programs.
+    """A program for a backend: one operator version with attributes, input types and shapes. Cases share programs.
 
-    `inputs` and `outputs` are in the signature's order; None stands for one left out by an empty name. Inputs of one
-    name are one tensor. `opset` is ONNX's, None elsewhere. `captured` are inputs of the graph that only bodies use.
-    `around` has the nodes of the graph before the operator's, which take its inputs by their names.
+    `inputs` and `outputs` follow the signature; None is one left out by an empty name. Inputs with the same name are
+    one tensor. `opset` is ONNX's, or None. `captured` are inputs of the graph that only bodies use. `around` has the
+    nodes of the graph that come before the operator and take its inputs by name.
     """
 
     operator: OperatorVersion
@@ -468,7 +468,7 @@ class Program:
         return tuple(leaf for _, leaf in self.named_leaves)
 
     def operands(self, arrays: Sequence[Array]) -> list[Array | None]:
-        """Return what stands at each of `inputs`, constants too, for the arrays of `leaves`. No input has structure."""
+        """Return the array of each of `inputs`, with constants, for the arrays of `leaves`. No input has structure."""
         fed = dict(zip((i.name for i in self.feeds), arrays, strict=True))
         return [None if i is None else fed[i.name] if i.constant is None else i.array() for i in self.inputs]
 
@@ -489,10 +489,10 @@ class Program:
 
 @dataclass(frozen=True)
 class ModelProgram(Program):
-    """A program that comes as a whole ONNX model, whose bytes are put to a backend as they are.
+    """A program that is a whole ONNX model, which a backend gets as unchanged bytes.
 
-    `inputs` and `outputs` are those of its graph that are fed and answered; `operator` is that of its only node, or
-    `model` with the opset.
+    `inputs` and `outputs` are the fed inputs and the outputs of its graph; `operator` is the operator of its only
+    node, or `model` with the opset.
     """
 
     model: bytes = b""

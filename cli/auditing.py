@@ -64,7 +64,7 @@ def _lines(found: Audit) -> Iterator[str]:
     verdict = "no differences" if not count else f"{count} difference{'s' if count > 1 else ''}"
     yield f"{found.standard}: {verdict} from {against}"
     if found.authority.untold:
-        yield f"not told by {against}: {'; '.join(found.authority.untold)}"
+        yield f"not shown by {against}: {'; '.join(found.authority.untold)}"
     yield from _coverage(found)
     if uncounted := found.authority.uncounted:
         yield f"types of {len(uncounted)} operator versions are not counted: no operation could be made of them"

@@ -91,7 +91,7 @@ def continued(options: RunOptions, told: Mapping[str, Any], place: object) -> Ru
     except (KeyError, TypeError, ValueError, OpconformError) as error:
         raise OpconformError(f"{place}: options: not as a run writes them: {error!r}") from None
     if "out" in options.given:
-        raise OpconformError("--out: a run that goes on has its folder: leave it out with --resume")
+        raise OpconformError("--out: leave it out with --resume; the run keeps its folder")
     selecting = {f.name for f in fields(Selection)}
     given = sorted(options.given - _FREE - _FILES - {"resume"})
     differences = []
@@ -126,7 +126,7 @@ def refuse(place: object, differences: Sequence[str]) -> None:
     """Raise OpconformError if there are differences."""
     if differences:
         lines = "".join(f"\n  {line}" for line in differences)
-        raise OpconformError(f"{place}: this run cannot go on, it would become another one; start a new one{lines}")
+        raise OpconformError(f"{place}: this run cannot be resumed, it would differ; start a new one{lines}")
 
 
 def _told(value: object) -> str:

@@ -120,7 +120,7 @@ def open_suite(options: RunOptions) -> Suite:
         return ForeignSuite(ForeignCases(path))
     source = CorpusCases(path)
     if wrong := next(differences(files, source.manifest, source.sums), None):
-        raise OpconformError(f"{options.corpus}: not whole: {wrong}; `opconform verify` tells the rest")
+        raise OpconformError(f"{options.corpus}: not whole: {wrong}; `opconform verify` shows the rest")
     return CorpusSuite(source)
 
 

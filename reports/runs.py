@@ -606,11 +606,11 @@ def _refuse_incomplete(whole: Whole) -> None:
     if whole.missing:
         which = ", ".join(map(str, whole.missing[:20])) + (", …" if whole.missing[20:] else "")
         told = f"{counted(len(whole.missing), 'shard')} of {names} missing: {which}"
-        raise OpconformError(f"{told}; name their folders too, or go on without them with --partial")
+        raise OpconformError(f"{told}; name their folders too, or leave them out with --partial")
     if whole.unfinished:
         folder = whole.unfinished[0].folder
         raise OpconformError(
-            f"{folder}: unfinished; `opconform run --resume {folder}` ends it, and --partial goes on without the rest"
+            f"{folder}: unfinished; `opconform run --resume {folder}` finishes it, --partial reports without the rest"
         )
 
 

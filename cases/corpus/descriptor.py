@@ -423,7 +423,7 @@ class _Tensors:
             return restored(array, type_, shape)
         except ValueError as error:
             told = f"told {type_} {list(shape)}, {error}"
-            raise CorpusError(f"{self._file}: tensor {name} is not what the descriptor tells: {told}") from None
+            raise CorpusError(f"{self._file}: tensor {name} does not match the descriptor: {told}") from None
 
 
 def _case(told: Mapping[str, Any], found: _Tensors) -> Batch:

@@ -106,7 +106,7 @@ class FolderFiles:
         except OSError as error:
             raise CorpusError(f"{file}: cannot be read: {error.strerror}") from None
         if len(content) > largest:
-            raise CorpusError(f"{file}: larger than the {largest:,} bytes that are told")
+            raise CorpusError(f"{file}: larger than the declared {largest:,} bytes")
         return content
 
     def flaws(self) -> Iterator[str]:
@@ -158,7 +158,7 @@ class ArchiveFiles:
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
             raise CorpusError(f"{self.name}: {path}: cannot be unpacked: {error}") from None
         if len(content) > largest:
-            raise CorpusError(f"{self.name}: {path}: larger than the {largest:,} bytes that are told")
+            raise CorpusError(f"{self.name}: {path}: larger than the declared {largest:,} bytes")
         return content
 
     def flaws(self) -> Iterator[str]:
@@ -191,7 +191,7 @@ def _checked(entries: list[zipfile.ZipInfo], name: str) -> dict[str, zipfile.Zip
         check_path(entry.filename.removesuffix("/"), name)
         _check_entry(entry, name)
         if entry.filename.lower() in folded:
-            raise CorpusError(f"{name}: {entry.filename} stands there twice")
+            raise CorpusError(f"{name}: {entry.filename} is there twice")
         folded.add(entry.filename.lower())
         if not entry.is_dir():
             found[entry.filename] = entry
@@ -311,5 +311,5 @@ def _refuse(word: str) -> NoReturn:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key stands there twice")
+        raise ValueError("a key is there twice")
     return found

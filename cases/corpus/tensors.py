@@ -146,7 +146,7 @@ def read_tensors_file(content: bytes, file: str) -> dict[str, Array]:
     tensors = list(parsed("GraphProto", content, file).initializer)
     found = {tensor.name: _tensor(tensor, f"{file}: {tensor.name}") for tensor in tensors}
     if len(found) != len(tensors):
-        raise CorpusError(f"{file}: a tensor stands there twice")
+        raise CorpusError(f"{file}: a tensor is there twice")
     return found
 
 

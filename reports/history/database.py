@@ -355,7 +355,7 @@ def _take(history: History, turn: _Turn, run: int) -> tuple[str, bool]:
     row = [turn.series, turn.turn, run, turn.started, turn.part.versions[turn.backend], told, *counts]
     history.run(f"INSERT INTO turn VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608 - question marks
     changes = "the first of its kind" if not turn.turn else counted(max(opened, closed), "case") + " changed"
-    return f"{backend}: {counted(count, 'result')} taken in as run {run}, {changes}", True
+    return f"{backend}: {counted(count, 'result')} added as run {run}, {changes}", True
 
 
 _SHARE = """
@@ -386,7 +386,7 @@ def _refuse_older(history: History, turn: _Turn) -> None:
     if last and last[0][0] > turn.started:
         raise OpconformError(
             f"{turn.part.folder}: the run of {printable(turn.backend)} began {turn.started}, before the last one in "
-            f"{history.path} (run {last[0][1]}, {last[0][0]}): runs are taken in in the order in which they began"
+            f"{history.path} (run {last[0][1]}, {last[0][0]}): runs are added in the order in which they began"
         )
 
 

@@ -61,7 +61,7 @@ def test_openvino_bears_out_its_specs_and_says_what_it_does_not_tell(read_once: 
     done = call("audit", "openvino")
     assert done.exit_code == 0, done.output
     assert "openvino: no differences from OpenVINO 20" in done.output
-    assert "not told by OpenVINO 20" in done.output
+    assert "not shown by OpenVINO 20" in done.output
     assert "takes T = float4e2m1" in done.output  # more than numeric types, which proves nothing
     assert "no case:" not in done.output
     read = json.loads(call("audit", "openvino", "--json").output)

@@ -232,12 +232,12 @@ def test_the_changes_of_a_run_are_named(year: Path) -> None:
 def test_the_same_run_is_not_taken_in_twice(tmp_path: Path) -> None:
     db = tmp_path / "h.duckdb"
     kept = [result(case=UNIFORM)]
-    assert plain(2, db, kept) == ["alpha 1.0: 1 result taken in as run 1, the first of its kind"]
+    assert plain(2, db, kept) == ["alpha 1.0: 1 result added as run 1, the first of its kind"]
     told = "alpha 1.0: the run of 2026-01-02T01:00:00+00:00 is there already, as run 1"
     assert plain(2, db, kept) == [told]
     both = [*kept, result(case=UNIFORM, backend="beta")]
-    assert plain(2, db, both) == [told, "beta 1.0: 1 result taken in as run 2, the first of its kind"]
-    with pytest.raises(OpconformError, match="runs are taken in in the order in which they began"):
+    assert plain(2, db, both) == [told, "beta 1.0: 1 result added as run 2, the first of its kind"]
+    with pytest.raises(OpconformError, match="runs are added in the order in which they began"):
         plain(1, db, kept)
 
 
@@ -275,7 +275,7 @@ def test_shards_are_one_run(tmp_path: Path) -> None:
     assert refused.exit_code == 2
     assert "1 shard of alpha missing: 2/2" in refused.output
     assert not db.exists(), "what is refused begins no history"
-    assert "2 results taken in as run 1" in call("history", "add", *shards, "--db", db, "--label", "nightly").output
+    assert "2 results added as run 1" in call("history", "add", *shards, "--db", db, "--label", "nightly").output
     assert "nightly" in call("history", "show", "--db", db).output
 
 
@@ -347,7 +347,7 @@ def test_a_crash_in_the_middle_of_add_leaves_what_was_there(tmp_path: Path, deat
     with reading(db) as history:
         assert [turn.run for turn in turns(history)] == [1]
         assert history.one("SELECT count(*) FROM cases") == 1
-    assert add(db, [folder]) == ["alpha 1.0: 2 results taken in as run 2, 2 cases changed"]
+    assert add(db, [folder]) == ["alpha 1.0: 2 results added as run 2, 2 cases changed"]
 
 
 def test_a_first_add_that_is_killed_leaves_a_file_that_the_next_one_takes(tmp_path: Path) -> None:
