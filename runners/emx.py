@@ -26,7 +26,7 @@ from .onnx_library import Call, OnnxLibrary
 WORDS = (
     Words(r"^UnsupportedOpError: Unsupported op ", "operator-version", plain=True),
     Words(r"^UnsupportedOpError: Unsupported elem_type", "type", plain=True),
-    Words(r"^UnsupportedOpError: .*([Uu]nsupported|not support|\bsupports )", "attribute", plain=True),
+    Words(r"^UnsupportedOpError: .*([Uu]nsupported|not support|\bsupports |is supported)", "attribute", plain=True),
     # Refusals of a valid or an invalid program.
     Words(r"^UnsupportedOpError: .*(must be|expects|requires) .*(u?int|float|bool|dtype)", "type"),
     Words(r"^ShapeInferenceError|^UnsupportedOpError: .*shape", "shape"),
@@ -34,7 +34,6 @@ WORDS = (
 )
 """The words of emx-onnx-cgen 1.4."""
 
-_FIXED = "sizes are fixed when C is generated"
 _PROTOTYPE = re.compile(r"^void model\((.*)\) \{$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?:const )?(\w+) \w+\[restrict (\d+)\]((?:\[\d+\])*)")
 _C_TYPES = MappingProxyType({
@@ -69,11 +68,10 @@ class Emx(OnnxLibrary):
 
     def compiled(self, program: Program) -> Call:
         """Write C, compile and load it. Raises Unsupported where a size is known at run time only: C has them fixed."""
-        if any(isinstance(size, str) for one in program.feeds for size in one.dims):
-            raise Unsupported(_FIXED, "dynamic")
+        open_ = any(isinstance(size, str) for one in program.feeds for size in one.dims)
+        if open_ or any(one.shape is None and one.rank != 0 for one in program.answers):
+            raise Unsupported("sizes are fixed when C is generated", "dynamic")
         source = self._generator.compile(onnx_model(program))
-        if any(one.shape is None and one.rank != 0 for one in program.answers):
-            raise Unsupported(_FIXED, "dynamic")
         prototype = _PROTOTYPE.search(source)
         parameters = _PARAMETER.findall(prototype[1]) if prototype else []
         if len(parameters) != len(program.feeds) + len(program.answers):
