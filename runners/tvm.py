@@ -15,9 +15,11 @@ from .onnx_library import Call, OnnxLibrary, to_numpy
 WORDS = (
     Words(r"^OpNotImplemented", "operator-version", plain=True),
     Words(r"Cannot broadcast symbolic dimensions|CodeGenVM cannot emit this Relax operator", "dynamic", plain=True),
-    Words(r"Dynamic \w+ are not supported|Only constant|is currently unsupported", "dynamic", plain=True),
+    Words(r"Dynamic .*(not supported|not yet supported)|Only constant|is currently unsupported", "dynamic", plain=True),
     Words(r"mixed input dtypes is currently supported only|unknown intrinsic", "type", plain=True),
     Words(r"^NotImplementedError: Ndim > ", "rank", plain=True),
+    Words(r"attribute is not supported yet|quantization is not supported yet", "attribute", plain=True),
+    Words(r"currently only supports", "attribute", plain=True),
     # Refusals of a valid or an invalid program.
     Words(r"Cannot parse attribute|no value in Constant", "attribute"),
     Words(r"[Mm]ismatched type|have float dtype", "type"),

@@ -269,6 +269,13 @@ STORED = {
         ("ValueError: Dynamic pads are not supported yet.", "dynamic", True),
         ("AssertionError: Only constant axes currently supported", "dynamic", True),
         ('InternalError: unknown intrinsic ir.Op(span=None, ty=ir.Type(span=None), name="tirx.acos")', "type", True),
+        (
+            "ValueError: QuantizeLinear with a non-default precision attribute is not supported yet.",
+            "attribute",
+            True,
+        ),
+        ("ValueError: GroupNormalization currently only supports stash_type=1 (FLOAT)", "attribute", True),
+        ("ValueError: Dynamic Split not yet supported", "dynamic", True),
         ("NotImplementedError: Ndim > 5 not supported for convolution.", "rank", True),
         ("ValueError: no value in Constant", "attribute", False),
         (
