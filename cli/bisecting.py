@@ -24,7 +24,7 @@ from .options import RunOptions
 
 NOTHING_CHANGED = 1
 """The exit code where both ends are judged alike."""
-_SHOWN = 160
+_SHOWN = 300
 
 Try: TypeAlias = Callable[[str], Result]
 """Judges the case on a release. Raises OpconformError where that has no environment, or our side fails."""

@@ -67,11 +67,7 @@ class Pin:
     why: str
 
 
-PINS = (
-    Pin("onnxruntime", (1, 19), "numpy<2", "built against NumPy 1, without saying so"),
-    Pin("onnx", (1, 17), "numpy<2", "uses names that NumPy 2 has no more"),
-    Pin("onnx", (1, 15), "protobuf<5", "reads fields in ways that protobuf 5 refuses"),
-)
+PINS = (Pin("onnxruntime", (1, 19), "numpy<2", "built against NumPy 1, which 1.15 to 1.17 do not say"),)
 """Seen to be needed."""
 
 
