@@ -162,7 +162,7 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
     "onnxruntime-noopt": _BuiltIn(
         "onnxruntime:OnnxRuntimeNoOpt",
         ("onnx",),
-        "the same without graph optimisations",
+        "onnxruntime on the CPU, without graph optimisations",
         "onnxruntime",
         preload=(".onnxruntime", "onnxruntime"),
     ),
@@ -172,7 +172,7 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
     "onnxruntime-cuda-tf32": _BuiltIn(
         "cuda:OnnxRuntimeCudaTf32",
         ("onnx",),
-        "the same with products of float32 in TF32",
+        "onnxruntime on a CUDA device, float32 in TF32",
         "onnxruntime",
         "onnxruntime-gpu",
     ),

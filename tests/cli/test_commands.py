@@ -97,7 +97,7 @@ def bare_environment() -> dict[str, str]:
 WRONG = {
     "an unknown backend": ("run onnxruntim", "no backend is called 'onnxruntim'; did you mean 'onnxruntime'?"),
     "a backend nothing is like": ("run xyzzy", "no backend is called 'xyzzy'; `opconform list backends`"),
-    "a file for a module": ("run python:my/backend.py:B", "expected python:package.module:Class"),
+    "a file that is not there": ("run python:my/backend.py:B", "there is no file my/backend.py; looked in "),
     "no class": ("run python:backend", "expected python:package.module:Class"),
     "a program that is not there": ("run cmd:./backend", "'./backend' is no program that can be run"),
     "a backend that is no program": ("check-runner onnxruntime", "is for programs over the process protocol"),

@@ -104,7 +104,7 @@ def test_without_a_library_it_says_what_to_install(monkeypatch, tmp_path) -> Non
     monkeypatch.setattr(importlib.metadata, "distribution", absent)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     for opened in (lambda: backend_spec("onednn"), OneDnnGraph):
-        with pytest.raises(NotInstalled, match="pip install onednn-cpu-gomp$"):
+        with pytest.raises(NotInstalled, match=r"pip install onednn-cpu-gomp$"):
             opened()
 
 
