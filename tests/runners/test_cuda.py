@@ -40,7 +40,7 @@ def test_without_a_device_every_program_is_unsupported_at_once_with_the_reason(m
 
 def test_an_onnxruntime_for_the_cpu_says_what_to_install(monkeypatch) -> None:
     monkeypatch.setattr("onnxruntime.get_available_providers", lambda: ["CPUExecutionProvider"])
-    with pytest.raises(Unsupported, match=re.escape("no CUDAExecutionProvider: pip install 'opconform[cuda]'")):
+    with pytest.raises(Unsupported, match=re.escape("no CUDAExecutionProvider: pip install onnxruntime-gpu")):
         OnnxRuntimeCuda().prepare(mean(13, (2,)))
 
 
