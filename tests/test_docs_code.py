@@ -47,8 +47,8 @@ def parsed(words: list[str]) -> None:
 
 
 def test_the_docs_print_many_commands() -> None:
-    assert len(PRINTED) > 70
-    assert {page for page, _ in PRINTED} >= {"README.md", "CONTRIBUTING.md", "corpus.md", "history.md"}
+    assert len(PRINTED) > 50
+    assert {page for page, _ in PRINTED} >= {"README.md", "CONTRIBUTING.md"}
 
 
 @pytest.mark.parametrize(("page", "command"), PRINTED)
@@ -120,11 +120,11 @@ def adapted(text: str, version: str) -> str:
 def test_the_readme_s_first_commands_print_what_it_shows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime")
     monkeypatch.setenv("COLUMNS", "80")
-    section = README.split("\n## Thirty seconds\n")[1].split("\n## A page to look at\n")[0]
+    section = README.split("\n## Thirty seconds\n")[1].split("\n## ")[0]
     section = adapted(section, importlib.metadata.version("onnxruntime"))
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     shown = [step for step in steps(section) if isinstance(step, Shown)]
-    assert len(shown) == 4
+    assert len(shown) == 3
     script = f'{shlex.quote(sys.executable)} -c "from opconform.cli import main; main()"'
     for command, output in shown:
         line = command.replace("opconform run", "opconform run --quiet").replace("opconform", script, 1)

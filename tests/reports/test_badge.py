@@ -84,10 +84,10 @@ def test_a_backend_that_answered_nothing_has_no_percentage() -> None:
 def test_a_badge_with_a_percentage_always_says_of_how_many_versions_it_is() -> None:
     fields = {f.name for f in dataclasses.fields(Badge)}
     assert "message" not in fields  # no text of its own can be given
-    made = Badge("alpha", "onnx", "label", Fraction(1, 2), 3, GREEN, "title")
-    assert made.message == "50% of 3 versions"
-    assert ">50% of 3 versions<" in made.svg()
-    assert dataclasses.replace(made, versions=0).message == "nothing judged"
+    made = Badge("alpha", "onnx", "label", Fraction(1, 2), 3, 8, GREEN, "title")
+    assert made.message == "50% in 3 of 8 versions"
+    assert ">50% in 3 of 8 versions<" in made.svg()
+    assert dataclasses.replace(made, covered=0).message == "nothing judged of 8 versions"
 
 
 def test_the_texts_fit_their_halves() -> None:
