@@ -272,7 +272,12 @@ def minimum(c: Call, xs: list[Value]) -> Value:
 
 def _extreme(c: Call, xs: list[Value], name: str) -> Value:
     require_alike(c, xs)
-    return reduce(lambda a, b: _picked(c, a, b, name), xs)
+    if len(xs) < 3 or xs[0].kind != "real":
+        return reduce(lambda a, b: _picked(c, a, b, name), xs)
+    taken = c.open("nan")
+    largest = reduce(lambda a, b: getattr(a, name)(b, nan="ignore" if taken == "ignored" else "propagate"), xs)
+    # By position, NaN stays, or is passed by, or has what came before it forgotten.
+    return largest.undefined(largest.isnan()) if taken == "by-position" else largest
 
 
 def require_alike(c: Call, xs: list[Value]) -> None:
