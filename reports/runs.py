@@ -76,8 +76,8 @@ class _Selected(msgspec.Struct, frozen=True):
 
 
 class _Options(msgspec.Struct, frozen=True):
-    selection: _Selected
-    shard: str | None
+    selection: _Selected = _Selected()
+    shard: str | None = None
     backends: tuple[str, ...] = ()
     specs: str | None = None
     jobs: _AtLeastOne | None = None

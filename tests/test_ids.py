@@ -96,7 +96,7 @@ WRONG = {
     "onnx/ReduceMean-13/float32/3/axes=/ramp": "'axes=' is no setting",
     "onnx/ReduceMean-13/float32/3/axes=0 1/ramp": "'axes=0 1' is no setting",
     "onnx/ReduceMean-13/float32/3/keepdims=0;axes=0/ramp": "sorted by name",
-    "onnx/ReduceMean-13/float32/3/axes=0;axes=0/ramp": "once each",
+    "onnx/ReduceMean-13/float32/3/axes=0;axes=0/ramp": "each setting appears once",
     "onnx/ReduceMean-13/float32/03/-/ramp": "is written 'onnx/ReduceMean-13/float32/3/-/ramp'",
     "onnx/Mean-13/float32/1*3/-/ramp": "is written 'onnx/Mean-13/float32/3/-/ramp'",
     "onnx/Mean-13/float32/3,3/-/ramp": r"is written 'onnx/Mean-13/float32/2\*3/-/ramp'",

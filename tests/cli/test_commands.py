@@ -63,7 +63,7 @@ def test_each_command_s_help_shows_an_example_of_it(name: str) -> None:
     _, _, examples = done.output.partition("Examples:")
     lines = [line.strip() for line in examples.splitlines() if line.strip()]
     assert lines
-    assert all(line.startswith(f"opconform {name}") for line in lines)
+    assert all(f"opconform {name}" in line for line in lines)
 
 
 def test_help_and_version_load_no_library() -> None:
@@ -481,5 +481,7 @@ def test_a_shell_completes_commands_options_and_backends(shell: str) -> None:
 def test_what_a_shell_completes() -> None:
     words = ShellComplete(main, {}, "opconform", "_OPCONFORM_COMPLETE")
     assert "minimise" in [one.value for one in words.get_completions([], "min")]
-    assert {one.value for one in words.get_completions(["run"], "onnxr")} == {"onnxruntime", "onnxruntime-noopt"}
+    backends = {one.value for one in words.get_completions(["run"], "onnxr")}
+    assert backends >= {"onnxruntime", "onnxruntime-noopt"}
+    assert all(name.startswith("onnxr") for name in backends)
     assert "--select" in [one.value for one in words.get_completions(["run", "onnxruntime"], "--se")]

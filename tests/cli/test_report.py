@@ -129,7 +129,7 @@ def test_an_unfinished_shard_is_named_and_may_be_left_as_it_is_on_purpose(runs: 
     folder = unfinished(Path(shutil.copytree(runs / "shard-3", tmp_path / "shard")))
     done = call("report", runs / "shard-1", runs / "shard-2", folder)
     assert done.exit_code == 2
-    assert f"unfinished; `opconform run --resume {folder}` ends it" in done.output
+    assert f"unfinished; `opconform run --resume {folder}` finishes it" in done.output
     partly = call("report", runs / "shard-1", runs / "shard-2", folder, "--partial")
     assert partly.exit_code == 130
     assert f"unfinished: {folder} (running)" in partly.output.replace("\n", " ")

@@ -170,7 +170,10 @@ def damaged_tensor(name: str, content: bytes) -> Callable[[Path], object]:
     [
         (damaged_descriptor(lambda told: told.update(schema=7)), "of schema 7"),
         (damaged_descriptor(lambda told: told.pop("options")), "no descriptor of schema 2"),
-        (damaged_descriptor(lambda told: told["inputs"][0].update(shape=[1, 2, 3, 4])), "is not what the descriptor"),
+        (
+            damaged_descriptor(lambda told: told["inputs"][0].update(shape=[1, 2, 3, 4])),
+            "does not match the descriptor",
+        ),
         (damaged_descriptor(lambda told: told["options"][0].update(kind="perhaps")), "perhaps"),
         (damaged_descriptor(lambda told: told["options"][0]["labels"].update(more="one")), "tells of what is settled"),
         (damaged_descriptor(lambda told: told["program"].update(opset=99)), "not those of its case_digest"),

@@ -365,7 +365,7 @@ NO_CASES = {
     R18 + "draw=1/ramp": "draws nothing",
     R18 + "seed=1/ramp": "draws nothing",
     R18 + "draw=1;axes=1/uniform": "sorted by name",
-    R18 + "draw=1;draw=2/uniform": "once each",
+    R18 + "draw=1;draw=2/uniform": "each setting appears once",
     "onnx/ReduceMean-18/float32/2x0x3/axes=0/uniform": "is written onnx/ReduceMean-18/float32/2x0x3/axes=0/ramp",
     "onnx/ReduceMean-18/float32/scalar/dims=symbolic/ramp": "is written onnx/ReduceMean-18/float32/scalar/-/ramp",
     "onnx/Constant-13/int32/none/value=T:3:1,2,0.5/ramp": "holds elements of int32: read 0.5",

@@ -177,15 +177,15 @@ def test_a_run_that_breaks_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
-    (tmp_path / "results.jsonl").symlink_to("/dev/full")
     out = ResultsFolder.resume(folder_with_run(tmp_path))
-    with pytest.raises(OpconformError, match=r"results\.jsonl: cannot be written: No space left"):
-        out.add(RESULTS[0].to_json())
+    (tmp_path / "outputs.jsonl").symlink_to("/dev/full")
+    with pytest.raises(OpconformError, match=r"outputs\.jsonl: cannot be written: No space left"):
+        out.add(RESULTS[0].to_json(), [("outputs.jsonl", b"{}")])
     with pytest.raises(OpconformError, match="what was judged is kept"):
         out.add(RESULTS[1].to_json())
     out.close()
 
 
 def folder_with_run(path: Path) -> Path:
-    (path / "run.json").write_text("{}")
+    (path / "run.json").write_text('{"status": "running"}')
     return path
