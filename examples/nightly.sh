@@ -55,7 +55,7 @@ run_shard() {
   set -- "$@" ${OPCONFORM_RUN_OPTIONS:-}
   status=0
   $opconform run "$@" --quiet > "$log" 2>&1 || status=$?
-  say "$backend, shard $shard of $shards: exit $status: $(grep -v '^results: ' "$log" | tail -n 1)"
+  say "$backend, shard $shard of $shards: exit $status: $(grep -v -e '^results: ' -e '^all of it: ' "$log" | tail -n 1)"
   case $status in
     0 | 1) ;;
     130) exit 130 ;;

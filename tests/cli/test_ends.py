@@ -56,7 +56,7 @@ def test_a_home_is_not_needed(tmp_path: Path) -> None:
 def test_a_request_to_end_is_an_interruption_which_keeps_what_was_judged(
     ending: signal.Signals, tmp_path: Path
 ) -> None:
-    words = ("run", "python:fakes.backends:Unhurried", "--select", "onnx/ReduceMean-13/float32/*", "--jobs", "1")
+    words = ("run", "python:fakes.backends:Slow", "--select", "onnx/ReduceMean-13/float32/*", "--jobs", "1")
     command = [*OPCONFORM, *words, "--quiet", "--out", str(tmp_path / "out")]
     results, until = tmp_path / "out" / "results.jsonl", time.monotonic() + 100
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=HERE) as process:

@@ -284,7 +284,7 @@ def test_a_damaged_line_in_the_middle_is_told_and_nothing_is_touched(
 # Killed
 
 
-KILLS = 100
+KILLS = 40
 
 
 @pytest.fixture(scope="module")
@@ -307,7 +307,7 @@ def resume(folder: Path, waivers: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_hundred_kills_lose_nothing_and_double_nothing(
+def test_forty_kills_lose_nothing_and_double_nothing(
     whole: Path, tmp_path: Path, waivers: Path, context: Any
 ) -> None:
     for timed in (tmp_path / "first", tmp_path / "second"):  # before the first one, all is imported
