@@ -140,7 +140,7 @@ def _ours(source: GeneratedCases) -> _Suite:
 
 _ABOUT_TOTALS = (
     "Models of one node count, with each of their data sets. An attribute counts where it has another value than its "
-    "default; a type triple is an operator version, a type letter and a type. Totals are those of the schemas."
+    "default; a type triple is an operator version, a type letter and a type. Totals come from the schemas."
 )
 
 

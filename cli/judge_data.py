@@ -185,7 +185,7 @@ def _page(found: Sequence[Judgement], options: JudgeDataOptions) -> str:
         [
             f"# {options.title}",
             "",
-            "What stands in the files as expected outputs, judged as a backend's answers are. Made by "
+            "The expected outputs in the files, judged as a backend's answers. Made by "
             "`opconform judge-data`; a difference that nobody has explained makes it fail.",
             "",
             *table(["data sets", ""], totals),

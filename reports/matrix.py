@@ -219,19 +219,19 @@ HEADINGS = (
     "smoke suite",
 )
 _ABOUT = (
-    "A mutant is an implementation of our own that is wrong in one way. It is killed if a case of the suite does not "
-    "pass it. One that is not answers otherwise than a right one, within what the standard admits (`admitted`); or "
-    "computes otherwise, and answers alike on the data of the suite (`unseen`); or no case has what sets it off "
-    "(`unmet`). What admits it is told, and where it is the bound, how much wider than the change; for the others, why "
-    "no case tells them. "
-    "A trigger, such as a rank or an extent, is exposed if each effect that makes a difference under it is killed. "
-    "A compliant variant differs in what the standards leave open, and no case may blame it."
+    "A mutant is an implementation of our own that is wrong in one way. It is killed if it fails a case of the suite. "
+    "A survivor is `admitted` if its answers differ from the right ones only within what the standard admits, `unseen` "
+    "if it computes something else but gives the same answers on the suite's data, and `unmet` if no case triggers it. "
+    "The page says what admits each, with the width of the bound compared to the change, and why no case exposes the "
+    "others. "
+    "A trigger, such as a rank or an extent, is exposed if every effect that makes a difference under it is killed. "
+    "A compliant variant differs only in what the standards leave open, and no case may blame it."
 )
 
 _TIGHT = (
-    "By how many units in the last place (ulp) of the exact value an answer may be off: in the median case, of whose "
-    "elements the median counts, and at most, where the bounds do not leave an element open. With 0.5 and less the "
-    "correctly rounded answer alone is admitted. Types whose answers are exact are left out."
+    "How far an answer may be from the exact value, in units in the last place (ulp): the median over cases of each "
+    "case's median element, and the maximum over elements that the bounds do not leave open. At 0.5 or less, only the "
+    "correctly rounded answer is admitted. Types with exact answers are left out."
 )
 
 

@@ -307,9 +307,7 @@ def resume(folder: Path, waivers: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_forty_kills_lose_nothing_and_double_nothing(
-    whole: Path, tmp_path: Path, waivers: Path, context: Any
-) -> None:
+def test_forty_kills_lose_nothing_and_double_nothing(whole: Path, tmp_path: Path, waivers: Path, context: Any) -> None:
     for timed in (tmp_path / "first", tmp_path / "second"):  # before the first one, all is imported
         started = time.monotonic()
         assert run_until(context, begin(timed, waivers), 120) == 1
