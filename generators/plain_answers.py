@@ -58,11 +58,11 @@ def _value(bounds: Bounds) -> Array:
     if kind.kind != "float":
         return bounds.value
     rounded = nearest(kind.float_format, bounds.value)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN, and numbers that the type rounds to infinity
         numbers = np.where((rounded < bounds.lower) | (rounded > bounds.upper), bounds.value, rounded)
-    if bounds.flags is not None:
-        numbers = _flagged(numbers, bounds.lower, bounds.flags)
-    return numbers.astype(kind.dtype)
+        if bounds.flags is not None:
+            numbers = _flagged(numbers, bounds.lower, bounds.flags)
+        return numbers.astype(kind.dtype)
 
 
 def _flagged(numbers: Array, lower: Array, flags: Array) -> Array:
