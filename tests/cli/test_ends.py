@@ -59,7 +59,13 @@ def test_a_request_to_end_is_an_interruption_which_keeps_what_was_judged(
     words = ("run", "python:fakes.backends:Slow", "--select", "onnx/ReduceMean-13/float32/*", "--jobs", "1")
     command = [*OPCONFORM, *words, "--quiet", "--out", str(tmp_path / "out")]
     results, until = tmp_path / "out" / "results.jsonl", time.monotonic() + 100
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=HERE) as process:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=HERE,
+        preexec_fn=lambda: signal.signal(ending, signal.SIG_DFL),  # noqa: PLW1509 - no threads; it is ignored in the background
+    ) as process:
         while not (results.exists() and results.stat().st_size) and time.monotonic() < until:
             time.sleep(0.1)
         process.send_signal(ending)
