@@ -47,6 +47,11 @@ class GeneratedSuite(Suite):
         return suite_digest(self.source.library)
 
     @functools.cached_property
+    def _planner(self) -> GeneratedCases:
+        """What the planning thread reads spec files with, for the other is pickled meanwhile."""
+        return self.source.unread
+
+    @functools.cached_property
     def _specs(self) -> list[Spec]:
         return self.source.library.specs()
 
@@ -63,7 +68,8 @@ class GeneratedSuite(Suite):
     @property
     def broken(self) -> Sequence[str]:
         """The mistakes in spec files of operators that were asked for."""
-        return [f"{name} is left out: {error}" for name, error in self.source.library.broken.items()]
+        broken = {**self.source.library.broken, **self._planner.library.broken}
+        return [f"{name} is left out: {error}" for name, error in broken.items()]
 
     def silences(self) -> Mapping[str, tuple[str, ...]]:
         """Return those of all operators and of the spec files."""
@@ -94,7 +100,7 @@ class GeneratedSuite(Suite):
         """Return the ids while they are planned, unless a wrong id among them would stop a run that has begun."""
         if selection.draws > 1 or selection.suite is not None or any(is_id(glob) for glob in selection.globs):
             return None
-        return GrowingPlan(selected(self.source, selection))
+        return GrowingPlan(selected(self._planner, selection))
 
     def suggestions(self, selection: Selection) -> Sequence[str]:
         """Return what a selection without a case may have been meant to be."""
