@@ -47,9 +47,9 @@ class GeneratedSuite(Suite):
         return suite_digest(self.source.library)
 
     @functools.cached_property
-    def _planner(self) -> GeneratedCases:
-        """What the planning thread reads spec files with, for the other is pickled meanwhile."""
-        return self.source.unread
+    def _planners(self) -> list[GeneratedCases]:
+        """What planning threads read spec files with, each by itself: what they read grows while `source` is pickled."""
+        return []
 
     @functools.cached_property
     def _specs(self) -> list[Spec]:
@@ -68,7 +68,7 @@ class GeneratedSuite(Suite):
     @property
     def broken(self) -> Sequence[str]:
         """The mistakes in spec files of operators that were asked for."""
-        broken = {**self.source.library.broken, **self._planner.library.broken}
+        broken = {k: v for source in (self.source, *self._planners) for k, v in source.library.broken.items()}
         return [f"{name} is left out: {error}" for name, error in broken.items()]
 
     def silences(self) -> Mapping[str, tuple[str, ...]]:
@@ -100,7 +100,8 @@ class GeneratedSuite(Suite):
         """Return the ids while they are planned, unless a wrong id among them would stop a run that has begun."""
         if selection.draws > 1 or selection.suite is not None or any(is_id(glob) for glob in selection.globs):
             return None
-        return GrowingPlan(selected(self._planner, selection))
+        self._planners.append(self.source.unread)
+        return GrowingPlan(selected(self._planners[-1], selection))
 
     def suggestions(self, selection: Selection) -> Sequence[str]:
         """Return what a selection without a case may have been meant to be."""
