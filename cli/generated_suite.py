@@ -48,7 +48,7 @@ class GeneratedSuite(Suite):
 
     @functools.cached_property
     def _planners(self) -> list[GeneratedCases]:
-        """What planning threads read spec files with, each by itself: what they read grows while `source` is pickled."""
+        """What planning threads read spec files with, one each: what it knows grows while `source` is pickled."""
         return []
 
     @functools.cached_property
