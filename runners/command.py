@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import resource
 import select
 import shlex
 import signal
@@ -50,7 +51,11 @@ class Breach(Exception):  # noqa: N818 - what the program did, not a mistake of 
 
 
 class Ended(Breach):
-    """The program has ended."""
+    """The program has ended; `code` is its exit code, or the negated number of the signal that ended it."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Refused(Exception):  # noqa: N818 - an answer
@@ -234,7 +239,7 @@ class Conversation:
             code = self._process.wait(_LEAVE)
         except subprocess.TimeoutExpired:
             return Breach(f"it closed its stdout{rest}")
-        return Ended(f"it ended by {exit_words(code)}{rest}")
+        return Ended(f"it ended by {exit_words(code)}{rest}", code)
 
     def close(self) -> int | None:
         """Close its stdin; returns its exit code, or None where it does not end in time and is killed."""
@@ -487,9 +492,15 @@ class Command:
     def _lost(self, breach: Breach) -> NoReturn:
         """End this process as a backend does that crashes: what the program answers later belongs to no question.
 
-        It is no exception of the backend's, which would pass for a refusal.
+        It is no exception of the backend's, which would pass for a refusal. A signal that ended the program ends this
+        process too, so that the result names it.
         """
         print(f"{self.name}: {breach}", file=sys.stderr, flush=True)
+        if isinstance(breach, Ended) and breach.code < 0:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+            if -breach.code not in (signal.SIGKILL, signal.SIGSTOP):
+                signal.signal(-breach.code, signal.SIG_DFL)
+            os.kill(os.getpid(), -breach.code)
         raise SystemExit(_NO_PROTOCOL) from breach
 
 

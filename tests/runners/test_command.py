@@ -91,7 +91,7 @@ LIES = {
     "deep": ("crash", "no answer of protocol 1"),
     "silent": ("timeout", "no answer after"),
     "half": ("timeout", "no answer after"),
-    "segv": ("crash", "about to fall\ncmd:"),
+    "segv": ("crash", "the process died (signal SIGSEGV) while running it; last it wrote:\nabout to fall\ncmd:"),
     "exit": ("crash", "it ended by exit code 3"),
     "half-exit": ("crash", 'it ended by exit code 0 in the middle of a line: \'{"id": 2'),
     "closed": ("crash", "it closed its stdout"),
