@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..arithmetic.errors import (
     Error,
     Flags,
     Known,
+    each,
     exceeds,
     opposed,
     ordered_sum,
@@ -27,7 +29,15 @@ from ..arithmetic.errors import (
 from . import elementary
 from .arithmetic import largest, whole_error
 from .primitive import Primitive, lane_axes
-from .sums import Sum, count_along, every_order_is_exact, gathered, gathered_whole, stored
+from .sums import (
+    Sum,
+    count_along,
+    every_order_is_exact,
+    gathered,
+    gathered_whole,
+    of_common_denominator,
+    stored,
+)
 
 _ROOM: Final = 1 << 62
 
@@ -48,6 +58,11 @@ class Matmul(Primitive):
             a, b = (widened(x) if x.dtype == np.float64 else x for x in xs)
             return np.asarray(np.matmul(a, b))
         return product(a, b)
+
+    @classmethod
+    def fractions(cls, *xs: Array, **_: Any) -> Array:
+        (a, p), (b, q) = map(of_common_denominator, xs)
+        return each(lambda number: Fraction(number, p * q), np.asarray(np.matmul(a, b), object))
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:

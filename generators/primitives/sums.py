@@ -219,10 +219,15 @@ def whole_sum(x: Array, lanes: tuple[int, ...]) -> Array:
 
 def fraction_sum(x: Array, lanes: tuple[int, ...]) -> Array:
     """Add up fractions as whole multiples of one: fractions one by one take ten times as long."""
-    common = math.lcm(*{fraction.denominator for fraction in x.reshape(-1)})
-    multiples = each(lambda f: f.numerator * (common // f.denominator), x)
+    multiples, common = of_common_denominator(x)
     total = np.asarray(multiples.sum(axis=lanes, keepdims=True), object)
     return each(lambda number: Fraction(number, common), total)
+
+
+def of_common_denominator(x: Array) -> tuple[Array, int]:
+    """Return the numerators of fractions that share a denominator, and the denominator."""
+    common = math.lcm(*{fraction.denominator for fraction in x.reshape(-1)})
+    return each(lambda f: f.numerator * (common // f.denominator), x), common
 
 
 def without(value: Any, axes: tuple[int, ...]) -> Any:
