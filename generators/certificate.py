@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -75,7 +75,7 @@ class Derivation:
     `labels` name the reading, `context` the arithmetic, `level` who says that it is admissible. `flushed`: subnormal
     inputs are read as zeros. `formula` are the nodes in order, by their places in the recording, `outputs` those of
     the results. `ports` says for each port where its tensor stands among the case's inputs; None if it is fixed with
-    the program.
+    the program. `compute` returns `results` and `steps`, which not every reader needs.
     """
 
     labels: Labels
@@ -85,9 +85,22 @@ class Derivation:
     formula: Mapping[int, Node]
     ports: tuple[int | None, ...]
     outputs: tuple[int, ...]
-    results: Mapping[int, Result]
-    steps: tuple[Step, ...]
     text: tuple[str, ...]
+    compute: Callable[[], tuple[Mapping[int, Result], tuple[Step, ...]]] = field(repr=False, compare=False)
+
+    @property
+    def results(self) -> Mapping[int, Result]:
+        """What is known of each node of the formula."""
+        return self._computed[0]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What each rounding, and each sum, may err by."""
+        return self._computed[1]
+
+    @functools.cached_property
+    def _computed(self) -> tuple[Mapping[int, Result], tuple[Step, ...]]:
+        return self.compute()
 
 
 @dataclass(frozen=True)
@@ -192,15 +205,7 @@ class _Deriving:
 
     def derivation(self, branch: _Branch) -> Derivation:
         graph, outputs = self.recording.graph, branch.fork.outputs
-        live = graph.live(outputs)
-        if branch.flushed not in self._exact:
-            self._exact[branch.flushed] = self._values(branch.flushed)
-        known, fractions = self._exact[branch.flushed]
-        charged = graphs.charges(graph, live, known, branch.context)
-        formula = {at: graph.nodes[at] for at in live}
-        results = {at: _result(node, known[at], charged[at][0], fractions[at]) for at, node in formula.items()}
-        steps = tuple(_step(at, charge) for at in live for charge in charged[at][1])
-        text = tuple(self.recording.derivation(self.recording.forks.index(branch.fork)))
+        formula = {at: graph.nodes[at] for at in graph.live(outputs)}
         return Derivation(
             branch.fork.labels,
             branch.context,
@@ -209,10 +214,18 @@ class _Deriving:
             formula,
             tuple(self.ports),
             outputs,
-            results,
-            tuple(step for step in steps if step.error.any() or step.terms is not None),
-            text,
+            tuple(self.recording.derivation(self.recording.forks.index(branch.fork))),
+            functools.partial(self._numbers, branch, formula),
         )
+
+    def _numbers(self, branch: _Branch, formula: Mapping[int, Node]) -> tuple[Mapping[int, Result], tuple[Step, ...]]:
+        if branch.flushed not in self._exact:
+            self._exact[branch.flushed] = self._values(branch.flushed)
+        known, fractions = self._exact[branch.flushed]
+        charged = graphs.charges(self.recording.graph, tuple(formula), known, branch.context)
+        results = {at: _result(node, known[at], charged[at][0], fractions[at]) for at, node in formula.items()}
+        steps = tuple(_step(at, charge) for at in formula for charge in charged[at][1])
+        return results, tuple(step for step in steps if step.error.any() or step.terms is not None)
 
     def _values(self, flushed: bool) -> tuple[dict[int, Known], Mapping[int, Array | None]]:
         arrays, known = self._maker.flushed if flushed else (self._maker.arrays, self._maker.values)

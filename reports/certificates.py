@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -139,11 +140,7 @@ def derivations_json(source: GeneratedCases, case: Batch) -> dict[str, Any]:
     What follows from formula, arithmetic and inputs is left out: results, steps and errors.
     """
     found = certificate(source, case)
-    kept = ("labels", "level", "flushed_inputs", "formula", "results", "exact")
-    told = []
-    for one in found.derivations:
-        whole = _derivation(one)
-        told.append({key: whole[key] for key in kept} | {"arithmetic": _named(one)})
+    told = [_reading(one) | {"arithmetic": _named(one)} for one in found.derivations]
     return {"of_option": list(found.of_option), "derivations": told}
 
 
@@ -230,16 +227,10 @@ def _element(number: Any) -> Any:
 
 def _derivation(found: Derivation) -> dict[str, Any]:
     places = {at: place for place, at in enumerate(found.formula)}
-    formula = [_node(node, places, found) for node in found.formula.values()]
     outputs = [(at, found.results[at]) for at in found.outputs]
     return {
-        "labels": dict(found.labels),
-        "level": found.level,
-        "flushed_inputs": found.flushed,
+        **_reading(found),
         "arithmetic": _arithmetics(found),
-        "formula": formula,
-        "results": [places[at] for at in found.outputs],
-        "exact": [_exact(result) for _, result in outputs],
         "error": [numbers_json(r.error) if found.formula[at].kind == "real" else None for at, r in outputs],
         "steps": [_step(step, places[step.node]) for step in found.steps],
         "taken": {
@@ -247,6 +238,21 @@ def _derivation(found: Derivation) -> dict[str, Any]:
             for at, result in found.results.items()
             if result.fractions is None or found.formula[at].name not in _DERIVED
         },
+    }
+
+
+def _reading(found: Derivation) -> dict[str, Any]:
+    """Return what a derivation starts from and ends in, without what follows from it."""
+    places = {at: place for place, at in enumerate(found.formula)}
+    return {
+        "labels": dict(found.labels),
+        "level": found.level,
+        "flushed_inputs": found.flushed,
+        "formula": [_node(node, places, found) for node in found.formula.values()],
+        "results": [places[at] for at in found.outputs],
+        "exact": [
+            None if math.prod(found.formula[at].shape) > LISTED else _exact(found.results[at]) for at in found.outputs
+        ],
     }
 
 
@@ -278,8 +284,8 @@ def _parameter(value: Any) -> Any:
 
 
 def _exact(result: Result) -> list[Any] | None:
-    exact = result.exact
-    return None if exact is None or len(exact) > LISTED else [number_text(number) for number in exact]
+    exact = None if result.values.size > LISTED else result.exact
+    return None if exact is None else [number_text(number) for number in exact]
 
 
 def _taken(result: Result) -> dict[str, Any]:
