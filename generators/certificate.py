@@ -229,7 +229,8 @@ class _Deriving:
 
     def _values(self, flushed: bool) -> tuple[dict[int, Known], Mapping[int, Array | None]]:
         arrays, known = self._maker.flushed if flushed else (self._maker.arrays, self._maker.values)
-        return known, _fractions(self.recording, arrays, known)
+        with np.errstate(all="ignore"):  # signalling NaNs
+            return known, _fractions(self.recording, arrays, known)
 
 
 def _result(node: Node, known: Known, error: Error, fractions: Array | None) -> Result:
@@ -289,7 +290,6 @@ def _computed(node: Node, operands: Sequence[Array]) -> Array | None:
 
 def _lifted(array: Array) -> Array:
     found = np.empty(array.shape, object)
-    with np.errstate(invalid="ignore"):  # signalling NaNs
-        floats = array.astype(np.float64).reshape(-1).tolist()
+    floats = array.astype(np.float64).reshape(-1).tolist()
     found.reshape(-1)[:] = [Fraction(x) if math.isfinite(x) else Fraction(0) for x in floats]
     return found
