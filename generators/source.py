@@ -339,7 +339,9 @@ class GeneratedCases:
             found = Prepared(Row(row.spec, row.version, content, settings), self._record)
             if not row.rejected:
                 for name in _missing(found):
-                    raise CaseIdError(f"{row.id}: invalid in {row.version.operator}, and no edge: it needs {name}")
+                    raise CaseIdError(
+                        f"{row.id}: invalid in {row.version.operator}, and the id names no edge: it needs {name}"
+                    )
                 if found.first is not None:
                     _check_valid(row, found.first)
             if len(self._programs) >= _MOST_PROGRAMS:
@@ -559,7 +561,7 @@ def _check_valid(row: Row, recording: Recording) -> None:
 
 def _invalid(row: Row, clause: str) -> str:
     known = row.version.clauses.get(clause)
-    return f"invalid in {row.version.operator}, and no edge: {known.text if known else clause}"
+    return f"invalid in {row.version.operator}, and the id names no edge: {known.text if known else clause}"
 
 
 def _check_edge(row: Row, edge: Edge) -> None:
