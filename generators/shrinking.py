@@ -301,7 +301,7 @@ class Shrinker:
             yield replace(filled, case=replace(draft.case, fill=fill))
 
     def _ranks(self, draft: _Draft) -> Iterator[_Draft]:
-        """Yield the case with one dimension less, in one or several inputs, and in lists with a number per dimension."""
+        """Yield the case with one dimension less, in one or more inputs and in lists with a number per dimension."""
         slots = [s for s in self._free_slots(draft) if isinstance(s.place, int) or self._is_filled(s.place)]
         for slot in slots:
             alike = [other for other in slots if other.rank == slot.rank and other.axis == slot.axis]

@@ -268,7 +268,7 @@ class GeneratedCases:
 
     @property
     def unread(self) -> GeneratedCases:
-        """A copy without the specs that are already read: for a process that needs one operator and gets many copies."""
+        """A copy without the specs already read: for processes that need one operator but get many copies."""
         return GeneratedCases(self.root, self.declaration)
 
     def __getstate__(self) -> dict[str, object]:
