@@ -73,11 +73,9 @@ class Derivation:
     """One reading of a case under one arithmetic.
 
     `labels` name the reading and `context` the arithmetic; `level` is the authority that admits it. `flushed`:
-    subnormal
-    inputs are read as zeros. `formula` has the nodes in order, by their index in the recording; `outputs` are the
-    indices
-    of the results. `ports` has the index of each port's tensor among the case's inputs; None if it is a constant of the
-    program.
+    subnormal inputs are read as zeros. `formula` has the nodes in order, by their index in the recording; `outputs` are
+    the indices of the results. `ports` has the index of each port's tensor among the case's inputs; None if it is a
+    constant of the program.
     """
 
     labels: Labels

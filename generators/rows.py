@@ -208,8 +208,7 @@ def settle(version: VersionSpec, case: CaseId) -> CaseId:
     """Return the id without redundant settings, so that equal content has one id.
 
     Redundant are the delivery of an input that is left out, a recipe that fills nothing, symbolic dimensions without
-    any
-    dimension, and an attribute that its type requires anyway.
+    any dimension, and an attribute that its type requires anyway.
     """
     dropped = {name for name, text in case.settings if _means_nothing(version, case, name, text)}
     filled, drawn = _elements(version, case)

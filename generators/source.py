@@ -60,8 +60,7 @@ class Reasoning:
     """The source of an expectation: the recorded formula, its arrays and its rules.
 
     `arrays` are the formula's arguments, lanes first. `places` has the index of each among the cases' inputs; None if
-    it is
-    a constant of the program.
+    it is a constant of the program.
     """
 
     recording: Recording

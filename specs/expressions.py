@@ -50,8 +50,7 @@ def numbers(parts: Iterable[Number | str], symbols: Symbols) -> list[Number]:
     """Evaluate a list: plain numbers, `a .. b` with both ends, `a x n` as n times a, `S...` as all of S.
 
     A symbol is an integer, or, if it is spliced or indexed, a list of integers. `d0` means `d[0]`; `x.d` and `x.r` are
-    the
-    dimensions and the rank of operand x. Raises ExpressionError.
+    the dimensions and the rank of operand x. Raises ExpressionError.
     """
     found: list[Number] = []
     for part in parts:

@@ -110,8 +110,7 @@ class Library:
         """Use the files of `root`, by default this package's; `vocabulary` as for `spec_of`.
 
         `keep`: cache built specs next to the files, in `__pycache__`; by default only for this package, since anybody
-        who can
-        write there can run code here.
+        who can write there can run code here.
         """
         self.root = root or default_root()
         self._vocabulary = vocabulary

@@ -85,11 +85,9 @@ class Vocabulary:
     """The words that a family's Python code defines for specs.
 
     `parameters`: the family's own. `fills`: its fill recipes, by the name before the bracket. `references`: the
-    functions
-    that may follow the dot in `family`. `shapes`, `draws`, `domains`: functions by name; `arguments`: the arguments
-    that an
-    operand may pass to its draw; `precision`: the primitives that have a budget. None means not known, and so not
-    checked.
+    functions that may follow the dot in `family`. `shapes`, `draws`, `domains`: functions by name; `arguments`: the
+    arguments that an operand may pass to its draw; `precision`: the primitives that have a budget. None means not
+    known, and so not checked.
     """
 
     parameters: frozenset[str] = frozenset()
@@ -216,10 +214,8 @@ class Clause:
     """One rule of the standard.
 
     `when`: the settings of cases that test it; empty: every valid case; None: only the edges that name it. `disputes`:
-    the
-    parts of the signature, such as `inputs.axes`, in which a disputed clause and a library differ. `excludes`: globs
-    for the
-    triggers of `opconform mutants` that it makes impossible for valid calls: `rank=[01]`.
+    the parts of the signature, such as `inputs.axes`, in which a disputed clause and a library differ. `excludes`:
+    globs for the triggers of `opconform mutants` that it makes impossible for valid calls: `rank=[01]`.
     """
 
     id: str
@@ -247,10 +243,8 @@ class Edge:
     """A case that always runs, or one for each named type.
 
     `settings` and `mended` map a name to a value; a type letter, or `type(port)` for a variadic port, to a tuple of
-    types.
-    Letters that are not named take every type. `mended` overrides `settings` to make the program valid; an edge has it
-    if
-    and only if `rejected` is true.
+    types. Letters that are not named take every type. `mended` overrides `settings` to make the program valid; an edge
+    has it if and only if `rejected` is true.
     """
 
     id: str
@@ -265,13 +259,10 @@ class Operand:
     """A spec's description of one input: its shape, and the source of its elements.
 
     `shape`: dimensions (numbers and expressions, `S...` for all of a list), a function of the family, `same(x)`, or
-    None if
-    the level of `shapes` has it. `draws`: the recipes that may draw it, as levels of the parameter named like the
-    input; an
-    input without any is filled, or written if that parameter has values. `domain`: the range of its elements. `fill`:
-    its
-    own recipe in place of the parameter `fill`. `arguments`: the draw's arguments, such as `below: "d[axis]"`, with
-    expressions as text.
+    None if the level of `shapes` has it. `draws`: the recipes that may draw it, as levels of the parameter named like
+    the input; an input without any is filled, or written if that parameter has values. `domain`: the range of its
+    elements. `fill`: its own recipe in place of the parameter `fill`. `arguments`: the draw's arguments, such as
+    `below: "d[axis]"`, with expressions as text.
     """
 
     name: str
@@ -287,8 +278,7 @@ class TypeSource:
     """The source of a type letter: an attribute whose value states the letter's type.
 
     `absent`: the type that a missing attribute implies, or the letter with this type; None if the standard defines
-    none.
-    `names`: the attribute's own names of types, if they are not the usual ones.
+    none. `names`: the attribute's own names of types, if they are not the usual ones.
     """
 
     attribute: str
@@ -305,15 +295,13 @@ class VersionSpec:
     """A spec's content for one operator version.
 
     `parameters` maps a name to levels by name; types are under their letter in this version. `exclude` maps a parameter
-    to
-    levels: a combination is left out if each parameter of a row has one of the levels. `operands` has every input of
-    the
-    signature, in its order. The keys of `types_from` are letters. `same`: letters that vary together. `precision`: the
-    budget of a primitive in ulp, by element type, with "" for all others. `strength`: groups of interacting names, by
-    the
-    number of names that interact. `graphs` are bodies in ONNX's text with `{V}` for the type of letter V. `aliases` are
-    edges under their old names; ids may use them, but they are not planned. `amended` is the first release of the
-    standard's library with this signature, if an older release has another signature under the same version.
+    to levels: a combination is left out if each parameter of a row has one of the levels. `operands` has every input of
+    the signature, in its order. The keys of `types_from` are letters. `same`: letters that vary together. `precision`:
+    the budget of a primitive in ulp, by element type, with "" for all others. `strength`: groups of interacting names,
+    by the number of names that interact. `graphs` are bodies in ONNX's text with `{V}` for the type of letter V.
+    `aliases` are edges under their old names; ids may use them, but they are not planned. `amended` is the first
+    release of the standard's library with this signature, if an older release has another signature under the same
+    version.
     """
 
     operator: OperatorVersion

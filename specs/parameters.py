@@ -91,8 +91,7 @@ class Names:
     """The names that a spec's settings may use.
 
     `own` are the family's parameters; with None, any name is accepted. `symbols` are the symbols in shapes, and
-    `bundles`
-    the parameters whose levels are mappings.
+    `bundles` the parameters whose levels are mappings.
     """
 
     def __init__(
@@ -310,8 +309,7 @@ def settled(raw: Any, words: bool = True, name: str = "") -> Value:
     """Return a value as read, with `absent`, `omitted` and `given` as Words and lists as tuples.
 
     Words are only recognised at the top, in a bundle's entries and in lists of outputs, since other lists may contain
-    text.
-    `{draw: x}` is a recipe, and `{value: x}` in a bundle is x itself.
+    text. `{draw: x}` is a recipe, and `{value: x}` in a bundle is x itself.
     """
     if isinstance(raw, str):
         return SETTING_WORDS.get(raw, raw) if words else raw

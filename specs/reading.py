@@ -59,8 +59,7 @@ class Document:
     """A file's content and positions: `value` consists of dict, list, str, int, float, bool and None.
 
     Positions are computed on first use. `origins` maps the path of an included entry to the file that it comes from,
-    and
-    its path there.
+    and its path there.
     """
 
     file: str

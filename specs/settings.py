@@ -372,8 +372,7 @@ def resolve_edge(id_: str, context: Context, version: Version, known: frozenset[
     """Return the edge in one version; None if it does not apply.
 
     An edge applies if its span covers the version and the version has every name, level and type that it sets. Its
-    `tests`
-    are limited to the clauses and silences that are `known` in the version.
+    `tests` are limited to the clauses and silences that are `known` in the version.
     """
     text, signature = context.text.edges[id_], context.names.signatures[version]
     if not Span.of(text).covers(version, context.names):
@@ -485,8 +484,8 @@ def _choose_types(settings: dict[str, Value], mended: Mapping[str, Value] | None
     """Keep the types that make sense in the version; return whether each letter has one left.
 
     These are the types of its constraint. If the mended program has another type, the type is the mistake, and the
-    types
-    outside the constraint are kept; unless a dependent letter is set too, since then the pair of types is the mistake.
+    types outside the constraint are kept; unless a dependent letter is set too, since then the pair of types is the
+    mistake.
     """
     types, pair = signature.types, not signature.ties.keys().isdisjoint(settings)
     for letter in settings.keys() & types.keys():

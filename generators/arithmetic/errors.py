@@ -264,11 +264,9 @@ class Error:
     """The admissible difference of an implementation's numbers from a node's exact values, and other admissible values.
 
     `e` bounds the difference (under norm 2 its variance); for bool and text it is positive if both results are
-    admissible.
-    `exact_mean` is a mask of means whose sum is exact. `instead` has numbers that are admissible, up to the error,
-    where
-    the exact value is NaN or an infinity, else NaN; the flags there free everything, for later nodes. `ends` has the
-    smallest and largest admissible whole numbers; without it, a whole number with an error is free.
+    admissible. `exact_mean` is a mask of means whose sum is exact. `instead` has numbers that are admissible, up to the
+    error, where the exact value is NaN or an infinity, else NaN; the flags there free everything, for later nodes.
+    `ends` has the smallest and largest admissible whole numbers; without it, a whole number with an error is free.
     """
 
     e: Size = 0.0
@@ -310,8 +308,7 @@ class Arithmetic:
     `flush`: results below the normal range may become zero, including partial sums, and if `shares`, the quotients of a
     mean that is divided before summing. `summation` is the algorithm of means: from a sum, divided before or after;
     updated with each addend; or as the formula is written. `norm` 1 bounds errors, 2 sums variances (tier T2).
-    `charges`,
-    if given, collects each primitive's charges.
+    `charges`, if given, collects each primitive's charges.
     """
 
     accumulator: FloatFormat
@@ -350,8 +347,7 @@ def charged(
     """Return an error after `roundings` more roundings to storage, including underflow and overflow.
 
     `exact`: whether a result that storage represents, from operands without error, costs nothing: True, False, or a
-    mask
-    of the elements for which the float64 carrier lost nothing.
+    mask of the elements for which the float64 carrier lost nothing.
     """
     form = c.storage
     quiet = isinstance(e, float) and e == 0.0

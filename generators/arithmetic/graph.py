@@ -45,8 +45,7 @@ class Node:
     `computes` is the floating-point type whose arithmetic applies: the result's, else the first such type among the
     operands, else none. Besides primitives there are nodes called `port` and `literal`. Nodes with the same `operation`
     differ only in their operands. While a formula is recorded there are also `choice` nodes; their operands are the
-    results
-    for each option of a silence.
+    results for each option of a silence.
     """
 
     name: str

@@ -38,8 +38,8 @@ class Fork:
 
     `kind`: `values`; `any` (any values of the outputs' shapes); `rejected` or `anything`; or `invalid`, by the clause
     `invalid`. `outputs`, `requirements` (with their clauses) and `conditions` (under which a silence is open) are
-    indices of
-    nodes. `structure` is the structure of each output if some are not tensors; `outputs` are then all their tensors.
+    indices of nodes. `structure` is the structure of each output if some are not tensors; `outputs` are then all their
+    tensors.
     """
 
     labels: Labels
@@ -57,8 +57,7 @@ class Rules:
     """What expectations depend on besides the formula and the data.
 
     `random`: the data are random with mean zero, so that the second moment of errors may be judged (tier T2).
-    `declared`:
-    a device's declared arithmetic, by element type.
+    `declared`: a device's declared arithmetic, by element type.
     """
 
     random: bool = False
@@ -184,8 +183,7 @@ class Recording:
         """Return a machine's outputs, and its results at every node.
 
         `base` has the results without its deviations. Only nodes that these reach are computed again, and `base` itself
-        is
-        returned if nothing changes.
+        is returned if nothing changes.
         """
         chosen, lanes = self.forks[fork], max((len(a) for a in arrays), default=1)
         live = self.live_of(chosen.outputs)

@@ -60,13 +60,10 @@ class Facts:
 
     `attributes`: values by name, including the signature's defaults; `given`: the names of attributes that the program
     sets. `outputs`: the element type of each output by name, None for one left out. `silences`: the admissible options,
-    by
-    silence. `clauses`: ids. `precision`: a function's largest error in units in the last place, if the spec has it.
+    by silence. `clauses`: ids. `precision`: a function's largest error in units in the last place, if the spec has it.
     `captured`: outer values that bodies use; their arrays follow the ports' arrays. `structures`: the structure of a
-    port
-    or captured value that is not a tensor: one, or one for each value of a variadic port. `around`: the graph before
-    the
-    operator.
+    port or captured value that is not a tensor: one, or one for each value of a variadic port. `around`: the graph
+    before the operator.
     """
 
     operator: str
@@ -209,8 +206,7 @@ class Call:
         """Return the chosen option of a silence; with `where`, it is open only in lanes with a true element there.
 
         `rejected` and `anything` end the reading here. `any`, without `where`, frees all elements of all outputs:
-        continue
-        with any one meaning, for the shapes. Raises OpconformError if the version has no such silence.
+        continue with any one meaning, for the shapes. Raises OpconformError if the version has no such silence.
         """
         if silence not in self.met:
             options = self._ask(("silence", silence))
@@ -383,8 +379,7 @@ def record(
     """Return a reference's formula for a program; `known` are values of ports, by name, that belong to the program.
 
     `told` collects the reference's questions about the facts. Raises Asks if the reference needs the values of another
-    port,
-    OpconformError if it cannot handle the input, or if it opens a silence that the version does not have.
+    port, OpconformError if it cannot handle the input, or if it opens a silence that the version does not have.
     """
     told = {} if told is None else told
     graph = Graph(facts.precision)

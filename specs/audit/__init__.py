@@ -67,10 +67,9 @@ class LibrarySchema:
     """A library's description of one operator version, found by creating operations.
 
     `attributes` is None if they could not be found. `inputs` and `outputs` are the numbers of tensors that it accepts
-    and
-    returns, up to `counted`; empty if no operation could be created. `types` has the accepted types of each letter of
-    the
-    question's signature; without a signature, of letters that the reading invents. A missing letter could not be found.
+    and returns, up to `counted`; empty if no operation could be created. `types` has the accepted types of each letter
+    of the question's signature; without a signature, of letters that the reading invents. A missing letter could not be
+    found.
     """
 
     attributes: Mapping[str, LibraryAttribute] | None = None
@@ -85,8 +84,7 @@ class Listing:
     """The operators of a library, by name, with their versions.
 
     `group` names the set of operators. `later` lists operators that only newer libraries have; versions above `newest`
-    are
-    also from newer libraries.
+    are also from newer libraries.
     """
 
     library: str
@@ -113,8 +111,7 @@ class LibraryReading:
     """A library's listing and its answers; a text in place of an answer is the reason why it could not be asked.
 
     `exact`: the library accepts only what it specifies. Otherwise its acceptance proves nothing. `untold` describes
-    what
-    it cannot report.
+    what it cannot report.
     """
 
     standard: str
@@ -370,11 +367,9 @@ def audit(
     """Compare all specs of a standard with its schemas or library, and count what the cases cover.
 
     `touched` has what the generated cases exercise, by operator version (`onnx/ReduceMean-13`). `reading` has the
-    library's
-    answers, for all standards but ONNX. Totals come from the schemas or the library and include operators without a
-    spec;
-    clauses come from the specs. Raises OpconformError for a standard that cannot be audited, SpecErrors for a broken
-    spec.
+    library's answers, for all standards but ONNX. Totals come from the schemas or the library and include operators
+    without a spec; clauses come from the specs. Raises OpconformError for a standard that cannot be audited, SpecErrors
+    for a broken spec.
     """
     check_standard(standard)
     specs = [library.spec(name) for name in library.operators() if name.startswith(f"{standard}/")]

@@ -48,8 +48,7 @@ class Authority:
     """The schemas or library that the specs of a standard are compared with; `source` and `version` are its names.
 
     `extents` has what there is to cover, by group and operator version; `group_of` returns a spec's group. `untold`:
-    what
-    cannot be found out; `uncounted`: operator versions whose types and attributes cannot be counted.
+    what cannot be found out; `uncounted`: operator versions whose types and attributes cannot be counted.
     """
 
     standard: str
@@ -106,8 +105,7 @@ def versions_held(
     """Return findings about versions that only one side has, and the versions that both have.
 
     `operators` are the operators of `source` with their versions; `newer` versions of the spec are newer than `source`,
-    or
-    were amended later.
+    or were amended later.
     """
     unchecked = tuple(f"{spec.versions[v].operator} cannot be checked: {source} is older" for v in newer)
     there = tuple(operators.get(spec.name, ()))
