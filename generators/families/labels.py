@@ -131,7 +131,7 @@ def _looked_up(c: Call, x: Value, keys: Array, values: Array, default: Array) ->
 
 
 def _matches(c: Call, x: Value, key: Array) -> Value:
-    """A mask of the elements equal to the key. All NaN are equal; the zeros differ in bits, which version 2 compares."""
+    """A mask of the elements equal to the key. All NaN are equal; version 2 distinguishes the zeros."""
     if key.dtype.kind == "f" and np.isnan(key):
         return x.isnan()
     same = x.equal(c.constant(key, x.type))
