@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -147,8 +148,13 @@ def _codes(specs: Mapping[str, Spec]) -> dict[str, str]:
 
 
 def _code(file: Path) -> str:
-    """Return the lines of a module without comments and empty ones."""
-    lines = (line.rstrip() for line in file.read_text("utf-8").splitlines())
+    """Return the lines of a module without docstrings, comments and empty lines."""
+    text = file.read_text("utf-8")
+    lines = [line.rstrip() for line in text.splitlines()]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            for place in range(node.lineno - 1, node.end_lineno or node.lineno):
+                lines[place] = ""
     return "".join(f"{line}\n" for line in lines if line and not line.lstrip().startswith("#"))
 
 
