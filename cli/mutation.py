@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import io
 import json
+import tokenize
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
@@ -147,9 +150,17 @@ def _codes(specs: Mapping[str, Spec]) -> dict[str, str]:
 
 
 def _code(file: Path) -> str:
-    """Return the lines of a module without comments and empty ones."""
-    lines = (line.rstrip() for line in file.read_text("utf-8").splitlines())
-    return "".join(f"{line}\n" for line in lines if line and not line.lstrip().startswith("#"))
+    """Return the lines of a module without docstrings, comments and empty lines."""
+    text = file.read_text("utf-8")
+    lines = text.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            lines[token.start[0] - 1] = lines[token.start[0] - 1][: token.start[1]]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            for place in range(node.lineno - 1, node.end_lineno or node.lineno):
+                lines[place] = ""
+    return "".join(f"{line.rstrip()}\n" for line in lines if line.strip())
 
 
 def kill_matrix(source: GeneratedCases, ids: Mapping[str, Sequence[str]], jobs: int) -> Matrix:

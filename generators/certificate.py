@@ -1,4 +1,4 @@
-"""Certificates: how a case's bounds come about, in numbers that anybody can check without this package."""
+"""Certificates: the derivation of a case's bounds, in numbers that anybody can check without this package."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from .arithmetic.recording import Fork, Recording
 from .source import GeneratedCases, Reasoning
 
 Number: TypeAlias = Fraction | float | int | bool | str
-"""An exact value; a float is no number (NaN, an infinity)."""
+"""An exact value; a float is NaN or an infinity."""
 
 LARGEST = 1 << 20
-"""The elements that all nodes of a formula may have together for their exact results to be computed as fractions."""
+"""The most elements that all nodes of a formula may have together for exact results to be computed as fractions."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What one rounding, or one sum, may err by, at a node: one lane's part of a Charge.
+    """The largest error of one rounding, or one sum, at a node: one lane's part of a Charge.
 
-    `unit` is the unit roundoff u. `error` has the shape of the node's result; of a sum, `terms` is n and `magnitude`
-    M = Σ|x|/n.
+    `unit` is the unit roundoff u. `error` has the shape of the node's result. For a sum, `terms` is n and `magnitude`
+    is M = Σ|x|/n.
     """
 
     node: int
@@ -46,10 +46,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Result:
-    """What is known of a node: its exact elements as float64 or whole numbers, and what it may err by.
+    """The result of a node: its exact elements as float64 or whole numbers, and its largest error.
 
-    `error` bounds what an implementation may err by; of bool it is positive where either may come out. `fractions` are
-    the exact elements, zero for what is no number; None where fractions do not express them, or there are too many.
+    `error` bounds an implementation's error; for bool it is positive where both results are admissible. `fractions` are
+    the exact elements, with zero for NaN and infinities; None if fractions cannot express them, or there are too many.
     """
 
     values: Array
@@ -58,7 +58,7 @@ class Result:
 
     @functools.cached_property
     def exact(self) -> tuple[Number, ...] | None:
-        """The exact elements in C order, as fractions, or floats that are no numbers."""
+        """The exact elements in C order, as fractions; NaN and infinities as floats."""
         if self.fractions is None:
             return None
         told = self.fractions.reshape(-1).tolist()
@@ -72,10 +72,10 @@ class Result:
 class Derivation:
     """One reading of a case under one arithmetic.
 
-    `labels` name the reading, `context` the arithmetic, `level` who says that it is admissible. `flushed`: subnormal
-    inputs are read as zeros. `formula` are the nodes in order, by their places in the recording, `outputs` those of
-    the results. `ports` says for each port where its tensor stands among the case's inputs; None if it is fixed with
-    the program. `compute` returns `results` and `steps`, which not every reader needs.
+    `labels` name the reading and `context` the arithmetic; `level` is the authority that admits it. `flushed`:
+    subnormal inputs are read as zeros. `formula` has the nodes in order, by their index in the recording; `outputs` are
+    the indices of the results. `ports` has the index of each port's tensor among the case's inputs; None if it is a
+    constant of the program. `compute` returns `results` and `steps`, which not every reader needs.
     """
 
     labels: Labels
@@ -105,9 +105,9 @@ class Derivation:
 
 @dataclass(frozen=True)
 class Certificate:
-    """A case with what its expectation comes from.
+    """A case with the derivations of its expectation.
 
-    `of_option` has, for each option of the expectation, the place of its derivation; None where nothing is computed.
+    `of_option` has the index of the derivation of each option of the expectation; None if nothing is computed.
     """
 
     case: Batch
@@ -125,7 +125,7 @@ def certificate(source: GeneratedCases, case: Batch) -> Certificate:
     whole = recording.expectation(list(reasoning.arrays), reasoning.rules, 1)
     chosen = [option for option in whole.options if option.applies.all()]
     if len(chosen) != len(case.expectation.options):
-        raise ValueError(f"{case.id}: its expectation is not that of the source")
+        raise ValueError(f"{case.id}: its expectation differs from the source's")
     deriving = _Deriving(reasoning, whole)
     places: dict[_Key, int] = {}
     derivations: list[Derivation] = []
@@ -152,7 +152,7 @@ _Key: TypeAlias = tuple[Labels, str, str, bool]
 
 @dataclass(frozen=True)
 class _Branch:
-    """A reading under an arithmetic, as an option of an expectation is labelled."""
+    """A reading under an arithmetic, with the labels of the expectation's option."""
 
     fork: Fork
     context: Context
@@ -176,7 +176,7 @@ class _Deriving:
         self._exact: dict[bool, tuple[dict[int, Known], Mapping[int, Array | None]]] = {}
 
     def branch(self, option: Option) -> _Branch | None:
-        """Return where an option comes from; None where nothing is computed."""
+        """Return the reading and arithmetic of an option; None if nothing is computed."""
         if option.kind != "values":
             return None
         fork = max(
@@ -197,7 +197,7 @@ class _Deriving:
         return _Branch(fork, context, option.level, flushed, summation)
 
     def _context(self, name: str | None, level: Level) -> Context:
-        """Return the arithmetic of options by the label that they carry; None: nothing rounds."""
+        """Return the arithmetic of options by their label; None if nothing rounds."""
         if level == "declared":
             return declared(self.recording.real_types, self.rules.declared)
         contexts = self.recording.contexts
@@ -245,9 +245,9 @@ def _step(at: int, charge: Charge) -> Step:
 
 
 def _fractions(recording: Recording, arrays: Sequence[Array], known: Mapping[int, Known]) -> Mapping[int, Array | None]:
-    """Return the exact elements of each node, lanes first; None where fractions do not express them.
+    """Return the exact elements of each node, lanes first; None if fractions cannot express them.
 
-    What is no number is computed with as zero; a number on which that tells is not expressed, and so its whole node.
+    NaN and infinities are replaced by zero. If that changes a finite element of a node, the node has None.
     """
     nodes = recording.graph.nodes
     if sum(known[at].v[0, ...].size for at in recording.live) > LARGEST:
@@ -272,7 +272,7 @@ def _fractions(recording: Recording, arrays: Sequence[Array], known: Mapping[int
 
 
 def _are(fractions: Array, values: Array) -> bool:
-    """Return whether fractions are the finite ones of float64 values, up to rounding."""
+    """Return whether fractions equal the finite elements of float64 values, up to rounding."""
     finite = np.isfinite(values)
     try:
         told = np.broadcast_to(fractions, values.shape)[finite].astype(np.float64)
@@ -284,7 +284,7 @@ def _are(fractions: Array, values: Array) -> bool:
 def _computed(node: Node, operands: Sequence[Array]) -> Array | None:
     try:
         return np.asarray(node.room.fractions(*operands, **node.parameters))
-    except (ZeroDivisionError, TypeError, AttributeError):  # no number, or no rule for fractions
+    except (ZeroDivisionError, TypeError, AttributeError):  # not a number, or no rule for fractions
         return None
 
 

@@ -1,7 +1,7 @@
-"""Covering arrays: few rows in which every wanted combination of levels occurs.
+"""Covering arrays: a few rows that contain every wanted combination of levels.
 
-Greedy, one row at a time, as in AETG (Cohen et al., IEEE TSE 23, 1997): a row starts from a combination that no row has
-yet, and takes for each further parameter the level that adds most such combinations.
+Greedy, one row at a time, as in AETG (Cohen et al., IEEE TSE 23, 1997): a row starts with a combination that no row has
+yet. Each further parameter gets the level that adds the most such combinations.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Levels: TypeAlias = Mapping[str, Sequence[str]]
 Excluded: TypeAlias = Sequence[Mapping[str, Sequence[str]]]
 Row: TypeAlias = dict[str, str]
 
-_MOST_STEPS = 2_000  # of looking for a row with one combination, before it counts as excluded
+_MOST_STEPS = 2_000  # a combination without a row after so many steps counts as excluded
 
 
 def rows(levels: Levels, excluded: Excluded, strength: int | None, groups: Sequence[Sequence[str]] = ()) -> list[Row]:
-    """Return rows that cover every allowed combination of `strength` parameters; all allowed rows for None.
+    """Return rows that cover every allowed combination of `strength` parameters; for None, all allowed rows.
 
-    Of each of `groups`, all combinations occur. `excluded`: a row is left out where each parameter named has one of the
-    levels named. The same arguments give the same rows in the same order.
+    For each of `groups`, all combinations occur. `excluded`: a row is left out if each named parameter has one of the
+    named levels. The same arguments give the same rows in the same order.
     """
     if strength is None or strength >= len(levels):
         return list(every(levels, excluded))
@@ -40,7 +40,7 @@ def every(levels: Levels, excluded: Excluded) -> Iterator[Row]:
 
 
 def least(levels: Levels, strength: int | None, groups: Iterable[Sequence[str]] = ()) -> int:
-    """Return how many rows there are at least, exclusions apart: as many as some parameters have combinations."""
+    """Return a lower bound on the number of rows, exclusions apart: the most combinations of one set of parameters."""
     sizes = sorted((len(some) for some in levels.values()), reverse=True)
     wanted = [sizes if strength is None else sizes[:strength]]
     wanted += [[len(levels[name]) for name in group if name in levels] for group in groups]
@@ -48,7 +48,7 @@ def least(levels: Levels, strength: int | None, groups: Iterable[Sequence[str]] 
 
 
 def combinations(levels: Levels, strength: int) -> int:
-    """Return how many combinations of so many parameters there are, a measure of the work."""
+    """Return the number of combinations of `strength` parameters, a measure of the work."""
     sums = [1] + [0] * strength  # elementary symmetric polynomials of the numbers of levels
     for some in levels.values():
         for k in range(strength, 0, -1):
@@ -57,7 +57,7 @@ def combinations(levels: Levels, strength: int) -> int:
 
 
 class _Array:
-    """A covering array in the making; parameters and levels go by number."""
+    """A covering array under construction; parameters and levels are numbers."""
 
     def __init__(self, levels: Levels, excluded: Excluded, names: Sequence[Sequence[str]]) -> None:
         self._names, self._levels = list(levels), [list(some) for some in levels.values()]
@@ -100,7 +100,7 @@ class _Array:
         return [{name: self._levels[at][row[at]] for at, name in enumerate(self._names)} for row in found]
 
     def _row(self, seed: dict[int, int]) -> dict[int, int] | None:
-        """Return a row with the levels of `seed`, and count what it covers; None if there is none that is allowed."""
+        """Return a row with the levels of `seed`, and count what it covers; None if no such row is allowed."""
         if any(self._breaks(seed, at) for at in seed):
             return None
         self._steps = 0
@@ -114,7 +114,7 @@ class _Array:
         return row
 
     def _completed(self, row: dict[int, int], free: list[int]) -> bool:
-        """Give the free parameters levels, those first that add most; go back where exclusions leave none."""
+        """Assign levels to the free parameters, the most useful first; backtrack if exclusions leave no level."""
         if not free:
             return True
         at, *rest = free

@@ -1,4 +1,4 @@
-"""Recipes for input tensors, each aimed at a tier of the judgement or at a mistake that backends make.
+"""Recipes for input tensors, each aimed at a tier of the judge or at a mistake that backends make.
 
 All numbers are built from whole numbers and powers of two, so that the same id gives the same bytes everywhere.
 """
@@ -21,17 +21,17 @@ from ..cases.errors import CaseIdError
 
 @dataclass
 class Draw:
-    """Streams of bits, one a lane, each keyed by a text such as a case id (SHAKE128, FIPS 202).
+    """Streams of bits, one for each lane, each keyed by a text such as a case id (SHAKE128, FIPS 202).
 
-    A hash, and not a random number generator: its output is a standard, it needs no state beyond a counter, and
-    starting a stream costs a microsecond.
+    A hash rather than a random number generator: a standard defines its output, its only state is a counter, and
+    starting a stream takes a microsecond.
     """
 
     keys: Sequence[str]
     _used: int = field(default=0, init=False)
 
     def bits(self, size: int) -> Array:
-        """Return words of 64 random bits, uint64 of shape (lanes, size)."""
+        """Return random 64-bit words, uint64 of shape (lanes, size)."""
         self._used += 1
         suffix = f"#{self._used}"
         streams = [hashlib.shake_128((key + suffix).encode()).digest(8 * size) for key in self.keys]
@@ -41,8 +41,7 @@ class Draw:
     def below(self, limit: int, size: int) -> Array:
         """Return whole numbers in [0, limit), int64 of shape (lanes, size); limit at most 2**63.
 
-        By remainder: the bias, at most limit/2**64, does not matter to inputs of tests. Places on an empty axis, where
-        there is nothing to draw, are 0.
+        By remainder: the bias, at most limit/2**64, does not matter for test inputs. Indices into an empty axis are 0.
         """
         return (self.bits(size) % np.uint64(max(limit, 1))).astype(np.int64)
 
@@ -60,7 +59,7 @@ _LN_2 = 0.6931471805599453
 
 @dataclass(frozen=True)
 class Blank:
-    """What to fill: elements of a type, and how many of them are added up into one of the result."""
+    """The tensor to fill: its element type and size, and how many elements are summed into one of the result."""
 
     type: ElementType
     size: int
@@ -68,11 +67,11 @@ class Blank:
 
 
 Recipe: TypeAlias = Callable[[Blank, Draw], Array]
-"""Returns numbers of shape (lanes, size), or (size,) where all lanes are the same."""
+"""Returns numbers of shape (lanes, size), or (size,) if all lanes are the same."""
 
 
 def ramp(blank: Blank, _draw: Draw) -> Array:
-    """Different whole numbers, in order, so that a wrong axis or stride shows; they begin anew where the type ends."""
+    """Distinct whole numbers in order, which expose a wrong axis or stride; they wrap around at the end of the type."""
     limit = 1 << blank.type.format.precision if blank.type.format else blank.type.largest // max(blank.terms, 1)
     period = min(max(limit, 1), 1 << 20)
     numbers = np.arange(blank.size) % period
@@ -101,10 +100,10 @@ def lattice_of_products(blank: Blank, draw: Draw) -> Array:
 
 
 def peaks(blank: Blank, draw: Draw) -> Array:
-    """Zeros and ones but for the first number, one in the middle and the last: large odd ones, sums still exact.
+    """Zeros and ones, with large odd numbers first, in the middle and last; sums are still exact.
 
-    What an accumulator or a reading in fewer bits loses of these is more than what a sum of as many numbers of one size
-    may lose, and the last of them is no small share of the sum.
+    An accumulator or an input of fewer bits loses more of these than a sum of as many numbers of one size may lose, and
+    the last one is a large share of the sum.
     """
     numbers = draw.below(2, blank.size)
     terms = max(blank.terms, 1)
@@ -116,7 +115,7 @@ def peaks(blank: Blank, draw: Draw) -> Array:
 
 
 def cancelling(blank: Blank, draw: Draw) -> Array:
-    """Pairs that cancel up to the last bits, in an order drawn at random."""
+    """Pairs that cancel up to the last bits, in random order."""
     form = blank.type.float_format
     significand = draw.between(1 << (form.precision - 1), (1 << form.precision) - 1, (blank.size + 1) // 2)
     almost = -significand + draw.between(-2, 2, significand.shape[1])
@@ -127,7 +126,7 @@ def cancelling(blank: Blank, draw: Draw) -> Array:
 
 
 def mixed(blank: Blank, draw: Draw) -> Array:
-    """Full significands over forty powers of two, or as many as the type has."""
+    """Full significands over forty powers of two, or fewer if the type has fewer."""
     form = blank.type.float_format
     significand = draw.between(1 << (form.precision - 1), (1 << form.precision) - 1, blank.size)
     exponent = draw.between(max(-20, form.emin + 1), min(20, form.emax - 5), blank.size) - form.precision
@@ -135,7 +134,7 @@ def mixed(blank: Blank, draw: Draw) -> Array:
 
 
 def large(blank: Blank, draw: Draw) -> Array:
-    """Numbers as large as the type allows without any partial sum leaving it."""
+    """Numbers as large as possible without any partial sum leaving the type."""
     terms = max(blank.terms, 1)
     if not blank.type.format:
         return _whole(blank, draw, blank.type.largest // terms)
@@ -146,7 +145,7 @@ def large(blank: Blank, draw: Draw) -> Array:
 
 
 def overflow(blank: Blank, draw: Draw) -> Array:
-    """Numbers of one sign whose sum leaves the type where two or more are added up, though the mean fits."""
+    """Numbers of one sign whose sum leaves the type if there are two or more, though the mean fits."""
     form = blank.type.float_format
     top = 1 << form.precision
     significand = draw.between(top * 5 // 8, top * 7 // 8, blank.size)
@@ -154,7 +153,7 @@ def overflow(blank: Blank, draw: Draw) -> Array:
 
 
 def subnormal(blank: Blank, draw: Draw) -> Array:
-    """Subnormal numbers of both signs, among them zero and the smallest."""
+    """Subnormal numbers of both signs, including zero and the smallest."""
     form = blank.type.float_format
     top = (1 << (form.precision - 1)) - 1
     return np.ldexp(draw.between(-top, top, blank.size).astype(np.float64), form.emin - form.precision + 1)
@@ -176,14 +175,14 @@ def infinities(blank: Blank, draw: Draw) -> Array:
 
 
 def special(blank: Blank, draw: Draw) -> Array:
-    """Half of the elements zeros of both signs, ones, infinities and NaN; the rest uniform."""
+    """Uniform numbers, half of them replaced by zeros of both signs, ones, infinities and NaN."""
     pool = np.array([0.0, -0.0, 1.0, np.inf, -np.inf, np.nan])
     rest = np.asarray(uniform(blank, draw), np.float64)
     return np.where(draw.below(2, blank.size) == 0, pool[draw.below(pool.size, blank.size)], rest)
 
 
 def ends(blank: Blank, draw: Draw) -> Array:
-    """Uniform numbers but for the first, one in the middle and the last: NaN, infinity and its opposite."""
+    """Uniform numbers, with NaN, an infinity and its opposite first, in the middle and last."""
     numbers = np.asarray(uniform(blank, draw), np.float64)
     for place, value in ((blank.size - 1, -np.inf), (blank.size // 2, np.inf), (0, np.nan)):
         numbers[:, place : place + 1] = value
@@ -198,46 +197,46 @@ def nan_among(blank: Blank, draw: Draw) -> Array:
 
 
 def negative_zero(blank: Blank, _draw: Draw) -> Array:
-    """Minus zero throughout."""
+    """All elements minus zero."""
     return np.full(blank.size, -0.0)
 
 
 def ones(blank: Blank, _draw: Draw) -> Array:
-    """One throughout."""
+    """All elements one."""
     return np.ones(blank.size, np.int64)
 
 
 def zeros(blank: Blank, _draw: Draw) -> Array:
-    """Zero throughout; false, and the empty text."""
+    """All elements zero; false, and the empty text."""
     return np.zeros(blank.size, np.int64)
 
 
 def few(blank: Blank, draw: Draw) -> Array:
-    """Whole numbers from 0 to 3, so that most occur several times, and some are zero."""
+    """Whole numbers from 0 to 3, so that most occur several times and some are zero."""
     return draw.below(4, blank.size)
 
 
 def codes(blank: Blank, draw: Draw) -> Array:
-    """Whole numbers of the type, each as likely as the others, whatever is made of them; floats up to 64, or less."""
+    """Uniform whole numbers over the whole type, even if sums overflow; floats up to 64, or less."""
     if blank.type.format:
         return np.asarray(uniform(blank, draw) * 2.0 ** min(6, blank.type.format.emax))
     return draw.between(max(blank.type.smallest, -1 << 31), min(blank.type.largest, 1 << 32), blank.size)
 
 
 def extremes(blank: Blank, draw: Draw) -> Array:
-    """Smallest and largest values of an integer type, their neighbours, and those about zero."""
+    """Smallest and largest values of an integer type, their neighbours, and numbers around zero."""
     low, high = blank.type.smallest, blank.type.largest
     pool = np.array([low, low + 1, -1 if low else 2, 0, 1, high - 1, high], object)
     return pool[draw.below(pool.size, blank.size)]
 
 
 def ties(blank: Blank, draw: Draw) -> Array:
-    """Numbers half-way between two whole ones, of both signs, odd and even below."""
+    """Numbers half-way between two whole ones, of both signs, with odd and even lower neighbours."""
     return draw.between(-9, 9, blank.size) + 0.5
 
 
 def magnitudes(blank: Blank, draw: Draw) -> Array:
-    """Full significands over all powers of two that the type has normal numbers for, of both signs."""
+    """Full significands over all powers of two that are normal numbers of the type, of both signs."""
     form = blank.type.float_format
     significand = draw.between(1 << (form.precision - 1), (1 << form.precision) - 1, blank.size)
     exponent = draw.between(form.emin, form.emax, blank.size)
@@ -245,7 +244,7 @@ def magnitudes(blank: Blank, draw: Draw) -> Array:
 
 
 def near_ties(blank: Blank, draw: Draw) -> Array:
-    """Numbers half-way between two whole ones and those next to them, small ones and some that just have a half."""
+    """Numbers half-way between two whole ones and their neighbours: small ones, and the largest with a half."""
     p = blank.type.float_format.precision
     small = [k + 0.5 for k in range(-5, 5)]
     top = [sign * (2.0 ** (p - 2) + k) for k in (-0.5, 0.5, 1.5) for sign in (1, -1)]
@@ -254,12 +253,12 @@ def near_ties(blank: Blank, draw: Draw) -> Array:
 
 
 def unit_ends(blank: Blank, draw: Draw) -> Array:
-    """Numbers next to -1, 0 and 1, and to halves and twos, where domains end and functions are steep or flat."""
+    """Numbers next to -1, 0 and 1, and to halves and twos, where domains end or functions are steep or flat."""
     return _about([1.0, -1.0, 1.0, -1.0, 0.0, 0.5, -0.5, 2.0, -2.0], blank, draw)
 
 
 def quarter_turns(blank: Blank, draw: Draw) -> Array:
-    """Numbers next to multiples of half of pi, of both signs: where the tangent has its poles, the sine its zeros."""
+    """Numbers next to multiples of pi/2, of both signs: the poles of the tangent, the zeros of the sine."""
     doublings = draw.below(min(blank.type.float_format.precision - 1, 20), blank.size)
     k = np.floor(np.ldexp(draw.between(1 << 20, (1 << 21) - 1, blank.size).astype(np.float64), doublings - 20))
     points = k * _HALF_PI[0] + (k * _HALF_PI[1] + k * _HALF_PI[2])
@@ -267,7 +266,7 @@ def quarter_turns(blank: Blank, draw: Draw) -> Array:
 
 
 def thresholds(blank: Blank, draw: Draw) -> Array:
-    """Numbers next to those whose exponentials leave the type, become subnormal or zero, or vanish beside one."""
+    """Numbers next to the points where the exponential overflows, gets subnormal or zero, or vanishes beside one."""
     form = blank.type.float_format
     bits = [form.emax + 1, form.emax + 2, form.emin, form.emin - form.precision + 1, form.emin - form.precision]
     bits += [-form.precision, -form.precision - 1]
@@ -276,73 +275,73 @@ def thresholds(blank: Blank, draw: Draw) -> Array:
 
 
 def maximum(blank: Blank, _draw: Draw) -> Array:
-    """Largest value of an integer type throughout: the sum does not fit, the mean does."""
+    """All elements the largest value of an integer type: the sum does not fit, the mean does."""
     return np.full(blank.size, blank.type.largest, object)
 
 
 def halves(blank: Blank, _draw: Draw) -> Array:
-    """Neighbours, below and above zero, even and odd first: means that lie half-way between two integers."""
+    """Pairs of neighbours, below and above zero, even or odd first: their means are half-way between two integers."""
     index = np.arange(blank.size)
     numbers = 3 + index // 2 + index % 2
     return np.where(index // 2 % 2 == 1, 1 - numbers, numbers) if blank.type.kind == "signed" else numbers
 
 
 def beyond_2_53(blank: Blank, draw: Draw) -> Array:
-    """Odd integers just beyond 2**53, which float64 doesn't hold."""
+    """Odd integers just beyond 2**53, which float64 cannot represent."""
     return (1 << 53) + 1 + 2 * draw.below(64, blank.size)
 
 
 def unsigned_high(blank: Blank, draw: Draw) -> Array:
-    """Numbers beyond the signed range in turn with zeros: the sum fits the unsigned type, not the signed one."""
+    """Numbers beyond the signed range, alternating with zeros: the sum fits the unsigned type, not the signed one."""
     high = blank.type.largest - draw.below(min(1000, blank.type.largest // 4), blank.size).astype(object)
     return np.where(np.arange(blank.size) % 2 == 0, high, 0)
 
 
 def inexact(blank: Blank, draw: Draw) -> Array:
-    """Full significands in [1/2, 1): sums and quotients that the type doesn't hold, so that each rounding shows."""
+    """Full significands in [1/2, 1): the type cannot represent their sums and quotients, so every rounding shows."""
     form = blank.type.float_format
     significand = draw.between(1 << (form.precision - 1), (1 << form.precision) - 1, blank.size)
     return np.ldexp(significand.astype(np.float64), -form.precision)
 
 
 def beside(bits: int, blank: Blank, _draw: Draw) -> Array:
-    """Return a number, its opposite, and one 2^bits times smaller, which an accumulator of so many bits loses.
+    """Return a number, its opposite, and one 2^bits times smaller, which an accumulator of `bits` bits loses.
 
-    Square, and shifted by one from row to row and so from column to column. Whatever the order of summation, if it is
-    that of all rows, some row adds the small number to one of the large ones first: else places i and i+1 would meet
-    before i+1 and i+2 do, all around.
+    Square, and shifted by one from row to row, and so from column to column. If all rows are summed in the same order,
+    then in any order some row adds the small number to a large one first: otherwise columns i and i+1 would be added
+    before i+1 and i+2, all around the circle.
     """
     top = min(bits, blank.type.float_format.emax)
     return _shifted(blank, [2.0**top, -(2.0**top), 2.0 ** (top - bits)])
 
 
 def upon(bits: int, blank: Blank, _draw: Draw) -> Array:
-    """Return two numbers, 1 + 2^-bits and -1, which cancel where inputs are read in so many bits or fewer."""
+    """Return 1 + 2^-bits and -1, which cancel if inputs are rounded to `bits` bits or fewer."""
     return _shifted(blank, [1.0 + 2.0**-bits, -1.0])
 
 
 def underflow(blank: Blank, _draw: Draw) -> Array:
-    """Return normal numbers around the smallest, some of whose partial sums are subnormal, and whose mean is not.
+    """Return normal numbers around the smallest: some partial sums are subnormal, the mean is not.
 
-    Square and shifted as `beside` is; of four addends some row adds two with a subnormal sum first.
+    Square and shifted like `beside`; some row first adds two of its four addends with a subnormal sum.
     """
     return _shifted(blank, [blank.type.float_format.tiny * share for share in (-1.0, 1.25, 16.0, -1.5)])
 
 
 def subnormal_among(blank: Blank, _draw: Draw) -> Array:
-    """Return normal numbers in turn with subnormal ones: a normal mean, and another one where inputs are flushed."""
+    """Return alternating normal and subnormal numbers: the mean is normal, and differs if inputs are flushed."""
     return np.asarray(np.where(np.arange(blank.size) % 2 == 0, 4.0, 0.5) * blank.type.float_format.tiny)
 
 
 def _shifted(blank: Blank, pattern: Sequence[float]) -> Array:
-    """Return rows of as many elements as are added up: the pattern, then zeros, each row shifted on by one."""
+    """Return rows of the pattern and zeros, each row one sum long and shifted by one from the row before."""
     width = max(blank.terms, len(pattern))
     row, column = np.divmod(np.arange(blank.size), width)
     return np.asarray(np.array([*pattern, *[0.0] * (width - len(pattern))])[(column - row) % width])
 
 
 def _named(first: str) -> dict[str, Callable[..., Array]]:
-    """Return this module's recipes by name, whose first parameter is of a class: a Blank, or a Drawing."""
+    """Return this module's recipes by name: functions whose first parameter is a `first`, a Blank or a Drawing."""
     found = [(word, function) for word, function in globals().items() if isinstance(function, FunctionType)]
     recipes = [one for one in found if next(iter(one[1].__annotations__.values()), "") == first and one[0][0] != "_"]
     return {word.replace("_", "-"): function for word, function in recipes}
@@ -357,14 +356,14 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
 )
 
 FIRST = "ramp"
-"""The recipe where none is named, or where there is nothing to fill."""
+"""The recipe if none is named, or if there is nothing to fill."""
 _BESIDE = {f"beside-2^{bits}": bits for bits in BESIDE}
 _UPON = {f"upon-2^{bits}": bits for bits in UPON}
 UNDRAWN = frozenset(
     {"ramp", "negative-zero", "ones", "zeros", "maximum", "halves", "underflow", "subnormal-among", "nan-among"}
     | {*_BESIDE, *_UPON}
 )
-"""The same at every draw."""
+"""Recipes that give the same numbers for every draw."""
 _FLOAT_ONLY = frozenset(
     {"cancelling", "mixed", "overflow", "subnormal", "nan", "infinity", "infinities", "special", "negative-zero"}
     | {"magnitudes", "near-ties", "unit-ends", "quarter-turns", "thresholds"}
@@ -381,7 +380,7 @@ def suits(name: str, element: ElementType) -> bool:
         return name in _TEXT
     if element.format:
         form = element.format
-        bits = _BESIDE.get(name, 0)  # exact values of more than 53 bits are carried for float64 alone
+        bits = _BESIDE.get(name, 0)  # exact values of more than 53 bits are kept only for float64
         fits = form.emax - bits > form.emin and (bits < 53 or form.precision >= 53)
         fits = fits and _UPON.get(name, 0) < form.precision
         fits = fits and (form.infinities or name not in ("infinity", "infinities", "ends"))
@@ -397,9 +396,9 @@ def suits(name: str, element: ElementType) -> bool:
 
 
 def fill(name: str, blank: Blank, keys: Sequence[str], recipe: Callable[..., Array] | None = None) -> Array:
-    """Return elements of the blank's type, shape (lanes, size): a lane for each key.
+    """Return elements of the blank's type, shape (lanes, size), with one lane for each key.
 
-    `recipe` is that of a family, which this module does not know. Raises CaseIdError where it doesn't suit the type.
+    `recipe` is a family's own recipe, which this module does not know. Raises CaseIdError if it doesn't suit the type.
     """
     known = recipe or RECIPES.get(name)
     if known is None:
@@ -411,7 +410,7 @@ def fill(name: str, blank: Blank, keys: Sequence[str], recipe: Callable[..., Arr
 
 
 def _elements(recipe: Callable[..., Array], blank: Blank, draw: Draw) -> Array:
-    """Return a recipe's numbers as elements of the type: text, complex numbers and powers of two are made of others."""
+    """Return a recipe's numbers as elements of the type; text, complex numbers and powers of two are derived."""
     element = blank.type
     if element.kind == "string":
         found = np.asarray(recipe(replace(blank, type=element_type("int64")), draw))
@@ -435,7 +434,7 @@ _AFFIXES = ("", "\u00e4", " ", "longer than what is kept in place of a pointer "
 
 
 def _texts(numbers: Array) -> Array:
-    """Return a text for each whole number, other texts for other numbers: short and long, one of them empty."""
+    """Return a distinct text for each whole number: some short, some long, one empty."""
     found = np.empty(numbers.shape, object)
     flat = [f"{_AFFIXES[n % len(_AFFIXES)]}{n}" if n else "" for n in numbers.reshape(-1).tolist()]
     found.reshape(-1)[:] = flat
@@ -444,9 +443,9 @@ def _texts(numbers: Array) -> Array:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What a recipe of an operand sees: its type and shape, the draw, attributes, and the operands before it.
+    """The input of an operand's recipe: its type and shape, the draw, attributes, and the operands before it.
 
-    `values` are those of the operands before it, lanes first; `arguments` what the spec tells the recipe.
+    `values` are the values of the operands before it, lanes first; `arguments` are the recipe's arguments in the spec.
     """
 
     type: ElementType
@@ -458,61 +457,61 @@ class Drawing:
 
     @property
     def size(self) -> int:
-        """How many elements there are in a lane."""
+        """The number of elements of a lane."""
         return math.prod(self.shape)
 
     def limit(self, name: str, usual: int) -> int:
-        """Return a whole number that the spec tells the recipe; at least 1, so that there is something to draw."""
-        told = self.arguments.get(name, usual)  # an expression that has no value where the input is invalid
+        """Return a whole-number argument of the recipe; at least 1, so that there is something to draw."""
+        told = self.arguments.get(name, usual)  # an expression without a value, because the input is invalid
         return max(1, int(told if isinstance(told, (int, float)) else usual))
 
 
 def any_below(drawing: Drawing) -> Array:
-    """Whole numbers from 0 on and before `below`: indices, each as likely as the others."""
+    """Uniform whole numbers in [0, below): indices."""
     return drawing.draw.below(drawing.limit("below", drawing.type.largest), drawing.size)
 
 
 def signed_below(drawing: Drawing) -> Array:
-    """Whole numbers from -`below` on and before `below`: indices that may count from the end."""
+    """Uniform whole numbers in [-below, below): indices that may count from the end."""
     limit = drawing.limit("below", drawing.type.largest)
     return drawing.draw.between(-limit, limit - 1, drawing.size)
 
 
 def distinct_below(drawing: Drawing) -> Array:
-    """Whole numbers from 0 on and before `below`, none twice as long as there are others."""
+    """Whole numbers in [0, below), distinct as long as there are enough of them."""
     limit = drawing.limit("below", drawing.size)
     order = np.argsort(drawing.draw.bits(max(limit, 1)), axis=1, kind="stable")
     return np.take(order, np.arange(drawing.size) % limit, axis=1)
 
 
 def last_below(drawing: Drawing) -> Array:
-    """`below` - 1 throughout: the last index."""
+    """All elements `below` - 1: the last index."""
     return np.full(drawing.size, drawing.limit("below", 1) - 1)
 
 
 def too_large(drawing: Drawing) -> Array:
-    """`below` throughout: one more than the last index."""
+    """All elements `below`: one more than the last index."""
     return np.full(drawing.size, drawing.limit("below", 1))
 
 
 def too_small(drawing: Drawing) -> Array:
-    """-`below` - 1 throughout: one less than the first index from the end."""
+    """All elements -`below` - 1: one less than the first index from the end."""
     return np.full(drawing.size, -drawing.limit("below", 1) - 1)
 
 
 def coin(drawing: Drawing) -> Array:
-    """Ones and zeros, or true and false, each as likely as the other."""
+    """Ones and zeros, or true and false, with equal probability."""
     return drawing.draw.below(2, drawing.size)
 
 
 def binary_scale(drawing: Drawing) -> Array:
-    """Powers of two: small ones, or, with `terms`, such that what so many codes add up to fits 8 bits."""
+    """Small powers of two; with `terms`, such that the scaled sum of so many codes fits 8 bits."""
     power = math.ceil(math.log2(4 * drawing.limit("terms", 1) ** 0.5)) if "terms" in drawing.arguments else -5
     return np.asarray(np.ldexp(1.0, power + drawing.draw.below(2, drawing.size)))
 
 
 def decimal_scale(drawing: Drawing) -> Array:
-    """Powers of two as above, times full significands."""
+    """Powers of two like `binary_scale`, times full significands."""
     half = 1 << (drawing.type.float_format.precision - 1)
     return np.asarray(binary_scale(drawing) * (drawing.draw.between(half + 1, 2 * half - 1, drawing.size) / half))
 
@@ -523,7 +522,7 @@ DRAWS: Mapping[str, Callable[..., Array]] = MappingProxyType(
 
 
 def restricted(name: str, arguments: Sequence[str], array: Array) -> Array:
-    """Return an array whose numbers are taken into a domain; NaN stays. KeyError if there is no such domain."""
+    """Return an array with its numbers moved into a domain; NaN stays. Raises KeyError if there is no such domain."""
     with np.errstate(all="ignore"):
         found = DOMAINS[name](array, *(float(a) for a in arguments))
     return np.asarray(found).astype(array.dtype)
@@ -540,7 +539,7 @@ def _power_of_two(x: Array) -> Array:
 
 
 def _between(x: Array, low: float, high: float) -> Array:
-    """Numbers within stay; others are folded into [low, high] at multiples of 1/16 of its width."""
+    """Numbers in [low, high] stay; others are folded into it at multiples of 1/16 of its width."""
     wide = x.astype(np.float64)
     folded = low + np.mod(np.where(np.isfinite(wide), wide, 0.0), 16) / 16 * (high - low)
     if x.dtype.kind in "iu":
@@ -560,16 +559,16 @@ DOMAINS: Mapping[str, Callable[..., Array]] = MappingProxyType(
         "finite": lambda x: np.where(np.isfinite(x), x, x.dtype.type(1)),
     }
 )
-"""The numbers that an operand's elements are taken from; those that are in it already mostly stay."""
+"""The domains of an operand's elements; numbers that are already in the domain mostly stay."""
 
 
 def _about(points: Sequence[float], blank: Blank, draw: Draw) -> Array:
-    """Return numbers beside some of the points, as `_beside` does."""
+    """Return numbers close to some of the points, as `_beside` does."""
     return _beside(np.asarray(points)[draw.below(len(points), blank.size)], blank, draw)
 
 
 def _beside(points: Array, blank: Blank, draw: Draw) -> Array:
-    """Return points as numbers of the type, each moved by at most two units in the last place."""
+    """Return points as numbers of the type, each shifted by at most two units in the last place."""
     unit = np.frexp(points)[1] - blank.type.float_format.precision
     return np.asarray(np.ldexp(np.rint(np.ldexp(points, -unit)) + draw.between(-2, 2, blank.size), unit))
 
@@ -586,7 +585,7 @@ def _signed(magnitudes: Array, draw: Draw) -> Array:
 
 
 def _placed(blank: Blank, draw: Draw, values: Array) -> Array:
-    """Put values, (lanes or 1, k), in k places of uniform numbers, or in as many as there are."""
+    """Return uniform numbers, up to k of them replaced by values of shape (lanes or 1, k)."""
     numbers = np.asarray(uniform(blank, draw), np.float64)
     places = np.argsort(draw.bits(blank.size), axis=1, kind="stable")[:, : values.shape[1]]
     np.put_along_axis(numbers, places, values[:, : places.shape[1]], axis=1)

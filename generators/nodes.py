@@ -1,4 +1,4 @@
-"""A node of anybody's model, with the inputs beside it: what the standard admits as its answer."""
+"""Expectations for a single node of any ONNX model, for inputs that are stored with it."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 
 class NotCovered(OpconformError):  # noqa: N818 - named for what is not covered
-    """A model that the suite says nothing of: it is no single node, or its operator version has no spec."""
+    """A model that the suite does not cover: it has several nodes, or its operator version has no spec."""
 
 
 @dataclass(frozen=True)
 class Admitted:
-    """What the standard admits for a node: an expectation, or the clause by which its inputs are invalid."""
+    """The admissible answers of a node: an expectation, or the clause that makes its inputs invalid."""
 
     expectation: Expectation
     invalid: str = ""
 
 
 def admitted(stored: StoredCase, library: Library) -> Admitted:
-    """Return what the standard admits as the outputs of a model of one node, for its stored inputs.
+    """Return the admissible outputs of a model of one node, for its stored inputs.
 
-    Raises NotCovered, and OpconformError for what its reference does not take.
+    Raises NotCovered, and OpconformError if its reference cannot handle the model.
     """
     node, spec, version = _single(stored, library)
     given = _Given(node, version, _values(stored.model.graph, stored))
@@ -55,7 +55,7 @@ def admitted(stored: StoredCase, library: Library) -> Admitted:
 
 @dataclass(frozen=True)
 class Told:
-    """What a model of one node is of: its operator version, the types of its type letters, and attributes as given."""
+    """The operator version of a model of one node, the types of its type letters, and its attributes as given."""
 
     version: VersionSpec
     types: frozenset[tuple[str, str]]
@@ -63,7 +63,7 @@ class Told:
 
 
 def told_by(stored: StoredCase, library: Library) -> Told:
-    """Return what a model of one node tells. Raises NotCovered, OpconformError for an attribute of no known kind."""
+    """Return what identifies a model of one node. Raises NotCovered, OpconformError for an unknown attribute kind."""
     node, _, version = _single(stored, library)
     signature, values = version.signature, (*_values(stored.model.graph, stored).values(), *stored.outputs)
     types = {one.name: one.type for one in values}
@@ -78,9 +78,9 @@ def told_by(stored: StoredCase, library: Library) -> Told:
 
 
 def node_program(stored: StoredCase, library: Library) -> tuple[Program, list[Array]]:
-    """Return a model of one node as a program of ours, and the arrays of its feeds.
+    """Return a model of one node as a Program, and the arrays of its feeds.
 
-    Raises NotCovered for what `admitted` raises it for, and where not all that goes in and out are tensors.
+    Raises NotCovered in the cases of `admitted`, and if an input or output is not a tensor.
     """
     node, _, version = _single(stored, library)
     values, fed = _values(stored.model.graph, stored), {one.name: one for one in stored.inputs}
@@ -109,7 +109,7 @@ def _input(value: StoredValue, *, constant: bool) -> Input:
 
 
 def _single(stored: StoredCase, library: Library) -> tuple[NodeProto, Spec, VersionSpec]:
-    """Return the node of a model of one node, and what it is of. Raises NotCovered."""
+    """Return the node of a model of one node, its spec and its version. Raises NotCovered."""
     graph = stored.model.graph
     if len(graph.node) != 1:
         raise NotCovered("a graph of several nodes")
@@ -135,7 +135,7 @@ def _recorded(function: Reference, facts: Facts, given: _Given) -> Recording:
 
 
 def _values(graph: GraphProto, stored: StoredCase) -> dict[str, StoredValue]:
-    """Return what goes by each name around a model's node."""
+    """Return the values around a model's node, by name."""
     found = {}
     for one in graph.initializer:
         array = from_tensor_proto(one)
@@ -144,7 +144,7 @@ def _values(graph: GraphProto, stored: StoredCase) -> dict[str, StoredValue]:
 
 
 class _Given:
-    """What a node is given, port by port, and around it."""
+    """The values that a node gets, by port, and the values around it."""
 
     def __init__(self, node: NodeProto, version: VersionSpec, values: Mapping[str, StoredValue]) -> None:
         self._version, self._node, self._values = version, node, values
@@ -159,24 +159,24 @@ class _Given:
         self.captured = [values[name] for name in dict.fromkeys(self._free()) if name in values]
 
     def _free(self) -> Iterator[str]:
-        """Yield the names that bodies use and do not make."""
+        """Yield the names that bodies use but do not define."""
         for body in self.attributes.values():
             if isinstance(body, Body):
                 made = {one.name for one in body.inputs} | {name for node in body.nodes for name in node.outputs}
                 yield from (name for node in body.nodes for name in node.inputs if name not in made)
 
     def array(self, port: str) -> Array:
-        """Return the first tensor of a port that is there."""
+        """Return the first tensor that a port has."""
         several = self.ports[port] or []
         return several[0].arrays[0]
 
     def arrays(self) -> Iterator[Array]:
-        """Yield all tensors, in the order of the ports."""
+        """Yield all tensors, in port order."""
         for value in (*(one for several in self.ports.values() for one in several or ()), *self.captured):
             yield from value.arrays
 
     def facts(self, operator: str, stored: StoredCase) -> Facts:
-        """Return what the formula depends on beside data."""
+        """Return the facts that the formula depends on, apart from data."""
         version = self._version
         floats = [type_of(array) for array in self.arrays()]
         return Facts(
@@ -204,7 +204,7 @@ class _Given:
                 yield name, made if name in variadic else made[0]
 
     def _outputs(self, stored: StoredCase) -> Iterator[tuple[str, str | None]]:
-        """Yield the outputs that are asked for, with their types as they are stored, None for one that is left out."""
+        """Yield the requested outputs with their stored types, None for one that is left out."""
         types, ports = {one.name: one.type for one in stored.outputs}, self._version.signature.outputs
         for place, name in enumerate(self._node.output):
             port = ports[min(place, len(ports) - 1)]

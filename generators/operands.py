@@ -1,6 +1,6 @@
-"""The inputs of a case, and its program: each input filled, drawn, written or left out; fixed with the program or fed.
+"""The inputs of a case, and its program: each input is filled, drawn, written or left out, and constant or fed.
 
-What is put into a program, what is fed at each run, what a reference sees and what an id says follow from here.
+The program, its feeds, the reference's arguments and the case id all follow from this module.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ Arrays: TypeAlias = tuple[Array, ...]
 
 @dataclass(frozen=True)
 class Argument:
-    """One tensor, sequence, optional or map that a case gives its operator.
+    """One tensor, sequence, optional or map that a case passes to its operator.
 
-    `name` is that of the program's input, `type` an expression, `part` its shape or structure. `how`: filled by the
-    case's fill, drawn by `recipe` (of a map the keys, and its values are filled), or written, with `value`.
-    `constant`: fixed with the program. `again`: the tensor of an earlier argument, whose name it has.
+    `name` is the name of the program's input, `type` an expression, `part` its shape or structure. `how`: filled by the
+    case's fill, drawn by `recipe` (for a map, the keys; its values are filled), or written, with `value`.
+    `constant`: part of the program. `again`: the tensor of an earlier argument, under the same name.
     """
 
     port: Port
@@ -91,12 +91,12 @@ class Argument:
 
     @property
     def fills_values(self) -> bool:
-        """Whether a recipe draws the keys of a map, whose values are filled."""
+        """Whether a recipe draws the keys of a map and the case's fill its values."""
         return self.how == "drawn" and isinstance(self.part, Structure) and self.part.kind == "map"
 
     @functools.cached_property
     def leaves(self) -> tuple[Leaf, ...]:
-        """The tensors that it consists of."""
+        """The tensors in it."""
         structure = Structure("tensor", self.part) if isinstance(self.part, tuple) else self.part
         return leaves(self.type, structure)
 
@@ -115,11 +115,11 @@ class Argument:
 
 
 Given: TypeAlias = Mapping[str, "tuple[Argument, ...] | None"]
-"""What a case gives for each input of the signature, in its order; None where it is left out."""
+"""The arguments for each input of the signature, in its order; None for an input that is left out."""
 
 
 def arguments(row: Row) -> Given:
-    """Return what a case gives its operator. Raises CaseIdError for numbers that an input's type does not hold."""
+    """Return the arguments of a case. Raises CaseIdError for numbers that don't fit an input's type."""
     parts, found = row.parts, dict[str, tuple[Argument, ...] | None]()
     for port in row.version.signature.inputs:
         own, delivery = _given(row, port, parts.get(port.name, ())), str(row.get(f"{port.name}{FROM}"))
@@ -132,7 +132,7 @@ def arguments(row: Row) -> Given:
 
 
 def _again(row: Row, given: tuple[Argument, ...], first: Argument) -> tuple[Argument, ...]:
-    """Return arguments that are all the tensor of another one. Raises CaseIdError where they differ from it."""
+    """Return arguments that all reuse the tensor of another one. Raises CaseIdError if their types or shapes differ."""
 
     def kind(one: Argument) -> tuple[object, ...]:
         operand = one.operand
@@ -140,7 +140,7 @@ def _again(row: Row, given: tuple[Argument, ...], first: Argument) -> tuple[Argu
 
     for one in given:
         if kind(one) != kind(first) or one.how != "filled" or first.constant:
-            raise CaseIdError(f"{row.id}: {one.name} cannot be the tensor {first.name}: they are not of one kind")
+            raise CaseIdError(f"{row.id}: {one.name} cannot be the tensor {first.name}: their types or shapes differ")
     return tuple(one if one is first else replace(first, port=one.port, again=True) for one in given)
 
 
@@ -184,7 +184,7 @@ def _written(row: Row, port: Port) -> tuple[Argument, ...] | None:
 
 
 def _ranked(row: Row, port: Port, size: int) -> tuple[int, ...]:
-    """Return the shape of a written list of another rank than it has."""
+    """Return the shape of a list that is written with another rank."""
     rank = row.get(f"{port.name}{RANK}")
     if rank == "0" and size != 1:
         raise CaseIdError(f"{row.id}: {port.name}{RANK}=0 holds one number; read {size}")
@@ -192,7 +192,7 @@ def _ranked(row: Row, port: Port, size: int) -> tuple[int, ...]:
 
 
 def inputs_of(row: Row, given: Given, fixed: Mapping[str, Arrays]) -> tuple[Input | None, ...]:
-    """Return a program's inputs, in the signature's order; `fixed` has the elements of constants, by argument."""
+    """Return a program's inputs in the signature's order; `fixed` has the elements of constants, by argument."""
     symbolic, found, last = row.get("dims") == "symbolic", list[Input | None](), 0
     for name, several in given.items():
         if several is None:
@@ -207,7 +207,7 @@ def inputs_of(row: Row, given: Given, fixed: Mapping[str, Arrays]) -> tuple[Inpu
 
 
 def _is_named_empty(row: Row, port: str) -> bool:
-    """Return whether an input is left out by an empty name, even as the last one."""
+    """Return whether an input is left out as an empty name, even if it is the last one."""
     if row.get(port) is Word.OMITTED:
         return True
     index = [p.name for p in row.version.signature.inputs if not row.is_written(p)]
@@ -215,7 +215,7 @@ def _is_named_empty(row: Row, port: str) -> bool:
 
 
 def captured_of(row: Row) -> tuple[Argument, ...]:
-    """Return the values around that the bodies of a case use; they are filled, and no inputs of the operator."""
+    """Return the outer values that the bodies of a case use. They are filled, and are not inputs of the operator."""
     graphs = [a.name for a in row.version.signature.attributes if a.kind in ("graph", "graphs")]
     values = [row.get(name) for name in graphs]
     names = [str(one) for v in values if not isinstance(v, Word) for one in (v if isinstance(v, tuple) else (v,))]
@@ -232,14 +232,14 @@ def captured_of(row: Row) -> tuple[Argument, ...]:
 
 
 def _sample(expression: TypeExpression) -> Structure:
-    """Return what a value around a body is, whose text does not say how many items: two, or a full optional."""
+    """Return the structure of an outer value, whose type has no number of items: two items, or a full optional."""
     if expression.kind == "optional":
         return optional(_sample(held_by(expression)))
     return sequence(tensor(3), tensor(2)) if expression.kind == "sequence" else tensor(3)
 
 
 def attributes_of(row: Row) -> tuple[Attribute, ...]:
-    """Return the attributes that a case sets, in the signature's order, and last the one that no version has."""
+    """Return the attributes that a case sets, in the signature's order, and last an attribute that no version has."""
     found = []
     for signature in row.version.signature.attributes:
         value = row.get(signature.name)
@@ -257,14 +257,14 @@ def attributes_of(row: Row) -> tuple[Attribute, ...]:
 
 
 def _is_made(row: Row, signature: AttributeSignature, letter: str) -> bool:
-    """Return whether an attribute is made of a type: always but where its absence means that type."""
+    """Return whether an attribute states a type: always, unless leaving it out means that type."""
     types = dict(zip(free_letters(row.version), row.id.types, strict=True))
     needed = signature.required or types[letter] != row.version.types_from[letter].usual(types)
     return needed or row.get(signature.name) is Word.GIVEN
 
 
 def _of_type(row: Row, signature: AttributeSignature, letter: str) -> Value:
-    """Return an attribute's value that is made of a type: its number or name in ONNX, or its expression."""
+    """Return the value of an attribute that states a type: its number or name in ONNX, or its expression."""
     type_ = row.id.types[free_letters(row.version).index(letter)]
     if type_ in (names := row.version.types_from[letter].names):
         return names[type_]
@@ -311,13 +311,13 @@ def around_of(row: Row) -> Body | None:
 
 
 def opset(row: Row) -> int | None:
-    """Return the opset that carries a row."""
+    """Return the opset of a row's model; None outside ONNX."""
     chosen = row.get("opset")
     return chosen if isinstance(chosen, int) else kindest_opset(row.spec, row.version)
 
 
 def symbols(row: Row, given: Given) -> Symbols:
-    """Return what expressions about a case's inputs may name: inputs' shapes, `d`, `r`, `n`, and attributes."""
+    """Return the symbols for expressions about a case's inputs: inputs' shapes, `d`, `r`, `n`, and attributes."""
     found: Symbols = {}
     for signature in row.version.signature.attributes:
         value = row.get(signature.name)
@@ -336,7 +336,7 @@ def symbols(row: Row, given: Given) -> Symbols:
 
 
 def _bound(shape: Sequence[int | str], actual: tuple[int, ...]) -> Symbols:
-    """Return the symbols that stand alone in an operand's shape, by its shape; `S...` takes what is left."""
+    """Return the values of the symbols that are dimensions of an operand's shape; `S...` takes the remaining ones."""
     found: Symbols = {}
     rest = len(actual) - len(shape) + 1
     place = 0
@@ -351,9 +351,9 @@ def _bound(shape: Sequence[int | str], actual: tuple[int, ...]) -> Symbols:
 
 @dataclass(frozen=True)
 class Filling:
-    """Makes the elements of a case's arguments: what `fills` and `keys` say of each lane.
+    """Makes the elements of a case's arguments, from a fill and a key for each lane.
 
-    `terms`: how many elements are added up into one of the result, at most. `captured` are what bodies use.
+    `terms`: the most elements that are summed into one of the result. `captured` are the outer values that bodies use.
     """
 
     row: Row
@@ -394,7 +394,7 @@ class Filling:
         return {name: tuple(arrays) for name, arrays in found.items()}
 
     def _filled_alike(self, wanted: Sequence[Argument], name: str, keys: Sequence[str]) -> dict[str, Arrays]:
-        """Fill all tensors of one type as one run of elements, so that a NaN stands in one of them."""
+        """Fill all tensors of one type as one run of elements, so that one of them gets the NaN."""
         usual = fill_recipe(name)
         runs: dict[tuple[str, Recipe], list[tuple[int, ...]]] = {}
         for one in wanted:
@@ -422,7 +422,7 @@ class Filling:
         return one.operand.fill if one.operand is not None and one.operand.fill is not None else usual
 
     def check(self, fill_name: str) -> None:
-        """Raise CaseIdError for a fill that there is none of, or that makes no sense for any input that it fills."""
+        """Raise CaseIdError for a fill that does not exist, or that suits none of the inputs that it fills."""
         usual = fill_recipe(fill_name)
         given = [*(one for group in self.given.values() for one in group or ()), *self.captured]
         wanted = [
@@ -455,7 +455,7 @@ class Filling:
     def _drawn(self, one: Argument, before: Mapping[str, Arrays], keys: Sequence[str]) -> Array:
         recipe, operand = one.recipe, one.operand
         if recipe is None or not (isinstance(one.part, tuple) or one.fills_values):
-            why = f"a recipe draws tensors and the keys of maps alone; {one.name} is {one.type}"
+            why = f"a recipe draws only tensors and the keys of maps; {one.name} is {one.type}"
             raise OpconformError(f"{self.row.version.operator}: {why}")
         known = symbols(self.row, self.given)
         told = {name: _told_of(value, known) for name, value in (operand.arguments if operand else {}).items()}
@@ -494,7 +494,7 @@ def _told_of(value: Value, known: Symbols) -> Any:
 
 
 def _is_counted(one: Argument, place: int) -> bool:
-    """Return whether a tensor of a structure is made by counting: a map's keys, a sparse tensor's indices."""
+    """Return whether a tensor of a structure is numbered: a map's keys, a sparse tensor's indices."""
     kind = one.part.kind if isinstance(one.part, Structure) else ""
     return (kind == "map" and place == 0) or (kind == "sparse" and place == 1)
 
@@ -513,10 +513,10 @@ def _counted(one: Argument, leaf: Leaf, shape: tuple[int, ...], lanes: int) -> A
 
 
 def output_ports(row: Row, attributes: Sequence[Attribute]) -> tuple[tuple[str, str | None], ...]:
-    """Return the outputs that are asked for by name, with their types; None for one that is left out.
+    """Return the names and types of the requested outputs; None for one that is left out.
 
-    Those of a variadic port are numbered, as many as `outputs` says, and have the types of a body's outputs if there is
-    one, or are sequences of these.
+    Outputs of a variadic port are numbered; `outputs` says how many. If there is a body, they have the types of its
+    outputs, or are sequences of these.
     """
     version, asked = row.version, row.get("outputs")
     (*_, last) = version.signature.outputs or (None,)
@@ -541,7 +541,7 @@ def output_ports(row: Row, attributes: Sequence[Attribute]) -> tuple[tuple[str, 
 _LETTER = re.compile(r"\{(\w+)(\.item)?\}")
 _NAMES = {"float32": "float", "float64": "double"}
 
-# Types younger than the oldest ONNX that is allowed, whose parser knows no name for them, and types that stand in.
+# Types that the parser of the oldest supported ONNX has no name for, and the types that replace them.
 _YOUNG = frozenset({"float4e2m1", "float6e2m3", "float6e3m2", "float8e8m0", "int2", "uint2"})
 _STAND_INS = ("complex64", "complex128", "uint16", "int16", "uint32", "uint64")
 
@@ -555,9 +555,9 @@ def body_of(version: VersionSpec, types: tuple[str, ...], name: str) -> Body:
 
 
 def captured_by(version: VersionSpec, types: tuple[str, ...], names: Iterable[str]) -> tuple[Input, ...]:
-    """Return the values around that bodies use, in the order of their use, as inputs of the program.
+    """Return the outer values that bodies use, in the order of their use, as inputs of the program.
 
-    Each has the type and dimensions of the output that a body copies it to. Raises OpconformError where none does.
+    Each has the type and dimensions of the output that a body copies it to. Raises OpconformError if no body does.
     """
     found: dict[str, Input | None] = {}
     for name in names:
@@ -566,13 +566,13 @@ def captured_by(version: VersionSpec, types: tuple[str, ...], names: Iterable[st
             found[free] = found.get(free) or (None if copy is None else replace(copy, name=free))
         missing = [free for free, copy in found.items() if copy is None]
         if missing:
-            message = f"nothing says the type of {missing[0]}; copy it to an output, by Identity or a Loop"
+            message = f"the type of {missing[0]} is unknown; copy it to an output, by Identity or a Loop"
             raise OpconformError(f"{version.operator}, graph {body.name!r}: {message}")
     return tuple(one for one in found.values() if one is not None)
 
 
 def _free(body: Body, outputs: Mapping[str, Input], around: frozenset[str]) -> Iterator[tuple[str, Input | None]]:
-    """Yield the names that a body and those within it use and do not make, with the output that one is copied to."""
+    """Yield the names that a body and its inner bodies use but do not define, with an output that copies each."""
     inside = around | {one.name for one in body.inputs} | {name for node in body.nodes for name in node.outputs}
     for node in body.nodes:
         copy = outputs.get(node.outputs[0]) if node.operator.name in ("Identity", "Loop") else None
@@ -609,7 +609,7 @@ def _parsed(text: str) -> tuple[Body, Mapping[str, Input]]:
     try:
         graph = onnx.parser.parse_graph(re.sub(r"\w+", lambda word: stand_ins.get(word[0], word[0]), text))
     except onnx.parser.ParseError as error:
-        raise OpconformError(f"{text!r} is no graph: {error}") from None
+        raise OpconformError(f"{text!r} is not a graph: {error}") from None
     named = {name: young for young, name in stand_ins.items()}
     return _body(graph, named), {one.name: _input(one, named) for one in graph.output}
 
@@ -628,7 +628,7 @@ def _body(graph: GraphProto, named: Mapping[str, str]) -> Body:
 
 
 def _input(value: ValueInfoProto, named: Mapping[str, str]) -> Input:
-    """Return a value of a graph as an input; `named` has the type that another one stands in for."""
+    """Return a value of a graph as an input; `named` has the type that each replacement type is for."""
     type_ = _type(value.type, named)
     tensor = value.type.tensor_type
     dims = tuple(d.dim_param or d.dim_value for d in tensor.shape.dim) if value.type.HasField("tensor_type") else ()
@@ -644,7 +644,7 @@ def _output(declared: Input) -> Output:
 
 
 def _structure(expression: TypeExpression) -> Structure:
-    """Return a structure of a type as small as can be: bodies do not say how many items there are, or which rank."""
+    """Return the smallest structure of a type: bodies do not state a number of items or a rank."""
     return Structure(expression.kind, () if expression.kind == "sparse" else None)
 
 
@@ -655,7 +655,7 @@ def _type(type_: TypeProto, named: Mapping[str, str]) -> str:
         return f"optional({_type(type_.optional_type.elem_type, named)})"
     found = numbered(type_.tensor_type.elem_type)
     if found is None:
-        raise OpconformError(f"a body has a value of type {type_}, which cases have not")
+        raise OpconformError(f"a body has a value of type {type_}, which cases cannot have")
     return named.get(found.name, found.name)
 
 
@@ -666,9 +666,9 @@ def _node(node: NodeProto, named: Mapping[str, str]) -> Node:
 
 
 def attribute_from(attribute: AttributeProto, named: Mapping[str, str] = MappingProxyType({})) -> Attribute:
-    """Return an attribute of ONNX's as programs have it. Raises OpconformError for one of a kind that they have not.
+    """Return an ONNX attribute in the form that programs use. Raises OpconformError for a kind that they cannot have.
 
-    `named` has the type that another one stands in for.
+    `named` has the type that each replacement type is for.
     """
     from onnx import AttributeProto, helper  # noqa: PLC0415 - as above
 

@@ -1,4 +1,4 @@
-"""The parameters of an operator version: its ports, the opsets that carry it, and values as case ids have them."""
+"""The parameters of an operator version: its ports, its opsets, and the text of values in case ids."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from ..specs.expressions import numbers
 from ..specs.model import COMMON_PARAMETERS, Port, Recipe, Spec, TensorValue, Value, VersionSpec, Word, held, holder
 
 FROM, RANK, CONSTANT, FED = "-from", "-rank", "constant", "graph-input"
-"""How parameters end that say how an input comes and which rank it has, and two ways in which it comes."""
+"""The suffixes of parameters for an input's delivery and rank, and two kinds of delivery."""
 NUMBERS_OF_DRAWS = frozenset({"draw", "seed"})
 _OF_SIGNATURE = "attribute-"
 
 
 def has_values(version: VersionSpec, port: Port) -> bool:
-    """Return whether levels write an input's elements, so that it is neither filled nor drawn where nothing is said."""
+    """Return whether levels write an input's elements, so that by default it is neither filled nor drawn."""
     levels = version.parameters.get(port.name, {}).values()
     return not port.is_variadic and any(not isinstance(level, (Word, Recipe)) for level in levels)
 
 
 def usual_delivery(version: VersionSpec, port: Port) -> str:
-    """Return how an input comes where an id does not say: written ones are constants, filled ones are fed."""
+    """Return an input's default delivery: written inputs are constants, filled ones are fed."""
     return CONSTANT if has_values(version, port) else FED
 
 
@@ -44,9 +44,10 @@ def free_letters(version: VersionSpec) -> tuple[str, ...]:
 
 
 def resolve_type(version: VersionSpec, types: tuple[str, ...], port: Port, place: int = 0) -> str:
-    """Return the type of an input or output, by its letter; `place` is that among a variadic port's tensors.
+    """Return the type of an input or output, by its letter; `place` is its index among a variadic port's tensors.
 
-    More types than there are letters are those of these tensors in turn, from that of the last letter on.
+    If there are more types than letters, the tensors of a variadic port take the last letter's type and the types after
+    it, in turn.
     """
     letters = free_letters(version)
     if port.is_variadic and len(types) > len(letters) and (len(letters) == 1 or port.type == letters[-1]):
@@ -56,7 +57,7 @@ def resolve_type(version: VersionSpec, types: tuple[str, ...], port: Port, place
 
 
 def bound_type(version: VersionSpec, types: tuple[str, ...], text: str) -> str:
-    """Return a type with the letters in it replaced by the types that a case has for them."""
+    """Return a type with its letters replaced by the case's types."""
     return _bound(text, tuple(zip(free_letters(version), types, strict=False)))
 
 
@@ -69,38 +70,38 @@ def _bound(text: str, types: tuple[tuple[str, str], ...]) -> str:
 
 
 def usual_rank(version: VersionSpec, port: str) -> int:
-    """Return the rank of a written tensor where an id says no dimensions: what its operand says, else 1."""
+    """Return the default rank of a written tensor whose id has no dimensions: its operand's rank, else 1."""
     operand = version.operands.get(port)
     return 0 if operand is not None and operand.shape == () else 1
 
 
 def usual_outputs(version: VersionSpec) -> tuple[str, ...]:
-    """Return the outputs that are asked for where nothing is said: those that are always there, else the first."""
+    """Return the outputs that are requested by default: the required ones, else the first."""
     single = tuple(port.name for port in version.signature.outputs if port.option == "single")
     return single or tuple(port.name for port in version.signature.outputs[:1])
 
 
 def setting_name(version: VersionSpec, name: str) -> str:
-    """Return what an id calls a parameter: an attribute that is called as a number of a draw has another name there."""
+    """Return a parameter's name in ids; an attribute called `draw` or `seed` has another name there."""
     taken = name in NUMBERS_OF_DRAWS and version.signature.attribute(name) is not None
     return f"{_OF_SIGNATURE}{name}" if taken else name
 
 
 def attribute_name(name: str) -> str:
-    """Return the attribute that an id's setting is about, if it is about one."""
+    """Return the attribute that an id's setting sets, if it sets one."""
     bare = name.removeprefix(_OF_SIGNATURE)
     return bare if bare in NUMBERS_OF_DRAWS else name
 
 
 def is_symbol(version: VersionSpec, name: str) -> bool:
-    """Return whether a level's name is a symbol that a bundle binds: no part of the signature, and no parameter."""
+    """Return whether a level's name is a symbol that a bundle binds: neither in the signature nor a parameter."""
     signature = version.signature
     part = signature.attribute(name) or signature.input(name) or name in signature.types
     return name.isidentifier() and not part and name not in COMMON_PARAMETERS and name not in NUMBERS_OF_DRAWS
 
 
 def parameter_of(version: VersionSpec, name: str) -> tuple[Port, str] | None:
-    """Return the input that a parameter is about, and `-from` or `-rank`; None for other parameters."""
+    """Return the input of a `-from` or `-rank` parameter, and this suffix; None for other parameters."""
     base, _, last = name.rpartition("-")
     port = version.signature.input(base)
     return (port, f"-{last}") if port is not None and f"-{last}" in (FROM, RANK) else None
@@ -122,9 +123,9 @@ _SCALARS: Mapping[str, str] = MappingProxyType(
 
 
 def text_of(value: Value, kind: str, symbols: Symbols, usual_rank: int = 1) -> str | None:
-    """Return a value as an id has it, None for an absent one.
+    """Return a value's text in ids, None for an absent value.
 
-    `kind` is an attribute's, or an element type, whose tensor has `usual_rank` unless its dimensions are told.
+    `kind` is an attribute's kind, or an element type; its tensor has `usual_rank` unless the text has its dimensions.
     """
     if isinstance(value, Word):
         return None if value is Word.ABSENT else str(value.value)
@@ -142,7 +143,7 @@ def text_of(value: Value, kind: str, symbols: Symbols, usual_rank: int = 1) -> s
 
 
 def plain_text(value: object) -> str:
-    """Return a value for people, whatever its kind."""
+    """Return a value of any kind as text for people."""
     if isinstance(value, tuple):
         return ",".join(map(plain_text, value)) or "none"
     if isinstance(value, bool):
@@ -151,7 +152,7 @@ def plain_text(value: object) -> str:
 
 
 def value_of(text: str, kind: str, usual_rank: int) -> Value:
-    """Return the value that `text_of` writes so. Raises ValueError or KeyError."""
+    """Return the value of a text of `text_of`. Raises ValueError or KeyError."""
     if kind in _LISTS:
         return tuple(_scalar_of(t, _SCALARS[kind]) for t in text.split(",")) if text != "none" else ()
     if kind in _SCALARS:
@@ -180,7 +181,7 @@ def _flat(value: Value, kind: str, symbols: Symbols) -> tuple[Shape, list[Any]]:
         return (len(flat),), flat
     parts = [_flat(one, kind, symbols) for one in value]
     if len({dims for dims, _ in parts}) != 1:
-        raise OpconformError(f"{value!r} is no tensor: its rows differ in length")
+        raise OpconformError(f"{value!r} is not a tensor: its rows differ in length")
     return (len(parts), *parts[0][0]), [v for _, row in parts for v in row]
 
 
@@ -195,7 +196,7 @@ def _dims_of(text: str) -> Shape:
 
 
 def elements_of(type_: str) -> str:
-    """Return the kind of an input's elements; some types have the names of attributes' kinds, as `string`."""
+    """Return the kind of an input's elements; some types share a name with an attribute's kind, such as `string`."""
     return f"tensor({type_})"
 
 
@@ -214,7 +215,7 @@ def _kind_of(type_: str) -> str:
 
 
 def _evaluated(parts: tuple[Value, ...], kind: str, symbols: Symbols) -> list[Any]:
-    """Return scalars, expressions evaluated where the kind is a number's."""
+    """Return scalars, with expressions evaluated if the kind is a number."""
     if kind not in ("int", "float"):
         return list(parts)
     found: list[Any] = []
@@ -251,7 +252,7 @@ def _scalar_of(text: str, kind: str) -> Any:
 
 
 def _tensor_text(value: TensorValue) -> str:
-    """Return a tensor as an id has it: `float32:2x2:1.0,2.0,3.0,4.0`, `@` before the places of a sparse one's."""
+    """Return a tensor's text in ids: `float32:2x2:1.0,2.0,3.0,4.0`, for a sparse one with `@` and its indices."""
     words = [
         _scalar_text(v, "text" if isinstance(v, str) else "float" if isinstance(v, float) else "int")
         for v in value.values
@@ -281,12 +282,12 @@ def _literal(text: str) -> bool | int | float | str:
 
 
 def is_whole(value: object) -> bool:
-    """Return whether a value is a whole number, and no truth value."""
+    """Return whether a value is a whole number, not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def check_range(value: Value, kind: str) -> None:
-    """Raise ValueError where a whole number does not fit."""
+    """Raise ValueError if a whole number does not fit its kind."""
     element = element_types().get(_element(kind))
     least, most = (element.smallest, element.largest) if element and element.is_integer else (-_INT64, _INT64 - 1)
     if not all(least <= one <= most for one in flat_value(value)[1] if is_whole(one)):
@@ -294,7 +295,7 @@ def check_range(value: Value, kind: str) -> None:
 
 
 def kind_words(kind: str) -> str:
-    """Return what values of a kind are, for messages."""
+    """Return a kind's name for messages."""
     element = element_types().get(_element(kind))
     if kind in ("int", "s64") or (element is not None and element.is_integer):
         return "a whole number of 64 bits" if kind in ("int", "s64") else f"whole numbers of {_element(kind)}"
@@ -307,7 +308,7 @@ NEWEST_OPSETS: Mapping[str, int] = MappingProxyType(
 """The newest opset of each domain that this suite covers (ONNX 1.23)."""
 
 RELEASED_OPSET = 26
-"""The newest opset of ai.onnx that released backends know; those of other domains they know all."""
+"""The newest opset of ai.onnx that released backends support; of other domains they support all."""
 
 
 def opset_range(spec: Spec, version: VersionSpec) -> tuple[int, int] | None:
@@ -320,9 +321,9 @@ def opset_range(spec: Spec, version: VersionSpec) -> tuple[int, int] | None:
 
 
 def kindest_opset(spec: Spec, version: VersionSpec) -> int | None:
-    """Return the opset that turns the fewest away.
+    """Return the opset that the most backends support.
 
-    That is the first of the current version, and of a superseded one the last that released backends know.
+    For the current version it is the first; for a superseded one, the last that released backends support.
     """
     span = opset_range(spec, version)
     if span is None:

@@ -26,8 +26,8 @@ _SLACK = 1 + 2.0**-6
 class PlainAnswer:
     """An admissible value of each output, of the output's type.
 
-    `tolerance` is the absolute error, beside `RELATIVE` of the value, that admits all that the standard does; None
-    where no tolerance can: an infinity or a number, a refusal, another shape, anything, one integer or another.
+    `tolerance` is the absolute error that, together with `RELATIVE` of the value, admits every answer that the standard
+    admits. None if no tolerance can: if an infinity, a refusal, another shape, anything or another integer is admitted.
     """
 
     outputs: tuple[Array, ...]
@@ -35,11 +35,11 @@ class PlainAnswer:
 
 
 RELATIVE = 1e-3
-"""The relative tolerance that ONNX's own readers have for floats."""
+"""The relative tolerance of ONNX's own readers for floats."""
 
 
 def plain_answer(expectation: Expectation) -> PlainAnswer | None:
-    """Return the answer to a single case by the first option that has values; None if there is none such."""
+    """Return the answer to a single case by the first option with values; None if no option has any."""
     strict = [option for option in expectation.options if option.level == "strict"]
     chosen = next((option for option in strict if option.kind == "values"), None)
     if chosen is None:
@@ -53,7 +53,7 @@ def plain_answer(expectation: Expectation) -> PlainAnswer | None:
 
 
 def _value(bounds: Bounds) -> Array:
-    """Return the value, rounded to the output's type, where the bounds admit it; else what the flags name."""
+    """Return the value, rounded to the output's type, if the bounds admit it; else a value that the flags name."""
     kind = element_type(bounds.type)
     if kind.kind != "float":
         return bounds.value
@@ -66,12 +66,12 @@ def _value(bounds: Bounds) -> Array:
 
 
 def _flagged(numbers: Array, lower: Array, flags: Array) -> Array:
-    """Return the numbers, or what the flags name where no number is admitted, with the sign of zeros that they ask."""
+    """Return the numbers, or a value that the flags name if no number is admitted, with the required sign of zeros."""
     none, names = np.isnan(lower), ((Flag.NAN, np.nan), (Flag.POSITIVE_INFINITY, np.inf), (Flag.ZERO, 0.0))
     found = numbers.copy()
     for flag, word in (*names, (Flag.NEGATIVE_INFINITY, -np.inf)):
         agrees = np.isnan(numbers) if flag is Flag.NAN else numbers == word
-        # where several are named, the exact result decides
+        # if several are named, the exact result decides
         other = none & ((flags & flag) != 0) & ~_named(numbers, flags)
         found = np.where(other | (none & agrees & ((flags & flag) != 0)), word, found)
     found = np.where((found == 0) & ((flags & Flag.NEGATIVE_ZERO) != 0), -0.0, found)
@@ -79,7 +79,7 @@ def _flagged(numbers: Array, lower: Array, flags: Array) -> Array:
 
 
 def _named(numbers: Array, flags: Array) -> Array:
-    """Return where the flags name the very infinity or NaN that the exact result is."""
+    """Return a mask of the elements whose flags name the exact result, an infinity or NaN."""
     return np.asarray(
         (np.isnan(numbers) & ((flags & Flag.NAN) != 0))
         | ((numbers == np.inf) & ((flags & Flag.POSITIVE_INFINITY) != 0))
@@ -88,7 +88,7 @@ def _named(numbers: Array, flags: Array) -> Array:
 
 
 def _tolerance(options: Sequence[Option], place: int, value: Array) -> float | None:
-    """Return the absolute error that joins all options to one value; None if none does."""
+    """Return the absolute error around one value that covers all options; None if none does."""
     if any(option.kind != "values" or option.exceptional or option.checks for option in options):
         return None
     every = [option.outputs[place] for option in options]

@@ -1,7 +1,7 @@
-"""Which cases there are: programs from covering arrays, with fills, and every edge; and which a user selects.
+"""The plan: all cases, made of programs from covering arrays, fills and edges, and the user's selection of them.
 
-Shapes and attributes are crossed for one type. A type of another arithmetic has the program of the widest shape with
-every fill that suits it; what remains are types that differ in size alone, with one case each.
+Shapes and attributes are crossed for one type. A type of another arithmetic gets the program of the widest shape with
+every fill that suits it. Types that differ only in size get one case each.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ __all__ = [
 
 T = TypeVar("T")
 Choice: TypeAlias = "dict[str, str]"
-"""Type letters, each with the type that is taken."""
+"""Type letters, each with its chosen type."""
 
 Share: TypeAlias = Literal["all", "two", "fills", "one"]
-"""What is planned for a choice: everything crossed; two programs, every fill; one program, every fill; one case."""
+"""The plan for a choice: everything crossed; two programs, every fill; one program, every fill; one case."""
 
 MOST_CASES = 20_000_000
-_MOST_COMBINATIONS = 5_000_000  # of levels that a covering array is looked for
-_PAIRS = 2  # the strength to which few programs are enough for other types
-_WHOLE = 3  # programs of the type that is crossed that have every fill
+_MOST_COMBINATIONS = 5_000_000  # of levels, for a covering array
+_PAIRS = 2  # up to this strength, a few programs are enough for other types
+_WHOLE = 3  # programs of the crossed type that get every fill
 _USUAL = ("float32", "float16", "int32", "int64", "seq(float32)", "optional(float32)")
-"""Which type everything is crossed for: the first of these, or any."""
-_TELLING = ("special", "ends", "extremes", "boundary", "infinities", "nan")  # of fills, what a type gets in any case
-_OWN_BITS = 16  # floating-point types from so many on have an arithmetic of their own, smaller ones are converted
+"""The types for which everything is crossed: the first of these, or any."""
+_TELLING = ("special", "ends", "extremes", "boundary", "infinities", "nan")  # fills that every type gets
+_OWN_BITS = 16  # floating-point types with at least so many bits have their own arithmetic; smaller ones are converted
 _FIRST_DRAW = re.compile(r"(?<=[/;])draw=1(?=[;/])")
-_SECONDS_A_CASE, _SECONDS_A_PROGRAM = 0.0006, 0.0008  # of one processor, onnxruntime, small tensors
+_SECONDS_A_CASE, _SECONDS_A_PROGRAM = 0.0006, 0.0008  # on one processor, with onnxruntime and small tensors
 
 
 Watched: TypeAlias = Callable[[Iterator[Any]], Iterable[Any]]
@@ -83,7 +83,7 @@ def planned(library: Library, selection: Selection) -> Iterator[str]:
 
 
 def counted(library: Library, selection: Selection) -> Counter[str]:
-    """Return how many ids `planned` yields, by standard; draws are named only where a glob may tell them apart."""
+    """Return the number of ids of `planned`, by standard; lists draws only if a glob may distinguish them."""
     found: Counter[str] = Counter()
     for standard, drawn in _drawn(library, selection):
         found[standard] += drawn.count(selection)
@@ -92,21 +92,21 @@ def counted(library: Library, selection: Selection) -> Counter[str]:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a run is going to take: cases, programs, and the processor time that they cost, without the backend's."""
+    """The cost of a run: cases, programs, and processor time without the backend's."""
 
     cases: int = 0
     programs: int = 0
 
     @property
     def seconds(self) -> float:
-        """Seconds of one processor, roughly: what the suite and a fast backend take on small tensors."""
+        """An estimate of the seconds on one processor, with a fast backend and small tensors."""
         return self.cases * _SECONDS_A_CASE + self.programs * _SECONDS_A_PROGRAM
 
 
 def expected(library: Library, selection: Selection, watched: Watched = iter) -> dict[str, Expected]:
-    """Return what a selection holds, by standard, before anything is run. Raises OpconformError if that is absurd.
+    """Return the cost of a selection, by standard, before anything runs. Raises OpconformError if it is absurd.
 
-    `watched` is given what is walked through, to show how far it is.
+    `watched` wraps the iterator of cases, to show progress.
     """
     found: dict[str, Expected] = {}
     before = None
@@ -120,7 +120,7 @@ def expected(library: Library, selection: Selection, watched: Watched = iter) ->
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """The draws of a case: the id of the first, and what stands around the number in those of the others."""
+    """The draws of a case: the id of the first draw, and the text before and after the number in the other ids."""
 
     first: str
     program: tuple[object, ...]
@@ -136,11 +136,11 @@ class _Drawn:
         second = str(numbered(case, 1, seed))
         place = _FIRST_DRAW.search(second)
         if place is None:
-            raise ValueError(f"{second}: no draw in there")
+            raise ValueError(f"{second}: expected a draw in this id")
         return cls(first, program, second[: place.end() - 1], second[place.end() :], draws)
 
     def admitted(self, selection: Selection) -> Iterator[str]:
-        """Yield the ids that are selected; where a glob tells no draws apart, without a look at each."""
+        """Yield the selected ids; checks each draw only if a glob distinguishes draws."""
         operator = self._operator
         if selection.admits_text(operator, self.first):
             yield self.first
@@ -158,7 +158,7 @@ class _Drawn:
         return int(selection.admits_text(self._operator, self.first)) + (self.draws - 1 if alike else 0)
 
     def _alike(self, selection: Selection) -> bool | None:
-        """Return whether all draws but the first are selected, or none; None if some may be."""
+        """Return whether all draws after the first are selected, or none of them; None if it depends on the draw."""
         if not selection.globs or self.draws == 1:
             return True
         found = [matches_numbered(glob, self.before, self.after) for glob in selection.globs]
@@ -190,7 +190,7 @@ def _may_admit(selection: Selection, version: VersionSpec) -> bool:
 
 
 def _may_name(glob: str, version: VersionSpec) -> bool:
-    """Return whether a glob may select a case of a version, as far as `*/Name` tells.
+    """Return whether a glob that begins with `*/Name` may select a case of a version; true for other globs.
 
     In an id a capital after a slash begins an operator's name or a setting's, and nothing else.
     """
@@ -206,7 +206,7 @@ def _may_name(glob: str, version: VersionSpec) -> bool:
 
 
 def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
-    # one operator's versions differ in their numbers alone: try the glob on the part before
+    # an operator's versions differ only in their number: match the glob against the part before it
     globs = [glob.split("-", 1)[0] + "*" for glob in selection.globs]
     yield from library.usable(
         operator
@@ -217,7 +217,7 @@ def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
 
 
 def _refuse_absurd(wanted: Sequence[VersionSpec], selection: Selection) -> None:
-    """Raise OpconformError for cases that nobody can wait for; how many there are is told from below."""
+    """Raise OpconformError for a selection that would take too long, with a lower bound on its number of cases."""
     strength, cases = selection.strength, 0
     for version in wanted:
         levels, name = _levels(version), str(version.operator)
@@ -236,7 +236,7 @@ def _refuse_absurd(wanted: Sequence[VersionSpec], selection: Selection) -> None:
 
 
 def _of_versions(spec: Spec, versions: Iterable[VersionSpec], selection: Selection) -> Iterator[_Drawn]:
-    """Yield the cases of an operator's versions, in an order in which those that compute the same are neighbours."""
+    """Yield the cases of an operator's versions, ordered so that cases with the same computation are neighbours."""
     found: list[tuple[object, VersionSpec, CaseId, bool]] = []
     for place, version in enumerate(versions):
         single = dict.fromkeys(edges(spec, version))
@@ -252,14 +252,14 @@ def _of_versions(spec: Spec, versions: Iterable[VersionSpec], selection: Selecti
 
 
 def _order(case: CaseId, version: int) -> tuple[object, ...]:
-    """Return what orders cases: by what they compute, then by programs; symbolic dimensions make one for all shapes."""
+    """Return the sort key of a case: its computation, then its program; symbolic dimensions share one program."""
     whole, symbolic = str(case.shapes), ("dims", "symbolic") in case.settings
     alike = str([len(part) if isinstance(part, tuple) else part for part in case.shapes]) if symbolic else whole
     return case.types, case.settings, len(case.shapes), alike, version, whole, case.edge or "", case.fill
 
 
 def numbered(case: CaseId, draw: int, seed: int) -> CaseId:
-    """Return the id with its draw and seed; zeros stay out."""
+    """Return the id with its draw and seed; zeros are left out."""
     more = [(name, str(number)) for name, number in (("draw", draw), ("seed", seed)) if number]
     return replace(case, settings=tuple(sorted([*case.settings, *more]))) if more else case
 
@@ -269,14 +269,14 @@ def _levels(version: VersionSpec) -> dict[str, list[str]]:
 
 
 def grid(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[CaseId]:
-    """Yield the cases that covering arrays choose; different rows may be one case."""
+    """Yield the cases of the covering arrays; different rows may give the same case."""
     for row in _rows(spec, version, strength):
         values = {name: version.parameters[name][level] for name, level in row.items() if name in version.parameters}
         yield identify(spec, version, values)
 
 
 def _rows(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[Row]:
-    """Yield rows of levels: programs of one type crossed, of each other type a few, each with fills."""
+    """Yield rows of levels: crossed programs of one type, a few of each other type, each with fills."""
     excluded = [*version.exclude, *_unsuited(spec, version)]
     if strength is None:
         same = [group for group in version.same if all(letter in version.parameters for letter in group)]
@@ -287,7 +287,7 @@ def _rows(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[Ro
     letters = {x: list(version.parameters[x]) for x in free_letters(version) if x in version.parameters}
     telling = {letter: _telling(types) for letter, types in letters.items()}
     interacting = {name for several in version.strength.values() for group in several for name in group}
-    crossed: list[tuple[int, Row]] = []  # the programs of the first types, with how many elements they have
+    crossed: list[tuple[int, Row]] = []  # the programs of the first types, with their number of elements
     for types in _around(version, letters):
         share: Share = _share(types, telling) if crossed else "all"  # usual types may exclude each other
         programs = _programs(version, types, excluded, strength, share)
@@ -302,14 +302,14 @@ def _rows(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[Ro
 
 
 def _share(types: Choice, telling: Mapping[str, Sequence[str]]) -> Share:
-    """Return what is planned for types of which one is not the usual one."""
+    """Return the plan for types if one of them is not the usual type."""
     if not all(type_ in telling[letter] for letter, type_ in types.items()):
         return "one"
     return "two" if all(_is_float(type_) or type_ == _usual(telling[x]) for x, type_ in types.items()) else "fills"
 
 
 def _around(version: VersionSpec, letters: Mapping[str, Sequence[str]]) -> Iterator[Choice]:
-    """Yield the usual type of each letter, then, one letter at a time, its others; letters of one group as one."""
+    """Yield the usual types, then each other type of one letter at a time; the letters of a group change together."""
     usual = {letter: _usual(types) for letter, types in letters.items()}
     for group in version.same:
         usual |= {letter: usual[group[0]] for letter in group if letter in usual and group[0] in usual}
@@ -331,7 +331,7 @@ def _usual(levels: Sequence[str]) -> str:
 
 
 def _arithmetic(type_: str) -> str:
-    """Return what tells the arithmetic of a type from that of others: floats of some size have each their own."""
+    """Return a key for the arithmetic of a type: every large float type has its own."""
     element = element_type(element_names(type_)[-1])
     if _is_float(type_):
         return type_
@@ -340,12 +340,12 @@ def _arithmetic(type_: str) -> str:
 
 
 def _is_float(type_: str) -> bool:
-    """Return whether a type's numbers are added and multiplied as they are, and not as those of a larger type."""
+    """Return whether backends compute in this type itself, and not in a larger float type."""
     return "(" not in type_ and element_type(type_).kind == "float" and element_type(type_).bits >= _OWN_BITS
 
 
 def _telling(types: Sequence[str]) -> list[str]:
-    """Return a type of each arithmetic, the usual one where there are several."""
+    """Return one type of each arithmetic, the most usual one."""
     found: dict[str, str] = {}
     for type_ in sorted(types, key=lambda one: _USUAL.index(one) if one in _USUAL else len(_USUAL)):
         found.setdefault(_arithmetic(type_), type_)
@@ -371,7 +371,7 @@ def _programs(version: VersionSpec, types: Choice, excluded: Excluded, strength:
 def _subsets(
     version: VersionSpec, groups: Sequence[Sequence[str]], types: Choice, crossed: bool
 ) -> list[tuple[str, ...]]:
-    """Return which parameters the spec wants crossed with each other, for some types."""
+    """Return the sets of parameters that the spec crosses with each other, for some types."""
     found: list[tuple[str, ...]] = []
     for size, several in version.strength.items():
         for group in several:
@@ -385,7 +385,7 @@ def _subsets(
 def _within(
     excluded: Excluded, types: Choice, levels: Mapping[str, Sequence[str]]
 ) -> list[Mapping[str, Sequence[str]]]:
-    """Return what is excluded once the types are chosen and the fill is not."""
+    """Return the exclusions that remain once the types are chosen, before the fill is."""
     found: list[Mapping[str, Sequence[str]]] = []
     for out in excluded:
         if all(types[name] in banned for name, banned in out.items() if name in types):
@@ -396,7 +396,7 @@ def _within(
 
 
 def _few(programs: Sequence[tuple[int, Row]], own: Sequence[Row], types: Choice, share: Share) -> list[Row]:
-    """Return a few of the programs: one of the widest shape, another one, and of `own` those of levels beside all."""
+    """Return a few of the programs: one of the widest shape, another one, and programs of `own` with further levels."""
     if not programs:
         return []
     most = max(size for size, _ in programs)
@@ -411,13 +411,13 @@ def _few(programs: Sequence[tuple[int, Row]], own: Sequence[Row], types: Choice,
 
 
 def _turned(some: Sequence[T], types: Choice) -> list[T]:
-    """Return what there is, beginning at a place that hangs on the types, so that types get different ones."""
+    """Return the list rotated by an amount that depends on the types, so that types start with different elements."""
     start = sum(map(ord, "".join(types.values()))) % max(len(some), 1)
     return [*some[start:], *some[:start]]
 
 
 def _sizes(spec: Spec, version: VersionSpec, types: Choice, programs: Sequence[Row]) -> tuple[list[int], list[bool]]:
-    """Return of programs how large the largest tensor is, and whether there is nothing to fill: all fills are one."""
+    """Return each program's largest tensor size, and whether it has nothing to fill, so that all fills are the same."""
     other = next((v for v in version.parameters.get("fill", {}).values() if fill_text(v) != FIRST), None)
     fill: dict[str, Value] = {} if other is None else {"fill": other}
     sizes, empty = list[int](), list[bool]()
@@ -433,7 +433,7 @@ def _sizes(spec: Spec, version: VersionSpec, types: Choice, programs: Sequence[R
 def _filled(
     version: VersionSpec, types: Choice, sized: Sequence[tuple[int, Row]], excluded: Excluded, share: Share
 ) -> Iterator[Row]:
-    """Give some programs of the widest shape every fill, and each other program the one that tells most."""
+    """Yield some programs of the widest shape with every fill, and each other program with its most useful fill."""
     fills, crossed, programs = list(version.parameters.get("fill", {})), share == "all", [row for _, row in sized]
     if not fills:
         yield from ({**types, **row} for row in programs)
@@ -467,7 +467,7 @@ def _filled(
 
 
 def _whole(sizes: Sequence[int]) -> set[int]:
-    """Return the places of some programs of the widest shape, apart from each other."""
+    """Return the indices of some programs of the widest shape, spread evenly."""
     widest = [at for at, size in enumerate(sizes) if size == max(sizes)]
     return {widest[k * (len(widest) - 1) // (_WHOLE - 1)] for k in range(_WHOLE)} if widest else set()
 
@@ -477,7 +477,7 @@ def _is_excluded(row: Row, excluded: Excluded) -> bool:
 
 
 def _unsuited(spec: Spec, version: VersionSpec) -> list[Mapping[str, Sequence[str]]]:
-    """Return which types and fills make no sense together: those where a fill suits no input that is filled."""
+    """Return the combinations of types and fills to exclude: the fill suits none of the inputs that it fills."""
     own, found = family_of(spec).own_fills, list[Mapping[str, Sequence[str]]]()
     ports = [port for port in version.signature.inputs if _is_filled(version, port)]
     for level, value in version.parameters.get("fill", {}).items():
@@ -501,7 +501,7 @@ def _unsuited(spec: Spec, version: VersionSpec) -> list[Mapping[str, Sequence[st
 
 
 def _is_filled(version: VersionSpec, port: Port) -> bool:
-    """Return whether the fill makes an input's elements, where nothing else is said of it."""
+    """Return whether the fill makes an input's elements by default."""
     operand, levels = version.operands.get(port.name), version.parameters.get(port.name, {})
     if operand is not None and (operand.draws or operand.fill is not None):
         return False
@@ -509,15 +509,15 @@ def _is_filled(version: VersionSpec, port: Port) -> bool:
 
 
 def edges(spec: Spec, version: VersionSpec) -> Iterator[CaseId]:
-    """Yield the edges' cases: one for each type that an edge names; else one, or, about values, a few."""
+    """Yield the edges' cases: one for each type that an edge names; else one, or a few for an edge about values."""
     for edge in version.edges.values():
         yield from _edge_cases(spec, version, edge, _planned_types(version, edge))
 
 
 def edge_cases(spec: Spec, version: VersionSpec, edge: Edge, only: tuple[str, ...] | None = None) -> Iterator[CaseId]:
-    """Yield all cases that an edge may be: letters that it does not name stand for each of their types.
+    """Yield all cases of an edge: letters that it does not name take each of their types.
 
-    `only`: those of some types.
+    `only` limits the cases to some types.
     """
     letters = free_letters(version)
     if _is_of_a_port(edge):
@@ -532,8 +532,8 @@ def edge_cases(spec: Spec, version: VersionSpec, edge: Edge, only: tuple[str, ..
 def _planned_types(version: VersionSpec, edge: Edge) -> Iterator[Choice]:
     """Yield the types for which an edge is planned.
 
-    Of letters that it does not name the usual type alone, and where it fills its inputs in a way of its own, which is
-    then what it is about, a type of each arithmetic.
+    A letter that it does not name takes its usual type. If the edge has a fill of its own, it is about values, and the
+    letter takes one type of each arithmetic.
     """
     letters = free_letters(version)
     named = {letter: types for letter in letters if (types := _named(edge, letter))}
@@ -558,7 +558,7 @@ def _edge_cases(spec: Spec, version: VersionSpec, edge: Edge, choices: Iterable[
 
 
 def _named(edge: Edge, letter: str) -> tuple[str, ...]:
-    """Return the types that an edge names for a letter, none where it does not."""
+    """Return the types that an edge names for a letter; empty if it names none."""
     value = edge.settings.get(letter, ())
     return tuple(str(v) for v in value) if isinstance(value, tuple) else (str(value),)
 
@@ -566,8 +566,8 @@ def _named(edge: Edge, letter: str) -> tuple[str, ...]:
 def selected(source: GeneratedCases, selection: Selection) -> Iterator[str]:
     """Yield the ids of the selected cases, once each. Raises CaseIdError for an id that names no case.
 
-    A glob that is a case id selects that case even if the strength or the draws would not plan it, so that every
-    result can be run again by its id alone.
+    A glob that is a case id selects that case even if the strength or the draws don't include it, so that the id is
+    enough to run any result again.
     """
     named = {glob: None for glob in selection.globs if is_id(glob)}
     of_suite = None if selection.suite is None else suite_cases(selection.suite)
@@ -595,14 +595,14 @@ def by_version(ids: Iterable[str]) -> dict[str, list[str]]:
 
 
 def selected_counts(source: GeneratedCases, selection: Selection) -> Counter[str]:
-    """Return how many ids `selected` yields, by standard. Raises what it raises."""
+    """Return the number of ids that `selected` yields, by standard. Raises the same errors."""
     if selection.suite is None and not any(is_id(glob) for glob in selection.globs):
         return counted(source.library, selection)
     return Counter(text.partition("/")[0] for text in selected(source, selection))
 
 
 def selected_size(source: GeneratedCases, selection: Selection, watched: Watched = iter) -> dict[str, Expected]:
-    """Return what is going to run, by standard; `watched` as in `expected`. Raises what `selected` raises."""
+    """Return the cost of a run, by standard; `watched` as in `expected`. Raises the errors of `selected`."""
     if selection.suite is None and not any(is_id(glob) for glob in selection.globs):
         return expected(source.library, selection, watched)
     programs: dict[str, Counter[tuple[str, ...]]] = {}
@@ -613,7 +613,7 @@ def selected_size(source: GeneratedCases, selection: Selection, watched: Watched
 
 
 def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:
-    """Yield the ids of a suite that the selection admits. Raises OpconformError where it wants others drawn."""
+    """Yield the ids of a suite that the selection admits. Raises OpconformError if it asks for other draws."""
     if selection.draws != 1 or selection.seed:
         raise OpconformError(f"the cases of suite {selection.suite!r} are fixed: leave --draws and --seed out")
     for text in ids:
@@ -623,7 +623,7 @@ def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:
 
 
 def is_id(glob: str) -> bool:
-    """Return whether a glob is the id of one case, as far as its form tells."""
+    """Return whether a glob has the form of a case id."""
     try:
         return str(parse_id(glob)) == glob
     except CaseIdError:
@@ -635,13 +635,13 @@ _ENDING = ".txt"
 
 
 def suite_names() -> tuple[str, ...]:
-    """Return the names of the suites there are."""
+    """Return the names of all suites."""
     folder = importlib.resources.files(__package__ or "opconform.generators") / _FOLDER
     return tuple(sorted(f.name.removesuffix(_ENDING) for f in folder.iterdir() if f.name.endswith(_ENDING)))
 
 
 def suite_cases(name: str) -> tuple[str, ...]:
-    """Return the case ids of a suite, in their order. Raises OpconformError if no suite is called that."""
+    """Return the case ids of a suite, in order. Raises OpconformError if there is no such suite."""
     known = suite_names()
     if name not in known:
         raise OpconformError(f"no suite is called {name!r}{did_you_mean(name, known)}; there is {', '.join(known)}")
@@ -650,7 +650,7 @@ def suite_cases(name: str) -> tuple[str, ...]:
 
 
 def suite_file(file: Path) -> tuple[str, ...]:
-    """Return the case ids of a suite's file, in their order."""
+    """Return the case ids of a suite's file, in order."""
     return _ids(file.read_text("utf-8"))
 
 

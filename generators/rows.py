@@ -1,4 +1,4 @@
-"""What a case is: from the levels of parameters to its id, from an id back to typed settings, and to its clauses."""
+"""The content of a case: parameter levels to a case id, and an id back to typed settings and clauses."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ from .parameters import (
 )
 
 LARGEST = 1 << 24
-"""How many elements a case may have in all; more would not fit into the memory of every machine."""
+"""The most elements of a case in all; more would not fit into the memory of every machine."""
 TYPE_OF_PORT = re.compile(r"type\((\w+)\)")
 
-_OWN_FIELDS = frozenset({"shapes", "fill"}) | NUMBERS_OF_DRAWS  # have places of their own in an id, or are no parameter
+_OWN_FIELDS = frozenset({"shapes", "fill"}) | NUMBERS_OF_DRAWS  # have their own place in an id, or are not parameters
 _NUMBERS = NUMBERS_OF_DRAWS | {"opset"}
 _CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType({FROM: (CONSTANT, FED, "both"), RANK: ("0", "1", "2")})
 
 
 @dataclass(frozen=True)
 class Row:
-    """A case's content, typed: what the id says, beside the spec that it is about.
+    """A case's content, typed: its id, spec and version.
 
-    `settings` holds what the id carries, by parameter; what it does not carry is absent, or what is usual.
+    `settings` has the values in the id, by parameter; a parameter without one is absent or has its default.
     """
 
     spec: Spec
@@ -67,7 +67,7 @@ class Row:
 
     @property
     def edge(self) -> Edge | None:
-        """The edge that the case is, if it is one."""
+        """The case's edge, if it has one."""
         return self.version.edge(self.id.edge) if self.id.edge else None
 
     @property
@@ -76,7 +76,7 @@ class Row:
         return self.edge is not None and self.edge.rejected
 
     def get(self, name: str) -> Value:
-        """Return a setting, what is usual where the id leaves it out, or Word.ABSENT."""
+        """Return a setting; if the id leaves it out, its default or Word.ABSENT."""
         if (own := setting_name(self.version, name)) in self.settings:
             return self.settings[own]
         if name == "dims":
@@ -89,7 +89,7 @@ class Row:
 
     @property
     def parts(self) -> Mapping[str, tuple[Part, ...]]:
-        """What the id says of each input that a fill or a recipe makes; one that it leaves out has None or nothing."""
+        """The shape or structure in the id of each input that a fill or a recipe makes; None or nothing if left out."""
         rest, found = list(self.id.shapes), dict[str, tuple[Part, ...]]()
         for port in self.version.signature.inputs:
             if port.is_variadic:
@@ -105,14 +105,14 @@ class Row:
         return found
 
     def is_written(self, port: Port) -> bool:
-        """Whether the case writes an input's elements, or leaves one out that others write."""
+        """Whether the case writes an input's elements, or leaves out an input that other cases write."""
         if port.name in self.settings:
             return not isinstance(self.settings[port.name], Recipe)
         return has_values(self.version, port)
 
 
 def identify(spec: Spec, version: VersionSpec, levels: Levels) -> CaseId:
-    """Return the id of the case that `levels` (parameter to value) describe, expressions evaluated."""
+    """Return the id of the case that `levels` (parameter to value) describe, with expressions evaluated."""
     levels = _unbundled(version, levels)
     types = _types(version, levels)
     parts, symbols = Shapes(spec, version, levels, types).parts()
@@ -133,19 +133,19 @@ def identify(spec: Spec, version: VersionSpec, levels: Levels) -> CaseId:
 
 
 def fill_text(value: Value) -> str:
-    """Return a fill as an id has it: `fits:T2` for `fits(T2)`."""
+    """Return a fill's text in ids: `fits:T2` for `fits(T2)`."""
     found = value if isinstance(value, Recipe) else read_recipe(str(value))
     return f"{found.name}:{','.join(found.arguments)}" if found.arguments else found.name
 
 
 def fill_recipe(text: str) -> Recipe:
-    """Return the fill that an id has so."""
+    """Return the fill with this text in ids."""
     name, _, arguments = text.partition(":")
     return Recipe(name, tuple(arguments.split(",")) if arguments else ())
 
 
 def setting_text(version: VersionSpec, types: tuple[str, ...], name: str, value: Value, symbols: Symbols) -> str | None:
-    """Return a setting as an id has it, None where the id leaves it out; `opset` is a number here."""
+    """Return a setting's text in ids, None if ids leave it out; `opset` is a number here."""
     port, attribute = version.signature.input(name), version.signature.attribute(name)
     if value is Word.ABSENT or (isinstance(value, Mapping) and attribute is None):
         return None
@@ -170,7 +170,7 @@ def _input_text(version: VersionSpec, types: tuple[str, ...], port: Port, value:
 
 
 def _unbundled(version: VersionSpec, levels: Levels) -> dict[str, Value]:
-    """Return levels with bundles taken apart; what is said by itself goes before what a bundle says."""
+    """Return levels with bundles expanded; a parameter's own level overrides a bundle's."""
     found: dict[str, Value] = {}
     members: dict[str, list[str]] = {"values": [p.name for p in version.signature.inputs if not p.is_variadic]}
     for name, value in levels.items():
@@ -205,10 +205,10 @@ def _types(version: VersionSpec, levels: Levels) -> tuple[str, ...]:
 
 
 def settle(version: VersionSpec, case: CaseId) -> CaseId:
-    """Return the id without what means nothing, so that equal content has one id.
+    """Return the id without redundant settings, so that equal content has one id.
 
-    That is how an input comes that is left out, a recipe that fills nothing, symbolic dimensions where there are none,
-    and an attribute that has to be given for its type.
+    Redundant are the delivery of an input that is left out, a recipe that fills nothing, symbolic dimensions without
+    any dimension, and an attribute that its type requires anyway.
     """
     dropped = {name for name, text in case.settings if _means_nothing(version, case, name, text)}
     filled, drawn = _elements(version, case)
@@ -233,7 +233,7 @@ def _means_nothing(version: VersionSpec, case: CaseId, name: str, text: str) -> 
 
 
 def _is_usual(version: VersionSpec, case: CaseId, port: Port, which: str, text: str) -> bool:
-    """Return whether an input comes as it does anyway, or is left out."""
+    """Return whether an input's delivery or rank is the default, or the input is left out."""
     name, attribute = f"{port.name}{which}", version.signature.attribute(port.name)
     if has_values(version, port) and case.setting(port.name) in (None, Word.OMITTED.value):
         return True
@@ -241,12 +241,12 @@ def _is_usual(version: VersionSpec, case: CaseId, port: Port, which: str, text: 
         fixed = attribute is not None and case.setting(f"{port.name}{FROM}") in (None, CONSTANT)
         return fixed or text == str(usual_rank(version, port.name))
     if text == "both" and attribute is None:
-        raise CaseIdError(f"{case}: {name}=both, and {version.operator} has {port.name} in one place")
+        raise CaseIdError(f"{case}: {name}=both, but {port.name} of {version.operator} is not also an attribute")
     return text == usual_delivery(version, port)
 
 
 def _is_needed(version: VersionSpec, case: CaseId, name: str) -> bool:
-    """Return whether an attribute has to be given because of the type that it is made of."""
+    """Return whether an attribute is required because of the type that it states."""
     for letter, source in version.types_from.items():
         if source.attribute == name and letter in free_letters(version):
             attribute = version.signature.attribute(name)
@@ -256,8 +256,8 @@ def _is_needed(version: VersionSpec, case: CaseId, name: str) -> bool:
 
 
 def _elements(version: VersionSpec, case: CaseId) -> tuple[int, int]:
-    """Return how many elements of a case are filled and drawn."""
-    filled, drawn = len(version.graphs), 0  # bodies may use values around, which are filled
+    """Return the numbers of elements of a case that are filled and drawn."""
+    filled, drawn = len(version.graphs), 0  # bodies may use outer values, which are filled
     parts = iter(case.shapes)
     for port in version.signature.inputs:
         if port.is_variadic:
@@ -268,19 +268,19 @@ def _elements(version: VersionSpec, case: CaseId) -> tuple[int, int]:
             size = part_size(next(parts, None))
             is_drawn = bool(version.operands.get(port.name) and version.operands[port.name].draws)
             drawn += size if is_drawn else 0
-            if not is_drawn or resolve_type(version, case.types, port).startswith("map("):  # whose values are filled
+            if not is_drawn or resolve_type(version, case.types, port).startswith("map("):  # its values are filled
                 filled += size
     return filled, drawn
 
 
 def read_row(spec: Spec, version: VersionSpec, case: CaseId) -> Row:
-    """Return what an id says, typed by the signature. Raises CaseIdError for what the version doesn't have."""
+    """Return the content of an id, typed by the signature. Raises CaseIdError if the version doesn't have it."""
     if case.edge is not None and version.edge(case.edge) is None:
         hint = did_you_mean(case.edge, version.edges) or f"; it has {', '.join(version.edges)}"
         raise CaseIdError(f"{case}: {version.operator} has no edge {case.edge!r}{hint}")
     row = Row(spec, version, case, {name: _setting(version, name, text, case) for name, text in case.settings})
     if (settled := settle(version, case)) != case:
-        raise CaseIdError(f"{case}: is written {settled}")
+        raise CaseIdError(f"{case}: write it as {settled}")
     parts = row.parts
     _check_numbers(row, [part for some in parts.values() for part in some])
     if case.edge is None:
@@ -289,7 +289,7 @@ def read_row(spec: Spec, version: VersionSpec, case: CaseId) -> Row:
 
 
 def mended_row(row: Row) -> Row | None:
-    """Return the row of the valid case that an invalid edge is a damaged copy of."""
+    """Return the row of the valid case from which an invalid edge is derived."""
     edge = row.edge
     if edge is None or edge.mended is None:
         return None
@@ -299,7 +299,7 @@ def mended_row(row: Row) -> Row | None:
 
 
 def _check_signature(row: Row) -> None:
-    """Raise CaseIdError for types and attributes that only an edge may have, since they are invalid."""
+    """Raise CaseIdError for types and attributes that are invalid, so that only an edge may have them."""
     version, case = row.version, row.id
     letters = free_letters(version)
     if len(case.types) != len(letters):
@@ -307,9 +307,12 @@ def _check_signature(row: Row) -> None:
     for letter, name in zip(letters, case.types, strict=True):
         if name not in version.signature.types[letter]:
             allowed = ", ".join(version.signature.types[letter])
-            raise CaseIdError(f"{case}: {name} is invalid in {version.operator}, and no edge; {letter} is {allowed}")
+            invalid = f"{case}: {name} is invalid in {version.operator}, and the id names no edge"
+            raise CaseIdError(f"{invalid}; {letter} is {allowed}")
     if row.get("unknown") is not Word.ABSENT:
-        raise CaseIdError(f"{case}: an attribute that {version.operator} does not have is invalid, and no edge")
+        raise CaseIdError(
+            f"{case}: an attribute that {version.operator} does not have is invalid, and the id names no edge"
+        )
 
 
 def _check_numbers(row: Row, parts: list[Part]) -> None:
@@ -321,7 +324,7 @@ def _check_numbers(row: Row, parts: list[Part]) -> None:
             there = f"{span[0]} to {span[1]}" if span else "none"
             raise CaseIdError(f"{case}: the opsets of {row.version.operator} are {there}; read {opset}")
         if opset == kindest_opset(row.spec, row.version):
-            raise CaseIdError(f"{case}: opset={opset} is what carries {row.version.operator} anyway: leave it out")
+            raise CaseIdError(f"{case}: opset={opset} is the default of {row.version.operator}: leave it out")
     for name in ("draw", "seed"):
         given = row.settings.get(name)
         if isinstance(given, int) and given < 1:
@@ -338,7 +341,7 @@ def draws(version: VersionSpec, case: CaseId) -> bool:
 
 
 def _setting(version: VersionSpec, name: str, text: str, case: CaseId) -> Value:
-    """Return a setting's value; CaseIdError unless an id has it so."""
+    """Return a setting's value. Raises CaseIdError unless the text is written as in ids."""
     attribute, port = version.signature.attribute(attribute_name(name)), version.signature.input(name)
     if name in NUMBERS_OF_DRAWS or (attribute is None and (port is None or port.is_variadic)):
         return _own_setting(version, name, text, case)
@@ -355,7 +358,7 @@ def _setting(version: VersionSpec, name: str, text: str, case: CaseId) -> Value:
 
 
 def _read(name: str, text: str, kind: str, rank: int, case: CaseId) -> Value:
-    """Return a value of a kind; CaseIdError where it is none, or is written in another way."""
+    """Return a value of a kind. Raises CaseIdError if it is not one, or is written in another way."""
     try:
         value = value_of(text, kind, rank)
         check_range(value, kind)
@@ -363,7 +366,7 @@ def _read(name: str, text: str, kind: str, rank: int, case: CaseId) -> Value:
     except (ValueError, TypeError, KeyError, OpconformError):
         raise CaseIdError(f"{case}: {name} holds {kind_words(kind)}; read {text!r}") from None
     if text != written:
-        raise CaseIdError(f"{case}: {name}={text} is written {name}={written}")
+        raise CaseIdError(f"{case}: write {name}={text} as {name}={written}")
     return value
 
 
@@ -371,7 +374,7 @@ def _own_setting(version: VersionSpec, name: str, text: str, case: CaseId) -> Va
     """Return the value of a setting that is neither an attribute nor an input."""
     about = parameter_of(version, name)
     choices = ("static", "symbolic") if name == "dims" else _CHOICES[about[1]] if about else None
-    if about and about[1] == FROM and version.operator.standard == "onnx":  # the tensor that another input is given
+    if about and about[1] == FROM and version.operator.standard == "onnx":  # the tensor of another input
         choices = (*_CHOICES[FROM], *_before(version, about[0]))
     if choices is not None and text not in choices:
         raise CaseIdError(f"{case}: {name} is {' or '.join(choices)}; read {text!r}")
@@ -388,7 +391,7 @@ def _own_setting(version: VersionSpec, name: str, text: str, case: CaseId) -> Va
 
 
 def _before(version: VersionSpec, port: Port) -> list[str]:
-    """Return the inputs whose tensor an input may be given again: earlier ones of its type, itself if variadic."""
+    """Return the inputs whose tensor an input may reuse: earlier ones of its type, itself if variadic."""
     inputs = version.signature.inputs
     found = [one.name for one in inputs[: inputs.index(port)] if one.type == port.type and not one.is_variadic]
     return [*found, port.name] if port.is_variadic else found
@@ -432,7 +435,7 @@ Levels: TypeAlias = Mapping[str, Value]
 
 
 class Shapes:
-    """The shapes of a case's inputs, from levels: of `shapes` and `dims`, of attributes, and what operands say."""
+    """The shapes of a case's inputs, from the levels of `shapes`, `dims` and attributes, and from operands."""
 
     def __init__(self, spec: Spec, version: VersionSpec, levels: Levels, types: tuple[str, ...]) -> None:
         self._spec, self._version, self._levels, self._types = spec, version, levels, types
@@ -442,7 +445,7 @@ class Shapes:
         self._plain = level if isinstance(level, tuple) else None
         self._named = {n: v for n, v in told.items() if version.signature.input(n)}
         self.symbols: Symbols = {}
-        for name, value in sorted(told.items(), key=lambda one: _is_expression(one[1])):  # of what the others bind
+        for name, value in sorted(told.items(), key=lambda one: _is_expression(one[1])):  # they use the rest
             if name not in self._named:
                 self.symbols[name] = (
                     _dims(value, self.symbols) if isinstance(value, tuple) else _one(value, self.symbols)
@@ -455,7 +458,7 @@ class Shapes:
         self._known: dict[str, tuple[Part, ...]] = {}
 
     def parts(self) -> tuple[tuple[Part, ...], Symbols]:
-        """Return what an id says of each input that is filled or drawn, or could be, and all symbols."""
+        """Return the shape or structure of each input that is or could be filled or drawn, and all symbols."""
         found: list[Part] = []
         last = 0
         for place, port in enumerate(self._version.signature.inputs):
@@ -479,7 +482,7 @@ class Shapes:
 
     def _of(self, port: Port, place: int) -> tuple[Part, ...]:
         if port.name not in self._known:
-            self._known[port.name] = ()  # of a shape that hangs on itself
+            self._known[port.name] = ()  # for a shape that depends on itself
             self._known[port.name] = tuple(self._made(port, place))
             if place == 0:
                 self._bind(self._known[port.name], port)
@@ -502,7 +505,7 @@ class Shapes:
             many = [s for s in given if isinstance(s, tuple)] if isinstance(given, tuple) else []
             number_of = self._levels.get(port.name, len(many) or port.minimum)
             if not is_whole(number_of):
-                message = f"{port.name} is how many inputs there are; read {number_of!r}"
+                message = f"{port.name} is a number of inputs; read {number_of!r}"
                 raise OpconformError(f"{self._version.operator}: {message}")
             cycle: list[Value] = [*many] or [given if given is not None else self._said(operand)]
             for i in range(int(number_of)):  # type: ignore[arg-type]  # checked above
@@ -512,7 +515,7 @@ class Shapes:
             yield self._part(resolve_type(self._version, self._types, port), said)
 
     def _said(self, operand: Operand | None) -> Value:
-        """Return the shape that the spec says of an operand, `d` where it says none."""
+        """Return the shape of an operand in the spec, by default `d`."""
         shape = operand.shape if operand else None
         if shape is None:
             return self.symbols.get("d", ())
@@ -533,7 +536,7 @@ class Shapes:
 
 
 def _bound(version: VersionSpec) -> dict[str, Value]:
-    """Return what the first level of each bundle binds of symbols, which holds where a case does not name it."""
+    """Return the symbols of the first level of each bundle, which apply if a case does not name the bundle."""
     return {name: value for level in version.usual_bundles for name, value in level.items() if is_symbol(version, name)}
 
 
@@ -542,12 +545,12 @@ def _is_expression(value: Value) -> bool:
 
 
 def _usual(version: VersionSpec) -> Value:
-    """Return the level of `shapes` where a case names none: the first that binds what shapes are written in."""
+    """Return the default level of `shapes`: the first that binds the symbols in shapes."""
     return next((level for level in version.parameters.get("shapes", {}).values() if isinstance(level, Mapping)), ())
 
 
 def _structure(type_: str, said: Value, symbols: Symbols) -> Structure:
-    """Return the structure of a value that is no tensor: a list of shapes, a shape or `absent`, a number of entries."""
+    """Return the structure of a non-tensor: from a list of shapes, a shape or `absent`, or a number of entries."""
     expression = parse_type(type_)
     match expression.kind:
         case "sequence":
@@ -575,7 +578,7 @@ def _one(said: Value, symbols: Symbols) -> int:
 
 
 def clauses_of(row: Row) -> tuple[str, ...]:
-    """Return the clauses that a case tests, as `onnx/ReduceMean#mean`; an invalid one those that its edge names."""
+    """Return the clauses that a case tests, as `onnx/ReduceMean#mean`; for an invalid case, the clauses of its edge."""
     edge = row.edge
     named = [i for i in edge.tests if i in row.version.clauses] if edge else []
     known: dict[str, Value] = {}
@@ -585,7 +588,7 @@ def clauses_of(row: Row) -> tuple[str, ...]:
 
 
 def _holds(clause: Clause, row: Row, known: dict[str, Value]) -> bool:
-    """Return whether a clause's conditions hold; `known` gathers what the case has by the names that they are about."""
+    """Return whether a clause's conditions hold; `known` caches the case's values by name."""
     if clause.when is None:
         return False
     for name, condition in clause.when.items():
@@ -601,7 +604,7 @@ def _meets(condition: Condition, content: Value) -> bool:
 
 
 def _content(row: Row, name: str) -> Value:
-    """Return what a case has by the name of a parameter."""
+    """Return a case's value of a parameter."""
     if name in free_letters(row.version):
         return row.id.types[free_letters(row.version).index(name)]
     if name == "shapes":

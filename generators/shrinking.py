@@ -1,4 +1,4 @@
-"""Simpler cases: what one step makes of a case, kind of step by kind, so that a failing case can be shrunk."""
+"""Simpler cases: the steps by which a failing case can be shrunk."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from .rows import draws, settle, without_settings
 from .source import GeneratedCases
 
 _MOST_WRITTEN = 256
-"""The elements that are written into an id, at most."""
+"""The most elements that are written into an id."""
 _MOST_SINGLE = 64
-"""The elements that are simplified one by one, at most; more are simplified in runs."""
+"""The most elements that are simplified one by one; more are simplified in runs."""
 _MOST_TIED = 24
-"""The numbers in settings of which two are simplified at once."""
+"""The most numbers in settings for which pairs are simplified together."""
 _DRAWS = 8
-"""The draws of a case that are tried: another shape draws other elements, and few of them may show a failure."""
+"""The number of draws to try: another shape draws other elements, and perhaps only a few of them fail."""
 _PLAIN_FILLS = (FIRST, "ones", "zeros")
 _NO_NUMBERS = frozenset({"draw", "seed", "outputs", "opset"})
 _AXES = re.compile(r"ax[ei]s|perm|dim")
 _WHOLE = re.compile(r"-?\d+")
 _One = TypeVar("_One")
 _TextArray: TypeAlias = Array
-"""An array of objects: elements as an id writes them."""
+"""An array of objects: the text of elements in ids."""
 
 
 @dataclass(frozen=True)
 class _Draft:
-    """A case id taken apart: the inputs that it fills or draws, those that it writes, and what else it sets."""
+    """The parts of a case id: the inputs that it fills or draws, the inputs that it writes, and its other settings."""
 
     case: CaseId
     parts: tuple[Part, ...]
@@ -50,14 +50,14 @@ class _Draft:
     settings: Mapping[str, str]
 
     def having(self, name: str, text: str | None) -> _Draft:
-        """Return it with another value of a setting, without it for None."""
+        """Return the draft with another value of a setting; for None, without the setting."""
         settings = {**self.settings, name: text}
         return replace(self, settings={key: value for key, value in settings.items() if value is not None})
 
 
 @dataclass(frozen=True)
 class _Slot:
-    """One dimension of an input: a filled one by its place, a written one by its name; `path` leads to an item."""
+    """One dimension of an input: a filled one by its index, a written one by its name; `path` leads to an item."""
 
     place: int | str
     path: tuple[int, ...]
@@ -67,13 +67,13 @@ class _Slot:
 
     @property
     def holder(self) -> tuple[int | str, tuple[int, ...]]:
-        """The tensor that it is a dimension of."""
+        """The tensor of this dimension."""
         return self.place, self.path
 
 
 @dataclass(frozen=True)
 class _List:
-    """The numbers of an attribute as an id writes them, after the head of a tensor; one that is no list has a word."""
+    """The numbers of an attribute in an id, after the head of a tensor; a single number is one word."""
 
     head: str
     words: tuple[str, ...]
@@ -85,11 +85,11 @@ class _List:
         return ":".join([*(head if self.head else []), ",".join(self.words) or "none"])
 
     def having(self, place: int, word: str) -> _List:
-        """Return it with another word at a place."""
+        """Return the list with another word at an index."""
         return replace(self, words=(*self.words[:place], word, *self.words[place + 1 :]))
 
     def without(self, place: int) -> _List:
-        """Return it without a word."""
+        """Return the list without one word."""
         return replace(self, words=(*self.words[:place], *self.words[place + 1 :]))
 
 
@@ -97,7 +97,7 @@ Size: TypeAlias = tuple[float, ...]
 
 
 class Shrinker:
-    """Makes simpler cases of those of one operator version, of a source of cases."""
+    """Simplifies the cases of one operator version."""
 
     def __init__(self, source: GeneratedCases, operator_version: str) -> None:
         spec, key = source.library.operator_version(operator_version)
@@ -105,9 +105,9 @@ class Shrinker:
 
     @property
     def steps(self) -> Sequence[Callable[[str], Iterator[str]]]:
-        """The kinds of steps, each from a case's id to the ids of simpler ones, the boldest first.
+        """The kinds of steps, each from a case's id to the ids of simpler cases, the boldest first.
 
-        An id that a step returns may turn out to be invalid; whoever generates the case is told.
+        A step may return an invalid id; generating its case raises an error.
         """
         kinds = (
             self._plain, self._inputs, self._settings, self._fills, self._ranks, self._extents,
@@ -116,7 +116,7 @@ class Shrinker:
         return [self._texts(kind) for kind in kinds]
 
     def draws(self, case_id: str) -> list[str]:
-        """Return the case, and other draws of it if its elements are drawn."""
+        """Return the case's id, and ids of other draws if its elements are drawn."""
         case = without_settings(parse_id(case_id), "draw")
         if not draws(self._version, case):
             return [case_id]
@@ -124,7 +124,7 @@ class Shrinker:
         return list(dict.fromkeys([case_id, *map(str, (case, *numbered))]))
 
     def size(self, case_id: str) -> Size:
-        """Return a measure of a case, by which it is compared with simpler ones; tuples, the smaller the simpler."""
+        """Return a measure by which cases are compared: tuples, smaller if simpler."""
         case = parse_id(case_id)
         draft = self._draft(case)
         drawn = {name: int(draft.settings[name]) for name in ("draw", "seed") if name in draft.settings}
@@ -157,7 +157,7 @@ class Shrinker:
                 if text is None or text in seen:
                     continue
                 seen.add(text)
-                with contextlib.suppress(OpconformError):  # what the signature does not have is no candidate
+                with contextlib.suppress(OpconformError):  # not in the signature, so not a candidate
                     if self.size(text) < size:
                         yield text
 
@@ -179,7 +179,7 @@ class Shrinker:
         return _Draft(case, case.shapes, written, settings)
 
     def _text(self, draft: _Draft) -> str | None:
-        """Return the id of a draft, None where no id says it."""
+        """Return the id of a draft, None if it has none."""
         if not self._fits(draft):
             return None
         parts = list(draft.parts)
@@ -195,19 +195,19 @@ class Shrinker:
             return None
 
     def _is_filled(self, name: str) -> bool:
-        """Whether an input that is written is data, which could be filled or drawn; lists such as axes are not."""
+        """Whether a written input is data, which could be filled or drawn; lists such as axes are not."""
         port = self._version.signature.input(name)
         return port is not None and not has_values(self._version, port) and name not in self._bundled
 
     @functools.cached_property
     def _bundled(self) -> frozenset[str]:
-        """The inputs that levels of other parameters write."""
+        """The inputs that are written by levels of other parameters."""
         levels = [level for some in self._version.parameters.values() for level in some.values()]
         bundles = [level for level in levels if isinstance(level, Mapping)]
         return frozenset(n for one in bundles for n, value in one.items() if not isinstance(value, Word | Recipe))
 
     def _fits(self, draft: _Draft) -> bool:
-        """Whether every input has a rank that its operand may have, as far as the spec says so by a list."""
+        """Whether every input has a rank that its operand allows, if the spec writes the operand's shape as a list."""
         for port in self._version.signature.inputs:
             shape = operand.shape if (operand := self._version.operands.get(port.name)) is not None else None
             place = self._place(draft, port.name)
@@ -220,7 +220,7 @@ class Shrinker:
         return True
 
     def _place(self, draft: _Draft, name: str) -> int:
-        """Return the place among the parts that an input would have."""
+        """Return the index among the parts that an input would have."""
         place = 0
         for port in self._version.signature.inputs:
             if port.name == name:
@@ -233,18 +233,18 @@ class Shrinker:
         return attribute.kind if attribute is not None else ""
 
     def _free_slots(self, draft: _Draft) -> list[_Slot]:
-        """Return the dimensions that may change: none where a body declares them."""
+        """Return the dimensions that may change: none if a body declares them."""
         return [] if any(self._kind(name) == "graph" for name in draft.settings) else _slots(draft)
 
     # Steps
 
     def _plain(self, draft: _Draft) -> Iterator[_Draft]:
-        """Yield the case without its edge's name, and with all that is filled in order."""
+        """Yield the case without its edge's name, and with the ramp as its fill."""
         yield replace(draft.having("draw", None).having("seed", None), case=replace(draft.case, fill=FIRST))
         yield draft
 
     def _inputs(self, draft: _Draft) -> Iterator[_Draft]:
-        """Yield the case with fewer inputs: those of a variadic port, items, optional ones."""
+        """Yield the case with fewer inputs: fewer tensors of a variadic port, fewer items, no optional ones."""
         parts = draft.parts
         many = len(parts) // 2
         for start, stop in dict.fromkeys([(0, many), (many, len(parts)), *((i, i + 1) for i in range(len(parts)))]):
@@ -264,17 +264,17 @@ class Shrinker:
             yield replace(without, settings={**without.settings, name: "omitted"})
 
     def _left_out(self, draft: _Draft, start: int, stop: int) -> _Draft:
-        """Return the case without some parts, and without their types where each has its own."""
+        """Return the case without some parts, and without their types if each has its own."""
         types = draft.case.types
         letters = len(self._version.signature.free_letters)
-        first = len(draft.parts) - (len(types) - letters + 1)  # the part that the last letter's first type is of
+        first = len(draft.parts) - (len(types) - letters + 1)  # the part of the last letter's first type
         if len(types) > letters:
             types = tuple(t for i, t in enumerate(types) if not start <= i - (letters - 1) + first < stop)
         case = replace(draft.case, types=types)
         return replace(draft, case=case, parts=(*draft.parts[:start], *draft.parts[stop:]))
 
     def _settings(self, draft: _Draft) -> Iterator[_Draft]:
-        """Yield the case without settings: all, one, two; and with fewer outputs."""
+        """Yield the case without all, one or two of its settings, and with fewer outputs."""
         names = [name for name in draft.settings if name not in ("draw", "seed")]
         yield replace(draft, settings={})
         for some in (*itertools.combinations(names, 1), *itertools.combinations(names, 2)):
@@ -292,7 +292,7 @@ class Shrinker:
     def _fills(self, draft: _Draft) -> Iterator[_Draft]:
         """Yield the case with simpler fills, also in place of elements that are written."""
         filled = replace(draft, written={n: a for n, a in draft.written.items() if not self._is_filled(n)})
-        for port in self._version.signature.inputs:  # in their order, so that each finds its place
+        for port in self._version.signature.inputs:  # in order, so that each gets its own index
             if port.name in draft.written and port.name not in filled.written:
                 place = self._place(replace(draft, written=filled.written), port.name)
                 dims = draft.written[port.name].shape
@@ -301,7 +301,7 @@ class Shrinker:
             yield replace(filled, case=replace(draft.case, fill=fill))
 
     def _ranks(self, draft: _Draft) -> Iterator[_Draft]:
-        """Yield the case with a dimension less, of one input or of several, and of what is said of each dimension."""
+        """Yield the case with one dimension less, in one or more inputs and in lists with a number per dimension."""
         slots = [s for s in self._free_slots(draft) if isinstance(s.place, int) or self._is_filled(s.place)]
         for slot in slots:
             alike = [other for other in slots if other.rank == slot.rank and other.axis == slot.axis]
@@ -316,7 +316,7 @@ class Shrinker:
                 yield without
 
     def _cut(self, draft: _Draft, axis: int, rank: int, first: int) -> _Draft:
-        """Return the case with lists shorter that say something of each dimension from the `first` on."""
+        """Return the case with one dimension less in the lists that have a number per dimension from `first` on."""
         settings, written = dict(draft.settings), dict(draft.written)
         for name, text in draft.settings.items():
             if self._kind(name).endswith("s") and (places := _places(text.split(","), axis, rank, first)):
@@ -327,7 +327,7 @@ class Shrinker:
         return replace(draft, settings=settings, written=written)
 
     def _renumbered(self, draft: _Draft, axis: int, rank: int) -> _Draft:
-        """Return the case with the axes beyond one that is gone renumbered."""
+        """Return the case with axes renumbered after one was removed."""
 
         def renumbered(word: str) -> str:
             if not _WHOLE.fullmatch(word):
@@ -345,7 +345,7 @@ class Shrinker:
         return replace(draft, settings=settings, written=written)
 
     def _extents(self, draft: _Draft) -> Iterator[_Draft]:
-        """Yield the case with smaller extents: of all dimensions, of those that may be tied, of one."""
+        """Yield the case with smaller extents: of all dimensions, of dimensions that may be tied, of one."""
         slots = [slot for slot in self._free_slots(draft) if slot.extent != 1]
         yield from _resized(draft, dict.fromkeys(slots, 1))
         yield from _resized(draft, {slot: 1 for slot in slots if slot.extent})
@@ -371,7 +371,7 @@ class Shrinker:
                     yield from _resized(self._replaced(draft, told), told)
 
     def _replaced(self, draft: _Draft, extents: Mapping[_Slot, int]) -> _Draft:
-        """Return the case with the numbers replaced that say such an extent, as a kernel's or a hidden size does."""
+        """Return the case with the settings replaced that equal such an extent, such as a kernel's or a hidden size."""
         told = {str(slot.extent): str(extent) for slot, extent in extents.items()}
         settings, written = dict(draft.settings), dict(draft.written)
         for name, text in draft.settings.items():
@@ -383,7 +383,7 @@ class Shrinker:
         return replace(draft, settings=settings, written=written)
 
     def _spelled_out(self, draft: _Draft) -> Iterator[_Draft]:
-        """Yield the case with the elements written that are drawn, which then stay as they are when it shrinks."""
+        """Yield the case with its drawn elements written out, so that they stay the same while it shrinks."""
         case = draft.case
         if case.edge is not None or not draws(self._version, case) or _elements_of(draft.parts) > _MOST_WRITTEN:
             return
@@ -413,7 +413,7 @@ class Shrinker:
         yield replace(draft, parts=tuple(parts), written=written, settings=settings)
 
     def _places(self, draft: _Draft) -> Iterator[_Draft]:
-        """Yield the case without one place of a dimension of inputs that are written, wherever that is."""
+        """Yield the case without one index of a dimension of written inputs."""
         slots = [slot for slot in self._free_slots(draft) if slot.extent != 1]
         for slot in slots:
             if isinstance(slot.place, int) or slot.extent > _MOST_SINGLE:
@@ -428,7 +428,7 @@ class Shrinker:
                     yield _kept(draft, smaller, lambda _: kept)  # noqa: B023 - asked at once
 
     def _numbers(self, draft: _Draft) -> Iterator[_Draft]:
-        """Yield the case with shorter lists and simpler words in its settings; lists of one length may be tied."""
+        """Yield the case with shorter lists and simpler words in its settings; lists of equal length may be tied."""
         lists = self._lists(draft)
         lengths = sorted({len(one.words) for one in lists.values() if one.is_list}, reverse=True)
         for length in lengths:
@@ -461,7 +461,7 @@ class Shrinker:
         return found
 
     def _elements(self, draft: _Draft) -> Iterator[_Draft]:
-        """Yield the case with simpler elements of inputs that are written: zeros and ones, in runs and one by one."""
+        """Yield the case with simpler elements in written inputs: zeros and ones, in runs and one by one."""
         for name, array in draft.written.items():
             flat = array.reshape(-1)
             length = flat.size
@@ -495,7 +495,7 @@ def _slots(draft: _Draft) -> list[_Slot]:
 
 
 def _tensors(part: Part) -> Iterator[tuple[tuple[int, ...], Shape]]:
-    """Yield the dimensions of each tensor of an input, with the way to it through sequences and optionals."""
+    """Yield the dimensions of each tensor of an input, with the path to it through sequences and optionals."""
     if isinstance(part, tuple):
         yield (), part
     elif part is not None:
@@ -518,7 +518,7 @@ def _reshaped(part: Part, path: tuple[int, ...], dims: Shape) -> Part:
 
 
 def _number_of(part: Part) -> int:
-    """Return how many tensors and entries an input has."""
+    """Return the number of tensors and entries of an input."""
     if isinstance(part, Structure):
         return 1 + part.count + sum(map(_number_of, part.items))
     return int(part is not None)
@@ -529,7 +529,7 @@ def _elements_of(parts: Iterable[Part]) -> int:
 
 
 def _fewer(part: Part) -> Iterator[Part]:
-    """Yield an input with fewer items or entries, if it has such."""
+    """Yield an input with fewer items or entries, if it has any."""
     if not isinstance(part, Structure):
         return
     for place, item in enumerate(part.items):
@@ -542,14 +542,14 @@ def _fewer(part: Part) -> Iterator[Part]:
 
 
 def _fewer_than(extent: int) -> list[int]:
-    """Return the extents that are simpler than one; 0 is for special cases, and 1 simpler."""
+    """Return the extents that are simpler than `extent`; 0 is special, so 1 is simpler."""
     return [] if extent == 1 else list(dict.fromkeys([1, extent // 2, extent - 1])) if extent else [1]
 
 
 def _resized(draft: _Draft, extents: Mapping[_Slot, int]) -> Iterator[_Draft]:
-    """Yield the case with other extents; of written inputs the first elements stay, or the last ones."""
+    """Yield the case with other extents; written inputs keep their first or their last elements."""
     written = [slot for slot in extents if isinstance(slot.place, str)]
-    if any(slot.extent < extents[slot] for slot in written):  # nothing says what further elements are
+    if any(slot.extent < extents[slot] for slot in written):  # further elements are unknown
         return
     yield _kept(draft, extents, lambda slot: range(extents[slot]))
     if written:
@@ -557,7 +557,7 @@ def _resized(draft: _Draft, extents: Mapping[_Slot, int]) -> Iterator[_Draft]:
 
 
 def _kept(draft: _Draft, extents: Mapping[_Slot, int], places: Callable[[_Slot], Sequence[int]]) -> _Draft:
-    """Return the case with other extents; `places` are those that stay of a written input's dimension."""
+    """Return the case with other extents; `places` has the indices to keep of a written input's dimension."""
     parts, written = list(draft.parts), dict(draft.written)
     for slot, extent in extents.items():
         if isinstance(slot.place, int):
@@ -570,7 +570,7 @@ def _kept(draft: _Draft, extents: Mapping[_Slot, int], places: Callable[[_Slot],
 
 
 def _without(draft: _Draft, slots: Iterable[_Slot]) -> _Draft:
-    """Return the case without some dimensions, at most one of each tensor."""
+    """Return the case without some dimensions, at most one per tensor."""
     parts, written = list(draft.parts), dict(draft.written)
     for slot in slots:
         if isinstance(slot.place, int):
@@ -578,7 +578,7 @@ def _without(draft: _Draft, slots: Iterable[_Slot]) -> _Draft:
             parts[slot.place] = _reshaped(parts[slot.place], slot.path, (*dims[: slot.axis], *dims[slot.axis + 1 :]))
         elif slot.extent:
             written[slot.place] = written[slot.place].take(0, slot.axis)
-            written[slot.place] = np.asarray(written[slot.place], object)  # of a scalar too
+            written[slot.place] = np.asarray(written[slot.place], object)  # also if it is a scalar
         else:
             written[slot.place] = written[slot.place].reshape(
                 (*written[slot.place].shape[: slot.axis], *written[slot.place].shape[slot.axis + 1 :])
@@ -587,7 +587,7 @@ def _without(draft: _Draft, slots: Iterable[_Slot]) -> _Draft:
 
 
 def _shorter(draft: _Draft, told: int) -> _Draft:
-    """Return the case with filled lists shorter that have a place or two for each of so many dimensions."""
+    """Return the case with shorter filled lists, if they have one or two elements for each of `told` dimensions."""
     parts = [
         (part[0] - part[0] // told,) if isinstance(part, tuple) and told and part in ((told,), (2 * told,)) else part
         for part in draft.parts
@@ -596,7 +596,7 @@ def _shorter(draft: _Draft, told: int) -> _Draft:
 
 
 def _distinct(groups: Iterable[list[_One]]) -> Iterator[list[_One]]:
-    """Yield groups of which none has what another has, and no empty one."""
+    """Yield the groups that are not empty, each set of members once."""
     seen: list[set[int]] = []
     for group in groups:
         told = set(map(id, group))
@@ -606,11 +606,11 @@ def _distinct(groups: Iterable[list[_One]]) -> Iterator[list[_One]]:
 
 
 def _places(words: Sequence[str], axis: int, rank: int, first: int) -> list[int]:
-    """Return the places in a list that belong to a dimension, by how long the list is."""
+    """Return the indices in a list that belong to a dimension, judged by the list's length."""
     if not first and sorted(words) == sorted(map(str, range(rank))):  # a permutation
         return [words.index(str(axis))]
     told = rank - first
-    if axis < first or told < 2 or len(words) not in (told, 2 * told):  # a list without a place would say nothing
+    if axis < first or told < 2 or len(words) not in (told, 2 * told):  # a list must not become empty
         return []
     return list(range(axis - first, len(words), told))
 
@@ -619,7 +619,7 @@ def _places(words: Sequence[str], axis: int, rank: int, first: int) -> list[int]
 
 
 def _read(text: str, rank: int) -> _TextArray | None:
-    """Return the elements that a setting writes, None where it does not read like a tensor."""
+    """Return the elements in a setting's text, None if it does not look like a tensor."""
     head, colon, rest = text.rpartition(":")
     words = rest.split(",") if rest != "none" else []
     try:
@@ -639,7 +639,7 @@ def _write(array: _TextArray, rank: int) -> str:
 
 
 def _spelled(array: Array, type_: str) -> _TextArray | None:
-    """Return elements as an id writes them; None for types without a plain way to write them."""
+    """Return the text of elements in ids; None for types that have no plain text."""
     element = element_type(type_) if "(" not in type_ else None
     if element is None or element.kind == "complex" or not array.size:
         return None
@@ -668,7 +668,7 @@ def _number(word: str) -> float | None:
 
 
 def _cost(word: str) -> float:
-    """Return how far a number is from a plain one: 0, 1, other digits, more digits."""
+    """Return how complex a number is: 0, 1, other digits, more digits."""
     number = _number(word)
     if number is None:
         return 0.0 if word == "false" else 1.0 if word == "true" else 2.0 + len(word)
@@ -683,7 +683,7 @@ def _simplest(word: str) -> tuple[str, ...]:
 
 
 def _simpler(word: str) -> Iterator[str]:
-    """Yield simpler numbers than one, as text."""
+    """Yield simpler numbers than `word`, as text."""
     yield from _simplest(word)
     number = _number(word)
     if number is None or not math.isfinite(number):

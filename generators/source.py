@@ -1,4 +1,4 @@
-"""Cases by id: parsed, filled and given their expectation, those of one program and the same shapes together."""
+"""Cases by id: parsed, filled and given an expectation; cases with one program and the same shapes form a batch."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ from .operands import (
 from .plan import edge_cases
 from .rows import LARGEST, Row, clauses_of, draws, mended_row, read_row, without_settings
 
-_LANE_ELEMENTS = 1 << 18  # elements evaluated at once: bounds memory, and still amortises NumPy's overhead
+_LANE_ELEMENTS = 1 << 18  # elements evaluated at once: limits memory, and still amortises NumPy's overhead
 _MOST_LANES = 1024
-_MOST_PARTS = 256  # whose expectations are worked out before the first is told
+_MOST_PARTS = 256  # their expectations are computed together
 _MOST_PROGRAMS = 64
 _DRAWN = re.compile(r"(.*[/;]draw=)[1-9][0-9]{0,17}([;/].*)")
 _RANDOM = frozenset({"uniform"})
@@ -57,10 +57,10 @@ _RANDOM = frozenset({"uniform"})
 
 @dataclass(frozen=True)
 class Reasoning:
-    """What the expectation of cases is made of.
+    """The source of an expectation: the recorded formula, its arrays and its rules.
 
-    `arrays` are what the formula takes, lanes first, and `places` where each stands among the cases' inputs; None where
-    it is fixed with the program.
+    `arrays` are the formula's arguments, lanes first. `places` has the index of each among the cases' inputs; None if
+    it is a constant of the program.
     """
 
     recording: Recording
@@ -70,7 +70,7 @@ class Reasoning:
 
 
 class Prepared:
-    """All that cases of one program have in common, whatever their data and what is said about them."""
+    """Everything that the cases of one program share, whatever their data and clauses."""
 
     def __init__(self, row: Row, record: Recorder) -> None:
         self.row = row
@@ -85,12 +85,12 @@ class Prepared:
 
     @functools.cached_property
     def arguments(self) -> tuple[Argument, ...]:
-        """What the operator is given, in order."""
+        """The operator's arguments, in order."""
         return (*(one for several in self.given.values() for one in several or ()), *self.captured)
 
     @functools.cached_property
     def facts(self) -> Facts:
-        """What the operator's formula depends on beside data."""
+        """The facts that the operator's formula depends on, apart from data."""
         row, version = self.row, self.row.version
         told = {a.name: a.value for a in self.attributes}
         variadic = {port.name for port in version.signature.inputs if port.is_variadic}
@@ -113,7 +113,7 @@ class Prepared:
 
     @functools.cached_property
     def terms(self) -> int:
-        """How many elements are added up into one of the result, at most."""
+        """The most elements that are summed into one of the result."""
         sizes = [sum(map(count, one.shapes)) for one in self.arguments if one.how == "filled"]
         if self.row.rejected:
             return sum(sizes)
@@ -122,11 +122,11 @@ class Prepared:
 
     @functools.cached_property
     def first(self) -> Recording | None:
-        """The formula, as far as it is the same for all data; else None, and `asks` says what it hangs on."""
+        """The formula if it is the same for all data; else None, and `asks` names the ports that decide it."""
         return self.recording({})
 
     def recording(self, known: Mapping[str, Array]) -> Recording | None:
-        """Return the formula, for values of ports that it asks for beside written ones; None where it asks for more."""
+        """Return the formula for written values and the `known` values of other ports; None if it asks for more."""
         written = {one.port.name: one.value for one in self.arguments if one.value is not None}
         try:
             return self._record(reference_of(self.row.spec), self.facts, {**written, **known})
@@ -135,7 +135,7 @@ class Prepared:
             return None
 
     def program(self, tensors: Mapping[str, Arrays], lane: int, ranks: Sequence[int | None]) -> Program:
-        """Return what a backend compiles; constants are those of a lane."""
+        """Return the program that a backend compiles, with the constants of one lane."""
         fixed = {
             one.name: tuple(array[lane, ...] for array in tensors[one.name]) for one in self.arguments if one.constant
         }
@@ -162,7 +162,7 @@ class Prepared:
         return self._programs[key]
 
     def _of_branches(self, outputs: tuple[Output | None, ...]) -> tuple[Output | None, ...]:
-        """Return outputs with no rank and no shape that only one of several bodies has, whichever of them is run."""
+        """Return outputs without a rank or shape that only some of several bodies have, as any of them may run."""
         branches = [a.value.outputs for a in self.attributes if isinstance(a.value, Body)]
         if len(branches) < 2 or any(len(one) != len(outputs) for one in branches):
             return outputs
@@ -177,7 +177,7 @@ class Prepared:
         )
 
     def _fixed_shapes(self, constants: Mapping[str, Arrays]) -> tuple[tuple[int, ...] | None, ...]:
-        """Return the shape of each output that constants and the inputs' shapes fix, whatever is fed."""
+        """Return the shape of each output that constants and the inputs' shapes determine, whatever the feeds."""
         plain = all(isinstance(one.part, tuple) for one in self.arguments)
         plain = plain and all(type_ is None or is_tensor(type_) for _, type_ in self.outputs)
         if self.row.rejected or self.row.get("dims") == "symbolic" or not plain:
@@ -192,12 +192,12 @@ class Prepared:
 
     @functools.cached_property
     def filling(self) -> Filling:
-        """What makes the elements of the arguments."""
+        """The maker of the arguments' elements."""
         return Filling(self.row, self.given, self.terms, self.captured)
 
     @functools.cached_property
     def weight(self) -> int:
-        """How many elements a lane has in all that is worked out of it."""
+        """The number of elements of one lane in the whole computation."""
         first = None if self.row.rejected else self.first
         return max(
             1, first.weight if first is not None else sum(count(s) for one in self.arguments for s in one.shapes)
@@ -205,13 +205,13 @@ class Prepared:
 
     @property
     def is_ragged(self) -> bool:
-        """Whether each lane has a program of its own, since a constant is filled or drawn."""
+        """Whether each lane has its own program, because a constant is filled or drawn."""
         return any(one.constant and one.value is None for one in self.arguments)
 
 
 @dataclass(frozen=True)
 class _Lane:
-    """What cases that differ in their draw alone are, and are said to be."""
+    """The content and clauses of cases that differ only in their draw."""
 
     prepared: Prepared
     row: Row
@@ -220,14 +220,14 @@ class _Lane:
 
     @functools.cached_property
     def alike(self) -> tuple[object, ...]:
-        """What makes neighbours one batch."""
+        """The key by which neighbours form a batch."""
         mended = None if self.mended is None else self.mended.id
         return id(self.prepared), self.clauses, mended, self.row.id.fill in _RANDOM
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Neighbours that share formula, program and shapes; no formula where they are invalid."""
+    """Neighbours that share formula, program and shapes; invalid cases have no formula."""
 
     lane: _Lane
     ids: list[str]
@@ -236,7 +236,7 @@ class _Part:
 
     @property
     def arrays(self) -> list[Array]:
-        """What the formula takes."""
+        """The formula's arguments."""
         return [array for one in self.lane.prepared.arguments for array in self.tensors[one.name]]
 
     @property
@@ -246,20 +246,20 @@ class _Part:
 
     @property
     def weight(self) -> int:
-        """How many elements there are in all, a measure of the memory that it takes."""
+        """The number of elements in all, a measure of the memory."""
         return len(self.ids) * self.lane.prepared.weight
 
 
 @dataclass(frozen=True)
 class GeneratedCases:
-    """The cases that the spec files under `root` describe (None: those of the package); picklable."""
+    """The cases of the spec files under `root` (None: of the package); picklable."""
 
     root: Path | None = None
     declaration: Declaration = field(default_factory=Declaration)
 
     @functools.cached_property
     def library(self) -> Library:
-        """The spec files. Raises OpconformError where there is none."""
+        """The spec files. Raises OpconformError if there are none."""
         found = Library(self.root, vocabularies())
         if not found.operators():
             raise OpconformError(f"{found.root}: no spec file there; expected <standard>/<Operator>.yaml")
@@ -267,11 +267,11 @@ class GeneratedCases:
 
     @property
     def unread(self) -> GeneratedCases:
-        """The same, without the specs that are read: for a process that takes one operator, and gets it many times."""
+        """A copy without the specs already read: for processes that need one operator but get many copies."""
         return GeneratedCases(self.root, self.declaration)
 
     def __getstate__(self) -> dict[str, object]:
-        # with the specs that are read already: reading them again costs a worker a quarter of a second
+        # includes the specs that are already read: reading them again costs a worker a quarter of a second
         return {"root": self.root, "declaration": self.declaration, "library": self.library}
 
     def case(self, text: str) -> Batch:
@@ -279,14 +279,14 @@ class GeneratedCases:
         return next(self.batches([text])).case(0)
 
     def cases(self, texts: Sequence[str]) -> Iterator[Batch]:
-        """Yield the cases with these ids, in this order, one by one; neighbours of one program cost little."""
+        """Yield the cases with these ids, in this order, one by one; neighbours with the same program are cheap."""
         for batch in self.batches(texts):
             yield from batch.cases()
 
     def batches(self, texts: Sequence[str]) -> Iterator[Batch]:
-        """Yield the cases with these ids, in this order; neighbours of one program and the same shapes are a batch.
+        """Yield the cases with these ids, in this order; neighbours with one program and the same shapes form a batch.
 
-        The expectations of a few hundred cases are worked out at once, those that share a formula side by side.
+        The expectations of a few hundred cases are computed at once, grouped by formula.
         """
         parts, left = self._parts(texts), True
         while left:
@@ -300,7 +300,7 @@ class GeneratedCases:
                     else:
                         window.append(part)
                         weight += part.weight
-            except Exception as error:  # what comes before a wrong id is not wrong
+            except Exception as error:  # cases before a wrong id are still returned
                 wrong, left = error, False
             for part, expected in zip(window, self._expectations(window), strict=True):
                 yield self._batch(part, expected)
@@ -308,7 +308,7 @@ class GeneratedCases:
                 raise wrong
 
     def reasoning(self, case: Batch) -> Reasoning | None:
-        """Return what the expectation of a batch is made of; None where its inputs are invalid."""
+        """Return the source of a batch's expectation; None if its inputs are invalid."""
         part = next(self._parts(case.ids))
         if part.recording is None:
             return None
@@ -323,7 +323,7 @@ class GeneratedCases:
         return Reasoning(part.recording, tuple(part.arrays), tuple(places), self._rules(part.lane))
 
     def row(self, case: CaseId) -> Row:
-        """Return what a case id says, typed. Raises CaseIdError."""
+        """Return a case id's content, typed. Raises CaseIdError."""
         spec, key = self.library.operator_version(case.operator)
         row = read_row(spec, spec.version(key), case)
         if row.edge is not None:
@@ -331,7 +331,7 @@ class GeneratedCases:
         return row
 
     def prepared(self, row: Row) -> Prepared:
-        """Return all of a case but its data. Raises CaseIdError where it is invalid, and no edge that says so."""
+        """Return everything of a case but its data. Raises CaseIdError if it is invalid and its id names no edge."""
         content = _content(row)
         found = self._programs.get(content)
         if found is None:
@@ -339,7 +339,9 @@ class GeneratedCases:
             found = Prepared(Row(row.spec, row.version, content, settings), self._record)
             if not row.rejected:
                 for name in _missing(found):
-                    raise CaseIdError(f"{row.id}: invalid in {row.version.operator}, and no edge: it needs {name}")
+                    raise CaseIdError(
+                        f"{row.id}: invalid in {row.version.operator}, and the id names no edge: it needs {name}"
+                    )
                 if found.first is not None:
                     _check_valid(row, found.first)
             if len(self._programs) >= _MOST_PROGRAMS:
@@ -348,9 +350,9 @@ class GeneratedCases:
         return found
 
     def broken(self, row: Row) -> tuple[str, ...]:
-        """Return the clauses that a case's input breaks, as its operator's formula requires them; an edge's is free to.
+        """Return the clauses that a case's input breaks, as its operator's formula checks them; an edge may break some.
 
-        Raises OpconformError where the formula cannot be recorded at all.
+        Raises OpconformError if the formula cannot be recorded at all.
         """
         prepared = Prepared(row, self._record)
         tensors = prepared.filling.tensors([row.id.fill], [str(row.id)])
@@ -383,7 +385,7 @@ class GeneratedCases:
         return _Lane(prepared, row, clauses_of(row), mended)
 
     def _runs(self, texts: Sequence[str]) -> Iterator[tuple[_Lane, list[str], list[str]]]:
-        """Yield neighbours of one program, about which the same is said: the fill and the id of each."""
+        """Yield runs of neighbours that share program and clauses, with their fills and ids."""
         lane: _Lane | None = None
         fills: list[str] = []
         ids: list[str] = []
@@ -394,7 +396,7 @@ class GeneratedCases:
                 try:
                     here = self._recent(bare)
                 except OpconformError:
-                    if lane is not None:  # a wrong id costs itself alone
+                    if lane is not None:  # a wrong id affects no other case
                         yield lane, fills, ids
                     raise
                 if lane is not None and here.alike != lane.alike:
@@ -416,7 +418,7 @@ class GeneratedCases:
             yield from _made(lane, fills, ids)
 
     def _expectations(self, parts: Sequence[_Part]) -> list[Expectation | Exception]:
-        """Return what is expected of each part, of those that share formula and rules at once."""
+        """Return the expectation of each part; parts that share formula and rules are computed at once."""
         found: list[Expectation | Exception] = [Expectation((), part.types, len(part.ids)) for part in parts]
         groups: dict[tuple[int, bool], list[int]] = {}
         for index, part in enumerate(parts):
@@ -426,7 +428,7 @@ class GeneratedCases:
             some = [parts[index] for index in group]
             try:
                 made: Sequence[Expectation | Exception] = self._together(some)
-            except Exception:  # each by itself, so that it costs the part that it is about
+            except Exception:  # one by one, so that only the failing part is lost
                 made = [self._alone(part) for part in some]
             for index, one in zip(group, made, strict=True):
                 found[index] = one
@@ -439,7 +441,7 @@ class GeneratedCases:
             return error
 
     def _together(self, parts: Sequence[_Part]) -> list[Expectation]:
-        """Return what is expected of parts that share a formula. Raises CaseIdError where values are invalid."""
+        """Return the expectations of parts that share a formula. Raises CaseIdError if values are invalid."""
         recording, ids = parts[0].recording, [text for part in parts for text in part.ids]
         assert recording is not None
         columns = zip(*(part.arrays for part in parts), strict=True)
@@ -465,7 +467,7 @@ class GeneratedCases:
         return Batch(part.ids, program, inputs, expected, lane.clauses, mended)
 
     def _ranks(self, lane: _Lane, recording: Recording | None) -> tuple[int | None, ...]:
-        """Return the rank of each output; of an invalid case those of the valid one that it is a damaged copy of."""
+        """Return the rank of each output; for an invalid case, the ranks of the valid case that it is derived from."""
         if recording is not None:
             return recording.ranks
         if lane.mended is None:
@@ -491,7 +493,7 @@ def _made(lane: _Lane, fills: list[str], ids: list[str]) -> Iterator[_Part]:
         if not prepared.is_ragged and (rejected or first is not None):
             yield _Part(lane, some, first, tensors)
             continue
-        for place, text in enumerate(some):  # each has values, or a program, of its own
+        for place, text in enumerate(some):  # each has its own values, or its own program
             own = {name: tuple(array[place : place + 1] for array in arrays) for name, arrays in tensors.items()}
             yield _Part(lane, [text], None if rejected else recording_of(prepared, own), own)
 
@@ -504,7 +506,7 @@ def _facts_of(several: tuple[Argument, ...], variadic: bool) -> Port | tuple[Por
 def _structures(
     given: Given, version: VersionSpec, captured: tuple[Argument, ...]
 ) -> Iterator[tuple[str, Structure | tuple[Structure, ...]]]:
-    """Yield what the tensors of ports make up, and of values around that bodies use, where some make up no tensor."""
+    """Yield the structures of ports and of the outer values of bodies, unless all their values are plain tensors."""
     for name, several in (*given.items(), *((one.name, (one,)) for one in captured)):
         if several and any(isinstance(one.part, Structure) for one in several):
             made = tuple(one.part if isinstance(one.part, Structure) else tensor(*one.part) for one in several)
@@ -513,7 +515,7 @@ def _structures(
 
 
 def recording_of(prepared: Prepared, tensors: Mapping[str, Arrays]) -> Recording:
-    """Return the formula for one lane, whose values it may ask for. Raises CaseIdError where they are invalid."""
+    """Return the formula for one lane, whose values it may ask for. Raises CaseIdError if they are invalid."""
     found = formula_of(prepared, tensors)
     _check_valid(prepared.row, found)
     return found
@@ -531,13 +533,13 @@ def formula_of(prepared: Prepared, tensors: Mapping[str, Arrays]) -> Recording:
 
 
 def _content(row: Row) -> CaseId:
-    """Return a case without what its program does not hang on; one that is invalid stays the edge that it is."""
+    """Return a case id reduced to what its program depends on; an invalid case keeps its edge."""
     bare = without_settings(row.id, "draw", "seed")
     return bare if row.rejected else replace(bare, fill=FIRST, edge=None)
 
 
 def _missing(prepared: Prepared) -> Iterator[str]:
-    """Yield the inputs and attributes that are left out though they have to be there."""
+    """Yield the required inputs and attributes that are left out."""
     version = prepared.row.version
     told = {attribute.name for attribute in prepared.attributes}
     for attribute in version.signature.attributes:
@@ -559,11 +561,11 @@ def _check_valid(row: Row, recording: Recording) -> None:
 
 def _invalid(row: Row, clause: str) -> str:
     known = row.version.clauses.get(clause)
-    return f"invalid in {row.version.operator}, and no edge: {known.text if known else clause}"
+    return f"invalid in {row.version.operator}, and the id names no edge: {known.text if known else clause}"
 
 
 def _check_edge(row: Row, edge: Edge) -> None:
-    """Raise CaseIdError for an id that names an edge and has another content, since the edge says what is expected."""
+    """Raise CaseIdError for an id that names an edge but has other content: the expectation depends on the edge."""
     if without_settings(row.id, "draw", "seed") not in edge_cases(row.spec, row.version, edge, row.id.types):
         wanted = list(edge_cases(row.spec, row.version, edge))
         near = next((case for case in wanted if case.types == row.id.types), wanted[0])
@@ -571,7 +573,7 @@ def _check_edge(row: Row, edge: Edge) -> None:
 
 
 def _undrawn(text: str) -> str:
-    """Return a case id without its draw, the part that neighbours share."""
+    """Return a case id without its draw, the part that it shares with its neighbours."""
     drawn = _DRAWN.fullmatch(text)
     return text if drawn is None else _around_draw(drawn[1], drawn[2]) or text
 
@@ -580,5 +582,5 @@ def _undrawn(text: str) -> str:
 def _around_draw(before: str, after: str) -> str | None:
     try:
         return str(without_settings(parse_id(f"{before}1{after}"), "draw"))
-    except CaseIdError:  # for the parser to complain about the id itself
+    except CaseIdError:  # lets the parser report the id as it was given
         return None

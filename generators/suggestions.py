@@ -1,4 +1,4 @@
-"""What a user may have meant: the nearest operator version or case to a name that selects nothing."""
+"""Suggestions: the nearest operator version or case to a name that selects nothing."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ..cases.ids import Selection, split_version
 from ..specs.loader import Library
 from .plan import planned
 
-_LONGEST = 500  # characters of an id that are compared with those there are
+_LONGEST = 500  # characters of an id that are compared with known ids
 _WILD = frozenset("*?[")
 
 
 def selects_nothing(library: Library, selection: Selection) -> OpconformError:
-    """Return the error for a selection without a case: what was written, and what may have been meant."""
+    """Return the error for a selection that has no cases, with suggestions."""
     hints = [hint for glob in selection.globs if (hint := suggestion(library, glob))]
     told = f"{', '.join(selection.globs) or 'the suite'} selects no case"
     return OpconformError("; ".join([told, *hints]))
 
 
 def suggestion(library: Library, glob: str) -> str:
-    """Return what may have been meant by a glob, `did you mean 'onnx/ReduceMean-*'?`; empty where nothing is near."""
+    """Return a suggestion for a glob, `did you mean 'onnx/ReduceMean-*'?`; empty if nothing is near."""
     standards = {operator.partition("/")[0] for operator in library.operators()}
     standard, slash, rest = glob[:_LONGEST].partition("/")
     if standard not in standards:
@@ -44,7 +44,7 @@ def suggestion(library: Library, glob: str) -> str:
 
 
 def _meant(library: Library, glob: str, meant: str) -> str:
-    """Return the hint; where it is the glob itself, the nearest case, since it is the rest that names none."""
+    """Return the hint; if it equals the glob, the rest of the glob is wrong, and the hint is the nearest case."""
     if meant != glob:
         return f"did you mean {meant!r}?"
     near = nearest_case(library, glob)
@@ -52,7 +52,7 @@ def _meant(library: Library, glob: str, meant: str) -> str:
 
 
 def _near(library: Library, standard: str, name: str) -> list[str]:
-    """Return the operators of this name in a standard or in all, whatever the case; else those most like it."""
+    """Return the operators with this name in a standard or in all, ignoring case; else the most similar ones."""
     known: dict[str, list[str]] = {}
     for operator in library.operators():
         if not standard or operator.partition("/")[0] == standard:
@@ -62,14 +62,14 @@ def _near(library: Library, standard: str, name: str) -> list[str]:
 
 
 def with_nearest(library: Library, text: str, error: OpconformError) -> CaseIdError:
-    """Return the error about an id that names no case, with the nearest case."""
+    """Return the error for an id without a case, with the nearest case."""
     near = nearest_case(library, text)
     told = f"the nearest case is {near}" if near else "`opconform list cases` shows all cases"
     return CaseIdError(f"{error}\n  {told}")
 
 
 def nearest_case(library: Library, text: str) -> str | None:
-    """Return the nearest id of the nearest operator's default suite, of the same version and types if there is one."""
+    """Return the nearest id in the nearest operator's default suite, with the same version and types if possible."""
     parts = text[:_LONGEST].split("/")
     named, version = split_version("/".join(parts[:2]))
     operators = difflib.get_close_matches(named, library.operators(), 1)

@@ -1,6 +1,6 @@
-"""Cases beside the grid: how inputs come, one tensor given twice, numbers of inputs, opsets, and runs of a program.
+"""Variations of the grid: delivery of inputs, one tensor at two inputs, numbers of inputs, opsets, runs of a program.
 
-Each is a case of the grid with that alone changed, and only if neither the grid nor an edge has it.
+Each is a case of the grid with one such change, and is only made if neither the grid nor an edge has one.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from .parameters import CONSTANT, FED, FROM, kindest_opset, opset_range, usual_d
 from .rows import Row, draws, read_row, settle
 
 ARITIES = (*range(1, 13), 16, 17, 32, 33, 40, 64, 300)
-"""How many inputs there are: all few, and those about which loops are unrolled, or counted in few bits."""
+"""Numbers of inputs: all small ones, and numbers around unrolled loops and narrow counters."""
 _STANDARDS = ("onnx",)
-_TELLING = ("uniform", "lattice", "ramp")  # fills in whose answers most mistakes show, the best first
-_MANY = 3  # inputs, more of which tell no more
+_TELLING = ("uniform", "lattice", "ramp")  # fills that expose the most mistakes, the best first
+_MANY = 3  # inputs; more would show nothing new
 _RUNS = 3  # of one program: a first, a second, a later one
-_LARGEST = 300  # elements in a case that is varied, so that what is fixed with a program stays small
+_LARGEST = 300  # elements in a varied case, so that constants of programs stay small
 
 
 def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[CaseId]:
-    """Yield what the planned cases of an operator version lack."""
+    """Yield the variations that the planned cases of an operator version lack."""
     if spec.standard not in _STANDARDS:
         return
     fills = version.parameters.get("fill", {})
@@ -43,14 +43,14 @@ def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> I
 
 
 def _worth(first: CaseId, case: CaseId) -> tuple[object, ...]:
-    """Return what makes a case a better one to be varied: of the first types, small, and with most inputs."""
+    """Return a sort key for cases to vary: first those with the first types, small and with the most inputs."""
     sizes = [part_size(part) for part in case.shapes if part is not None]
     several = min(sum(size > 1 for size in sizes), _MANY if len(set(case.shapes)) < len(sizes) else len(sizes))
     return case.types != first.types, sum(sizes) > _LARGEST or 0 in sizes, -several, len(sizes), -sum(sizes)
 
 
 def _given(row: Row, port: Port) -> bool:
-    """Return whether a tensor stands at an input, of which each may come with the program or with the run."""
+    """Return whether an input is given as a tensor, which may be a constant or fed."""
     if row.version.signature.attribute(port.name) is not None:
         return False
     if row.is_written(port):
@@ -65,14 +65,14 @@ def _with(row: Row, settings: Iterable[tuple[str, str]]) -> CaseId:
 
 
 def _deliveries(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
-    """Yield cases in which inputs come otherwise than they usually do: all given ones but the first, then that."""
+    """Yield cases with another delivery of inputs: all given ones but the first, then the first."""
     told = {setting for case in planned for setting in case.settings}
     missing: dict[Port, str] = {}
     for port in version.signature.inputs:
         other = FED if usual_delivery(version, port) == CONSTANT else CONSTANT
         if (f"{port.name}{FROM}", other) not in told:
             missing[port] = other
-    for _ in version.signature.inputs:  # until a case gives none that is missing
+    for _ in version.signature.inputs:  # until no case adds a missing one
         best = max(bases, key=lambda row: sum(_comes(row, port, missing[port]) for port in missing), default=None)
         named = [] if best is None else [port for port in missing if _comes(best, port, missing[port])]
         if best is None or not named:
@@ -85,16 +85,16 @@ def _deliveries(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence
 
 
 def _comes(row: Row, port: Port, how: str) -> bool:
-    """Return whether an input is given, and can come in a way."""
+    """Return whether an input is given, and may have this delivery, which it doesn't have yet."""
     if not _given(row, port) or how == row.get(f"{port.name}{FROM}"):
         return False
     return not port.is_variadic or len(row.parts[port.name]) > 1
 
 
 def _twice(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
-    """Yield a case in which one tensor stands at two inputs, or at all places of a variadic one."""
+    """Yield a case in which two inputs, or all tensors of a variadic one, are the same tensor."""
     for row in bases:
-        if isinstance(row.get("around"), str):  # the nodes of which name each input
+        if isinstance(row.get("around"), str):  # its nodes name each input
             continue
         filled = [port for port in version.signature.inputs if _given(row, port) and not row.is_written(port)]
         filled = [port for port in filled if not _is_drawn(row, port)]
@@ -115,13 +115,13 @@ def _is_drawn(row: Row, port: Port) -> bool:
 
 
 def _operand(row: Row, port: Port) -> tuple[object, ...]:
-    """Return what makes an input's elements others than those of another one."""
+    """Return the settings of an operand that determine an input's elements."""
     operand = row.version.operands.get(port.name)
     return () if operand is None else (operand.draws, operand.domain, operand.fill)
 
 
 def _arities(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
-    """Yield cases with numbers of inputs that the planned ones lack, where a parameter says the number."""
+    """Yield cases with numbers of inputs that the planned ones lack, if a parameter sets the number."""
     port = next((one for one in version.signature.inputs if one.is_variadic), None)
     if port is None or len(version.signature.inputs) > 1 or port.name not in version.parameters:
         return
@@ -132,7 +132,7 @@ def _arities(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Ro
 
 
 def _opsets(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
-    """Yield a case in the first and the last opset that has the version, where none is."""
+    """Yield a case in the first and in the last opset with the version, unless there is one."""
     span, told = opset_range(spec, version), {case.setting("opset") for case in planned if _is_valid(version, case)}
     for number in dict.fromkeys(span or ()):
         if bases and number != kindest_opset(spec, version) and str(number) not in told:
@@ -140,7 +140,7 @@ def _opsets(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: 
 
 
 def _runs(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
-    """Yield draws of a case, if no program runs as often as three times: its own, or else uniform numbers."""
+    """Yield draws of a case, if no program runs three times; with uniform numbers if its fill draws nothing."""
     runs = Counter(_program(case) for case in planned if _is_valid(version, case))
     if max(runs.values(), default=0) >= _RUNS:
         return
@@ -152,7 +152,7 @@ def _runs(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: Se
 
 
 def _resized(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
-    """Yield two cases of one program with symbolic dimensions, if none has two shapes."""
+    """Yield two cases of one program with symbolic dimensions, if no program has two shapes."""
     symbolic = {
         _program(c) for c in planned if c.setting("dims") is not None and _is_valid(version, c) and _is_whole(c)
     }
@@ -166,14 +166,14 @@ def _resized(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Ro
         if before.id.shapes != row.id.shapes:
             yield from (_with(one, [("dims", "symbolic")]) for one in (before, row))
             return
-    if all(attribute.kind != "graph" for attribute in version.signature.attributes):  # whose bodies say shapes
+    if all(attribute.kind != "graph" for attribute in version.signature.attributes):  # bodies declare shapes
         yield from _resized_anew(version, [row for row in bases if _is_whole(row.id)])
 
 
 def _resized_anew(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
-    """Yield a case of one tensor with symbolic dimensions, and it with the shape of another one of the same rank.
+    """Yield a case of one tensor with symbolic dimensions, and the same case with another shape of that rank.
 
-    Where there is no other one, it has one more element along the first axis.
+    If no other case has such a shape, the first axis gets one more element.
     """
     for row in sorted(bases, key=lambda row: len(row.id.settings)):
         case, part = _with(row, [("dims", "symbolic")]), row.id.shapes[0]
@@ -188,7 +188,7 @@ def _resized_anew(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId
 
 
 def _names_extents(row: Row, part: tuple[object, ...]) -> bool:
-    """Return whether an input is written that has the extents of another one among its numbers."""
+    """Return whether a written input contains extents of `part`."""
     ports = (row.get(port.name) for port in row.version.signature.inputs if row.is_written(port))
     numbers = {n for value in ports if isinstance(value, tuple) for n in value if isinstance(n, int)}
     return any(n in numbers for n in part if isinstance(n, int) and n > 1)
@@ -199,7 +199,7 @@ def _program(case: CaseId) -> tuple[tuple[str, ...], tuple[Part, ...], tuple[tup
 
 
 def _is_whole(case: CaseId) -> bool:
-    """Return whether a case has tensors alone, none of them empty, and one whose shape can be another."""
+    """Return whether a case has only tensors, none of them empty and not all of them scalars."""
     return any(case.shapes) and all(isinstance(part, tuple) and all(part) for part in case.shapes)
 
 

@@ -1,4 +1,4 @@
-"""From a document to a spec: structure, signatures, checks, and what the file says about each version."""
+"""Builds a spec from a document: structure, signatures, checks, and the content for each version."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def build(document: Document, vocabulary: Mapping[str, Vocabulary] | None, famil
 
 
 def fitted(document: Document, families: Families) -> Document:
-    """Return a spec file with those entries of the families that it uses which fit. Raises SpecErrors."""
+    """Return a spec file merged with the fitting entries of the families that it uses. Raises SpecErrors."""
     document = merged(document, families)
     text, problems = parsed(SpecText, document), Problems(document)
     found = signatures(text, problems)
@@ -115,7 +115,7 @@ _WORDS: Mapping[str, Word] = {word.value: word for word in Word}
 
 
 class _Builder:
-    """Puts together what a checked file says about each version."""
+    """Collects the content of a checked file for each version."""
 
     def __init__(self, context: Context) -> None:
         self.context, self.text, self.names = context, context.text, context.names
@@ -137,7 +137,7 @@ class _Builder:
         )
 
     def versions(self) -> dict[Version, VersionSpec]:
-        """Return what the file says about each version; what versions agree in is one object, and kept once."""
+        """Return the file's content for each version; equal parts of versions share one object."""
         found: dict[Version, VersionSpec] = {}
         for version in self.signatures:
             one, before = self.version(version), next(reversed(found.values()), None)
@@ -253,7 +253,7 @@ class _Builder:
         for name, raw in when.items():
             negated, values = conditions(raw)
             contents = tuple(value for one in values for value in self.contents(name, one))
-            if len(contents) == 1 and isinstance(contents[0], Mapping):  # a bundle: what it sets
+            if len(contents) == 1 and isinstance(contents[0], Mapping):  # a bundle's settings
                 found |= {inner: Condition((value,)) for inner, value in contents[0].items()}
             else:
                 found[self.names.canonical(name, version)] = Condition(contents, negated)
@@ -273,7 +273,7 @@ class _Builder:
         found: dict[str, Mapping[str, Value]] = {}
         for name, levels in self.context.levels[version].items():
             key = self.names.canonical(name, version)
-            both = found.get(key, levels)  # two ports may share a letter in this version: what both list
+            both = found.get(key, levels)  # two ports may share a letter in this version: take the types that both list
             if levels and (kept := {level: value for level, value in both.items() if level in levels}):
                 found[key] = kept
                 if not self.names.roles(name).isdisjoint(("attribute", "bundle", "own")):
@@ -293,7 +293,7 @@ class _Builder:
         return tuple(row for row in rows if row)
 
     def row(self, row: Mapping[str, Any], version: Version, levels: _Levels) -> dict[str, tuple[str, ...]] | None:
-        """Return the levels that a row names, by parameter; None where it can never hold in the version."""
+        """Return the levels that a row names, by parameter; None if it can never hold in the version."""
         found: dict[str, tuple[str, ...]] = {}
         for name, raw in row.items():
             key = self.names.canonical(name, version)
@@ -320,14 +320,14 @@ class _Builder:
 
 
 def _shared(now: Mapping[str, _T], before: Mapping[str, _T]) -> dict[str, _T]:
-    """Return entries, with those objects that say the same before; by their text, since 1 == 1.0."""
+    """Return entries that reuse equal objects of `before`; compared by text, since 1 == 1.0."""
     return {k: before[k] if k in before and repr(before[k]) == repr(one) else one for k, one in now.items()}
 
 
 def _without_attribute(
     sources: Mapping[str, TypeSource], levels: _Levels, signature: Signature
 ) -> Iterator[Mapping[str, tuple[str, ...]]]:
-    """Yield rows that leave out types for which an attribute would have to be given and is not."""
+    """Yield rows that exclude types for which an attribute is required but absent."""
     for letter, source in sources.items():
         absent = [level for level, value in levels.get(source.attribute, {}).items() if value is Word.ABSENT]
         if not absent or source.absent is None:

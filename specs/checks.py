@@ -1,4 +1,4 @@
-"""Checks of a spec file: every name, version, level and id that it uses exists, and says something."""
+"""Checks of a spec file: every name, version, level and id that it uses exists and has an effect."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _WHEN_WORDS = frozenset(word.value for word in Word)
 
 
 def check(context: Context, vocabulary: Mapping[str, Vocabulary] | None) -> None:
-    """Check a file whose signatures are resolved, edges apart; mistakes go to the context's problems.
+    """Check a file with resolved signatures, except for edges; mistakes are added to the context's problems.
 
-    Raises SpecErrors early where parameters are wrong, since what names their levels would seem wrong too.
+    Raises SpecErrors early if parameters are wrong, since everything that names their levels would seem wrong too.
     """
     text, problems = context.text, context.problems
     _check_family(text, vocabulary, problems)
@@ -70,12 +70,12 @@ def check(context: Context, vocabulary: Mapping[str, Vocabulary] | None) -> None
 
 
 def vocabulary_of(text: SpecText, vocabulary: Mapping[str, Vocabulary] | None) -> Vocabulary | None:
-    """Return the words of a file's family, None where they are not known."""
+    """Return the vocabulary of a file's family, None if it is not known."""
     return vocabulary.get(text.family.partition(".")[0]) if vocabulary is not None else None
 
 
 def shape_symbols(text: SpecText, inputs: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the symbols that levels of `shapes` bind, and those that expressions of shapes use."""
+    """Return the symbols that levels of `shapes` bind, and the symbols that expressions of shapes use."""
     bound: set[str] = set()
     for raw in _shapes_written(text):
         _, value = literal_of(raw)
@@ -92,7 +92,7 @@ def shape_symbols(text: SpecText, inputs: Iterable[str]) -> tuple[frozenset[str]
 
 
 def _shapes_written(text: SpecText) -> Iterable[Any]:
-    """Yield every value of `shapes`: levels, and what bundles and edges set."""
+    """Yield every value of `shapes`: in levels, bundles and edges."""
     for name, parameter in text.parameters.items():
         for level in parameter.levels.values() if isinstance(parameter.levels, dict) else ():
             _, value = literal_of(level.value)
@@ -110,7 +110,7 @@ def _shapes_written(text: SpecText) -> Iterable[Any]:
 
 
 def levels_written(parameter: ParameterText) -> frozenset[str] | None:
-    """Return the names of the levels that a parameter is written with; None where they are `all`."""
+    """Return the names of a parameter's levels as written; None for `all`."""
     levels = parameter.levels
     if isinstance(levels, dict):
         return frozenset(map(str, levels))
@@ -153,14 +153,14 @@ def _check_spans(context: Context) -> None:
 
 
 def alternative(alternatives: Iterable[Any]) -> Iterable[tuple[Keys, Any]]:
-    """Yield the entries of a list that may also be written as one, each with the rest of its path."""
+    """Yield the entries of a list, or a single entry written without one, each with the rest of its path."""
     listed = list(alternatives)
     for index, one in enumerate(listed):
         yield (index,) if len(listed) > 1 else (), one
 
 
 def _check_span(context: Context, path: Keys, span: Span) -> None:
-    """Note versions and parts of signatures that there are not; what says nothing is a mistake but in a family."""
+    """Report unknown versions and parts of signatures, and, except in a family, conditions without effect."""
     versions, problems = list(context.names.signatures), context.problems
     shared = context.is_shared(*path[:2])
     for key, bound in (("since", span.since), ("before", span.before)):
@@ -239,7 +239,7 @@ def _check_when(context: Context, name: str, raw: object, path: Keys) -> None:
 
 
 def _condition_path(path: Keys, raw: object, index: int) -> Keys:
-    """Return the path of the alternative at `index` of a condition at `path`."""
+    """Return the path of alternative `index` of the condition at `path`."""
     if isinstance(raw, dict) and raw.keys() == {"not"}:
         path, raw = (*path, "not"), raw["not"]
     return (*path, index) if isinstance(raw, list) else path
@@ -325,7 +325,7 @@ def _check_types_from(context: Context) -> None:
 
 
 def letter_of(names: Names, name: str, version: Version) -> str | None:
-    """Return the letter that an output, an input or a letter itself means in a version."""
+    """Return the type letter of an output or input in a version, or the letter itself."""
     signature = names.signatures[version]
     return name if name in signature.types else signature.letter(name)
 
@@ -366,7 +366,7 @@ def _check_parameter(context: Context, parameter: Parameter) -> None:
 
 
 def _check_members(context: Context, bundle: Mapping[str, Any], path: Keys) -> None:
-    """Note what a bundle sets though it has levels of its own: they would be crossed, and one of them lost."""
+    """Report names that a bundle sets though they have their own levels: one of the two values would be lost."""
     for name in bundle:
         if name in context.parameters:
             context.problems.add(
@@ -382,7 +382,7 @@ def _check_type_level(context: Context, level: Level) -> bool:
 
 
 def _raw(problems: Problems, level: Level) -> Any:
-    """Return a level as the file has it; the path leads there."""
+    """Return a level as the file writes it; the path leads there."""
     value = problems.document.value
     for key in level.path:
         value = value[key]

@@ -1,4 +1,4 @@
-"""Lists of numbers written with symbols: `r - 1`, `0 .. r-1`, `2 x k`, `S...`, `d[axis]`; no calls, no conditions."""
+"""Expressions for numbers and lists: `r - 1`, `0 .. r-1`, `2 x k`, `S...`, `d[axis]`; no calls or conditions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST_TEXT = 120
 LONGEST_LIST = 1 << 16
 LARGEST_NUMBER = 1 << 64
 
-# Possessive: a token is taken whole or not at all, so that text which is wrong at its end is read once.
+# Possessive: a token matches whole or not at all, so that text with a mistake at its end is scanned only once.
 _TOKENS = re.compile(
     r"(?:\s++|//|[-+*():]|[\[\]]|[0-9]++(?:\.[0-9]++)?(?![\w.])|[A-Za-z_]\w*+(?:\.[dr]\b)?)*+", re.ASCII
 )
@@ -35,11 +35,11 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = Ma
 
 
 class ExpressionError(OpconformError):
-    """Text that is no expression, or one that cannot be evaluated with the given symbols."""
+    """Text that is not an expression, or an expression that the given symbols cannot evaluate."""
 
 
 def number(text: str, symbols: Symbols) -> Number:
-    """Evaluate one number, such as `r - 1`. Symbols stand for integers here. Raises ExpressionError."""
+    """Evaluate one number, such as `r - 1`, with integers for symbols. Raises ExpressionError."""
     value = _evaluate(_parse(text), text, symbols)
     if abs(value) > LARGEST_NUMBER:
         raise ExpressionError(f"{text!r} is larger than 2^64")
@@ -47,10 +47,10 @@ def number(text: str, symbols: Symbols) -> Number:
 
 
 def numbers(parts: Iterable[Number | str], symbols: Symbols) -> list[Number]:
-    """Evaluate a list: numbers as they are, `a .. b` with both ends, `a x n` as n times a, `S...` as all of S.
+    """Evaluate a list: plain numbers, `a .. b` with both ends, `a x n` as n times a, `S...` as all of S.
 
-    Symbols stand for an integer, or, where they are spliced or indexed, for a list of them. `d0` is `d[0]`, and
-    `x.d`, `x.r` are the dimensions and the rank of operand x, by that name. Raises ExpressionError.
+    A symbol is an integer, or, if it is spliced or indexed, a list of integers. `d0` means `d[0]`; `x.d` and `x.r` are
+    the dimensions and the rank of operand x. Raises ExpressionError.
     """
     found: list[Number] = []
     for part in parts:
@@ -61,7 +61,7 @@ def numbers(parts: Iterable[Number | str], symbols: Symbols) -> list[Number]:
 
 
 def recipe(text: str) -> Recipe:
-    """Read a function with its arguments, `fits(T2)`: words with dashes, commas between. Raises ExpressionError."""
+    """Parse a function with its arguments, `fits(T2)`: words with dashes, between commas. Raises ExpressionError."""
     found = _RECIPE.fullmatch(text)
     if not found:
         raise ExpressionError(
@@ -72,7 +72,7 @@ def recipe(text: str) -> Recipe:
 
 @functools.lru_cache(maxsize=4096)
 def names(text: str) -> frozenset[str]:
-    """Return the symbols that one part of a list uses; this is also its syntax check. Raises ExpressionError."""
+    """Return the symbols that one part of a list uses, and check its syntax. Raises ExpressionError."""
     if spliced := _SPLICED.fullmatch(text):
         return _names(spliced[1])
     kind, sides = _sides(text)
@@ -80,7 +80,7 @@ def names(text: str) -> frozenset[str]:
 
 
 def is_expression(text: str) -> bool:
-    """Whether some text is one part of a list."""
+    """Whether a text is a valid part of a list."""
     try:
         names(text)
     except ExpressionError:
@@ -114,7 +114,7 @@ def _part(text: str, symbols: Symbols) -> list[Number]:
 
 
 def _sides(text: str) -> tuple[str, tuple[str, str]]:
-    """Return `x` or `..` and what stands left and right of it; "" for a plain number."""
+    """Return `x` or `..` and the text to its left and right; "" for a plain number."""
     if len(text) > LONGEST_TEXT:
         raise ExpressionError(f"{text[:20]!r}... is longer than {LONGEST_TEXT} characters")
     if repeated := _REPEATED.fullmatch(text):
@@ -180,11 +180,11 @@ def _evaluate(node: ast.expr, text: str, symbols: Symbols) -> Number:
             if isinstance(sign, ast.FloorDiv) and b == 0:
                 raise ExpressionError(f"{text!r} divides by zero")
             return _OPERATORS[type(sign)](a, b)
-    raise ExpressionError(f"{text!r} is no expression")  # pragma: no cover - _parse lets nothing else through
+    raise ExpressionError(f"{text!r} is no expression")  # pragma: no cover - _parse admits nothing else
 
 
 def _listed(node: ast.expr, text: str, symbols: Symbols) -> Number | Sequence[int]:
-    """Return what a symbol, an item or a slice of one is."""
+    """Return the value of a symbol, or of an item or slice of one."""
     match node:
         case ast.Subscript(value=value, slice=ast.Slice(lower=lower, upper=upper)):
             first, last = (None if end is None else _index(end, text, symbols) for end in (lower, upper))

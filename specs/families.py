@@ -1,4 +1,4 @@
-"""What spec files share: `uses:` takes over the entries of `specs/families/*.yaml`; the file's own entries win."""
+"""Shared parts of spec files: `uses:` includes the entries of `specs/families/*.yaml`; the file's own entries win."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECTIONS = (
     *("shapes", "domains", "operands", "types-from", "same", "precision", "strength", "graphs"),
     *("clauses", "silences", "parameters", "exclude", "edges"),
 )
-"""The sections that a family can have, in the order of a spec file; beside them only `arguments`."""
+"""The sections that a family can have besides `arguments`, in the order of a spec file."""
 _LISTS = frozenset({"same", "exclude"})
 _WHOLE = re.compile(r"\$([a-z][a-z0-9-]*)")
 _PART = re.compile(r"\$\{([a-z][a-z0-9-]*)\}")
@@ -40,7 +40,7 @@ class Families:
         self._read: dict[str, Document] = {}
 
     def __call__(self, name: str) -> Document:
-        """Return the file of a family. Raises OpconformError if there is none such, SpecError if it cannot be read."""
+        """Return the file of a family. Raises OpconformError if there is none, SpecError if it cannot be read."""
         if name not in self._read:
             path = self.folder / f"{name}.yaml"
             if not path.is_file():
@@ -52,9 +52,9 @@ class Families:
 
 
 def merged(document: Document, families: Families) -> Document:
-    """Return a spec file with what it takes over from families.
+    """Return a spec file merged with the entries of its families.
 
-    An entry that both have is the file's own; `removed` takes an entry of a family away. Raises SpecErrors.
+    If both have an entry, the file's own wins; `removed` removes an entry of a family. Raises SpecErrors.
     """
     if not isinstance(document.value, dict) or "uses" not in document.value:
         return document
@@ -97,7 +97,7 @@ def merged(document: Document, families: Families) -> Document:
 
 
 def _used(document: Document, problems: Problems) -> Iterator[tuple[str, Keys, Mapping[str, Any]]]:
-    """Yield the families that a file uses: the name, where it is written, the arguments."""
+    """Yield the families that a file uses: name, path in the file, arguments."""
     uses = document.value["uses"]
     listed: list[tuple[Any, Keys, Any]]
     if isinstance(uses, dict):
@@ -127,7 +127,7 @@ def _arguments(family: Document, given: Mapping[str, Any], path: Keys, problems:
 
 
 def _entries(family: Document, arguments: Mapping[str, Any], problems: Problems) -> Iterator[tuple[str, Key, Any]]:
-    """Yield section, key or index, and entry of a family, its arguments put in."""
+    """Yield the section, key or index, and value of each entry of a family, with its arguments substituted."""
     if not isinstance(family.value, dict):
         raise SpecErrors([family.error((), "a family is a mapping of sections")])
     for section, entries in family.value.items():
@@ -178,7 +178,7 @@ def _remove(value: dict[str, Any], givers: Mapping[Keys, str], problems: Problem
 
 
 def resolved(document: Document) -> str:
-    """Return all that a file says, with what it takes over, as one file without `uses`, the origin beside each line."""
+    """Return a file merged with its families, as one text without `uses`, with the origin after each line."""
     lines: list[tuple[str, Keys]] = []
     for section, content in document.value.items():
         if section == "uses":
@@ -210,7 +210,7 @@ _RESERVED = re.compile(r"true|false|null|yes|no|on|off|~", re.IGNORECASE)
 
 
 def flow(value: Any) -> str:
-    """Return a value on one line, as YAML that is read back as the same."""
+    """Return a value as one line of YAML that reads back as the same value."""
     if isinstance(value, dict):
         parts = [ELLIPSIS if k == ELLIPSIS else f"{flow(k)}: {flow(v)}" for k, v in value.items()]
         return f"{{{', '.join(parts)}}}"
@@ -225,9 +225,9 @@ def flow(value: Any) -> str:
 
 
 def fitting(document: Document, text: SpecText, names: Names, words: Vocabulary | None) -> Document:
-    """Return a file without the entries of families that name what no version of the operator has.
+    """Return a file without the family entries that use names which no version of the operator has.
 
-    Its own entries are never left out: there such a name is a mistake.
+    The file's own entries always stay: there, such a name is a mistake.
     """
     return _Fit(document, text, names, words).fitted() if document.origins else document
 
@@ -238,7 +238,7 @@ def _is_bundle(parameter: ParameterText) -> bool:
 
 
 class _Fit:
-    """What of a file's content fits the names that its versions have."""
+    """The entries of a file that fit the names of its versions."""
 
     def __init__(self, document: Document, text: SpecText, names: Names, words: Vocabulary | None) -> None:
         self.text, self.document, self.names = text, document, names
@@ -301,7 +301,7 @@ class _Fit:
         )
 
     def row(self, path: Keys, row: Any) -> Any:
-        """Return an entry of a list, of a family's without levels that parameters lack; empty if it does not fit."""
+        """Return a list's entry, empty if it does not fit; a family's entry loses the levels that parameters lack."""
         if not self.is_shared(*path):
             return row
         if path[0] == "same":

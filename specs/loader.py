@@ -1,4 +1,4 @@
-"""The front door to spec files: one file read, checked and resolved, and the library of all."""
+"""Loads spec files: reads, checks and resolves one file, and the library of all files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class UnknownOperator(OpconformError):  # noqa: N818 - named for what is unknown
-    """An operator, or a version of one, that no spec file describes."""
+    """No spec file has this operator or version."""
 
 
 def default_root() -> Path:
@@ -43,7 +43,7 @@ def default_root() -> Path:
 def spec_of(
     document: Document, vocabulary: Mapping[str, Vocabulary] | None = None, families: Families | None = None
 ) -> Spec:
-    """Check and resolve a spec that is read already; `families` are by default those of the folder beside its own.
+    """Check and resolve a document; `families` are by default read from the folder next to the file's own.
 
     `vocabulary` has the words of each family by its module's name; with None, families and their words are not
     checked. Raises SpecErrors with all mistakes.
@@ -59,7 +59,7 @@ _VERSION = re.compile(rb"^  [^\s#:][^:\n]*:", re.MULTILINE)
 
 
 class _Compiled:
-    """Specs that were built before of the same files by the same code, kept as Python keeps its bytecode."""
+    """A cache of built specs, keyed by files and code, as Python caches bytecode."""
 
     def __init__(self, root: Path, vocabulary: Mapping[str, Vocabulary] | None) -> None:
         words = [] if vocabulary is None else [(name, _sorted(one)) for name, one in sorted(vocabulary.items())]
@@ -72,20 +72,20 @@ class _Compiled:
         self._begun = whole.digest()
 
     def load(self, file: Path, build: Callable[[], Spec]) -> Spec:
-        """Return the spec of a file, by `build` where it is not kept; what that raises is not kept."""
+        """Return the spec of a file, from the cache or by `build`; errors are not cached."""
         kept = Path(importlib.util.cache_from_source(str(file), optimization="spec"))
         try:
             key = hashlib.sha256(self._begun + str(file).encode() + file.read_bytes()).digest()
         except OSError:
             return build()  # says why
-        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):  # not there, or cut short
+        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):  # missing, or truncated
             content = kept.read_bytes()
             if content.startswith(key):
                 found: Spec = pickle.loads(content[len(key) :])  # noqa: S301 - it stands beside our own code
                 return found
         spec = build()
         if not sys.dont_write_bytecode:
-            with contextlib.suppress(OSError):  # an installation that is read-only
+            with contextlib.suppress(OSError):  # a read-only installation
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 fresh = kept.with_suffix(f".{os.getpid()}")
                 fresh.write_bytes(key + pickle.dumps(spec))
@@ -94,23 +94,23 @@ class _Compiled:
 
 
 def _sorted(words: Vocabulary) -> list[tuple[str, list[str] | None]]:
-    """Return what a vocabulary has, in an order that does not hang on the process."""
+    """Return a vocabulary's content, in an order that does not depend on the process."""
     return [(one.name, None if (known := getattr(words, one.name)) is None else sorted(known)) for one in fields(words)]
 
 
 class Library:
-    """The spec files of a folder, `<standard>/<Operator>.yaml`, each read when it is asked for.
+    """The spec files of a folder, `<standard>/<Operator>.yaml`, each read on first use.
 
-    `broken` are operators that were asked for among others and whose files are wrong, each with its mistakes.
+    `broken` has the operators that `usable` left out because their files have mistakes, with the mistakes.
     """
 
     def __init__(
         self, root: Path | None = None, vocabulary: Mapping[str, Vocabulary] | None = None, *, keep: bool | None = None
     ) -> None:
-        """Take the files of `root`, by default those of this package; `vocabulary` as for `spec_of`.
+        """Use the files of `root`, by default this package's; `vocabulary` as for `spec_of`.
 
-        `keep`: specs are built once and kept beside the files, in `__pycache__`; by default those of this package,
-        since whoever writes there can run code here.
+        `keep`: cache built specs next to the files, in `__pycache__`; by default only for this package, since anybody
+        who can write there can run code here.
         """
         self.root = root or default_root()
         self._vocabulary = vocabulary
@@ -124,9 +124,9 @@ class Library:
         return sorted(self._files)
 
     def version_counts(self) -> Counter[str]:
-        """Return how many operator versions each standard has, by the text of the files: no spec is built.
+        """Return the number of operator versions of each standard, from the text of the files, without building specs.
 
-        A file that cannot be read counts for none.
+        A file that cannot be read does not count.
         """
         found: Counter[str] = Counter()
         for operator, file in self._files.items():
@@ -148,13 +148,13 @@ class Library:
         return found
 
     def specs(self) -> list[Spec]:
-        """Return all specs but those whose files are wrong."""
+        """Return all specs except for files with mistakes."""
         return [found for operator in self.operators() if isinstance(found := self._found(operator), Spec)]
 
     def usable(self, operators: Iterable[str]) -> Iterator[Spec]:
-        """Yield the specs of these operators; those whose files are wrong are told by `broken`.
+        """Yield the specs of these operators; operators whose files have mistakes are added to `broken`.
 
-        Raises SpecError or SpecErrors if the files of all of them are wrong.
+        Raises SpecError or SpecErrors if all of the files have mistakes.
         """
         wrong, has_any = [], False
         for operator in operators:
@@ -169,12 +169,12 @@ class Library:
             raise wrong[0]
 
     def refuse_broken(self) -> None:
-        """Raise OpconformError with the mistakes of operators that were asked for among others and left out."""
+        """Raise OpconformError with the mistakes of the operators that `usable` left out."""
         if self.broken:
             raise OpconformError("\n".join(f"{name} is left out: {error}" for name, error in self.broken.items()))
 
     def digest(self, operator: str) -> str:
-        """Return the digest of an operator's file with all that it uses, whether it is right or not."""
+        """Return the digest of an operator's file and the families that it uses, even if they have mistakes."""
         found = self._found(operator)
         return (
             found.digest if isinstance(found, Spec) else hashlib.sha256(self._files[operator].read_bytes()).hexdigest()
@@ -187,7 +187,7 @@ class Library:
             return error
 
     def resolved(self, operator: str) -> str:
-        """Return an operator's file with all that it uses, the origin beside each line.
+        """Return an operator's file merged with its families, with the origin after each line.
 
         Raises UnknownOperator, SpecError, SpecErrors.
         """
@@ -217,7 +217,9 @@ class Library:
         def build() -> Spec:
             spec = spec_of(read_file(file), self._vocabulary, self._families)
             if spec.operator != operator:
-                raise SpecErrors([spec.error(("operator",), f"the file is that of {operator}; read {spec.operator}")])
+                raise SpecErrors(
+                    [spec.error(("operator",), f"expected {operator}, as in the file's name; read {spec.operator}")]
+                )
             return spec
 
         return self._compiled.load(file, build) if self._keep else build()

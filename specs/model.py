@@ -1,4 +1,4 @@
-"""What a spec says, resolved: signatures, clauses, parameters and edges of each version of one operator."""
+"""The resolved content of a spec: signatures, clauses, parameters and edges of each version of an operator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..cases.program import AttributeValue, OperatorVersion
 from .reading import Document, Key, Position, SpecError
 
 Version: TypeAlias = int | str
-"""A number, dotted text such as "3.10", or `any` where the standard's page carries no version."""
+"""A number, dotted text such as "3.10", or `any` if the standard's page has no version."""
 
 PortOption: TypeAlias = Literal["single", "optional", "variadic", "each"]
 ShapeWord: TypeAlias = Literal["static", "bounded", "dynamic"]
@@ -23,11 +23,11 @@ Status: TypeAlias = Literal["required", "inferred", "disputed", "withdrawn"]
 
 
 class Word(enum.Enum):
-    """A setting that is no value.
+    """A setting that is a word rather than a value.
 
-    `absent`: not given. `omitted`: left out by an empty name. `given`: given, with what the family derives. `none`,
-    `negative` and `symbolic` occur in a clause's `when` alone: an empty list, a list with a negative number, symbolic
-    dimensions.
+    `absent`: not given. `omitted`: left out with an empty name. `given`: given, with a value that the family derives.
+    `none`, `negative` and `symbolic` occur only in a clause's `when`: an empty list, a list with a negative number,
+    symbolic dimensions.
     """
 
     ABSENT = "absent"
@@ -40,7 +40,7 @@ class Word(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A function of the generators by its name, with its arguments as they are written: `fits(T2)`, `overlap(0.5)`."""
+    """The name of a generator function, with its arguments as written: `fits(T2)`, `overlap(0.5)`."""
 
     name: str
     arguments: tuple[str, ...] = ()
@@ -53,8 +53,8 @@ class Recipe:
 class TensorValue:
     """A tensor that a spec writes as an attribute's value: its dimensions, and its elements row by row.
 
-    `type` is an element type, a type letter of the signature, or None where `types-from` says which letter it is.
-    `indices`, of a sparse tensor, are the places of the elements in the flattened tensor.
+    `type` is an element type, a type letter of the signature, or None if `types-from` gives the letter. For a sparse
+    tensor, `indices` are the positions of the elements in the flattened tensor.
     """
 
     dims: tuple[int, ...]
@@ -67,26 +67,27 @@ Value: TypeAlias = "bool | int | float | str | Word | Recipe | TensorValue | tup
 """A level's or a setting's value.
 
 Expressions stay text; `expressions.number` and `expressions.numbers` evaluate them. A `Recipe` draws an input's
-elements. A mapping is a bundle, which sets what its keys name, or, of `shapes`, a shape for each input or symbol.
+elements. A mapping is a bundle, which sets the names in its keys; for `shapes`, it has a shape for each input or
+symbol.
 """
 
 COMMON_PARAMETERS = frozenset({"shapes", "dims", "fill", "outputs", "opset", "unknown", "values-from", "around"})
-"""Parameters of every family, beside an operator's attributes, inputs and type letters."""
+"""The parameters of every family, besides an operator's attributes, inputs and type letters."""
 
 STANDARDS = ("onnx", "openvino", "onednn")
 
 DELIVERIES = ("constant", "graph-input", "both")
-"""How an input comes: fixed with the program, with each run, or, where it is an attribute too, in both places."""
+"""The delivery of an input: a constant of the program, fed with each run, or, if it is also an attribute, both."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The words that a family's Python code gives a spec.
+    """The words that a family's Python code defines for specs.
 
     `parameters`: the family's own. `fills`: its fill recipes, by the name before the bracket. `references`: the
-    functions that may stand after the dot of `family`. `shapes`, `draws`, `domains`: functions by their names;
-    `arguments`: what an operand may say to its draw; `precision`: the primitives that have a budget. None where
-    they are not known, and so not checked.
+    functions that may follow the dot in `family`. `shapes`, `draws`, `domains`: functions by name; `arguments`: the
+    arguments that an operand may pass to its draw; `precision`: the primitives that have a budget. None means not
+    known, and so not checked.
     """
 
     parameters: frozenset[str] = frozenset()
@@ -101,7 +102,7 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class AttributeSignature:
-    """An attribute: its kind as the standard calls it (`ints`), and its default, None where it has none."""
+    """An attribute: its kind, by the standard's name (`ints`), and its default, None if it has none."""
 
     name: str
     kind: str
@@ -113,7 +114,7 @@ class AttributeSignature:
 class Port:
     """An input or output. `type` is a letter of the signature, a type, or a letter wrapped as in `seq(T)`.
 
-    `variadic`: any number of one type, at least `minimum`; `each`: the same, every one with a type of its own.
+    `variadic`: any number of tensors of one type, at least `minimum`; `each`: the same, but each with its own type.
     """
 
     name: str
@@ -123,15 +124,15 @@ class Port:
 
     @property
     def is_variadic(self) -> bool:
-        """Whether it takes any number of tensors."""
+        """Whether it accepts any number of tensors."""
         return self.option in ("variadic", "each")
 
 
 @dataclass(frozen=True)
 class Signature:
-    """Attributes, inputs and outputs of an operator version, and what types its letters stand for.
+    """Attributes, inputs and outputs of an operator version, and the types of its letters.
 
-    `ties` holds the letters that follow another one: `S` to `seq(T)`, `V` to `held(O)`; `types` lists their types too.
+    `ties` has the letters that depend on another one: `S` to `seq(T)`, `V` to `held(O)`; `types` lists their types too.
     """
 
     attributes: tuple[AttributeSignature, ...] = ()
@@ -148,7 +149,7 @@ class Signature:
 
     @functools.cached_property
     def defaults(self) -> Mapping[str, AttributeValue]:
-        """The values of attributes that are not given, by name, as far as there are any."""
+        """The default values of attributes, by name."""
         return {a.name: a.default for a in self.attributes if a.default is not None}
 
     @functools.cached_property
@@ -181,19 +182,19 @@ class Signature:
 
     @property
     def input_counts(self) -> tuple[int, int | None]:
-        """The smallest and the largest number of inputs; None where there is no largest."""
+        """The smallest and the largest number of inputs; None if there is no largest."""
         return _counts(self.inputs)
 
     @property
     def output_counts(self) -> tuple[int, int | None]:
-        """The smallest and the largest number of outputs; None where there is no largest."""
+        """The smallest and the largest number of outputs; None if there is no largest."""
         return _counts(self.outputs)
 
 
 def _counts(ports: Iterable[Port]) -> tuple[int, int | None]:
     least, most = 0, 0
     for port in ports:
-        if port.is_variadic:  # the optional ones before it keep their places, given or not
+        if port.is_variadic:  # the optional ones before it keep their positions, given or not
             return most + port.minimum, None
         most += 1
         least = most if port.option == "single" else least
@@ -202,7 +203,7 @@ def _counts(ports: Iterable[Port]) -> tuple[int, int | None]:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on one setting of a case: its content is one of `values`, or none of them where `negated`."""
+    """A condition on one setting of a case: its value is one of `values`, or, if `negated`, none of them."""
 
     values: tuple[Value, ...]
     negated: bool = False
@@ -212,9 +213,9 @@ class Condition:
 class Clause:
     """One rule of the standard.
 
-    `when`: which cases test it, by their settings; empty: every valid one; None: only the edges that name it.
-    `disputes`: the parts of the signature, `inputs.axes`, in which a disputed clause and a library differ. `excludes`:
-    the triggers of `opconform mutants` that no valid call sets off because of it, as globs: `rank=[01]`.
+    `when`: the settings of cases that test it; empty: every valid case; None: only the edges that name it. `disputes`:
+    the parts of the signature, such as `inputs.axes`, in which a disputed clause and a library differ. `excludes`:
+    globs for the triggers of `opconform mutants` that it makes impossible for valid calls: `rank=[01]`.
     """
 
     id: str
@@ -229,7 +230,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A question that the standard leaves open, when it arises (prose), and the admissible answers."""
+    """A question that the standard leaves open: when it arises (prose), and the admissible answers."""
 
     id: str
     when: str
@@ -239,11 +240,11 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A case, or one for each type named, that always runs.
+    """A case that always runs, or one for each named type.
 
-    `settings` and `mended` map a name to a value; a type letter, and `type(port)` of a variadic port, to a tuple of
-    types. Letters not named stand for every type. `mended` overrides `settings` so that the program is valid, and is
-    given exactly where `rejected` is true.
+    `settings` and `mended` map a name to a value; a type letter, or `type(port)` for a variadic port, to a tuple of
+    types. Letters that are not named take every type. `mended` overrides `settings` to make the program valid; an edge
+    has it if and only if `rejected` is true.
     """
 
     id: str
@@ -255,13 +256,13 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What a spec says of one input: its shape, and how its elements come about.
+    """A spec's description of one input: its shape, and the source of its elements.
 
     `shape`: dimensions (numbers and expressions, `S...` for all of a list), a function of the family, `same(x)`, or
-    None where the level of `shapes` says it. `draws`: the recipes that may draw it; they are levels of the parameter
-    called like the input, and an input without any is filled, or written where that parameter has values. `domain`: the
-    numbers that its elements are taken from. `fill`: its own recipe in place of the parameter `fill`. `arguments`: what
-    the draw is told, `below: "d[axis]"`, expressions as text.
+    None if the level of `shapes` has it. `draws`: the recipes that may draw it, as levels of the parameter named like
+    the input; an input without any is filled, or written if that parameter has values. `domain`: the range of its
+    elements. `fill`: its own recipe in place of the parameter `fill`. `arguments`: the draw's arguments, such as
+    `below: "d[axis]"`, with expressions as text.
     """
 
     name: str
@@ -274,10 +275,10 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class TypeSource:
-    """Where a type letter comes from: the attribute whose value is made of the letter's type.
+    """The source of a type letter: an attribute whose value states the letter's type.
 
-    `absent`: the type that a missing attribute stands for, or the letter whose type it is; None where the standard
-    says none. `names`: what the attribute calls types, where not as other attributes do.
+    `absent`: the type that a missing attribute implies, or the letter with this type; None if the standard defines
+    none. `names`: the attribute's own names of types, if they are not the usual ones.
     """
 
     attribute: str
@@ -285,21 +286,22 @@ class TypeSource:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def usual(self, types: Mapping[str, str]) -> str | None:
-        """Return the type that a missing attribute stands for, where letters have these types."""
+        """Return the type that a missing attribute implies, if letters have these types."""
         return types.get(self.absent, self.absent) if self.absent else None
 
 
 @dataclass(frozen=True)
 class VersionSpec:
-    """All that a spec says about one operator version.
+    """A spec's content for one operator version.
 
-    `parameters` maps a name to levels by name; types go by their letter in this version. `exclude` maps a parameter to
-    levels: a combination is left out where each parameter of a row has one of the levels. `operands` has every input of
-    the signature, in its order. `types_from` goes by letters. `same`: letters that are varied together. `precision`:
-    the budget of a primitive in ulp, by element type, under "" for all others. `strength`: the names of which so many
-    interact, by how many. `graphs` are bodies in ONNX's text with `{V}` for the type that letter V has. `aliases` are
-    edges under names that they had; they are found and not planned. `amended` is the release of the standard's library
-    from which on the signature holds, where an older release has another one under the same version.
+    `parameters` maps a name to levels by name; types are under their letter in this version. `exclude` maps a parameter
+    to levels: a combination is left out if each parameter of a row has one of the levels. `operands` has every input of
+    the signature, in its order. The keys of `types_from` are letters. `same`: letters that vary together. `precision`:
+    the budget of a primitive in ulp, by element type, with "" for all others. `strength`: groups of interacting names,
+    by the number of names that interact. `graphs` are bodies in ONNX's text with `{V}` for the type of letter V.
+    `aliases` are edges under their old names; ids may use them, but they are not planned. `amended` is the first
+    release of the standard's library with this signature, if an older release has another signature under the same
+    version.
     """
 
     operator: OperatorVersion
@@ -331,7 +333,7 @@ class VersionSpec:
 
     @functools.cached_property
     def usual_bundles(self) -> tuple[Mapping[str, Value], ...]:
-        """The first level of each bundle but `shapes` and `dims`, which holds where a case does not name it."""
+        """The first level of each bundle except `shapes` and `dims`; it applies if a case does not name the bundle."""
         first = (
             next(iter(some.values()), ()) for name, some in self.parameters.items() if name not in ("shapes", "dims")
         )
@@ -343,23 +345,23 @@ class VersionSpec:
         return {name: next(iter(self.parameters[name].values())) for name in needed}
 
     def settings_of(self, edge: Edge) -> dict[str, Value]:
-        """Return what an edge sets; a required attribute that it does not name has its first level."""
+        """Return the settings of an edge; a required attribute that it does not name has its first level."""
         return {**self._needed, **edge.settings}
 
     def budgets(self, types: Sequence[str]) -> dict[str, float]:
-        """Return what each primitive may be off, in ulp, where the inputs have these types: the first one decides."""
+        """Return the budget of each primitive, in ulp, for inputs of these types; the first type decides."""
         first = types[0] if types else ""
         own = {name: budget.get(first, budget.get("")) for name, budget in self.precision.items()}
         return {name: ulp for name, ulp in own.items() if ulp is not None}
 
     def edge(self, id_: str) -> Edge | None:
-        """Return the edge called `id_`, now or in earlier times."""
+        """Return the edge with the current or an old name `id_`."""
         return self.edges.get(id_) or self.aliases.get(id_)
 
 
 @dataclass(frozen=True)
 class Spec:
-    """One spec file. `family` and `function` are the parts of `family: module.function`; `digest` is the file's."""
+    """One spec file. `family` and `function` are the parts of `family: module.function`; `digest` is of the file."""
 
     standard: str
     name: str
@@ -377,7 +379,7 @@ class Spec:
 
     @property
     def file(self) -> str:
-        """The path of the file, as it was given."""
+        """The path of the file, as given."""
         return self.document.file
 
     @property
@@ -386,13 +388,13 @@ class Spec:
         return self.document.digest
 
     def version(self, version: Version) -> VersionSpec:
-        """Return what the spec says about one version; OpconformError if there is none such."""
+        """Return the spec's content for one version. Raises OpconformError if there is no such version."""
         if version in self.versions:
             return self.versions[version]
         raise OpconformError(f"{self.operator} has no version {version}; it has {', '.join(map(str, self.versions))}")
 
     def position(self, path: Iterable[Key], key: bool = False) -> Position:
-        """Return where the file says what is at `path`, or the nearest place around it."""
+        """Return the position of `path` in the file, or of its nearest existing parent."""
         return self.document.position(path, key)
 
     def error(self, path: Iterable[Key], message: str, key: bool = False) -> SpecError:
@@ -400,10 +402,10 @@ class Spec:
         return self.document.error(path, message, key)
 
     def written_at(self, version: Version, *place: Key) -> tuple[Key, ...]:
-        """Return the path where a part of a version's signature is written, in it or in the version it comes from.
+        """Return the path of a part of a version's signature, in that version or in the one that it inherits it from.
 
-        `place` is a section and a name, such as "attributes", "axes". The path of the nearest thing that was written
-        if there is no such part.
+        `place` is a section and a name, such as "attributes", "axes". If there is no such part, the path is that of its
+        nearest existing parent.
         """
         order = list(self.versions)
         section = place[0]
@@ -447,7 +449,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "tensors-23": (*_TENSORS_21, "float4e2m1"),
     }
 )
-"""Group to element types. `tensors-N` are all that ONNX knew from opset N on."""
+"""Group to element types. `tensors-N` are all types that ONNX has since opset N."""
 
 ELEMENT_TYPES: frozenset[str] = frozenset(
     (*GROUPS["tensors-23"], *GROUPS["bits2"], "float8e8m0", "float6e2m3", "float6e3m2")
@@ -460,19 +462,19 @@ _MAP = re.compile(r"map\((\w+), ?(\w+)\)")
 
 
 def unwrap(word: str) -> tuple[str, str] | None:
-    """Return `seq` and `T` of `seq(T)`, or None where nothing is wrapped."""
+    """Return `seq` and `T` for `seq(T)`, or None for a plain type."""
     found = _WRAPPED.fullmatch(word)
     return (found[1], found[2]) if found else None
 
 
 def holder(word: str) -> str | None:
-    """Return `T` of `held(T)`, None of anything else."""
+    """Return `T` for `held(T)`, None for anything else."""
     found = _HELD.fullmatch(word)
     return found[1] if found else None
 
 
 def held(type_: str) -> str:
-    """Return what an optional of a type holds, or of which type a map's values are; another type is itself."""
+    """Return the type in an optional, or of a map's values; any other type is returned unchanged."""
     if found := _MAP.fullmatch(type_):
         return found[2]
     wrap, inner = unwrap(type_) or ("", type_)
@@ -480,9 +482,9 @@ def held(type_: str) -> str:
 
 
 def expand(word: str) -> tuple[str, ...]:
-    """Return the types that a type or a group means: `ieee`, `seq(ieee)`, `float32`, `map(string,float32)`.
+    """Return the types of a type or group: `ieee`, `seq(ieee)`, `float32`, `map(string,float32)`.
 
-    Raises OpconformError if it is none.
+    Raises OpconformError if it is neither.
     """
     found = _types(word)
     if found:
@@ -497,7 +499,7 @@ def expand(word: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _types(word: str) -> tuple[str, ...]:
-    """Return the types that a word means, none if it is no type and no group."""
+    """Return the types of a type or group, empty if the word is neither."""
     if wrapped := unwrap(word):
         return tuple(f"{wrapped[0]}({inner})" for inner in _types(wrapped[1]))
     if word in GROUPS:
@@ -514,12 +516,12 @@ def known_words() -> tuple[str, ...]:
 
 
 def is_type_word(word: str) -> bool:
-    """Whether `expand` knows the word."""
+    """Whether `expand` accepts the word."""
     return bool(_types(word))
 
 
 def compress(types: Iterable[str]) -> tuple[str, ...]:
-    """Return the shortest list of groups and types that means exactly these types: groups first, largest first."""
+    """Return the shortest list of groups and types for exactly these types: groups first, largest first."""
     left = dict.fromkeys(types)
     found: list[str] = []
     for wrap in ("{}", "seq({})", "optional({})", "optional(seq({}))"):

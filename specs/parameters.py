@@ -1,4 +1,4 @@
-"""Parameters and their levels as a spec file declares them, and what names stand for in each version."""
+"""Parameters and their levels as declared in a spec file, and the meaning of names in each version."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _TYPE_OF = re.compile(r"type\((.+)\)")
 
 
 def port_of(name: str) -> str | None:
-    """Return `X` of the parameter `type(X)`, None for another."""
+    """Return `X` for the parameter `type(X)`, None for any other."""
     found = _TYPE_OF.fullmatch(name)
     return found[1] if found else None
 
 
 def delivered(name: str) -> str:
-    """Return `X` of the parameters `X-from` and `X-rank`, else nothing."""
+    """Return `X` for the parameters `X-from` and `X-rank`, else an empty text."""
     port, _, word = name.rpartition("-")
     return port if word in ("from", "rank") else ""
 
 
 def signature_parts(signature: Signature) -> tuple[str, ...]:
-    """Return what a signature is made of, each with its section: `attributes.axes`, `inputs.X`, `types.T`."""
+    """Return the parts of a signature, each with its section: `attributes.axes`, `inputs.X`, `types.T`."""
     sections: Mapping[str, Iterable[str]] = {
         "attributes": [a.name for a in signature.attributes],
         "inputs": [p.name for p in signature.inputs],
@@ -55,7 +55,7 @@ def signature_parts(signature: Signature) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The versions from `since` on, up to but without `before`, whose signatures have `having` and lack `lacking`."""
+    """The versions from `since` to `before`, exclusive, whose signatures have `having` and lack `lacking`."""
 
     since: Version | None = None
     before: Version | None = None
@@ -69,11 +69,11 @@ class Span:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it says nothing, and so means every version."""
+        """Whether it has no limits and so covers every version."""
         return self.since is None and self.before is None and not self.having and not self.lacking
 
     def covers(self, version: Version, names: Names) -> bool:
-        """Whether `version` is within."""
+        """Whether it covers `version`."""
         if self.is_whole:
             return True
         order = names.order
@@ -90,8 +90,8 @@ class Span:
 class Names:
     """The names that a spec's settings may use.
 
-    `own` are the family's parameters; None lets any name pass. `symbols` stand in shapes, and `bundles` are parameters
-    whose levels are mappings.
+    `own` are the family's parameters; with None, any name is accepted. `symbols` are the symbols in shapes, and
+    `bundles` the parameters whose levels are mappings.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Names:
         return any(self.has(version, part) for version in self.signatures)
 
     def roles(self, name: str) -> frozenset[Role]:
-        """Return what `name` is, over all versions; empty if it is nothing."""
+        """Return the roles of `name` in all versions; empty if it has none."""
         if name not in self._roles:
             found = {role for s in self.signatures.values() if (role := _role(name, s))}
             self._roles[name] = frozenset(found or self._parameter_role(name))
@@ -158,19 +158,19 @@ class Names:
         return self._applies[name, version]
 
     def canonical(self, name: str, version: Version) -> str:
-        """Return the letter for `type(port)`, else the name."""
+        """Return the type letter for `type(port)`, else the name."""
         port = port_of(name)
         return (self.signatures[version].letter(port) if port else None) or name
 
     def kinds(self, name: str) -> frozenset[str]:
-        """Return the attribute's kinds over all versions, and `input` if it is one in some."""
+        """Return the attribute's kinds in all versions, and `input` if it is an input in some."""
         if name not in self._kinds:
             found = {a.kind for s in self.signatures.values() if (a := s.attribute(name))}
             self._kinds[name] = frozenset(found | ({"input"} if "input" in self.roles(name) else set()))
         return self._kinds[name]
 
     def holds_text(self, name: str) -> bool:
-        """Whether the values of an attribute or input can be text rather than numbers, in any version."""
+        """Whether the values of an attribute or input can be text in any version."""
         if self.kinds(name) & {"string", "strings", "graph", "graphs"}:
             return True
         return any(
@@ -181,7 +181,7 @@ class Names:
         )
 
     def known(self) -> list[str]:
-        """Return all names, for messages; `type(port)` aside."""
+        """Return all names except for `type(port)`, for messages."""
         found: dict[str, None] = {}
         for s in self.signatures.values():
             found |= dict.fromkeys([a.name for a in s.attributes] + [p.name for p in s.inputs] + list(s.types))
@@ -209,7 +209,7 @@ _LEVEL_NAME = re.compile(r"[^\s,;=/]+")
 
 
 class Misfit(OpconformError):  # noqa: N818 - it is a value's
-    """A value that an attribute or input does not take; `at` leads to the part of it that is wrong."""
+    """A value that an attribute or input does not accept; `at` is the path to the wrong part of it."""
 
     def __init__(self, message: str, *at: Key) -> None:
         self.at = at
@@ -218,7 +218,7 @@ class Misfit(OpconformError):  # noqa: N818 - it is a value's
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of a parameter. It applies where both its spans do."""
+    """One level of a parameter. It applies if both its spans do."""
 
     name: str
     value: Value
@@ -233,7 +233,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter with its levels; none where `everything` stands for all types of a letter."""
+    """A parameter with its levels; none if `everything` means all types of a letter."""
 
     name: str
     levels: tuple[Level, ...]
@@ -243,7 +243,7 @@ class Parameter:
 
     @property
     def is_bundle(self) -> bool:
-        """Whether every level is a mapping, or gives nothing."""
+        """Whether every level is a mapping or sets nothing."""
         mappings = [level for level in self.levels if isinstance(level.value, dict)]
         rest = [level for level in self.levels if not isinstance(level.value, dict)]
         return bool(mappings) and all(level.value is Word.ABSENT for level in rest)
@@ -263,12 +263,12 @@ class Parameter:
 
 
 def parameters(declared: Mapping[str, ParameterText], problems: Problems) -> dict[str, Parameter]:
-    """Read the section `parameters`; mistakes go to `problems`."""
+    """Read the section `parameters`; mistakes are added to `problems`."""
     return {name: _parameter(name, text, problems) for name, text in declared.items()}
 
 
 def levels_by_version(declared: Mapping[str, Parameter], names: Names) -> Levels:
-    """Return the levels of every parameter, by its name as declared, in every version."""
+    """Return the levels of every parameter, by its declared name, in every version."""
     return {
         version: {name: parameter.at(version, names) for name, parameter in declared.items()}
         for version in names.signatures
@@ -276,7 +276,7 @@ def levels_by_version(declared: Mapping[str, Parameter], names: Names) -> Levels
 
 
 def level_applies(name: str, value: Value, version: Version, names: Names) -> bool:
-    """Whether a version has all inputs, outputs and attributes that a level or setting is about."""
+    """Whether a version has all inputs, outputs and attributes that a level or setting uses."""
     signature = names.signatures[version]
     if name == "outputs":
         listed = value if isinstance(value, tuple) else ()
@@ -294,22 +294,22 @@ def level_applies(name: str, value: Value, version: Version, names: Names) -> bo
 
 
 def text_of(value: object) -> str:
-    """Return a plain value as the name of the level that it is."""
+    """Return the name of the level that a plain value is."""
     if isinstance(value, Word):
         return value.value
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def literal_of(raw: Any) -> tuple[bool, Any]:
-    """Return whether `raw` is `{value: x, ...}`, with x, or `raw` itself."""
+    """Return whether `raw` is `{value: x, ...}`, and x, else `raw` itself."""
     return (True, raw["value"]) if isinstance(raw, dict) and "value" in raw else (False, raw)
 
 
 def settled(raw: Any, words: bool = True, name: str = "") -> Value:
-    """Return a value as read, with `absent`, `omitted` and `given` as words, lists as tuples.
+    """Return a value as read, with `absent`, `omitted` and `given` as Words and lists as tuples.
 
-    Words are read at the top, in a bundle's entries and in lists of outputs, since other lists may hold text;
-    `{draw: x}` is a recipe, and `{value: x}` within a bundle is x itself.
+    Words are only recognised at the top, in a bundle's entries and in lists of outputs, since other lists may contain
+    text. `{draw: x}` is a recipe, and `{value: x}` in a bundle is x itself.
     """
     if isinstance(raw, str):
         return SETTING_WORDS.get(raw, raw) if words else raw
@@ -326,14 +326,14 @@ def settled(raw: Any, words: bool = True, name: str = "") -> Value:
 
 
 def is_literal(raw: object) -> bool:
-    """Whether `raw` is `{value: x}` and no more: x as it stands, no word."""
+    """Whether `raw` is exactly `{value: x}`: a literal x rather than a word."""
     return isinstance(raw, dict) and raw.keys() == {"value"}
 
 
 def typed(name: str, value: Value, signature: Signature) -> Value:
-    """Return a level's or setting's value as the signature has it: floats as floats, tensors as tensors.
+    """Return a level's or setting's value with the signature's type: floats as floats, tensors as tensors.
 
-    Raises Misfit where the attribute takes no such value.
+    Raises Misfit if the attribute does not accept such a value.
     """
     attribute = signature.attribute(name)
     if type(value) is Word or (attribute is None and (type(value) is not dict or name == "shapes")):
@@ -365,7 +365,7 @@ def _attribute_value(name: str, kind: str, value: Value, signature: Signature) -
 
 
 def _inside(key: Key, attempt: Callable[[], Value]) -> Value:
-    """Return what `attempt` does; a misfit in it is one at `key`."""
+    """Return the result of `attempt`; the path of a Misfit in it gets `key` in front."""
     try:
         return attempt()
     except Misfit as error:
@@ -395,7 +395,7 @@ def _type(name: str, value: Value, signature: Signature) -> Value:
 
 
 def _tensor(name: str, value: Value, *, sparse: bool) -> TensorValue:
-    """Return a tensor that is written as nested lists, or as a mapping of `values`, `dims`, `type` and `indices`."""
+    """Return a tensor written as nested lists, or as a mapping of `values`, `dims`, `type` and `indices`."""
     if not isinstance(value, dict):
         if sparse:
             raise Misfit(f"{name} is a sparse tensor: write {{dims: [3, 4], values: [1], indices: [5]}}")
@@ -432,7 +432,7 @@ def _flattened(name: str, value: Value) -> tuple[tuple[int, ...], tuple[bool | i
 
 
 def drawn(port: str, alternatives: Iterable[tuple[Keys, OperandText]], problems: Problems) -> Parameter:
-    """Return the parameter that an operand's draws are, of its alternatives with their paths."""
+    """Return the parameter for an operand's draws, from their alternatives with paths."""
     levels: list[Level] = []
     for path, operand in alternatives:
         for index, ((text, spanned),) in enumerate(draw.items() for draw in operand.draw or ()):
@@ -458,7 +458,7 @@ def _parameter(name: str, text: ParameterText, problems: Problems) -> Parameter:
         where = (*at, "value") if problems.document.has((*at, "value")) else at
         try:
             setting = settled(value, not (literal and isinstance(value, str)), name)
-        except OpconformError as error:  # a recipe that is none
+        except OpconformError as error:  # not a recipe
             problems.add(where, str(error))
             continue
         levels.append(Level(text_of(value if key is None else key), setting, Span.of(one), where))

@@ -1,4 +1,4 @@
-"""YAML 1.2 core read strictly, with the place of every key and value: what a typing slip would change is refused."""
+"""Reads YAML 1.2 core strictly, with the position of every key and value; refuses forms in which typos go unnoticed."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ ELLIPSIS = "..."
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place in a file; lines and columns count from 1."""
+    """A position in a file; lines and columns count from 1."""
 
     line: int
     column: int
 
 
 class SpecError(OpconformError):
-    """A mistake in a file; prints as `file:line:column: message`."""
+    """A mistake in a file; its text is `file:line:column: message`."""
 
     def __init__(self, file: str, position: Position, message: str) -> None:
         self.file, self.position, self.message = file, position, message
@@ -44,7 +44,7 @@ class SpecError(OpconformError):
 
 
 class SpecErrors(OpconformError):  # noqa: N818 - it holds several
-    """Several mistakes, in the order of their places; prints one a line."""
+    """Several mistakes, in the order of their positions; its text has one per line."""
 
     def __init__(self, errors: Iterable[SpecError]) -> None:
         self.errors = tuple(sorted(errors, key=lambda error: (error.file, error.position)))
@@ -56,10 +56,10 @@ class SpecErrors(OpconformError):  # noqa: N818 - it holds several
 
 @dataclass(frozen=True)
 class Document:
-    """What a file says, and where: `value` is made of dict, list, str, int, float, bool and None.
+    """A file's content and positions: `value` consists of dict, list, str, int, float, bool and None.
 
-    Places are looked for when they are asked for. `origins` leads from a path to the file, and the path in it, that an
-    entry was taken over from.
+    Positions are computed on first use. `origins` maps the path of an included entry to the file that it comes from,
+    and its path there.
     """
 
     file: str
@@ -70,13 +70,13 @@ class Document:
 
     @functools.cached_property
     def marks(self) -> Mapping[Keys, tuple[Position, Position]]:
-        """The places of every key and its value, by the keys and list indices that lead there."""
+        """The positions of every key and its value, by path: keys and list indices."""
         reader = _Reader(self.file, marking=True)
         reader.document(self.text)
         return reader.marks
 
     def origin(self, path: Iterable[Key]) -> tuple[Document, Keys]:
-        """Return the file that says what is at `path`, and its path there."""
+        """Return the file that contains the entry at `path`, and its path there."""
         keys = tuple(path)
         for length in range(1, len(keys) + 1):
             if keys[:length] in self.origins:
@@ -85,7 +85,7 @@ class Document:
         return self, keys
 
     def has(self, path: Iterable[Key]) -> bool:
-        """Whether there is a value at `path`, the keys and list indices that lead to it."""
+        """Whether there is a value at `path`, which consists of keys and list indices."""
         value = self.value
         for key in path:
             inside = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
@@ -95,7 +95,7 @@ class Document:
         return True
 
     def position(self, path: Iterable[Key], key: bool = False) -> Position:
-        """Return where the value at `path` begins, or its key; the nearest one around it if there is no such value."""
+        """Return the position of the value at `path`, or of its key; if there is none, of its nearest parent."""
         document, keys = self.origin(path)
         while keys not in document.marks:
             keys = keys[:-1]
@@ -109,20 +109,20 @@ class Document:
 
 
 class Problems:
-    """The mistakes found in one file so far, so that one run tells all of them."""
+    """Collects the mistakes in one file, so that one run reports all of them."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self.found: list[SpecError] = []
 
     def add(self, path: Iterable[Key], message: str, key: bool = False) -> None:
-        """Note a mistake in the value at `path`, or in its key; the same one at the same place is noted once."""
+        """Add a mistake in the value at `path`, or in its key; the same mistake at the same position is added once."""
         error = self.document.error(path, message, key)
         if not any((e.position, e.message) == (error.position, message) for e in self.found):
             self.found.append(error)
 
     def check(self, path: Iterable[Key], attempt: Callable[[], object]) -> bool:
-        """Note what `attempt` raises, an OpconformError, as a mistake at `path`; return whether it raised nothing."""
+        """Add the OpconformError that `attempt` raises as a mistake at `path`; return whether it raised none."""
         try:
             attempt()
         except OpconformError as error:
@@ -131,14 +131,14 @@ class Problems:
         return True
 
     def unknown(self, path: Iterable[Key], what: str, word: object, known: Iterable[object], key: bool = False) -> None:
-        """Note that `word` names nothing, with the nearest known word, or all of them."""
+        """Add the mistake that `word` is unknown, with the nearest known word, or all of them."""
         words = [str(k) for k in known]
         near = did_you_mean(str(word), words)
         listed = f"; known: {', '.join(words[:16])}{', ...' if len(words) > 16 else ''}" if words else "; there is none"
         self.add(path, f"{what}{near or listed}", key)
 
     def raise_any(self) -> None:
-        """Raise SpecErrors if there is any mistake."""
+        """Raise SpecErrors if there are mistakes."""
         if self.found:
             raise SpecErrors(self.found)
 
@@ -146,7 +146,7 @@ class Problems:
 def read_file(path: Path | str) -> Document:
     """Read a file.
 
-    Raises SpecError where its content is no YAML that is accepted here, OpconformError if it cannot be read at all.
+    Raises SpecError if its content is not YAML of the accepted kind, OpconformError if it cannot be read at all.
     """
     path = Path(path)
     try:
@@ -165,7 +165,7 @@ def read_file(path: Path | str) -> Document:
 
 
 def read(text: str, file: str = "<text>", digest: str | None = None) -> Document:
-    """Read YAML 1.2 core, without anchors, aliases, tags, merge keys, duplicate keys and tabs, one document.
+    """Read one document of YAML 1.2 core; anchors, aliases, tags, merge keys, duplicate keys and tabs are refused.
 
     `digest` is the sha256 of the file's bytes, by default that of `text` in UTF-8. Raises SpecError.
     """
@@ -202,7 +202,7 @@ _MISSPELT = {
 }
 _UNCLOSED = " (an unclosed bracket, or a colon in unquoted text)"
 _MISPLACED = " (wrong indentation, or text after a closing quote or bracket)"
-# libyaml and PyYAML's own parser have different words for the same mistake.
+# libyaml and PyYAML's own parser report the same mistake in different words.
 _HINTS = MappingProxyType(
     {
         "mapping values are not allowed": " (a colon and a space in unquoted text, or wrong indentation)",
@@ -241,7 +241,7 @@ def _unreadable(error: yaml.YAMLError, text: str) -> Position:
 
 
 class _Reader:
-    """Builds values from events, since only events show anchors, aliases and tags."""
+    """Builds values from events: only these show anchors, aliases and tags."""
 
     def __init__(self, file: str, *, marking: bool = False) -> None:
         self.file, self.marking = file, marking
@@ -297,7 +297,7 @@ class _Reader:
 
     def sequence(self, path: Keys) -> list[Any]:
         found: list[Any] = []
-        inner = (*path, 0)  # of its length the depth is measured, where places are not asked for
+        inner = (*path, 0)  # its length is the depth, also if positions are not wanted
         while type(event := self.next()) is not yaml.SequenceEndEvent:
             if self.marking:
                 inner = (*path, len(found))

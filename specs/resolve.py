@@ -1,4 +1,4 @@
-"""Signatures of all versions of an operator, from the differences that a spec file writes down."""
+"""Resolves the signatures of all versions of an operator from the differences in a spec file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ATTRIBUTE_KINDS: Mapping[str, type] = MappingProxyType(
         "f32": float,
     }
 )
-"""Kinds that can have a default, by what one value is; with an s behind, a list of them."""
+"""The kinds that can have a default, with the type of a single value; a final s makes it a list."""
 OPAQUE_KINDS = ("graph", "graphs", "tensor", "tensors", "sparse_tensor", "type_proto")
 
 _ATTRIBUTE = re.compile(r"(optional )?(\w+)(?: = (.*))?", re.DOTALL)
@@ -52,7 +52,7 @@ _Types: TypeAlias = tuple[str, ...] | str  # a list, or a tie such as seq(T)
 
 @dataclass(frozen=True)
 class _Sections:
-    """A version's signature in the making; ordered as written."""
+    """A version's signature under construction, ordered as written."""
 
     attributes: Mapping[str, AttributeSignature] = field(default_factory=dict)
     inputs: Mapping[str, Port] = field(default_factory=dict)
@@ -61,12 +61,12 @@ class _Sections:
 
 
 def signatures(text: SpecText, problems: Problems) -> dict[Version, Signature]:
-    """Return the full signature of each version; mistakes go to `problems`."""
+    """Return the full signature of each version; mistakes are added to `problems`."""
     _check_order(text, problems)
     found: dict[Version, Signature] = {}
     before: _Sections | None = None
     for version, written in text.versions.items():
-        if problems.found:  # what follows builds on it, and would be told again and again
+        if problems.found:  # later versions build on it, and would repeat the mistake
             break
         sections = _resolved(version, written, before, problems)
         signature = _signature(version, sections, written, problems)
@@ -82,7 +82,7 @@ def signatures(text: SpecText, problems: Problems) -> dict[Version, Signature]:
 
 
 def attribute_from(name: str, text: str) -> AttributeSignature:
-    """Read an attribute as a spec file writes it, `int = 1`. Raises OpconformError."""
+    """Parse an attribute in the syntax of spec files, `int = 1`. Raises OpconformError."""
     parts = _ATTRIBUTE.fullmatch(text)
     if not parts:
         raise OpconformError(f"{text!r} is no attribute type; write {ATTRIBUTE_EXAMPLES}")
@@ -98,7 +98,7 @@ def attribute_from(name: str, text: str) -> AttributeSignature:
 
 
 def port_from(name: str, text: str) -> Port:
-    """Read an input or output as a spec file writes it, `optional T`. Raises OpconformError."""
+    """Parse an input or output in the syntax of spec files, `optional T`. Raises OpconformError."""
     parts = _PORT.fullmatch(text)
     if not parts:
         raise OpconformError(f"{text!r} is no input or output type; write {PORT_EXAMPLES}")
@@ -148,7 +148,7 @@ def _resolved(version: Version, written: VersionText, before: _Sections | None, 
 
 
 class _Delta:
-    """Applies the one rule: a section that is written is complete, unless it starts with `...`."""
+    """Applies the rule that a written section is complete unless it starts with `...`."""
 
     def __init__(self, version: Version, first: bool, problems: Problems) -> None:
         self.version, self.first, self.problems = version, first, problems
@@ -186,7 +186,7 @@ class _Delta:
             value = read(name, text)
         except OpconformError as error:
             self.problems.add(path, str(error))
-            if path[2] == "types":  # declared all the same
+            if path[2] == "types":  # declared nevertheless
                 found[name] = ()
             return
         if found.get(name) == value and name in self.old:
@@ -194,7 +194,7 @@ class _Delta:
         found[name] = value
 
     def type_list(self, name: str, text: list[str] | str) -> _Types:
-        """Read what a letter stands for; a list that starts with `...` adds to the version before."""
+        """Read the types of a letter; a list that starts with `...` adds to the previous version's."""
         if isinstance(text, str):
             return _tie(text)
         words = [word for word in text if word != ELLIPSIS]
@@ -213,7 +213,7 @@ class _Delta:
         return tuple(found)
 
     def elements(self, letter: str, index: int, word: str) -> tuple[str, ...]:
-        """Return the types of one word in a letter's list; none, and a mistake told, if it is no type."""
+        """Return the types of one word in a letter's list; reports a mistake and returns none if it is not a type."""
         if word == ELLIPSIS:
             return ()
         path = ("versions", self.version, "types", letter, index)
@@ -269,7 +269,7 @@ def _check_port(path: Keys, port: Port, types: Mapping[str, tuple[str, ...]], pr
 
 
 def scalar_kind(kind: str) -> type | None:
-    """Return what one value of an attribute is, of a list too; None for graphs, tensors and types."""
+    """Return the type of one value of an attribute or of its list; None for graphs, tensors and types."""
     return ATTRIBUTE_KINDS.get(kind) or (ATTRIBUTE_KINDS.get(kind[:-1]) if kind.endswith("s") else None)
 
 

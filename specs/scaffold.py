@@ -1,4 +1,4 @@
-"""The signature part of a new spec file, written from the standard's schema."""
+"""Writes the signature part of a new spec file from the standard's schema."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Sections: TypeAlias = Mapping[str, _Section]
 def scaffold(operator: str) -> str:
     """Return a new spec file for `onnx/Add`, or `onnx/ai.onnx.ml/Scaler`: signatures of all versions, TODO elsewhere.
 
-    The domain may be left out where one domain alone has the operator. Raises OpconformError for an unknown one.
+    The domain may be left out if only one domain has the operator. Raises OpconformError for an unknown operator.
     """
     domain, name = _find(operator)
     versions = onnx_signatures(domain)[name]
@@ -36,8 +36,8 @@ _TAIL = (
     "  # id: {text: a rule that some versions have, since: VERSION, before: VERSION}",
     "  # id: {text: a rule that some cases test, when: {ATTRIBUTE: absent}}",
     "  # id: {text: a rule that only edges test, when: edges}",
-    "  # rules, parameters and edges that many operators share: uses: [FAMILY, FAMILY], of specs/families",
-    "  # an output's type that an attribute says: types-from: {OUTPUT: {attribute: NAME}}",
+    "  # rules, parameters and edges that many operators share: uses: [FAMILY, FAMILY], from specs/families",
+    "  # an output's type that an attribute sets: types-from: {OUTPUT: {attribute: NAME}}",
     f"  {TODO.lower()}: {TODO}",
 )
 
@@ -47,7 +47,7 @@ def _find(operator: str) -> tuple[str, str]:
     if standard in ("openvino", "onednn"):
         raise OpconformError(
             f"{operator!r}: a scaffold is made from ONNX's schemas, so name it as in onnx/Add; "
-            f"the library of {standard} does not tell what inputs are called: write the file by the page, "
+            f"the library of {standard} does not report the names of inputs: write the file from the page, "
             f"and `opconform audit {standard}` checks it"
         )
     if standard != "onnx" or not rest:
@@ -91,7 +91,7 @@ def _versions(versions: Mapping[int, Signature]) -> Iterator[str]:
 
 
 def _sections(signature: Signature) -> _Sections:
-    """Return the sections of a signature as a spec writes them, complete."""
+    """Return the complete sections of a signature in the syntax of specs."""
     return {
         "attributes": {a.name: attribute_text(a) for a in signature.attributes},
         "inputs": {p.name: port_type_text(p) for p in signature.inputs},
@@ -101,7 +101,7 @@ def _sections(signature: Signature) -> _Sections:
 
 
 def _types(letter: str, types: Mapping[str, tuple[str, ...]]) -> str | tuple[str, ...]:
-    """Return a tie, `seq(T)`, where a letter follows another one, else the shortest list."""
+    """Return a tie, `seq(T)`, if a letter depends on another one, else the shortest list."""
     own = types[letter]
     for other, inner in types.items():
         for wrap in ("seq", "optional"):
@@ -116,7 +116,7 @@ def _changed(now: _Sections, before: _Sections) -> _Sections:
 
 
 def _delta(section: str, now: _Section, before: _Section) -> _Section | None:
-    """Return what to write of a section: None if it is as before, a delta where that is shorter, else all of it."""
+    """Return the text of a section: None if it is unchanged, a delta if that is shorter, else all of it."""
     if _same(section, now, before):
         return None
     fresh = {name: text for name, text in now.items() if not _equal(text, before.get(name))}
@@ -133,7 +133,7 @@ def _delta(section: str, now: _Section, before: _Section) -> _Section | None:
 
 
 def _only_grown(section: str, shortened: _Section) -> _Section:
-    """Return the type lists that a complete section may still write as additions."""
+    """Return the type lists that even a complete section may write as additions."""
     return shortened if section == "types" else {}
 
 
@@ -150,7 +150,7 @@ def _equal(a: object, b: object) -> bool:
 
 
 def _grown(now: Any, before: Any) -> Any:
-    """Return additions alone where a type list only grew: a review sees what is new."""
+    """Return only the additions if a type list grew, so that a reviewer sees what is new."""
     if not isinstance(now, tuple) or not isinstance(before, tuple) or not _flat(before) < _flat(now):
         return now
     added = [t for word in now for t in expand(word) if t not in _flat(before)]
@@ -162,7 +162,7 @@ def _flat(words: Iterable[str]) -> frozenset[str]:
 
 
 def _lines(section: str, entries: _Section) -> list[str]:
-    """Return a section on one line if it fits, else one line an entry."""
+    """Return a section on one line if it fits, else with one line per entry."""
     line = f"    {section}: {flow(entries)}"
     if len(line) <= WIDTH:
         return [line]

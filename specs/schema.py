@@ -1,4 +1,4 @@
-"""The form of all YAML files that are read: which keys there are, what each takes, and how a mistake is told."""
+"""The form of all YAML input files: keys, accepted values, and messages for mistakes."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class _Section(BaseModel):
 
 
 class _OrText:
-    """Says in the JSON Schema that plain text will do for the mapping."""
+    """States in the JSON Schema that plain text may replace the mapping."""
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"anyOf": [{"type": "string"}, handler(schema)]}
 
 
 def _expected(words: str) -> WrapValidator:
-    """Return what tells `expected WORDS` of a value in which anything is wrong."""
+    """Return a validator that reports `expected WORDS` for any wrong value."""
 
     def check(value: Any, handler: Callable[[Any], Any]) -> Any:
         try:
@@ -65,7 +65,7 @@ def _expected(words: str) -> WrapValidator:
 
 
 def _checked(check: Callable[[_T], object]) -> AfterValidator:
-    """Return what tells the OpconformError that `check` raises of a value; if there is none, the value is as it was."""
+    """Return a validator that reports the OpconformError that `check` raises; otherwise the value stays unchanged."""
 
     def run(value: _T) -> _T:
         try:
@@ -127,7 +127,7 @@ _Different = _checked(_check_different)
 
 
 class VersionText(_Section):
-    """Signature of a version; the first is complete, a later one names the sections that change."""
+    """The signature of a version; the first is complete, a later one has only the sections that change."""
 
     change: str | None = None
     amended: Annotated[str | None, Field(pattern=r"^\d+(\.\d+)+$"), _expected("a release, in quotes: '1.20'")] = None
@@ -154,7 +154,7 @@ class Spanned(_Section):
 
 
 class ClauseText(Spanned):
-    """One rule of the standard, in our own words."""
+    """One rule of the standard, in the author's words."""
 
     text: _Text
     when: Annotated[dict[str, Any] | Literal["edges"] | None, _expected("a mapping of settings, or edges")] = None
@@ -184,7 +184,7 @@ class EdgeText(Spanned):
 
 
 class LevelText(Spanned):
-    """A level of a parameter; `{value: x}` alone is in `value` as it stands."""
+    """A level of a parameter; a plain `{value: x}` is kept as it is in `value`."""
 
     value: Any
 
@@ -217,7 +217,7 @@ _Level = Annotated[LevelText, BeforeValidator(_level)]
 
 
 class ParameterText(Spanned):
-    """A parameter: its levels, by name, by themselves, or all types of a letter."""
+    """A parameter: its levels, with or without names, or all types of a letter."""
 
     levels: Annotated[
         Annotated[dict[Key, _Level], Tag("{}")]
@@ -252,7 +252,7 @@ _Draw = Annotated[dict[str, Spanned], BeforeValidator(_draw), WithJsonSchema({})
 
 
 class OperandText(Spanned):
-    """An input: its shape, and how its elements come about; other keys are arguments of the draw."""
+    """An input: its shape, and the source of its elements; other keys are arguments of the draw."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
@@ -265,7 +265,7 @@ class OperandText(Spanned):
 
 
 class TypesFromText(Spanned):
-    """A type letter, or an output's, that is what an attribute says."""
+    """A type letter, or an output's letter, whose type an attribute states."""
 
     attribute: str
     absent: str | None = None
@@ -286,7 +286,7 @@ _Budget = Annotated[_Ulp | dict[str, _Ulp], _expected("a number of ulp greater t
 
 
 class FamilyText(_Section):
-    """What files may share: every section but those that say what the operator is."""
+    """A family file: every section except for those that identify the operator."""
 
     shapes: dict[str, _Shape] = Field(default_factory=dict)
     domains: dict[str, str] = Field(default_factory=dict)
@@ -358,7 +358,7 @@ class WaiversText(RootModel[list[WaiverText]]):
 
 
 class ExplanationText(_Section):
-    """Why stored answers are not admitted: a GLOB of folders, what differs, whose mistake it is, and the reason."""
+    """An explanation of stored answers that are not admitted: GLOB of folders, difference, culprit and reason."""
 
     test: _Text
     detail: _Text
@@ -371,7 +371,7 @@ class ExplanationsText(RootModel[list[ExplanationText]]):
 
 
 def _all_or(words: str) -> BeforeValidator:
-    """Return what reads `all` as None, and tells of what is neither that nor a list."""
+    """Return a validator that reads `all` as None, and refuses anything else but a list."""
 
     def read(value: object) -> object:
         if value != "all" and (not isinstance(value, list) or not value):
@@ -382,7 +382,7 @@ def _all_or(words: str) -> BeforeValidator:
 
 
 class PromiseText(_Section):
-    """What is promised of one operator; None is all."""
+    """A promise for one operator; None means everything."""
 
     versions: Annotated[Annotated[list[_Release], _Different] | None, _all_or("versions")] = None
     types: Annotated[Annotated[list[_Type], _Different] | None, _all_or("element types")] = None
@@ -396,7 +396,7 @@ _OperatorName = Annotated[
 
 
 class ProfileText(_Section):
-    """A profile: what a product promises."""
+    """A profile: a product's promises."""
 
     name: _Text
     version: _Release
@@ -416,7 +416,7 @@ class DeclaredText(_Section):
 
 
 def declaration_text() -> type[BaseModel]:
-    """Return the model of a file of declared arithmetic: a key for each floating-point type, and two of the whole."""
+    """Return the model of a file of declared arithmetic: a key for each floating-point type, and two general ones."""
     types: dict[str, Any] = {t.name: (DeclaredText, None) for t in element_types().values() if t.kind == "float"}
     return create_model(
         "DeclarationText",
@@ -428,7 +428,7 @@ def declaration_text() -> type[BaseModel]:
 
 
 def parsed(model: type[_Model], document: Document) -> _Model:
-    """Return what a file says. Raises SpecErrors with every mistake in its form, each at its place."""
+    """Return a file's content. Raises SpecErrors with every mistake in its form, each with its position."""
     try:
         return model.model_validate(document.value)
     except ValidationError as error:
@@ -440,7 +440,7 @@ def parsed(model: type[_Model], document: Document) -> _Model:
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of spec files, for editors that complete and check YAML by it."""
+    """Return the JSON Schema of spec files, for editors that complete and check YAML with it."""
     schema = SpecText.model_json_schema(by_alias=True)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "opconform spec file"}
 
@@ -459,7 +459,7 @@ _OF_MODELS = ("model_type", "model_attributes_type")
 
 
 def _meant(model: type[BaseModel], detail: ErrorDetails) -> str | None:
-    """Return the key that an unknown one is nearest to."""
+    """Return the known key nearest to an unknown one."""
     near = difflib.get_close_matches(str(detail["loc"][-1]), _keys_at(model, detail["loc"][:-1]), 1)
     return near[0] if near else None
 
@@ -483,7 +483,7 @@ def _located(model: type[BaseModel], document: Document, detail: ErrorDetails) -
 
 
 def _real_path(document: Document, steps: Iterable[Key]) -> tuple[Key, ...]:
-    """Drop the steps that name a member of a union or a validator, which the file does not have."""
+    """Remove the steps that name a member of a union or a validator, which the file does not have."""
     path: tuple[Key, ...] = ()
     for step in steps:
         if document.has((*path, step)):
@@ -492,7 +492,7 @@ def _real_path(document: Document, steps: Iterable[Key]) -> tuple[Key, ...]:
 
 
 def _keys_at(model: type[BaseModel], path: tuple[Key, ...]) -> list[str]:
-    """Return the keys that a mapping takes; steps that are no field of a model lead to an entry of the same form."""
+    """Return the keys that a mapping accepts; steps that are not a model's fields lead to an entry of the same form."""
     if issubclass(model, RootModel):
         model = _model_in(model.model_fields["root"].annotation) or model
     for step in path:
@@ -518,7 +518,7 @@ def _expectation(detail: ErrorDetails) -> str:
 
 
 def _hint(detail: ErrorDetails) -> str:
-    """Return what to do about a value: the word that is meant, or quotes."""
+    """Return a hint for a wrong value: the nearest word, or to quote it."""
     read = detail["input"]
     if detail["type"] == "literal_error" and isinstance(read, str):
         return did_you_mean(read, re.findall(r"'([^']*)'", str(detail["ctx"]["expected"])))
@@ -527,7 +527,7 @@ def _hint(detail: ErrorDetails) -> str:
 
 
 def shown(read: object) -> str:
-    """Return a value as a message names what was read."""
+    """Return the text of a value for messages."""
     if isinstance(read, dict):
         return "a mapping"
     if isinstance(read, list):

@@ -1,4 +1,4 @@
-"""Settings of a spec file, in levels, conditions and edges: that names are known, and values what they take."""
+"""Checks the settings of a spec file, in levels, conditions and edges: known names, and values that they accept."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ SAME = "same"
 
 @dataclass(frozen=True)
 class Context:
-    """What a file is checked against; `vocabulary` is None where the family's words are not known.
+    """The context of a file's checks; `vocabulary` is None if the family's words are not known.
 
-    `parameters` are as declared, `levels` those of each version; `bound` are symbols that levels of `shapes` bind.
+    `parameters` are as declared, `levels` are by version; `bound` are the symbols that levels of `shapes` bind.
     """
 
     text: SpecText
@@ -62,12 +62,12 @@ class Context:
     problems: Problems
 
     def is_shared(self, *path: Key) -> bool:
-        """Whether an entry is taken over from a family."""
+        """Whether an entry comes from a family."""
         return self.problems.document.origin(path)[0] is not self.problems.document
 
     @functools.cached_property
     def symbols(self) -> frozenset[str]:
-        """The symbols that expressions may use: dimensions, and what has a number: attributes, inputs, parameters."""
+        """The symbols that expressions may use: dimensions, and attributes, inputs and parameters with numbers."""
         names = self.names
         signatures = names.signatures.values()
         attributes = {a.name for s in signatures for a in s.attributes if scalar_kind(a.kind) is int}
@@ -77,12 +77,12 @@ class Context:
 
     @property
     def derived(self) -> frozenset[str]:
-        """The attributes whose values are made of types."""
+        """The attributes whose values state types."""
         return frozenset(source.attribute for sources in self.text.types_from.values() for source in sources)
 
 
 def check_name(context: Context, name: str, path: Keys) -> bool:
-    """Note an unknown name; return whether it is known."""
+    """Report an unknown name; return whether it is known."""
     if context.names.roles(name):
         return True
     if port := port_of(name):
@@ -96,7 +96,7 @@ def check_name(context: Context, name: str, path: Keys) -> bool:
 
 
 def check_types(context: Context, words: object, path: Keys) -> bool:
-    """Note what is no type or list of types; return whether all is."""
+    """Report words that are not types; return whether all are."""
     if not isinstance(words, list):
         return check_type(context, words, path)
     right = [check_type(context, word, (*path, index)) for index, word in enumerate(words)]
@@ -104,7 +104,7 @@ def check_types(context: Context, words: object, path: Keys) -> bool:
 
 
 def check_type(context: Context, word: object, path: Keys) -> bool:
-    """Note what is no type and no group of them; return whether it is."""
+    """Report a word that is neither a type nor a group of types; return whether it is one."""
     if isinstance(word, str):
         return context.problems.check(path, lambda: expand(word))
     context.problems.add(path, f"expected an element type or a group of them; read {word!r}")
@@ -112,7 +112,7 @@ def check_type(context: Context, word: object, path: Keys) -> bool:
 
 
 def check_value(context: Context, name: str, raw: Any, path: Keys) -> None:
-    """Note where a level or setting of `name`, a type letter aside, is not what `name` takes."""
+    """Report a level or setting that `name`, which is not a type letter, does not accept."""
     wrapped = is_literal(raw)
     value, path = (raw["value"], (*path, "value")) if wrapped else (raw, path)
     if value is None:
@@ -120,7 +120,7 @@ def check_value(context: Context, name: str, raw: Any, path: Keys) -> None:
         return
     try:
         setting = settled(value, words=not (wrapped and isinstance(value, str)), name=name)
-    except OpconformError as error:  # a recipe that is none
+    except OpconformError as error:  # not a recipe
         context.problems.add(path, str(error))
         return
     roles = context.names.roles(name)
@@ -142,14 +142,14 @@ def check_value(context: Context, name: str, raw: Any, path: Keys) -> None:
 
 
 def check_draw(context: Context, name: str, drawn: Recipe, path: Keys) -> None:
-    """Note a recipe that is not known, or where nothing is drawn."""
+    """Report a recipe that is unknown, or is used where nothing is drawn."""
     if "input" not in context.names.roles(name):
         context.problems.add(path, f"{name} is no input: only the elements of an input are drawn")
     check_word_of(context, "recipe", drawn.name, path)
 
 
 def conditions(raw: object) -> tuple[bool, list[Any]]:
-    """Return whether a condition is negated, and its alternatives: of `x`, `[x, y]`, `{not: x}`, `{not: [x, y]}`."""
+    """Return whether a condition is negated, and its alternatives, for `x`, `[x, y]`, `{not: x}` or `{not: [x, y]}`."""
     negated = isinstance(raw, dict) and raw.keys() == {"not"}
     inner = raw["not"] if negated and isinstance(raw, dict) else raw
     return negated, inner if isinstance(inner, list) else [inner]
@@ -164,7 +164,7 @@ def named_level(context: Context, name: str, value: object) -> Level | None:
 
 
 def check_recipe(context: Context, what: str, text: str, path: Keys) -> Recipe | None:
-    """Return a function with its arguments; what is none, or not known, is noted."""
+    """Return a function with its arguments; report one that is malformed or unknown."""
     if not context.problems.check(path, lambda: recipe(text)):
         return None
     found = recipe(text)
@@ -185,7 +185,7 @@ _KNOWN_BY: Mapping[str, str] = MappingProxyType(
 
 
 def check_word_of(context: Context, what: str, word: str, path: Keys, key: bool = False) -> None:
-    """Note a word that the family's code does not know, where it says which it knows."""
+    """Report a word that the family's code does not know, if it lists known words."""
     known = getattr(context.vocabulary, _KNOWN_BY[what]) if context.vocabulary is not None else None
     if known is not None and word not in known:
         context.problems.unknown(path, f"no {what} is called {word!r}", word, sorted(known), key)
@@ -238,7 +238,7 @@ def _takes_shapes(context: Context) -> bool:
 
 
 def _is_optional(context: Context, name: str) -> bool:
-    """Return whether an input is an optional in some version, which `absent` leaves empty."""
+    """Return whether an input is of an optional type in some version, which `absent` leaves empty."""
     ports = [(s, port) for s in context.names.signatures.values() for port in s.inputs if port.name == name]
     return any("optional(" in " ".join((port.type, *s.types.get(port.type, ()))) for s, port in ports)
 
@@ -253,7 +253,7 @@ def check_numbers(context: Context, value: object, path: Keys) -> None:
 
 
 def check_expression(context: Context, text: str, path: Keys) -> None:
-    """Check the syntax of an expression, and that something binds its symbols."""
+    """Check the syntax of an expression, and that its symbols are bound."""
     if context.problems.check(path, lambda: expressions.names(text)):
         for name in sorted(expressions.names(text) - context.symbols):
             context.problems.unknown(path, f"{text!r}: nothing binds {name!r}", name, sorted(context.symbols))
@@ -265,7 +265,7 @@ def _are_numbers(value: object) -> bool:
 
 
 def _check_kind(context: Context, name: str, setting: Any, path: Keys, *, wrapped: bool) -> None:
-    """Check the value of an attribute or input against the versions that have it as the one or the other."""
+    """Check the value of an attribute or input against the versions that have it as an attribute or as an input."""
     if "input" in context.names.kinds(name):
         if not (context.names.holds_text(name) or wrapped):
             _check_written(context, setting, path)
@@ -289,7 +289,7 @@ def _check_kind(context: Context, name: str, setting: Any, path: Keys, *, wrappe
 
 
 def _check_written(context: Context, setting: object, path: Keys) -> None:
-    """Check the written elements of an input whose type is no text: numbers and expressions."""
+    """Check the written elements of an input that has no text: numbers and expressions."""
     if isinstance(setting, str) and not expressions.is_expression(setting):
         message = f"{setting!r} is no number and no expression; write {{draw: {setting}}} for a recipe"
         context.problems.add(path, message)
@@ -299,7 +299,7 @@ def _check_written(context: Context, setting: object, path: Keys) -> None:
 
 
 def check_fill(context: Context, value: object, path: Keys) -> None:
-    """Note a fill recipe that the family does not know."""
+    """Report a fill recipe that the family does not know."""
     if not isinstance(value, str) or context.vocabulary is None:
         return
     found = value.partition("(")[0]
@@ -328,7 +328,7 @@ def _check_unknown(context: Context, value: object, path: Keys) -> None:
 
 
 def _deliveries(context: Context, name: str) -> tuple[str, ...]:
-    """Return how an input may come: in a way, or as the tensor of an earlier one, a variadic one as its own first."""
+    """Return the possible deliveries of an input, including names of earlier inputs, or its own if variadic."""
     found: dict[str, None] = dict.fromkeys(DELIVERIES)
     for signature in context.names.signatures.values():
         if (port := signature.input(name.removesuffix("-from"))) is not None:
@@ -369,10 +369,10 @@ _COMMON: Mapping[str, Callable[[Context, Any, Keys], None]] = MappingProxyType(
 
 
 def resolve_edge(id_: str, context: Context, version: Version, known: frozenset[str]) -> Edge | None:
-    """Return the edge in one version; None where it does not apply.
+    """Return the edge in one version; None if it does not apply.
 
-    An edge applies where its span holds and the version has every name, level and type that it sets. Of what it tests
-    the clauses and silences that are `known` in the version are kept.
+    An edge applies if its span covers the version and the version has every name, level and type that it sets. Its
+    `tests` are limited to the clauses and silences that are `known` in the version.
     """
     text, signature = context.text.edges[id_], context.names.signatures[version]
     if not Span.of(text).covers(version, context.names):
@@ -389,7 +389,7 @@ def resolve_edge(id_: str, context: Context, version: Version, known: frozenset[
 
 
 def aliases(text: SpecText, found: Mapping[str, Edge], signature: Signature) -> dict[str, Edge]:
-    """Return the edges of a version under the names that they had, for the types for which they had them."""
+    """Return the edges of a version under their old names, for the types to which these names applied."""
     former = {}
     for id_, edge in found.items():
         for name, words in text.edges[id_].formerly.items():
@@ -402,7 +402,7 @@ def aliases(text: SpecText, found: Mapping[str, Edge], signature: Signature) -> 
 
 
 def check_edges(context: Context) -> None:
-    """Check what edges set and what they test; mistakes go to the context's problems."""
+    """Check the settings and tests of edges; mistakes are added to the context's problems."""
     text = context.text
     for id_, edge in text.edges.items():
         path: Keys = ("edges", id_)
@@ -417,7 +417,7 @@ def check_edges(context: Context) -> None:
 
 
 def check_reach(context: Context, found: Mapping[Version, Mapping[str, Edge]]) -> None:
-    """Note edges that run in no version, and those whose clauses do not apply where they run; a family's may."""
+    """Report edges that run in no version, or in versions without their clauses; a family's edges may do so."""
     problems = context.problems
     for id_, edge in context.text.edges.items():
         if context.is_shared("edges", id_):
@@ -474,7 +474,7 @@ def _is_drawn(parameter: Parameter | None) -> bool:
 
 
 def _type_key(name: str, names: Names, version: Version) -> str:
-    """Return the letter, or `type(port)` where the types go to the elements of a variadic port."""
+    """Return the letter, or `type(port)` if the types are for the elements of a variadic port."""
     port = port_of(name)
     found = names.signatures[version].input(port) if port else None
     return name if found and found.is_variadic else names.canonical(name, version)
@@ -483,8 +483,9 @@ def _type_key(name: str, names: Names, version: Version) -> str:
 def _choose_types(settings: dict[str, Value], mended: Mapping[str, Value] | None, signature: Signature) -> bool:
     """Keep the types that make sense in the version; return whether each letter has one left.
 
-    That is: those of its constraint. Where the mended program has another type, the type is what is wrong: those
-    outside the constraint; unless a letter that follows another one is set beside it, as their pair is wrong then.
+    These are the types of its constraint. If the mended program has another type, the type is the mistake, and the
+    types outside the constraint are kept; unless a dependent letter is set too, since then the pair of types is the
+    mistake.
     """
     types, pair = signature.types, not signature.ties.keys().isdisjoint(settings)
     for letter in settings.keys() & types.keys():

@@ -1,1 +1,1 @@
-"""Number types that references run over: the same formula gives values, bounds, spreads and exact fractions."""
+"""Number types for references: one formula gives values, bounds, spreads and exact fractions."""

@@ -1,8 +1,8 @@
-"""Formats, exact values, and what an implementation in an arithmetic may err by: charged once per rounding.
+"""Formats, exact values, and the largest error of an implementation in an arithmetic: one charge per rounding.
 
-Running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., ch. 3): every primitive adds
-what one rounding of its result may add to what its operands' errors become. Nothing is charged where operands carry no
-error and the storage format represents the result.
+Running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., ch. 3): every primitive
+propagates its operands' errors and adds the error of one rounding of its result. It adds nothing if the operands carry
+no error and the storage format represents the result.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from ...cases.batch import Flag
 from ...cases.elements import Array, DeclaredType, FloatFormat, element_type
 
 NO_BIT = 5000
-"""A lowest set bit above every real one, for zeros."""
+"""The lowest set bit of zero: above that of every other number."""
 
 
 @functools.cache
 def format_of(name: str) -> FloatFormat:
-    """Return the format of a floating-point element type, or `tf32`; KeyError or TypeError for another name."""
+    """Return the format of a floating-point element type, or `tf32`. Raises KeyError or TypeError for another name."""
     return FloatFormat(11, -126, 127) if name == "tf32" else element_type(name).float_format
 
 
 @functools.cache
 def kind_of(name: str) -> str:
-    """Return how an element type computes: `real`, `int`, `bool`, `text` or `complex`."""
+    """Return the kind of an element type: `real`, `int`, `bool`, `text` or `complex`."""
     if name in ("bool", "string"):
         return "bool" if name == "bool" else "text"
     if "complex" in name:
@@ -50,7 +50,7 @@ def limits(name: str) -> tuple[int, int]:
 
 @functools.cache
 def contains(form: FloatFormat, other: FloatFormat) -> bool:
-    """Return whether a format holds every number of another."""
+    """Return whether a format represents every number of another."""
     return form.precision >= other.precision and form.emax >= other.emax and lowest_of(form) <= lowest_of(other)
 
 
@@ -68,7 +68,7 @@ def lowest_bit(values: Array) -> Array:
 
 
 def holds(form: FloatFormat, values: Array) -> Array:
-    """Return which float64 values the format represents exactly; infinities and NaN are held by all."""
+    """Return a mask of the float64 values that the format represents exactly; infinities and NaN always count."""
     if form.precision >= 53:
         return np.ones(values.shape, bool)
     finite = np.isfinite(values)
@@ -81,7 +81,7 @@ def holds(form: FloatFormat, values: Array) -> Array:
 def nearest(form: FloatFormat, values: Array) -> Array:
     """Round float64 values to the format, to nearest and ties to even, overflow to infinity (IEEE 754, clause 4.3.1).
 
-    Through integers and not through a cast: casts of float64 to bfloat16 round twice in some libraries.
+    Computed with integers rather than by a cast: casts of float64 to bfloat16 round twice in some libraries.
     """
     if form.precision >= 53:
         return values
@@ -95,11 +95,11 @@ def nearest(form: FloatFormat, values: Array) -> Array:
 
 
 _ALIKE: Final = 1 << 10
-"""The addends up to which every version of NumPy adds in one order: its buffers hold more."""
+"""Up to so many addends, every version of NumPy adds in the same order, as they fit its buffers."""
 
 
 def ordered_sum(values: Array, axes: tuple[int, ...], *, keepdims: bool) -> Array:
-    """Return the sum over `axes`: the second half is added to the first, element by element, until one is left."""
+    """Return the sum over `axes`: adds the second half to the first, element by element, until one element is left."""
     size = math.prod(values.shape[axis] for axis in axes)
     if size <= _ALIKE:
         return np.asarray(values.sum(axis=axes, keepdims=keepdims))
@@ -115,7 +115,7 @@ def ordered_sum(values: Array, axes: tuple[int, ...], *, keepdims: bool) -> Arra
 
 
 PRECISION = 160
-"""Bits: three times float64's, so that the carrier's own error is below 2**-100 of any bound."""
+"""In bits: three times float64's, so that the carrier's own error is below 2**-100 of any bound."""
 
 
 def precise() -> Any:
@@ -124,14 +124,14 @@ def precise() -> Any:
 
 
 def each(function: Callable[..., Any], *values: Array) -> Array:
-    """Apply a function of numbers to every element (or elements of one place); object array of their shape."""
+    """Apply a function of numbers to every element (or to elements at the same index); returns an object array."""
     with np.errstate(all="ignore"):  # infinities and NaN pass through
         mapped = np.asarray(np.frompyfunc(function, len(values), 1)(*values), object)
     return mapped.reshape(np.broadcast_shapes(*(v.shape for v in values)))
 
 
 def widened(values: Array) -> Array:
-    """Return values ready to be computed with."""
+    """Return values as numbers of the wide carrier."""
     return values if values.dtype == object else each(gmpy2.mpfr, values.astype(object))
 
 
@@ -141,14 +141,14 @@ def rounded(values: Array) -> Array:
 
 
 def is_float(values: Array) -> Array:
-    """Return which values float64 holds exactly; NaN is held."""
+    """Return a mask of the values that float64 represents exactly, including NaN."""
     if values.dtype != object:
         return np.ones(values.shape, bool)
     return each(lambda v: bool(v == float(v) or v != v), values).astype(bool)  # noqa: PLR0124 - NaN
 
 
 def summed(values: Array, axes: tuple[int, ...]) -> Array:
-    """Add up along `axes`, which stay with extent 1: float64 numbers exactly, others one after the other."""
+    """Sum along `axes`, which stay with extent 1: float64 numbers exactly, others one by one."""
     if values.dtype != object and values.size:
         return _sum_of_floats(values, axes)
     values = widened(values)
@@ -158,7 +158,7 @@ def summed(values: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _sum_of_floats(floats: Array, axes: tuple[int, ...]) -> Array:
-    """Add up as whole numbers of the least unit."""
+    """Sum as whole multiples of the smallest unit."""
     finite = np.isfinite(floats)
     mantissa, exponent = np.frexp(floats if finite.all() else np.where(finite, floats, 0.0))
     unit = int(exponent.min(initial=1024, where=mantissa != 0)) - 53
@@ -167,7 +167,7 @@ def _sum_of_floats(floats: Array, axes: tuple[int, ...]) -> Array:
     scaled = gmpy2.mul_2exp if unit >= 0 else gmpy2.div_2exp
     total = each(lambda n: scaled(gmpy2.mpfr(n), abs(unit)), np.sum(whole << shift, axis=axes, keepdims=True))
     special = ~finite.all(axis=axes, keepdims=True)
-    if special.any():  # infinities of both signs make NaN
+    if special.any():  # infinities of both signs give NaN
         alone = np.where(finite, 0.0, floats).sum(axis=axes, keepdims=True)
         total = np.where(special, each(gmpy2.mpfr, alone.astype(object)), total)
     minus = ((floats == 0) & np.signbit(floats)).all(axis=axes, keepdims=True)
@@ -175,9 +175,9 @@ def _sum_of_floats(floats: Array, axes: tuple[int, ...]) -> Array:
 
 
 SLACK = 1 + 2.0**-20
-"""Covers evaluating the errors in float64, and the carrier's own error."""
+"""Covers the rounding of errors in float64, and the carrier's own error."""
 
-# Plain numbers: arithmetic with an enumeration's members costs more than that with arrays.
+# Plain numbers: arithmetic with an enumeration's members is slower than arithmetic with arrays.
 POSITIVE, NEGATIVE = np.uint8(Flag.POSITIVE_INFINITY), np.uint8(Flag.NEGATIVE_INFINITY)
 INFINITE = np.uint8(Flag.POSITIVE_INFINITY | Flag.NEGATIVE_INFINITY)
 NAN, ZERO, FREE = np.uint8(Flag.NAN), np.uint8(Flag.ZERO), np.uint8(Flag.FREE)
@@ -189,11 +189,11 @@ T = TypeVar("T")
 Size: TypeAlias = Any
 """An error: float64, of the value's shape or one that broadcasts to it, or the number 0.0 for none anywhere."""
 Flags: TypeAlias = Any
-"""Bits of Flag: uint8 likewise, or the number 0."""
+"""Bits of Flag: uint8 of such a shape, or the number 0."""
 
 
 class Known:
-    """A node's exact values, lanes first, and the facts about them, worked out once for all contexts."""
+    """A node's exact values, lanes first, and facts about them, computed once for all contexts."""
 
     __slots__ = ("_facts", "v")
 
@@ -202,7 +202,7 @@ class Known:
         self._facts: dict[Hashable, Any] = {}
 
     def fact(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what `make` says, which is asked once."""
+        """Return the result of `make`, which is called only once."""
         if key not in self._facts:
             self._facts[key] = make()
         found: T = self._facts[key]
@@ -222,7 +222,7 @@ class Known:
 
     @property
     def finite(self) -> Array:
-        """Which values are finite."""
+        """A mask of the finite values."""
         return self.fact("finite", lambda: np.isfinite(self.f))
 
     @property
@@ -232,12 +232,12 @@ class Known:
 
     @property
     def clean(self) -> Array:
-        """The float64 values, zero where not finite."""
+        """The float64 values, with zeros in place of infinities and NaN."""
         return self.f if self.all_finite else self.fact("clean", lambda: np.where(self.finite, self.f, 0.0))
 
     @property
     def size(self) -> Array:
-        """Magnitudes, zero where not finite."""
+        """Magnitudes, with zeros in place of infinities and NaN."""
         return self.fact("size", lambda: np.abs(self.clean))
 
     @property
@@ -251,7 +251,7 @@ class Known:
         return self.fact("bit", lambda: lowest_bit(self.clean))
 
     def held(self, form: FloatFormat) -> Array:
-        """Return which exact values the format represents."""
+        """Return a mask of the exact values that the format represents."""
         return self.fact(("held", form), lambda: holds(form, self.f) & is_float(self.v))
 
     def all_held(self, form: FloatFormat) -> bool:
@@ -261,12 +261,12 @@ class Known:
 
 @dataclass(slots=True)
 class Error:
-    """What an implementation's numbers may differ by from a node's exact values, and what they may be beside.
+    """The admissible difference of an implementation's numbers from a node's exact values, and other admissible values.
 
-    `e` bounds the difference (under norm 2 its variance); for bool and text it is positive where either may come out.
-    `exact_mean`: where a mean was taken of a sum that came out exact. `instead`: numbers that may come, up to the
-    error, where the value is none, else NaN; the flags say there that all is free, for what is computed further.
-    `ends`: of whole numbers, the least and the largest that may come; without them one that has an error is free.
+    `e` bounds the difference (under norm 2 its variance); for bool and text it is positive if both results are
+    admissible. `exact_mean` is a mask of means whose sum is exact. `instead` has numbers that are admissible, up to the
+    error, where the exact value is NaN or an infinity, else NaN; the flags there free everything, for later nodes.
+    `ends` has the smallest and largest admissible whole numbers; without it, a whole number with an error is free.
     """
 
     e: Size = 0.0
@@ -288,10 +288,10 @@ class Error:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One primitive's line of a certificate: its rule, the unit roundoff it is in, and the error it added.
+    """One primitive's line of a certificate: its rule, its unit roundoff, and the error it added.
 
-    `error` has the shape of the primitive's result, lanes first. Of a sum, `terms` is how many elements were added up
-    and `magnitude` the mean of their magnitudes.
+    `error` has the shape of the primitive's result, lanes first. For a sum, `terms` is the number of addends and
+    `magnitude` the mean of their magnitudes.
     """
 
     rule: str
@@ -303,12 +303,12 @@ class Charge:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How an implementation computes with numbers of one type: the format inside sums, and that of every result.
+    """How an implementation computes with numbers of one type: the format inside sums, and the format of results.
 
-    `flush`: results below the normal range may become zero, partial sums among them; the shares of a mean that is
-    divided before adding up, if `shares`. `summation` is how a mean comes about: from a sum, divided before adding up
-    or after; updated addend by addend; or as the formula is written. `norm` 1 bounds errors, 2 adds up variances (tier
-    T2). `charges`, if given, collects what each primitive charged.
+    `flush`: results below the normal range may become zero, including partial sums, and if `shares`, the quotients of a
+    mean that is divided before summing. `summation` is the algorithm of means: from a sum, divided before or after;
+    updated with each addend; or as the formula is written. `norm` 1 bounds errors, 2 sums variances (tier T2).
+    `charges`, if given, collects each primitive's charges.
     """
 
     accumulator: FloatFormat
@@ -324,7 +324,7 @@ class Arithmetic:
         return form.tiny if self.flush else max(form.eta / 2, 2.0**-1074)
 
     def spread(self, error: Size, slope: Size) -> Size:
-        """Return what an error becomes by a factor."""
+        """Return an error multiplied by a factor."""
         return error * (slope if self.norm == 1 else slope * slope)
 
     def bound(self, error: Size) -> Size:
@@ -336,7 +336,7 @@ class Arithmetic:
         return bound if self.norm == 1 else bound * bound
 
     def note(self, rule: str, unit: float, error: Array, terms: int | None = None, mean: Array | None = None) -> None:
-        """Write down what was charged, where anybody asks."""
+        """Record a charge, if `charges` is given."""
         if self.charges is not None:
             self.charges.append(Charge(rule, unit, error, terms, mean))
 
@@ -344,10 +344,10 @@ class Arithmetic:
 def charged(
     c: Arithmetic, y: Known, e: Size, flags: Flags = 0, roundings: Size = 1.0, *, rule: str, exact: Any = True
 ) -> Error:
-    """Return an error after `roundings` more roundings to storage, underflow and overflow included.
+    """Return an error after `roundings` more roundings to storage, including underflow and overflow.
 
-    `exact`: where a result that storage holds, of operands without error, costs nothing: True, False, or a mask of
-    where the float64 carrier lost nothing.
+    `exact`: whether a result that storage represents, from operands without error, costs nothing: True, False, or a
+    mask of the elements for which the float64 carrier lost nothing.
     """
     form = c.storage
     quiet = isinstance(e, float) and e == 0.0
@@ -374,14 +374,14 @@ def charged(
 
 
 def without_nan(error: Size, instead: float = np.inf) -> Size:
-    """Return an error with something else where it is no number: as little is known there as of an infinite one."""
+    """Return an error with `instead` in place of NaN, which says as little as an infinite error."""
     if isinstance(error, float):
         return error
     return np.where(np.isnan(error), instead, error) if np.isnan(error.max(initial=0.0)) else error
 
 
 def overflowing(c: Arithmetic, y: Known, error: Size, charge: Size) -> Flags:
-    """Return the infinities that rounded results may become; 0 where none is in reach."""
+    """Return flags for the infinities that rounded results may become; 0 if none is in reach."""
     form = c.storage
     reach = c.bound(error)
     if not exceeds(form, y.top + (reach if isinstance(reach, float) else reach.max(initial=0.0))):
@@ -392,19 +392,19 @@ def overflowing(c: Arithmetic, y: Known, error: Size, charge: Size) -> Flags:
 
 
 def exceeds(form: FloatFormat, magnitude: Any) -> Any:
-    """Return where a magnitude may round to infinity."""
+    """Return a mask of the magnitudes that may round to infinity."""
     return magnitude >= form.overflow if np.isfinite(form.overflow) else magnitude > form.largest
 
 
 def overflows(form: FloatFormat, floats: Array, error: Size, where: Array) -> Array:
-    """Return the infinities that numbers with an error may round to, where `where`."""
+    """Return flags for the infinities that numbers with an error may round to, under the mask `where`."""
     up = where & exceeds(form, floats + error)
     down = where & exceeds(form, error - floats)
     return np.where(up, np.uint8(1), np.uint8(0)) | np.where(down, np.uint8(2), np.uint8(0))
 
 
 def flip(flags: Flags, negative: Any) -> Flags:
-    """Exchange what the flags say of plus and minus where `negative`."""
+    """Swap the flags for plus and minus under the mask `negative`."""
     if isinstance(flags, int):
         return flags
     kept = flags & ~(INFINITE | SIGNED_ZERO)
@@ -413,7 +413,7 @@ def flip(flags: Flags, negative: Any) -> Flags:
 
 
 def unsigned(flags: Flags) -> Flags:
-    """Return the flags without what they say of the sign of a zero."""
+    """Return the flags without the bits for the sign of a zero."""
     return flags & ~SIGNED_ZERO if not isinstance(flags, int) else flags
 
 
@@ -425,12 +425,12 @@ def opposed(flags: Flags) -> Flags:
 
 
 def together(a: Flags, b: Flags) -> Flags:
-    """Return the flags of two operands of a sum, but for zeros' signs."""
+    """Return the combined flags of two operands of a sum, without zeros' signs."""
     return unsigned(a | b) if isinstance(a, int) and isinstance(b, int) else opposed(unsigned(np.bitwise_or(a, b)))
 
 
 def wild(flags: Flags) -> Flags:
-    """Return all exceptional outcomes where there is one, without signs of zeros."""
+    """Return the flags with all exceptional outcomes for elements that have one, without signs of zeros."""
     if isinstance(flags, int):
         return flags
     return np.where(flags & EXCEPTIONAL, flags | EXCEPTIONAL, flags & ~SIGNED_ZERO).astype(np.uint8)
@@ -440,7 +440,7 @@ def wild(flags: Flags) -> Flags:
 class Context:
     """How an implementation computes with numbers of each floating-point type. `name` is the silence's option.
 
-    `variant` tells what was changed in the arithmetic of every type.
+    `variant` names a change in the arithmetic of every type.
     """
 
     name: str
@@ -449,15 +449,15 @@ class Context:
     variant: str = ""
 
     def at(self, type_: str) -> Arithmetic:
-        """Return the arithmetic of a type; float32's for what is no floating-point type."""
+        """Return the arithmetic of a type; float32's for other types than floating-point ones."""
         return self.types.get(type_) or _native("float32")
 
     def using(self, variant: str, **changes: Any) -> Context:
-        """Return this context with something changed in the arithmetic of every type."""
+        """Return this context with changes in the arithmetic of every type."""
         return replace(self, types={t: replace(a, **changes) for t, a in self.types.items()}, variant=variant)
 
     def charging(self, charges: list[Charge]) -> Context:
-        """Return this context, writing down what every primitive charges."""
+        """Return this context, recording every primitive's charges."""
         return self.using("charging", charges=charges)
 
 
@@ -468,17 +468,17 @@ def _native(type_: str) -> Arithmetic:
 
 @functools.cache
 def carrier(types: frozenset[str]) -> Context:
-    """Return the context of float64 that carries exact values: for every type, each step as the formula is written."""
+    """Return the context of the float64 carrier of exact values: for every type, each step as written."""
     double = format_of("float64")
     return Context("carrier", dict.fromkeys(types, Arithmetic(double, double, summation="as-written")))
 
 
 @functools.cache
 def strict(types: frozenset[str], rounding: frozenset[str]) -> tuple[Context, ...]:
-    """Return the contexts for a formula with numbers of some types, of which it computes with some.
+    """Return the contexts for a formula with numbers of `types` that rounds results of the types in `rounding`.
 
-    Three where it computes with one of 16 bits or less: wide (float32 inside, one rounding at the end), stepwise
-    (rounded after each primitive), narrow (the type itself, inside sums too). One otherwise.
+    If one of these has 16 bits or less, there are three: wide (float32 inside, one rounding at the end), stepwise
+    (rounded after each primitive) and narrow (the type itself, also inside sums). Otherwise there is one.
     """
     single = format_of("float32")
     narrow = {t: _native(t) for t in types}
@@ -493,7 +493,7 @@ def strict(types: frozenset[str], rounding: frozenset[str]) -> tuple[Context, ..
 
 
 def declared(types: frozenset[str], declarations: Mapping[str, DeclaredType]) -> Context:
-    """Return the context that a device declares; a type of which it says nothing computes in itself."""
+    """Return the context that a device declares; a type that it does not mention computes in itself."""
     return Context("declared", {t: _declared(t, declarations.get(t)) for t in types}, "declared")
 
 

@@ -1,4 +1,4 @@
-"""A formula as a graph of primitives, and its interpretation: exact values once, and what arithmetics may add."""
+"""A formula as a graph of primitives, and its interpretation: exact values once, then errors for each arithmetic."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .errors import (
 )
 
 NO_LANE = MappingProxyType({"real": np.float64, "int": np.int64, "bool": np.bool_, "text": object, "complex": complex})
-"""What carries the exact values of a kind of elements, as far as nothing wider is needed."""
+"""The dtype that carries the exact values of each kind of elements, unless a wider one is needed."""
 
 
 Room: TypeAlias = type[Primitive]
@@ -40,12 +40,12 @@ Room: TypeAlias = type[Primitive]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A primitive applied to nodes before it, by their places. `type` is the element type of the result.
+    """A primitive applied to earlier nodes, by their indices. `type` is the element type of the result.
 
-    `computes` is the floating-point type whose arithmetic applies: the result's, else that of the first operand that
-    has one, else none. Beside the rooms' primitives there are `port` and `literal`. Nodes of one `operation` differ in
-    their operands alone. While a formula is recorded there are nodes called `choice` too, whose operands are
-    what each option of a silence makes.
+    `computes` is the floating-point type whose arithmetic applies: the result's, else the first such type among the
+    operands, else none. Besides primitives there are nodes called `port` and `literal`. Nodes with the same `operation`
+    differ only in their operands. While a formula is recorded there are also `choice` nodes; their operands are the
+    results for each option of a silence.
     """
 
     name: str
@@ -58,29 +58,29 @@ class Node:
 
     @property
     def kind(self) -> str:
-        """How the result computes: `real`, `int`, `bool`, `text` or `complex`."""
+        """The kind of the result: `real`, `int`, `bool`, `text` or `complex`."""
         return kind_of(self.type)
 
     @property
     def room(self) -> Room:
-        """The primitive; KeyError for ports and literals."""
+        """The primitive. Raises KeyError for ports and literals."""
         return ROOMS[self.name]
 
 
 class Asked(Protocol):
-    """What knows the options taken of silences: a Call."""
+    """Knows the chosen options of silences: a Call."""
 
     def deferred(self, silence: str) -> tuple[str, ...]:
-        """Return the options of a silence that may be taken later; the one that has been taken; none of no silence."""
+        """Return the options of a silence that may be chosen later, or the chosen one; empty without such a silence."""
 
     def open(self, silence: str, where: Value | None = None) -> str:
-        """Return the option taken of a silence, which is open where any element of `where` is true."""
+        """Return the chosen option of a silence, which is open in lanes with any true element of `where`."""
 
 
 class Graph:
-    """Nodes in an order in which they can be computed; what is written twice, or by two forks, is one node.
+    """Nodes in an order in which they can be computed; equal expressions, also of two forks, are one node.
 
-    `asked` answers for the silences that primitives meet. `precision`: functions' budgets in ulp, where a spec says.
+    `asked` answers for the silences that primitives meet. `precision`: functions' budgets in ulp, if a spec has them.
     """
 
     def __init__(self, precision: Mapping[str, float] = MappingProxyType({})) -> None:
@@ -88,13 +88,13 @@ class Graph:
         self.asked: Asked | None = None
         self.precision = precision
         self._places: dict[object, int] = {}
-        self._hangs: dict[int, tuple[str, ...]] = {}  # the silences whose options a node hangs on
+        self._hangs: dict[int, tuple[str, ...]] = {}  # the silences that a node depends on
         self._resolved: dict[tuple[object, ...], int] = {}
 
     def choose(self, silence: str, usual: str, make: Callable[[str], Value]) -> Value:
-        """Return what is made of the option of a silence, or of the usual one where the standard is not silent.
+        """Return the value that `make` gives for the option of a silence, or for `usual` if there is no such silence.
 
-        It stands for what is made of each option, until `resolved` picks one: formulas are not asked anew for each.
+        It represents the values for all options until `resolved` picks one, so that formulas run only once.
         """
         options = () if self.asked is None else self.asked.deferred(silence)
         if len(options) < 2:
@@ -105,7 +105,7 @@ class Graph:
         return self._added(("choice", silence, made), replace(node, name="choice", args=made, parameters=parameters))
 
     def resolved(self, places: Iterable[int], chosen: Mapping[str, str]) -> dict[int, int]:
-        """Return what some nodes are with the options chosen."""
+        """Return the nodes that some nodes become with the chosen options."""
         todo = list(places)
         while todo:
             at = todo[-1]
@@ -132,11 +132,11 @@ class Graph:
         return at, *[chosen[silence] for silence in self._hangs[at]]
 
     def port(self, place: int, shape: tuple[int, ...], type_: str) -> Value:
-        """Return the node of an input array, by its place among the case's."""
+        """Return the node of an input array, by its index among the case's."""
         return self._leaf("port", ("port", place), shape, type_)
 
     def literal(self, number: Any, type_: str) -> Value:
-        """Return the node of a number or array of numbers, exact as it is written."""
+        """Return the node of a number or array of numbers, exactly as written."""
         return self._leaf("literal", ("number", number), np.shape(number), type_)
 
     def node(self, name: str, operands: Sequence[Value], parameters: Mapping[str, Any]) -> Value:
@@ -175,7 +175,7 @@ class Graph:
         return tuple(self._places)
 
     def live(self, outputs: Iterable[int]) -> tuple[int, ...]:
-        """Return the nodes that some nodes need, in order."""
+        """Return the nodes that `outputs` need, in order."""
         need: set[int] = set()
         todo = list(outputs)
         while todo:
@@ -187,7 +187,7 @@ class Graph:
 
 
 class _Frozen:
-    """Parameters of a primitive, which are the same where their `key` is."""
+    """Parameters of a primitive, equal if their `key` is equal."""
 
     __slots__ = ("key", "parameters")
 
@@ -203,14 +203,14 @@ class _Frozen:
 
 @functools.lru_cache(maxsize=8192)
 def _shape(name: str, operands: tuple[tuple[str, tuple[int, ...]], ...], parameters: _Frozen) -> tuple[int, ...]:
-    """Return the shape of a primitive's result: that of its exact value over zero lanes."""
+    """Return the shape of a primitive's result: the shape of its exact value over zero lanes."""
     empty: list[Array] = [np.zeros((0, *shape), NO_LANE[kind]) for kind, shape in operands]
     with np.errstate(all="ignore"):
         return np.shape(ROOMS[name].exact(*empty, **parameters.parameters))[1:]
 
 
 def frozen(parameter: object) -> object:
-    """Return what two parameters have in common only if they are the same to the bit, and can be hashed."""
+    """Return a hashable key that two parameters share only if they are the same to the bit."""
     if isinstance(parameter, np.ndarray):
         content = repr(parameter.tolist()) if parameter.dtype == object else parameter.tobytes()
         return parameter.shape, parameter.dtype.str, content
@@ -220,10 +220,10 @@ def frozen(parameter: object) -> object:
 
 
 class Value:
-    """A tensor of a formula, of which the shape and element type are known, without lanes.
+    """A tensor of a formula, with a known shape (without lanes) and element type.
 
-    Beside the operators, every primitive of a room is a method: `x.exp()`, `x.mean(axes)`, `x.reshape(*shape)`.
-    Operands broadcast; numbers and arrays of numbers are literals of the other operand's type, exact as written.
+    Besides the operators, every primitive is a method: `x.exp()`, `x.mean(axes)`, `x.reshape(*shape)`.
+    Operands broadcast; numbers and arrays of numbers are literals of the other operand's type, exactly as written.
     """
 
     __slots__ = ("at", "graph")
@@ -239,12 +239,12 @@ class Value:
 
     @property
     def rank(self) -> int:
-        """How many dimensions there are."""
+        """The number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property
@@ -254,11 +254,11 @@ class Value:
 
     @property
     def kind(self) -> str:
-        """How the elements compute: `real`, `int`, `bool`, `text` or `complex`."""
+        """The kind of the elements: `real`, `int`, `bool`, `text` or `complex`."""
         return kind_of(self.type)
 
     def node(self, name: str, *others: Value, **parameters: Any) -> Value:
-        """Return a primitive of this value and others, as they are."""
+        """Return a primitive of this value and others, without conversion."""
         found = self.graph.node(name, (self, *others), parameters)
         if ROOMS[name].overflows and found.kind == "int":
             return self.graph.choose("integer-overflow", "exact", found.fit)
@@ -271,7 +271,7 @@ class Value:
         return lambda *others, **parameters: room.record(self, *others, **parameters)
 
     def of(self, number: object) -> Value:
-        """Return a literal of this value's type, exact as it is written; a value as it is."""
+        """Return a literal of this value's type, exactly as written; a Value is returned unchanged."""
         return number if isinstance(number, Value) else self.graph.literal(number, self.type)
 
     def aligned(self, *others: object) -> tuple[Value, ...]:
@@ -292,7 +292,7 @@ class Value:
         return tuple(sorted({int(a) % max(self.rank, 1) for a in listed}))
 
     def undefined(self, mask: Value, silence: str | None = None) -> Value:
-        """Return this value, and whatever where the mask holds: always, or by a silence's option `any`."""
+        """Return this value, with every result admitted under the mask: always, or for a silence's option `any`."""
         if silence is not None and self.graph.asked is not None and self.graph.asked.open(silence, mask) != "any":
             return self
         first, second = self.aligned(mask)
@@ -366,17 +366,17 @@ class Value:
 
     @property
     def mT(self) -> Value:  # noqa: N802 - the array API's name
-        """The matrices transposed."""
+        """The value with its matrices transposed."""
         return self.transpose(*range(self.rank - 2), self.rank - 1, self.rank - 2)
 
 
 Values: TypeAlias = Mapping[int, Known]
-"""What is known of each live node."""
+"""The exact values of each live node."""
 Errors: TypeAlias = Mapping[int, Error]
 
 
 def lifted(array: Array, type_: str) -> Array:
-    """Return an input's exact values, in what carries them."""
+    """Return an input's exact values in the carrier of their kind."""
     kind = kind_of(type_)
     if kind == "real":
         with np.errstate(invalid="ignore"):  # a signalling NaN
@@ -388,12 +388,12 @@ def lifted(array: Array, type_: str) -> Array:
 
 
 def exact(graph: Graph, live: Sequence[int], arrays: Sequence[Array], *, wide: bool) -> dict[int, Known]:
-    """Return every live node's exact values: once, whatever the contexts and forks.
+    """Return every live node's exact values, shared by all contexts and forks.
 
-    `wide`: real numbers that are computed are gmpy2's, for float64 results; else they are float64.
+    `wide`: computed real numbers are gmpy2's, for float64 results; otherwise they are float64.
     """
     known: dict[int, Known] = {}
-    made: dict[tuple[object, ...], Known] = {}  # forks often differ in nothing, such as in how whole numbers round
+    made: dict[tuple[object, ...], Known] = {}  # forks often share their values
     with np.errstate(all="ignore"), precise():
         for at in live:
             node = graph.nodes[at]
@@ -409,7 +409,7 @@ def exact(graph: Graph, live: Sequence[int], arrays: Sequence[Array], *, wide: b
 
 
 def _overflown(known: Known) -> Known:
-    """Return values that float64 does not reach as infinities: gmpy2's exponents do not run out."""
+    """Return values with infinities beyond float64's range, since gmpy2's exponents have no limit."""
     if known.all_finite:
         return known
     return Known(np.where(np.isinf(known.f), widened(known.f), known.v))
@@ -430,7 +430,7 @@ def _exact(node: Node, known: Values, arrays: Sequence[Array], *, wide: bool) ->
 
 
 def literal(node: Node) -> Array:
-    """Return a literal's values, as those of one lane."""
+    """Return a literal's values, as one lane."""
     number = node.parameters["number"]
     if node.kind == "int":
         whole = np.asarray(number, object)
@@ -442,9 +442,9 @@ def literal(node: Node) -> Array:
 def bounded(
     graph: Graph, live: Sequence[int], known: Values, context: Context, outputs: Iterable[int]
 ) -> dict[int, Error]:
-    """Return what an implementation may add to the exact values of `outputs`, and of nodes with exact means."""
+    """Return the admissible errors of `outputs`, and of nodes with exact means."""
     found: dict[int, Error] = {}
-    made: dict[tuple[object, ...], tuple[Error, list[Error]]] = {}  # as in `exact`, of what is never rounded
+    made: dict[tuple[object, ...], tuple[Error, list[Error]]] = {}  # as in `exact`, for values that are never rounded
     kept = set(outputs)
     last = {a: at for at in live for a in graph.nodes[at].args}
     with np.errstate(all="ignore"), precise():
@@ -470,7 +470,7 @@ def bounded(
 def charges(
     graph: Graph, live: Sequence[int], known: Values, context: Context
 ) -> dict[int, tuple[Error, list[Charge]]]:
-    """Return what an implementation may add to the exact values of every node, and what is charged there."""
+    """Return the admissible errors of every node, and its charges."""
     found: dict[int, tuple[Error, list[Charge]]] = {}
     with np.errstate(all="ignore"), precise():
         for at in live:
@@ -501,7 +501,7 @@ def _signs(values: Array) -> Flags:
 
 
 def _fitted(error: Error, shape: tuple[int, ...]) -> Error:
-    """Return an error whose arrays have the value's shape, without NaN: that says as little as an infinite one."""
+    """Return an error whose arrays have the value's shape, with infinity for NaN."""
     e, flags = error.e, error.flags
     if not isinstance(e, float):
         e = without_nan(e)

@@ -1,4 +1,4 @@
-"""A formula as an implementation computes it, in its own types: compliant variants, and mutants of single nodes."""
+"""Runs a formula in an implementation's own types: for compliant variants, and for mutants of single nodes."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _BLOCK: Final = 16
 Order: TypeAlias = Literal[
     "forward", "reverse", "pairwise", "lanes", "blocks", "compensated", "by-axis", "matmul", "fused"
 ]
-"""How a sum is added up: `lanes` are interleaved accumulators, `compensated` is Kahan's sum, `by-axis` one axis after
-the other, `matmul` a product with ones, `fused` takes products that are not rounded."""
+"""The order of a sum: `lanes` are interleaved accumulators, `compensated` is Kahan's sum, `by-axis` sums one axis after
+the other, `matmul` is a product with ones, `fused` adds unrounded products."""
 Division: TypeAlias = Literal["after", "reciprocal", "before", "running", "corrected"]
-"""How a mean is made of a sum: divided, multiplied by 1/n, of shares x/n, updated element by element (Welford), or
-divided and corrected by the mean of what is left (two passes)."""
+"""The computation of a mean: a sum divided by n, multiplied by 1/n, a sum of quotients x/n, updated element by element
+(Welford), or divided and then corrected by the mean of the residuals (two passes)."""
 Deviation: TypeAlias = Callable[["Machine", Any, list[Array], Mapping[str, Any]], Array]
-"""What a mutant does at a node: the machine, the room (None for ports and literals), operands and parameters."""
+"""A mutant's result at a node, from the machine, the room (None for ports and literals), operands and parameters."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """An implementation: the dtype of results, that inside sums, how it adds up and divides, deviations at nodes."""
+    """An implementation: the dtypes of results and inside sums, its order of sums, division, deviations at nodes."""
 
     type: np.dtype[Any]
     acc: np.dtype[Any]
@@ -42,7 +42,7 @@ class Machine:
     division: Division = "after"
 
     def at(self, type_: str) -> Machine:
-        """Return the machine that computes with numbers of a type: 16-bit formats are no concern of any other."""
+        """Return the machine for numbers of a type: 16-bit formats apply only to their own type."""
         if not type_ or self.type == (own := element_type(type_).dtype):
             return self
         if format_of(type_).precision >= _WIDE:
@@ -52,27 +52,27 @@ class Machine:
         return self
 
     def rounded(self, array: Array) -> Array:
-        """Return real numbers in the type of results; others as they are."""
+        """Return real numbers in the type of results; others unchanged."""
         with np.errstate(all="ignore"):
             real = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
             return array.astype(self.type) if real and array.dtype != self.type else array
 
     def product(self, a: Array, b: Array) -> Array:
-        """Return products as a sum takes them."""
+        """Return products, in the form that a sum adds."""
         kept = np.promote_types(self.acc, np.float64) if self.order == "fused" else self.acc
         with np.errstate(all="ignore"):
             return np.asarray(a.astype(kept) * b.astype(kept))
 
     def summed(self, x: Array, axes: Sequence[int]) -> Array:
-        """Add up along axes of the array, which stay with extent 1, in this machine's order."""
+        """Sum along axes of the array, which stay with extent 1, in this machine's order."""
         return self.combined(np.add, x, axes)
 
     def combined(self, operation: np.ufunc, x: Array, axes: Sequence[int]) -> Array:
-        """Add up or multiply along axes of the array, which stay with extent 1, in this machine's order."""
+        """Sum or multiply along axes of the array, which stay with extent 1, in this machine's order."""
         if x.dtype.kind in "iub":
             return _whole(operation, x, tuple(axes))
         axes = tuple(a % x.ndim for a in axes)
-        if not axes:  # nothing is added up
+        if not axes:  # nothing to combine
             return x.astype(self.acc)
         if self.order == "by-axis" and len(axes) > 1:
             for axis in reversed(axes):
@@ -103,7 +103,7 @@ class Machine:
             return self.rounded(np.where(np.isfinite(more), first + more, first).astype(first.dtype))
 
     def _share(self, x: Array, n: int) -> Array:
-        wide = np.promote_types(x.dtype, np.float32)  # a 16-bit type does not hold every count
+        wide = np.promote_types(x.dtype, np.float32)  # a 16-bit type cannot represent every count
         with np.errstate(all="ignore"):
             held = x.astype(wide)
             share = held * (wide.type(1) / wide.type(n)) if self.division == "reciprocal" else held / wide.type(n)
@@ -111,7 +111,7 @@ class Machine:
 
 
 def _whole(operation: np.ufunc, x: Array, axes: tuple[int, ...]) -> Array:
-    """Combine whole numbers: exactly where their type may not hold the result, for what then makes it fit."""
+    """Combine whole numbers: exactly if their type may not hold the result, for a later step that makes it fit."""
     sizes = operation.reduce(np.abs(x.astype(np.float64)), axis=axes, keepdims=True)
     fits = x.dtype.kind == "b" or bool((sizes < float(np.iinfo(x.dtype).max)).all())
     held = x if fits else x.astype(object)
@@ -119,14 +119,14 @@ def _whole(operation: np.ufunc, x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _flat(x: Array, axes: Sequence[int]) -> Array:
-    """Return what is taken together as the last axis."""
+    """Return the array with `axes` merged into the last axis."""
     axes = tuple(a % x.ndim for a in axes)
     moved = np.moveaxis(x, axes, range(-len(axes), 0))
     return moved.reshape(*(d for i, d in enumerate(x.shape) if i not in axes), math.prod(x.shape[a] for a in axes))
 
 
 def _ordered(order: Order, operation: np.ufunc, flat: Array, acc: np.dtype[Any]) -> Array:
-    """Combine the last axis, which has elements, in an order."""
+    """Combine the last axis, which is not empty, in an order."""
     n = flat.shape[-1]
     if order == "reverse":
         flat = flat[..., ::-1]
@@ -151,7 +151,7 @@ def _blocks(n: int, size: int) -> list[slice]:
 
 
 def _compensated(flat: Array) -> Array:
-    """Return Kahan's sum of the last axis; what is not finite is not compensated."""
+    """Return Kahan's sum of the last axis; infinities and NaN are not compensated."""
     total = flat[..., 0]
     rest = np.zeros_like(total)
     for i in range(1, flat.shape[-1]):
@@ -164,7 +164,7 @@ def _compensated(flat: Array) -> Array:
 
 
 def _fused(flat: Array, acc: np.dtype[Any]) -> Array:
-    """Return the sum of the last axis, each element rounded only with the sum so far."""
+    """Return the sum of the last axis, with each element rounded only together with the partial sum."""
     total = flat[..., 0].astype(acc)
     for i in range(1, flat.shape[-1]):
         total = (total + flat[..., i]).astype(acc)
@@ -172,7 +172,7 @@ def _fused(flat: Array, acc: np.dtype[Any]) -> Array:
 
 
 def _running(flat: Array, acc: np.dtype[Any]) -> Array:
-    """Return the mean of the last axis: updated by each element in turn, many of them in parts that are then merged."""
+    """Return the mean of the last axis, updated by each element in turn; long axes in parts that are then merged."""
     parts = [flat[..., one] for one in _blocks(flat.shape[-1], max(_LANES, -(-flat.shape[-1] // _LANES)))]
     mean, count = _updated(parts[0], acc), parts[0].shape[-1]
     for part in parts[1:]:
@@ -189,12 +189,12 @@ def _updated(flat: Array, acc: np.dtype[Any]) -> Array:
 
 
 def _moved(mean: Array, other: Array, weight: int, count: int, acc: np.dtype[Any]) -> Array:
-    """Return a mean that another one joins, which has a weight among so many."""
+    """Return a mean merged with another one that has `weight` of `count` elements."""
     step = (other - mean).astype(acc)
     wide = np.promote_types(acc, np.float32).type
     moved = (mean + (step.astype(wide) * wide(weight / count)).astype(acc)).astype(acc)
     infinite = ~(np.isfinite(mean) & np.isfinite(other))
-    # far apart, their difference may overflow where they do not
+    # if they are far apart, their difference may overflow though they do not
     shares = (mean.astype(wide) * wide((count - weight) / count) + other.astype(wide) * wide(weight / count)).astype(
         acc
     )
@@ -202,7 +202,7 @@ def _moved(mean: Array, other: Array, weight: int, count: int, acc: np.dtype[Any
 
 
 def interpreted(graph: Graph, live: Sequence[int], arrays: Sequence[Array], machine: Machine) -> dict[int, Array]:
-    """Return what a machine gives at every live node."""
+    """Return a machine's results at every live node."""
     got: dict[int, Array] = {}
     machines = _Machines(machine)
     with np.errstate(all="ignore"):
@@ -218,9 +218,9 @@ def departing(
     machine: Machine,
     base: MutableMapping[int, Array],
 ) -> dict[int, Array]:
-    """Return what a machine gives otherwise than in another run, `base`, which has none of its deviations.
+    """Return a machine's results that differ from another run, `base`, without its deviations.
 
-    `users`: the nodes that take a node, among those that are live. Only what a difference reaches is computed.
+    `users`: the live nodes that use each node. Only nodes that a difference reaches are computed.
     """
     changed: dict[int, Array] = {}
     got = ChainMap(changed, base)
@@ -252,7 +252,7 @@ def identical(one: Array, other: Array) -> bool:
 
 
 class _Machines(dict[str, Machine]):
-    """A machine as it computes with numbers of each type."""
+    """A machine for each type of numbers."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__()
@@ -286,13 +286,13 @@ def _literal(node: Any, machine: Machine) -> Array:
         "complex": np.dtype(node.type if node.kind == "complex" else complex),
     }
     number = node.parameters["number"]
-    if node.kind == "real":  # a fraction becomes no bfloat16 by itself
+    if node.kind == "real":  # NumPy cannot convert a fraction to bfloat16
         number = np.asarray(number, np.float64)
     return np.asarray(number, kinds[node.kind])[None]
 
 
 def _alike(xs: list[Array], type_: str) -> list[Array]:
-    """Return whole numbers in the type that they meet in, where a literal has none of its own."""
+    """Return whole numbers in their common type; literals have no type of their own."""
     low, high = limits(type_)
     fits = all(x.dtype != object or all(low <= int(n) <= high for n in x.flat) for x in xs)
     return [x.astype(type_) if x.dtype == object and fits else x for x in xs]

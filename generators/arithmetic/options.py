@@ -1,4 +1,4 @@
-"""From a recorded formula to an expectation: every reading under every admissible arithmetic, as labelled options."""
+"""Turns a recorded formula into an expectation: every reading under every admissible arithmetic, as options."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from .graph import Graph, bounded
 if TYPE_CHECKING:
     from .recording import Fork, Recording, Rules
 
-_VAGUE_FROM = 32  # outputs: a second moment over fewer says too little
+_VAGUE_FROM = 32  # outputs: a second moment over fewer means too little
 
 Outputs: TypeAlias = tuple[Bounds, ...]
 MaybeFlags: TypeAlias = Array | None
@@ -56,12 +56,13 @@ _NONE: Final = Error()
 
 @dataclass(frozen=True)
 class Work:
-    """What a fork computes.
+    """The properties of a fork's computation.
 
-    `level`: `rounds` if anything rounds, else `selects` if anything compares or selects real numbers, else `moves`.
-    `copies`: of each output, whether its zeros have the signs that they had in the inputs. `terms`: how many elements
-    are added up into one, at most. `means` and `rounding`: the places of means and of all that rounds; `inner`: of
-    these, what does not come out as it is. `alone`: whether it adds up one number over no axis, perhaps to plus zero.
+    `level`: `rounds` if any node rounds, else `selects` if any compares or selects real numbers, else `moves`.
+    `copies`: for each output, whether its zeros keep the signs that they have in the inputs. `terms`: the most elements
+    that are summed into one. `means` and `rounding`: the indices of means, and of all nodes that round; `inner`: the
+    rounding nodes whose results are not outputs. `alone`: whether it sums one number over no axis, perhaps to plus
+    zero.
     """
 
     level: Literal["rounds", "selects", "moves"]
@@ -74,7 +75,7 @@ class Work:
 
 
 def work_of(graph: Graph, fork: Fork) -> Work:
-    """Return what a fork computes."""
+    """Return the properties of a fork's computation."""
     work, most, means = {"moves"}, 1, []
     live = [at for at in graph.live(fork.outputs) if graph.nodes[at].args]
     keeps: dict[int, bool] = {}
@@ -100,7 +101,7 @@ def work_of(graph: Graph, fork: Fork) -> Work:
 
 
 def _last(graph: Graph, outputs: Sequence[int]) -> set[int]:
-    """Return the nodes whose results come out as they are."""
+    """Return the nodes whose results are outputs unchanged."""
     found: set[int] = set()
     todo = list(outputs)
     while todo:
@@ -114,7 +115,7 @@ def _last(graph: Graph, outputs: Sequence[int]) -> set[int]:
 
 @dataclass
 class Maker:
-    """Makes the expectation of lanes of one program."""
+    """Makes the expectation of a program's lanes."""
 
     recording: Recording
     arrays: list[Array]
@@ -129,7 +130,7 @@ class Maker:
 
     @functools.cached_property
     def flushed(self) -> tuple[list[Array], dict[int, Known]]:
-        """The inputs with subnormal numbers read as zeros, and the exact values of all nodes for these."""
+        """The inputs with subnormal numbers read as zeros, and all nodes' exact values for these inputs."""
         arrays = list(self.arrays)
         for place, type_ in self.recording.real_ports:
             arrays[place] = flushed_input(arrays[place], format_of(type_).tiny)
@@ -137,14 +138,14 @@ class Maker:
 
     @functools.cached_property
     def small(self) -> Array:
-        """The lanes with subnormal numbers in any input."""
+        """A mask of the lanes with subnormal numbers in any input."""
         found = np.zeros(self.lanes, bool)
         for place, type_ in self.recording.real_ports:
             found = found | self.any_lane(_subnormal(self.arrays[place], format_of(type_).tiny))
         return found
 
     def errors(self, context: Context, *, flushed: bool) -> Mapping[int, Error]:
-        """Return the errors of all forks' outputs and means in a context; those of a context are worked out once."""
+        """Return the errors of all forks' outputs and means in a context, computed once per context."""
         key = context.name, context.variant, flushed
         if key not in self._errors:
             recording, values = self.recording, self.flushed[1] if flushed else self.values
@@ -153,7 +154,7 @@ class Maker:
         return self._errors[key]
 
     def expectation(self) -> Expectation:
-        """Return the options of all forks, each where its silences are open."""
+        """Return the options of all forks, each in the lanes in which its silences are open."""
         if self.recording.invalid_clause:
             return Expectation((), self.recording.types, self.lanes)
         with np.errstate(all="ignore"), precise():
@@ -174,7 +175,7 @@ class Maker:
                         labels = (*fork.labels, *one.labels)
                         yield replace(one, labels=labels, applies=both, structure=fork.structure, checks=checks)
             if own is not self._everywhere:
-                refused = where & anywhere & ~own  # by this reading a refusal is what is welcome
+                refused = where & anywhere & ~own  # this reading expects a refusal
                 if refused.any():
                     yield Option(fork.labels, kind="rejected", applies=refused)
 
@@ -192,7 +193,7 @@ class Maker:
 
     @functools.cached_property
     def _valid(self) -> list[Array]:
-        """The lanes in which each fork's requirements hold; none if the program breaks one of them."""
+        """Masks of the lanes in which each fork's requirements hold; no lane if the program breaks one of them."""
         found = []
         for fork in self.recording.forks:
             valid = ~self._everywhere if fork.kind == "invalid" else self._everywhere
@@ -206,7 +207,7 @@ class Maker:
         return np.ones(self.lanes, bool)
 
     def broken(self, forks: Sequence[Fork]) -> dict[str, Array]:
-        """Return in which lanes each requirement of some forks does not hold."""
+        """Return masks of the lanes in which each requirement of some forks does not hold."""
         found: dict[str, Array] = {}
         for fork in forks:
             for clause, at in fork.requirements:
@@ -215,12 +216,12 @@ class Maker:
         return found
 
     def any_lane(self, mask: Array) -> Array:
-        """Return in which lanes any element is true."""
+        """Return a mask of the lanes that have a true element."""
         found = mask.reshape(len(mask), -1).any(axis=1)
         return np.broadcast_to(found, (self.lanes,)) if len(mask) != self.lanes else np.asarray(found)
 
     def _applies(self) -> list[Array]:
-        """Return where each fork's options apply: where the silences that it answers otherwise make a difference."""
+        """Return masks of the lanes in which each fork's options apply, because its different answers matter there."""
         forks = self.recording.forks
         if len(forks) == 1:
             return [self._everywhere]
@@ -245,7 +246,7 @@ class Maker:
         return found
 
     def _compare(self, group: list[int], depth: int, differs: dict[Labels, Array]) -> None:
-        """Note where the options of the silence at this depth differ: forks of a group answered all before alike."""
+        """Record the lanes in which the silence at this depth makes a difference; a group shares earlier answers."""
         forks = self.recording.forks
         if not group or len(forks[group[0]].labels) <= depth:
             return
@@ -265,7 +266,7 @@ class Maker:
             self._compare(branch, depth + 1, differs)
 
     def _differ(self, one: int, other: int) -> Array:
-        """Return in which lanes two forks admit different things: by their values and errors in the first context."""
+        """Return a mask of the lanes in which two forks differ, by their values and errors in the first context."""
         forks, works, nodes = self.recording.forks, self.recording.works, self.recording.graph.nodes
         a, b, p, q = forks[one], forks[other], works[one], works[other]
         unlike: Array = ~self._everywhere
@@ -330,7 +331,7 @@ class Maker:
 
 
 def _place(labels: Labels, depth: int) -> Labels:
-    """Return which silence is answered at a depth, and how those before it were; overflows cross with roundings."""
+    """Return the silence at a depth, and the answers before it; overflows are crossed with roundings."""
     return (*(label for label in labels[:depth] if label[0] != "integer-overflow"), (labels[depth][0], ""))
 
 
@@ -347,13 +348,13 @@ def _subnormal(array: Array, tiny: float) -> Array:
 
 
 def flushed_input(array: Array, tiny: float) -> Array:
-    """Return an array with its subnormal numbers read as zeros of their sign."""
+    """Return an array with its subnormal numbers replaced by zeros of the same sign."""
     return np.where(_subnormal(array, tiny), np.copysign(array.dtype.type(0), array), array)
 
 
 @dataclass(frozen=True)
 class Branch:
-    """One reading under one arithmetic: its bounds, split by what is silent about them."""
+    """One reading under one arithmetic: its bounds, split by the silences about them."""
 
     maker: Maker
     fork: Fork
@@ -372,7 +373,7 @@ class Branch:
         return self.maker.flushed[1] if self.flush_input else self.maker.values
 
     def options(self, applies: Array, *, first: bool = False) -> Iterator[Option]:
-        """Yield the options of this branch, and those of running means where a mean may be one."""
+        """Yield the options of this branch, with running means too if a mean may be one."""
         outputs, errors = self.evaluated(self.context)
         spreads = self._spreads(outputs)
         residues = self._residues(outputs) if first else [None] * len(outputs)
@@ -397,9 +398,9 @@ class Branch:
         return _laned(bounds, self.maker.lanes)
 
     def _updates_means(self, errors: Mapping[int, Error]) -> Array:
-        """Return where a sum is exact of which a mean is taken that may be updated addend by addend.
+        """Return a mask of the lanes with a mean of an exact sum that an implementation may compute as a running mean.
 
-        That is done for its accuracy, so not in 16 bits.
+        Running means are used for their accuracy, so not in 16 bits.
         """
         found = np.zeros(self.maker.lanes, bool)
         for at in self.work.means:
@@ -410,10 +411,10 @@ class Branch:
         return found
 
     def _spreads(self, outputs: Outputs) -> list[Spread | None]:
-        """Return the bound on each output's second moment where that on each element is vacuous (tier T2)."""
+        """Return a bound on the second moment of each output whose bounds on elements are vacuous (tier T2)."""
         none: list[Spread | None] = [None] * len(outputs)
         if self.context.level == "declared" or not self.maker.rules.random or self.maker.recording.wide:
-            return none  # flushing and narrower formats err in ways that the model leaves out
+            return none  # the model does not cover flushing and narrower formats
         kinds = [self.graph.nodes[at] for at in self.fork.outputs]
         vague = [
             node.kind == "real"
@@ -431,9 +432,9 @@ class Branch:
         return none
 
     def _residues(self, outputs: Outputs) -> list[Residue | None]:
-        """Return what the float64 values leave of the exact ones: the rest itself, or what the carrier may err by.
+        """Return the difference of the exact values from the float64 ones: itself, or a bound on the carrier's error.
 
-        The carrier evaluates the formula in float64, as it is written.
+        The carrier evaluates the formula in float64, as written.
         """
         found: list[Residue | None] = []
         for at, bounds in zip(self.fork.outputs, outputs, strict=True):
@@ -448,7 +449,7 @@ class Branch:
         return found
 
     def flags_of(self, outputs: Outputs) -> list[MaybeFlags]:
-        """Return each output's flags, with what copying and flushing say of zeros."""
+        """Return each output's flags, with the signs of zeros that copying and flushing imply."""
         found = []
         for bounds, copies in zip(outputs, self.work.copies, strict=True):
             flags = bounds.flags
@@ -482,26 +483,26 @@ class Branch:
                 yield from self._by_overflow(flushed, zeroed, where, (("summation", summation), ("flush", option)))
 
     def flushing(self) -> Context:
-        """Return the arithmetic in which results inside the formula are flushed, where any may be; else its own."""
+        """Return the arithmetic with flushed results inside the formula, if any may be flushed; else its own."""
         if not self._inner_small().any():
             return self.context
         inner = self.context.level == "declared"
         return self.context.using(f"flush {self.context.variant}", flush=True, shares=inner)
 
     def _zeros(self, outputs: Outputs, errors: Mapping[int, Error]) -> list[Array]:
-        """Return where each output may be below the normal range, and nothing else admits zero."""
+        """Return masks of each output's elements that may be below the normal range, with bounds that exclude zero."""
         found = []
         for at, bounds in zip(self.fork.outputs, outputs, strict=True):
             if kind_of(bounds.type) != "real":
                 found.append(np.zeros(bounds.value.shape, bool))
                 continue
-            # where the least magnitude is below zero, zero is within the bounds anyway
+            # if the least magnitude is below zero, zero is within the bounds anyway
             least = np.abs(bounds.value) - errors[at].e
             found.append((least > 0) & (least < format_of(bounds.type).tiny))
         return found
 
     def _inner_small(self) -> Array:
-        """Return the lanes with results inside the formula below the normal range, partial sums among them."""
+        """Return a mask of the lanes with results inside the formula below the normal range, including partial sums."""
         found = np.zeros(self.maker.lanes, bool)
         for at in self.work.rounding:
             node = self.graph.nodes[at]
@@ -516,7 +517,7 @@ class Branch:
     def _by_overflow(
         self, outputs: Outputs, flags: Sequence[MaybeFlags], applies: Array, labels: Labels
     ) -> Iterator[Option]:
-        """Tell a sum that stays finite from one that overflows on the way, where that is possible."""
+        """Yield separate options for a sum that stays finite and one that overflows on the way, if that is possible."""
         possible, quiet = np.zeros(self.maker.lanes, bool), list[MaybeFlags]()
         for bounds, flag in zip(outputs, flags, strict=True):
             unknown = _unknown(bounds)
@@ -532,7 +533,7 @@ class Branch:
     def _by_zero(
         self, outputs: Outputs, flags: Sequence[MaybeFlags], applies: Array, labels: Labels, *, exceptional: bool
     ) -> Iterator[Option]:
-        """Tell a mean of minus zeros that keeps the sign from one that starts from plus zero."""
+        """Yield separate options for a mean of minus zeros that keeps the sign and one that starts from plus zero."""
         signs = [("kept", list(flags), applies)]
         lost, losing = list[MaybeFlags](), np.zeros(self.maker.lanes, bool)
         for flag, copies in zip(flags, self.work.copies, strict=True):
@@ -554,7 +555,7 @@ class Branch:
 
 
 def _flagged(flags: MaybeFlags, where: Array, bit: np.uint8) -> MaybeFlags:
-    """Return flags with one more bit where `where`."""
+    """Return flags with one more bit under the mask `where`."""
     if not where.any():
         return flags
     return where.astype(np.uint8) * bit if flags is None else flags | where.astype(np.uint8) * bit
@@ -574,10 +575,10 @@ def _rest(known: Known) -> Array:
 
 
 def bounds_of(known: Known, error: Error, type_: str, context: Context) -> Bounds:
-    """Return the admissible outputs for a result: from fl(v-e) to fl(v+e), fl rounding to the output type.
+    """Return the bounds of a result: from fl(v-e) to fl(v+e), where fl rounds to the output type.
 
-    Where the storage format is the output's, the implementation's last rounding is already in e: |y-v| <= e. Ends that
-    float64 does not hold are rounded inward.
+    If the storage format is the output's, e already includes the implementation's last rounding: |y-v| <= e. Ends that
+    float64 cannot represent are rounded inward.
     """
     form, storage = format_of(type_), context.at(type_).storage
     value, e = known.f, error.e
@@ -591,13 +592,13 @@ def bounds_of(known: Known, error: Error, type_: str, context: Context) -> Bound
         if storage != form:
             lower, upper = nearest(form, lower), nearest(form, upper)
         flags = None if isinstance(error.flags, int) else np.asarray(error.flags, np.uint8)
-        if storage == form and exceeds(form, known.top):  # surely: the one infinity, and no number
+        if storage == form and exceeds(form, known.top):  # certainly infinite, not a number
             for sign, bit in ((1.0, POSITIVE), (-1.0, NEGATIVE)):
                 surely = exceeds(form, sign * value - e) & known.finite
                 value, lower, upper = (np.where(surely, sign * np.inf, a) for a in (value, lower, upper))
                 flags = None if flags is None else np.where(surely, flags & ~bit, flags)
         unknown = np.isnan(value)
-        if unknown.any():  # one NaN for all, whatever its payload: digests depend on the bytes
+        if unknown.any():  # the same NaN for all payloads: digests depend on the bytes
             value, lower, upper = (np.where(unknown, np.nan, a) for a in (value, lower, upper))
         if error.instead is not None:
             number, ends = ~np.isnan(error.instead), (error.instead - e, error.instead + e)
@@ -610,16 +611,16 @@ def bounds_of(known: Known, error: Error, type_: str, context: Context) -> Bound
 
 
 def _inward(end: Array, side: int) -> Array:
-    """Return an interval's end rounded to the float64 number that is nearest within; `side` 1: it is the lower one."""
+    """Return an interval's end, rounded inward to the nearest float64 number; `side` 1: it is the lower end."""
     nearby = rounded(end)
     outside = np.isfinite(nearby) & np.asarray(side * (end - nearby.astype(object)) > 0, bool)
     return np.where(outside, np.nextafter(nearby, side * np.inf), nearby)
 
 
 def exact_bounds(known: Known, error: Error, type_: str) -> Bounds:
-    """Return the bounds of whole numbers, bool, text, complex numbers: the value, and free where it is open.
+    """Return the bounds of whole numbers, bool, text or complex numbers: the value itself, or free if it is open.
 
-    Of whole numbers that have them, the ends between which they lie.
+    Whole numbers with `ends` get these as bounds.
     """
     value, flags = known.v, error.flags
     if error.ends is None and not error.quiet:
@@ -628,7 +629,7 @@ def exact_bounds(known: Known, error: Error, type_: str) -> Bounds:
     if kind == "int":
         low, high = limits(type_)
         outside = (value < low) | (value > high)
-        if outside.any():  # the standard says nothing of what does not fit
+        if outside.any():  # the standard does not define results that don't fit
             flags = flags | outside.astype(np.uint8) * FREE
             value = np.where(outside, 0, value)
     if kind != "text":
@@ -641,7 +642,7 @@ def exact_bounds(known: Known, error: Error, type_: str) -> Bounds:
 
 
 def _where(lanes: Array, some: Bounds, others: Bounds) -> Bounds:
-    """Return the bounds of some lanes with those of the others, whose spread and residue hold for all."""
+    """Return bounds merged from `some` in these lanes and `others` elsewhere, with the others' spread and residue."""
     shape = (-1, *(1,) * (some.value.ndim - 1))
 
     def chosen(a: Array | np.uint8, b: Array | np.uint8) -> Array:
@@ -658,7 +659,7 @@ def _where(lanes: Array, some: Bounds, others: Bounds) -> Bounds:
 
 
 def _laned(bounds: Bounds, lanes: int) -> Bounds:
-    """Return bounds with all lanes, where one stands for all."""
+    """Return bounds with all lanes; a single lane is repeated."""
     if len(bounds.value) == lanes:
         return bounds
     shape = (lanes, *bounds.value.shape[1:])

@@ -1,4 +1,4 @@
-"""A recorded formula and what comes of it: expectations, what is invalid, native runs, derivations."""
+"""A recorded formula and its uses: expectations, checks of validity, native runs, derivations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Tested:
-    """A test of whole outputs, by their places; `arrays` are places of nodes that they are held against."""
+    """A test of whole outputs, by their indices; `arrays` are the indices of nodes that they are compared with."""
 
     name: CheckName
     outputs: tuple[int, ...]
@@ -34,11 +34,12 @@ class Tested:
 
 @dataclass(frozen=True)
 class Fork:
-    """One combination of options of the silences that a reference met: `labels`, in the order of meeting them.
+    """One combination of options of the silences that a reference met: `labels`, in the order in which it met them.
 
-    `kind`: `values`; `any` (whatever values in the outputs' shapes); `rejected` or `anything`; or `invalid`, by the
-    clause `invalid`. `outputs`, `requirements` (with their clauses) and `conditions` (where a silence is open) are
-    places of nodes. `structure` is that of each output, where some are no tensors; `outputs` are then all tensors.
+    `kind`: `values`; `any` (any values of the outputs' shapes); `rejected` or `anything`; or `invalid`, by the clause
+    `invalid`. `outputs`, `requirements` (with their clauses) and `conditions` (under which a silence is open) are
+    indices of nodes. `structure` is the structure of each output if some are not tensors; `outputs` are then all their
+    tensors.
     """
 
     labels: Labels
@@ -53,10 +54,10 @@ class Fork:
 
 @dataclass(frozen=True)
 class Rules:
-    """What expectations depend on beside the formula and the data.
+    """What expectations depend on besides the formula and the data.
 
-    `random`: the data are random with mean zero, so that a second moment of errors may be judged (tier T2). `declared`:
-    what a device declares of its arithmetic, by element type.
+    `random`: the data are random with mean zero, so that the second moment of errors may be judged (tier T2).
+    `declared`: a device's declared arithmetic, by element type.
     """
 
     random: bool = False
@@ -73,7 +74,7 @@ class Recording:
 
     @functools.cached_property
     def live(self) -> tuple[int, ...]:
-        """The nodes that anything asked of a case needs."""
+        """The nodes that any result of a case needs."""
         places = [at for f in self.forks for at in f.outputs]
         places += [at for f in self.forks for _, at in (*f.requirements, *f.conditions)]
         places += [at for f in self.forks for check in f.checks for at in check.arrays]
@@ -81,7 +82,7 @@ class Recording:
 
     @functools.cached_property
     def wide(self) -> bool:
-        """Whether results of float64 are computed, whose exact values float64 does not carry."""
+        """Whether it computes float64 results, whose exact values need a wider carrier."""
         return "float64" in self._rounding
 
     @functools.cached_property
@@ -96,7 +97,7 @@ class Recording:
 
     @functools.cached_property
     def real_ports(self) -> tuple[tuple[int, str], ...]:
-        """The places of inputs of floating-point types, and these."""
+        """The indices and types of floating-point inputs."""
         nodes = (self.graph.nodes[at] for at in self.live)
         return tuple((n.parameters["port"], n.type) for n in nodes if n.name == "port" and n.kind == "real")
 
@@ -107,12 +108,12 @@ class Recording:
 
     @functools.cached_property
     def shapes(self) -> tuple[tuple[int, ...] | None, ...]:
-        """The shape of each output; None where readings differ in it, or none has any."""
+        """The shape of each output; None if readings differ in it, or none has one."""
         return self._shared(lambda at: self.graph.nodes[at].shape)
 
     @functools.cached_property
     def ranks(self) -> tuple[int | None, ...]:
-        """The rank of each output; None where readings differ in it, or one takes whatever comes out."""
+        """The rank of each output; None if readings differ in it, or one admits any answer."""
         return self._shared(lambda at: len(self.graph.nodes[at].shape))
 
     def _shared(self, fact: Callable[[int], T]) -> tuple[T | None, ...]:
@@ -123,43 +124,43 @@ class Recording:
 
     @functools.cached_property
     def terms(self) -> int:
-        """How many elements are added up into one, at most."""
+        """The most elements that are summed into one."""
         return max(work.terms for work in self.works)
 
     @functools.cached_property
     def weight(self) -> int:
-        """How many elements a lane has in all nodes together, a measure of the memory that it takes."""
+        """The number of elements of one lane in all nodes together, a measure of the memory."""
         return sum(int(np.prod(self.graph.nodes[at].shape)) for at in self.live)
 
     @property
     def invalid_clause(self) -> str:
-        """The clause that every reading of the program breaks, but for refusals, whatever the data; or empty."""
+        """The clause that every reading of the program breaks, except for refusals, whatever the data; or empty."""
         broken = [f.invalid for f in self.forks if f.kind == "invalid"]
         return broken[0] if broken and all(f.kind in ("invalid", "rejected") for f in self.forks) else ""
 
     def expectation(self, arrays: Sequence[Array], rules: Rules | None = None, lanes: int | None = None) -> Expectation:
-        """Return what is admitted in each lane: arrays are the ports' that are there, in order, lanes first.
+        """Return the expectation of each lane; arrays are the values of the given ports, in order, lanes first.
 
-        `lanes` is needed where there is no port.
+        `lanes` is needed if there is no port.
         """
         count = lanes if lanes is not None else len(arrays[0]) if arrays else 1
         return options.Maker(self, list(arrays), rules or Rules(), count).expectation()
 
     def exact(self, arrays: Sequence[Array]) -> dict[int, Known]:
-        """Return what is known of every live node."""
+        """Return the exact values of every live node."""
         return graphs.exact(self.graph, self.live, arrays, wide=self.wide)
 
     def invalid(self, arrays: Sequence[Array], lanes: int | None = None) -> dict[str, Array]:
-        """Return, by clause, in which lanes an input breaks it; those alone that the reference requires of values."""
+        """Return, by clause, a mask of the lanes whose input breaks it; only for clauses about values."""
         count = lanes if lanes is not None else len(arrays[0]) if arrays else 1
         if not any(f.requirements for f in self.forks):
             return {}
         return options.Maker(self, list(arrays), Rules(), count).broken(self.forks)
 
     def premises(self, arrays: Sequence[Array], lanes: int) -> Mapping[int, Array]:
-        """Return, by the place of each requirement and each condition of a silence, in which lanes it holds.
+        """Return a mask of lanes for each requirement and each condition of a silence, by its index.
 
-        A requirement holds in a lane whose elements are all true, a condition in one that has a true element.
+        A requirement holds in a lane if all elements are true, a condition if any element is.
         """
         wanted = {at: False for f in self.forks for _, at in f.conditions}
         wanted |= {at: True for f in self.forks for _, at in f.requirements}
@@ -179,10 +180,10 @@ class Recording:
         fork: int = 0,
         base: dict[int, Array] | None = None,
     ) -> tuple[list[Array], dict[int, Array]]:
-        """Return the outputs as a machine computes them, and what it gives at every node.
+        """Return a machine's outputs, and its results at every node.
 
-        `base`: what it gives there without its deviations; only what these reach is computed anew, and `base` itself
-        is returned where they change nothing.
+        `base` has the results without its deviations. Only nodes that these reach are computed again, and `base` itself
+        is returned if nothing changes.
         """
         chosen, lanes = self.forks[fork], max((len(a) for a in arrays), default=1)
         live = self.live_of(chosen.outputs)
@@ -201,7 +202,7 @@ class Recording:
 
     @functools.cached_property
     def works(self) -> tuple[options.Work, ...]:
-        """What each fork computes."""
+        """The properties of each fork's computation."""
         return tuple(options.work_of(self.graph, fork) for fork in self.forks)
 
     @functools.cached_property
@@ -209,7 +210,7 @@ class Recording:
         return {}
 
     def _users_of(self, outputs: tuple[int, ...]) -> Mapping[int, list[int]]:
-        """Return which of the nodes that outputs need take each of them."""
+        """Return the users of each node, among the nodes that outputs need."""
         if outputs not in self._users:
             found: dict[int, list[int]] = {}
             for at in self.live_of(outputs):
@@ -223,13 +224,13 @@ class Recording:
         return {}
 
     def live_of(self, outputs: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the nodes that some outputs need, in order."""
+        """Return the nodes that outputs need, in order."""
         if outputs not in self._lives:
             self._lives[outputs] = self.graph.live(outputs)
         return self._lives[outputs]
 
     def derivation(self, fork: int = 0) -> list[str]:
-        """Return the formula of a reading, a line a node: what it is, and what it is charged."""
+        """Return the formula of a reading, one line for each node: its operation and its charge."""
         lines = []
         for at in self.live_of(self.forks[fork].outputs):
             node = self.graph.nodes[at]

@@ -1,7 +1,7 @@
-"""References recorded: an operator's formula, asked once for every option of every silence that it meets.
+"""Records references: runs an operator's formula once for every combination of options of the silences that it meets.
 
-A reference is a function of a `Call` and the operator's ports, values in the signature's order; it returns the outputs.
-What it computes becomes a graph, which every number type interprets.
+A reference is a function of a `Call` and the operator's ports, as values in the signature's order; it returns the
+outputs. Its computation becomes a graph, which every number type interprets.
 """
 
 from __future__ import annotations
@@ -35,35 +35,35 @@ __all__ = ["Asks", "Call", "Facts", "Fork", "Port", "Recording", "Reference", "R
 
 _MOST_KEPT = 1024
 ENDS = ("rejected", "anything")
-"""The options that end a reading: a refusal, or whatever comes out."""
+"""The options that end a reading: a refusal, or any answer."""
 MOST_FORKS = 512
 
 
 class Port(NamedTuple):
-    """The element type and shape of a tensor that a reference takes."""
+    """The element type and shape of a reference's argument."""
 
     type: str
     shape: tuple[int, ...]
 
 
 Ports: TypeAlias = Mapping[str, Port | tuple[Port, ...] | None]
-"""By name, in the signature's order; several for a variadic port or a sequence, None for one left out."""
+"""Ports by name, in the signature's order; several for a variadic port or a sequence, None for one left out."""
 Reference: TypeAlias = Callable[..., Any]
 Question: TypeAlias = tuple[Literal["attribute", "given", "clause", "silence", "operator", "version", "around"], str]
 Told: TypeAlias = dict[Question, object]
-"""What a reference asked of the facts, and was told."""
+"""The questions that a reference asked about the facts, with the answers."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """All that a formula depends on beside data.
+    """Everything that a formula depends on besides data.
 
-    `attributes`: values by name, the signature's defaults among them; `given`: the names of attributes that the program
-    sets. `outputs`: the element type of each output by name, None for one left out. `silences`: options in force, by
-    silence. `clauses`: ids. `precision`: the units in the last place that a function may err by, where the spec says.
-    `captured`: values around that bodies use; their arrays follow those of the ports. `structures`: what tensors of a
-    port or a captured value make up, where that is no tensor: one, or one for each of a variadic port's. `around`: the
-    graph before the operator.
+    `attributes`: values by name, including the signature's defaults; `given`: the names of attributes that the program
+    sets. `outputs`: the element type of each output by name, None for one left out. `silences`: the admissible options,
+    by silence. `clauses`: ids. `precision`: a function's largest error in units in the last place, if the spec has it.
+    `captured`: outer values that bodies use; their arrays follow the ports' arrays. `structures`: the structure of a
+    port or captured value that is not a tensor: one, or one for each value of a variadic port. `around`: the graph
+    before the operator.
     """
 
     operator: str
@@ -81,11 +81,11 @@ class Facts:
 
     @functools.cached_property
     def options(self) -> Mapping[str, tuple[str, ...]]:
-        """The options of the version's silences, and of the one that `Call.read` opens in every version."""
+        """The options of the version's silences, and of the silence that `Call.read` opens in every version."""
         return {**self.silences, "flush": ("none", "input-and-output")}
 
     def answer(self, question: Question) -> object:
-        """Return what a reference is told."""
+        """Return the answer to a reference's question."""
         kind, name = question
         match kind:
             case "attribute":
@@ -100,7 +100,7 @@ class Facts:
 
 
 class Asks(Exception):  # noqa: N818 - no error: the answer is to record anew, with the port's values
-    """A reference needs the values of a port, which decide shapes: they belong to the program. `port` is its name."""
+    """A reference needs the values of the port `port`: they determine shapes, and so belong to the program."""
 
     def __init__(self, port: str) -> None:
         super().__init__(port)
@@ -108,7 +108,7 @@ class Asks(Exception):  # noqa: N818 - no error: the answer is to record anew, w
 
 
 class Invalid(Exception):  # noqa: N818 - likewise no error of ours
-    """A clause does not hold, whatever the data."""
+    """The program breaks a clause, whatever the data."""
 
 
 class _Ends(Exception):  # noqa: N818
@@ -116,7 +116,7 @@ class _Ends(Exception):  # noqa: N818
 
 
 class Call:
-    """What a reference may ask: attributes, version, known values, options of silences, clauses."""
+    """A reference's view of its case: attributes, version, known values, options of silences, clauses."""
 
     def __init__(
         self, facts: Facts, graph: Graph, known: Mapping[str, Array], chosen: Mapping[str, str], told: Told
@@ -137,7 +137,7 @@ class Call:
 
     @property
     def operator(self) -> str:
-        """The operator's name, with its standard: `onnx/Gather`."""
+        """The operator's name with its standard: `onnx/Gather`."""
         return str(self._ask(("operator", "")))
 
     @property
@@ -152,17 +152,17 @@ class Call:
 
     @property
     def around(self) -> Body | None:
-        """The graph before the operator, whose nodes take its inputs by their names."""
+        """The graph before the operator, whose nodes use its inputs by name."""
         return self._ask(("around", ""))  # type: ignore[no-any-return]  # a fact
 
     @property
     def clauses(self) -> Clauses:
-        """The ids of the version's clauses, of which can be asked whether one is among them."""
+        """The ids of the version's clauses; supports `in`."""
         return Clauses(self)
 
     @property
     def types(self) -> Mapping[str, str]:
-        """The element type of each port that is there."""
+        """The element type of each given port."""
         found = {}
         for name, port in self._facts.ports.items():
             if port:
@@ -175,7 +175,7 @@ class Call:
         return self._facts.outputs
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """Return an attribute's value: given, else the signature's default, else this one."""
+        """Return an attribute's value: as given, else the signature's default, else `default`."""
         found = self._ask(("attribute", name))
         return default if found is None else found
 
@@ -192,21 +192,21 @@ class Call:
         return self._ask(("silence", silence)) is not None
 
     def wants(self, output: str) -> bool:
-        """Return whether an output is asked for."""
+        """Return whether an output is requested."""
         return self._facts.outputs.get(output) is not None
 
     def require(self, clause: str, condition: bool | Value) -> None:
-        """Say what makes an input valid: of the program, or of its values (all elements must be true)."""
+        """State a condition of validity: on the program, or on its values (all elements must be true)."""
         if isinstance(condition, Value):
             self.requirements.append((clause, condition.at))
         elif not condition:
             raise Invalid(clause)
 
     def open(self, silence: str, where: Value | None = None) -> str:
-        """Return the option taken of a silence; `where`: it is open in lanes where any element of that is true.
+        """Return the chosen option of a silence; with `where`, it is open only in lanes with a true element there.
 
-        `rejected` and `anything` end the reading here. `any`, without `where`, frees all elements of all outputs: go on
-        with any one meaning, for the shapes. Raises OpconformError where the version has no such silence.
+        `rejected` and `anything` end the reading here. `any`, without `where`, frees all elements of all outputs:
+        continue with any one meaning, for the shapes. Raises OpconformError if the version has no such silence.
         """
         if silence not in self.met:
             options = self._ask(("silence", silence))
@@ -224,9 +224,9 @@ class Call:
         return self.met[silence]
 
     def deferred(self, silence: str) -> tuple[str, ...]:
-        """Return the options of a silence, all of which are taken when the formula is whole.
+        """Return the options of a silence, which are all chosen in turn once the formula is complete.
 
-        The one taken already, if there is one; none where the version has no such silence.
+        If one is already chosen, return only that one; empty if the version has no such silence.
         """
         options = self._ask(("silence", silence)) or ()
         if self.met.get(silence) or any(option in (*ENDS, "any") for option in options):
@@ -236,7 +236,7 @@ class Call:
         return tuple(options)
 
     def answer(self, silence: str, usual: str) -> str:
-        """Return the option taken of a silence, or what is usual where the version has no such silence."""
+        """Return the chosen option of a silence, or `usual` if the version has no such silence."""
         return self.open(silence) if self.silent(silence) else usual
 
     @property
@@ -245,16 +245,16 @@ class Call:
         return bool(self._whole)
 
     def known(self, port: str | Value) -> Array:
-        """Return the values of a port, which all lanes share then. Raises Asks where they are not known yet."""
+        """Return the values of a port; all lanes then share them. Raises Asks if they are not known yet."""
         name = port if isinstance(port, str) else self._names[port.at]
         if name not in self._known:
             raise Asks(name)
         return self._known[name]
 
     def read(self, port: str) -> Array:
-        """Return the values of a port as an implementation compares them: subnormal ones are zero where it flushes.
+        """Return the values of a port as an implementation compares them: subnormal ones are zero if it flushes.
 
-        Formulas on values need no such thing: there the arithmetic's own silence `flush` is told.
+        Formulas on values don't need this: there the arithmetic's own silence `flush` applies.
         """
         known, type_ = self.known(port), self.types[port]
         if kind_of(type_) != "real":
@@ -263,7 +263,7 @@ class Call:
         return known if np.array_equal(read, known, equal_nan=True) or self.open("flush") == "none" else read
 
     def ints(self, name: str) -> tuple[int, ...] | None:
-        """Return whole numbers by the name of an attribute or of a port whose values are known; None without either."""
+        """Return the whole numbers of an attribute, or of a port with known values; None if there is neither."""
         if self._facts.ports.get(name) is not None:
             return tuple(int(n) for n in self.known(name).reshape(-1))
         found = self.attr(name)
@@ -273,19 +273,19 @@ class Call:
 
     def float32(self, name: str, default: float | None = None) -> float:
         """Return a float attribute as ONNX stores it, in float32."""
-        with np.errstate(over="ignore"):  # a mutant's attribute may be beyond it, and is infinite then
+        with np.errstate(over="ignore"):  # a mutant's attribute may be out of range, and then becomes infinite
             return float(np.float32(self.attr(name, default)))
 
     def constant(self, number: object, type_: str) -> Value:
-        """Return a number, or an array of numbers, as a tensor of a type, exact as it is written."""
+        """Return a number, or an array of numbers, as a tensor of a type, exactly as written."""
         return self.graph.literal(number, type_)
 
     def check(
         self, name: CheckName, outputs: Sequence[str] = (), arrays: Sequence[Value] = (), **settings: float | str
     ) -> None:
-        """Ask for a test of whole outputs, by their names (none: all of them), beside that of each element.
+        """Add a test of whole outputs, by name (none: all of them), to the tests of each element.
 
-        `arrays` are what outputs are held against. See `runners/answers.py` for the tests and their settings.
+        The outputs are compared with `arrays`. See `runners/answers.py` for the tests and their settings.
         """
         wanted = [output for output, type_ in self._facts.outputs.items() if type_ is not None]
         places = tuple(wanted.index(output) for output in outputs or wanted)
@@ -321,7 +321,7 @@ class Call:
 
 
 class Clauses:
-    """The clauses of the version that a call is of."""
+    """The clauses of a call's version."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -331,9 +331,9 @@ class Clauses:
 
 
 class Recorder:
-    """Records formulas, once for all programs that differ in nothing that the reference asks.
+    """Records formulas, once for all programs that agree in everything that the reference asks about.
 
-    Programs that compute the same have the same recording, whatever they are.
+    Programs with the same computation share one recording, whatever their ids.
     """
 
     def __init__(self) -> None:
@@ -341,7 +341,7 @@ class Recorder:
         self._same: dict[tuple[object, ...], Recording] = {}
 
     def __call__(self, function: Reference, facts: Facts, known: Mapping[str, Array]) -> Recording:
-        """Return what `record` returns. Raises what it raises."""
+        """Return the recording of `record`. Raises the same errors."""
         values = ((name, content(known[name])) for name in sorted(known))
         ports = (*facts.ports.items(), *facts.captured.items(), *facts.structures.items(), *facts.outputs.items())
         key = (function, ports, tuple(values), tuple(facts.precision.items()))
@@ -367,7 +367,7 @@ def _holds(told: Told, facts: Facts) -> bool:
 
 
 def _is_same(one: object, other: object) -> bool:
-    """Return whether answers are the same, in type too: a reference may tell 1 from 1.0."""
+    """Return whether answers are equal, including their types: a reference may distinguish 1 from 1.0."""
     if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and all(map(_is_same, one, other))
     return type(one) is type(other) and one == other
@@ -378,8 +378,8 @@ def record(
 ) -> Recording:
     """Return a reference's formula for a program; `known` are values of ports, by name, that belong to the program.
 
-    `told` takes what the reference asks of the facts. Raises Asks where the reference needs the values of another port,
-    OpconformError for an input that it does not foresee, or where it opens a silence that the version does not have.
+    `told` collects the reference's questions about the facts. Raises Asks if the reference needs the values of another
+    port, OpconformError if it cannot handle the input, or if it opens a silence that the version does not have.
     """
     told = {} if told is None else told
     graph = Graph(facts.precision)
@@ -425,7 +425,7 @@ def _fork(function: Reference, call: Call) -> Fork:
 
 
 def _forks(fork: Fork, graph: Graph, silences: Mapping[str, tuple[str, ...]]) -> Iterator[Fork]:
-    """Yield a fork for every combination of options that were deferred."""
+    """Yield a fork for every combination of deferred options."""
     deferred = [silence for silence, option in fork.labels if not option]
     if not deferred:
         yield fork
@@ -446,7 +446,7 @@ def _forks(fork: Fork, graph: Graph, silences: Mapping[str, tuple[str, ...]]) ->
 
 
 def _outputs(found: Any, call: Call, leaves: list[Value]) -> tuple[Structure, ...]:
-    """Collect the tensors of what a reference returned, and return the structure of each output."""
+    """Collect the tensors of a reference's outputs, and return the structure of each output."""
     named = found if isinstance(found, tuple) else (found,)
     if len(named) < len(call.output_types):
         raise ValueError(f"{call.operator}: {len(call.output_types)} outputs; its reference has {len(named)}")

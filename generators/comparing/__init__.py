@@ -1,1 +1,1 @@
-"""Two operator versions on the same inputs: what each says, and the smallest inputs on which they differ."""
+"""Compares two operator versions on the same inputs: their answers, and the smallest inputs on which they differ."""

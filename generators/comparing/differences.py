@@ -1,4 +1,4 @@
-"""The smallest inputs on which two operator versions differ, one for each thing that makes the difference."""
+"""Finds the smallest inputs on which two operator versions differ, one for each cause."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ from .situations import (
 )
 
 Cause: TypeAlias = tuple[tuple[str, str], ...]
-"""Roles and the classes of their values that make the difference: (("axes", "empty"),)."""
+"""The roles, and classes of their values, that cause a difference: (("axes", "empty"),)."""
 
 ANY = "any"
-"""The class of element types in a cause: they differ one by one, and are listed together."""
+"""The class of element types in a cause: types differ one by one, and are listed together."""
 
 _PLAIN_SHAPES = "one shape"
 _SHAPES_KEPT = 6
 _VALUES_A_CLASS = 2
 _ALTERNATIVES = 8
-_CROSSED = 2_000  # combinations of settings that are all tried
+_CROSSED = 2_000  # up to so many combinations of settings, all are tried
 NUMERIC = ("ramp", "halves", "maximum", "negative-zero", "nan-among")
-"""Kinds of data on which versions are compared; none that is drawn, since each case draws its own."""
+"""Kinds of data on which versions are compared; none that is drawn, since each case has its own draw."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The smallest input on which two versions differ for one cause, and what each says and by which rule.
+    """The smallest input on which two versions differ for one cause, with each version's answers and rules.
 
-    `types` are the element types for which it was seen.
+    `types` are the element types for which the difference was found.
     """
 
     cause: Cause
@@ -70,10 +70,10 @@ class Difference:
 
 
 def differences(one: Side, other: Side) -> list[Difference]:
-    """Return how the versions differ, the smallest inputs first. Raises OpconformError if they cannot be compared.
+    """Return the differences between the versions, the smallest inputs first. Raises OpconformError if incomparable.
 
-    An input on which they differ has as its cause those of its roles of which a change alone makes them agree; inputs
-    that differ for several reasons at once have none, and are left out where others show each reason.
+    The cause of a difference are the roles for which a single change makes the versions agree. Inputs that differ for
+    several reasons at once have no cause, and are left out if other inputs show each reason.
     """
     check_comparable(one, other)
     return _Comparison((one, other)).differences()
@@ -84,7 +84,7 @@ _Key: TypeAlias = tuple[Cause, tuple[bool, bool]]
 
 @dataclass
 class _Found:
-    """The inputs that differ for one cause, and all element types of such."""
+    """The inputs that differ for one cause, and all their element types."""
 
     situations: list[Situation] = field(default_factory=list)
     types: dict[str, None] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class _Comparison:
         for situation in sorted({*seen, *_crossed(levels), *self._typed(levels)}, key=lambda s: s.size):
             self._add(situation, levels, causes)
         for role, kind in [cause[0] for cause, _ in causes if len(cause) == 1 and cause[0][0] not in (SHAPES, TYPE)]:
-            for situation in seen:  # what this difference hides shows where it is not
+            for situation in seen:  # other inputs show what this difference hides
                 if class_of(role, situation) == kind:
                     for value in levels[role][:_ALTERNATIVES]:
                         self._add(situation.having(role, value), levels, causes)
@@ -115,7 +115,7 @@ class _Comparison:
         return sorted(found_, key=lambda d: (len(d.cause), d.situation.size))
 
     def _add(self, situation: Situation, levels: Mapping[str, Sequence[Value]], causes: dict[_Key, _Found]) -> None:
-        """Add a situation to those of its cause, if the two versions differ in it."""
+        """Add a situation under its cause, if the two versions differ in it."""
         both = self.asked(situation)
         if both is None or both[0].content == both[1].content:
             return
@@ -128,7 +128,7 @@ class _Comparison:
             found.situations.append(situation)
 
     def asked(self, situation: Situation) -> tuple[Said, Said] | None:
-        """Return what both say; None where one cannot be asked."""
+        """Return both versions' answers; None if one of them cannot express the input."""
         if situation not in self._known:
             types = element_names(situation.type) if situation.type else ()
             if not all(suits(situation.fill, element_type(one)) for one in types):
@@ -140,7 +140,7 @@ class _Comparison:
         return self._known[situation]
 
     def agree(self, situation: Situation) -> bool:
-        """Whether both can be asked, and settle on one and the same answer."""
+        """Whether both can express the input and admit the same single answer."""
         both = self.asked(situation)
         return both is not None and len(both[0].answers) == 1 and both[0].content == both[1].content
 
@@ -149,9 +149,9 @@ class _Comparison:
         return tuple((role, ANY if role == TYPE else class_of(role, situation)) for role in roles)
 
     def _matters(self, situation: Situation, role: str, values: Sequence[Value]) -> bool:
-        """Return whether both say the same if the situation has something else by this role."""
+        """Return whether both agree if the situation has another value for this role."""
         value, kind = situation.get(role), class_of(role, situation)
-        if kind == _PLAIN_SHAPES:  # that a scalar, or nothing, makes two rules one is no news
+        if kind == _PLAIN_SHAPES:  # for a scalar, or an empty tensor, different rules often agree anyway
             return False
         changed = (situation.having(role, v) for v in values if v != value)
         others = (s for s in changed if role == TYPE or class_of(role, s) != kind)
@@ -171,24 +171,24 @@ class _Comparison:
         ordered = sorted(found.situations, key=lambda s: (s.size[0] >= LARGEST, self._openness(s), s.size))
         both = self.asked(ordered[0])
         if both is None:
-            raise TypeError("a difference between what was not asked")
+            raise TypeError("a difference needs answers of both versions")
         here, there = self.sides
         one, other = rules_of(here, there, cause, both[0]), rules_of(there, here, cause, both[1])
         return Difference(cause, ordered[0], both, (one, other), tuple(found.types))
 
     def _openness(self, situation: Situation) -> int:
-        """Return how many answers are open beyond one a side: what is settled shows a difference best."""
+        """Return the number of admissible answers beyond one per side: a difference is clearest with one each."""
         both = self.asked(situation)
         return sum(max(0, len(side.answers) - 1) for side in both) if both else 0
 
 
 def _is_explained(situation: Situation, cause: Cause) -> bool:
-    """Return whether a known cause is at work in a situation, whatever else is; types are told one by one."""
+    """Return whether a known cause applies to a situation, with or without others; types are matched one by one."""
     return bool(cause) and all(role != TYPE and class_of(role, situation) == kind for role, kind in cause)
 
 
 def class_of(role: str, situation: Situation) -> str:
-    """Return what matters of a role's value where it is not its numbers."""
+    """Return the class of a role's value, which ignores its numbers."""
     value = situation.get(role)
     if role in (TYPE, FILL):
         return str(value)
@@ -225,9 +225,9 @@ def _class_of_shapes(shapes: Sequence[Part]) -> str:
 
 
 def rules_of(side: Side, other: Side, cause: Cause, told: Said) -> tuple[Clause | Silence, ...]:
-    """Return the clauses and silences by which a version says what it says, as far as they are about the cause.
+    """Return the clauses and silences behind a version's answers, as far as they concern the cause.
 
-    Between versions of one operator, those that the other version lacks come first.
+    Between versions of one operator, rules that the other version lacks come first.
     """
     version, roles = side.version, {side.roles.get(role, role) for role, _ in cause}
     open_ = dict.fromkeys(silence for answer in told.answers for silence, _ in answer.labels)
@@ -241,7 +241,7 @@ def rules_of(side: Side, other: Side, cause: Cause, told: Said) -> tuple[Clause 
 
 
 def _broken(side: Side, cause: Cause) -> tuple[Clause, ...]:
-    """Return the clauses that the invalid edges test which are invalid for this cause."""
+    """Return the clauses of the edges that are invalid for this cause."""
     found: dict[str, Clause] = {}
     for edge, situation in side.edge_situations():
         classes = [(role, class_of(role, situation)) for role, _ in cause if role != TYPE]
@@ -253,7 +253,7 @@ def _broken(side: Side, cause: Cause) -> tuple[Clause, ...]:
 
 
 def _levels(seen: Mapping[Situation, None]) -> dict[str, list[Value]]:
-    """Return the values of each role that the situations have, those of small situations first."""
+    """Return the values of each role in the situations, from small situations first."""
     ordered = sorted(seen, key=lambda s: s.size)
     roles = [SHAPES, TYPE, *sorted({role for situation in seen for role, _ in situation.settings})]
     return {role: list(dict.fromkeys(situation.get(role) for situation in ordered)) for role in roles}
@@ -273,7 +273,7 @@ def _crossed(levels: Mapping[str, Sequence[Value]]) -> Iterator[Situation]:
 
 
 def _combined(levels: Sequence[Sequence[Value]]) -> Iterator[tuple[Value, ...]]:
-    """Yield all combinations; if they are too many, those in which at most two roles, or one, have another value."""
+    """Yield all combinations; if there are too many, only those with at most two roles, or one, changed."""
     sizes, roles = [len(values) for values in levels], range(len(levels))
     if math.prod(sizes) <= _CROSSED:
         yield from itertools.product(*levels)
@@ -296,7 +296,7 @@ def _few_shapes(values: Sequence[Value]) -> list[tuple[Part, ...]]:
     found: dict[tuple[str, int], tuple[Part, ...]] = {}
     for value in values:
         shapes: tuple[Part, ...] = value  # type: ignore[assignment]  # as the situations have them
-        if sum(map(part_size, shapes)) != 1 or not any(shapes):  # one element alone tells little
+        if sum(map(part_size, shapes)) != 1 or not any(shapes):  # one element shows little
             rank = len(shapes[0]) if shapes and isinstance(shapes[0], tuple) else 0
             found.setdefault((_class_of_shapes(shapes), min(rank, 2)), shapes)
     return list(found.values())[:_SHAPES_KEPT]
@@ -309,7 +309,7 @@ _MINUS = np.uint8(Flag.NEGATIVE_ZERO)
 
 @dataclass(frozen=True, slots=True)
 class OutputAnswer:
-    """What one output may be: `values` in C order, exact ones rounded to float64; None where any will do."""
+    """The admissible values of one output: `values` in C order, exact ones rounded to float64; None for any value."""
 
     name: str
     shape: tuple[int, ...]
@@ -317,13 +317,13 @@ class OutputAnswer:
 
     @property
     def content(self) -> tuple[object, ...]:
-        """What makes two the same, whatever an output is called; NaN is one with NaN, 0 and -0 are two."""
+        """The key for comparison, without the output's name; NaN equals NaN, 0 and -0 differ."""
         return self.shape, None if self.values is None else tuple(map(repr, self.values))
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One admissible answer: `values` of all outputs, `rejected` or `anything`; and of which silences' options."""
+    """One admissible answer: `values` of all outputs, `rejected` or `anything`; with its options of silences."""
 
     kind: str
     outputs: tuple[OutputAnswer, ...] = ()
@@ -331,13 +331,13 @@ class Answer:
 
     @property
     def content(self) -> tuple[object, ...]:
-        """What makes two answers the same, whatever a standard calls them."""
+        """The key for comparison, without a standard's own names."""
         return self.kind, *(output.content for output in self.outputs)
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What an operator version says to an input; no answers: it is invalid, and `why` says in what words it can.
+    """The answers of an operator version for an input; without answers the input is invalid, and `why` has the reason.
 
     `data` are the bytes of the first input.
     """
@@ -350,14 +350,14 @@ class Said:
 
     @property
     def content(self) -> frozenset[tuple[object, ...]]:
-        """What makes two versions say the same."""
+        """The key by which two versions' answers are compared."""
         return frozenset(answer.content for answer in self.answers)
 
 
 def said(sides: Sequence[Side], situation: Situation) -> tuple[Said, ...]:
-    """Return what each version says to the same tensors. Raises Inexpressible where one cannot be asked so."""
+    """Return each version's answers for the same tensors. Raises Inexpressible if one cannot express them."""
     found = tuple(_told(side, situation) for side in sides)
-    if len({one.data for one in found if one.answers}) > 1:  # drawn by the case's id
+    if len({one.data for one in found if one.answers}) > 1:  # drawn from the case's id
         raise Inexpressible(f"{situation.fill} is not the same data for {' and '.join(side.name for side in sides)}")
     return found
 
@@ -372,13 +372,13 @@ def _told(side: Side, situation: Situation) -> Said:
 def _said(side: Side, situation: Situation) -> Said:
     try:
         asked = side.case(situation)
-    except (ValueError, OpconformError) as error:  # shapes of sequences are no shapes of tensors, texts no numbers
+    except (ValueError, OpconformError) as error:  # sequences have no tensor shapes, and text is not a number
         raise Inexpressible(str(error)) from error
     try:
         case = side.source.case(str(side.named(asked)))
     except CaseIdError as error:
         return Said(str(asked), (), (), str(error).partition(": ")[2] or str(error))
-    except (ValueError, OpconformError) as error:  # what a spec's bundles tie together, and is apart here
+    except (ValueError, OpconformError) as error:  # tied together by a spec's bundles, but separate here
         raise Inexpressible(str(error)) from error
     clauses = tuple(c for c in case.clauses if c.partition("#")[2] in side.version.clauses)
     names = [output.name if output else "" for output in case.program.outputs]

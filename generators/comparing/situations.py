@@ -1,4 +1,4 @@
-"""An input as no standard in particular writes it: translated from one operator version's cases to another's."""
+"""Inputs in a form that is independent of standards, to translate one operator version's cases to another's."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from ..source import GeneratedCases
 SHAPES, TYPE, FILL = "shapes", "type", "fill"
 PLAIN = "float32"
 _SYNONYMS: Mapping[str, str] = MappingProxyType({"keep_dims": "keepdims"})
-"""What standards call otherwise than ONNX."""
+"""Names in other standards, and their ONNX equivalents."""
 _OWN_FIELDS = frozenset({"shapes", "fill", "dims", "unknown"})
-_IGNORED = frozenset({"opset", "dims", "draw", "seed"})  # how a program is wrapped, and not what it means
+_IGNORED = frozenset({"opset", "dims", "draw", "seed"})  # the form of a program, not its meaning
 _SCALARS = frozenset({"float", "int", "string", "bool", "boolean"})
-_USUAL_TYPE = "int64"  # of what is no data, where a version leaves it open
+_USUAL_TYPE = "int64"  # of inputs other than data, if a version leaves it open
 LARGEST = 100  # elements
 
 
@@ -44,9 +44,9 @@ LARGEST = 100  # elements
 class Situation:
     """An input by roles rather than names: element type, shapes, settings and fill.
 
-    `type` is that of the first type letter, empty where there is none. `settings` are sorted by role; absent ones do
-    not appear, truth values are 0 and 1; of further type letters those that are not usual stand there, each by the
-    first input that has it.
+    `type` is the type of the first type letter, empty if there is none. `settings` are sorted by role; absent ones are
+    left out, truth values are 0 and 1. They include further type letters with unusual types, each under the first input
+    that has the letter.
     """
 
     type: str
@@ -55,7 +55,7 @@ class Situation:
     fill: str = FIRST
 
     def get(self, role: str) -> Value:
-        """Return what the situation has by a role: a setting, its absence, or its shapes, type or fill."""
+        """Return the value of a role: a setting, its absence, or the shapes, type or fill."""
         own: dict[str, Any] = {SHAPES: self.shapes, TYPE: self.type, FILL: self.fill}
         return own[role] if role in own else dict(self.settings).get(role, Word.ABSENT)
 
@@ -71,7 +71,7 @@ class Situation:
 
     @property
     def size(self) -> tuple[int, int, str]:
-        """A measure by which one situation is smaller than another; one of a single element or none shows least."""
+        """A sort key for the size of situations; those with a single element or none come last, as they show least."""
         counts = [part_size(shape) for shape in self.shapes]
         elements = sum(counts) if all(counts) else 0
         plain = (self.type == PLAIN, self.fill == FIRST)
@@ -79,7 +79,7 @@ class Situation:
 
 
 class Inexpressible(Exception):  # noqa: N818 - no error: one standard has no word for what another says
-    """An operator version has no way to say this."""
+    """An operator version cannot express an input."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Side:
 
     @functools.cached_property
     def told(self) -> dict[Situation, Any]:
-        """What the version said to the situations that it was asked about so far."""
+        """The version's answers so far, by situation."""
         return {}
 
     @property
@@ -102,7 +102,7 @@ class Side:
 
     @functools.cached_property
     def roles(self) -> Mapping[str, str]:
-        """What this version calls each role."""
+        """The name for each role in this version."""
         signature = self.version.signature
         names = [setting_name(self.version, a.name) for a in signature.attributes]
         names += ["outputs", *(p.name for p in signature.inputs)]
@@ -119,14 +119,14 @@ class Side:
 
     @functools.cached_property
     def _letters(self) -> Mapping[str, str]:
-        """The further type letters, each by the first input or output that has it."""
+        """The further type letters, each under the first input or output that has it."""
         signature, first = self.version.signature, dict[str, str]()
         for port in [*signature.inputs, *signature.outputs]:
             first.setdefault(signature.letter(port.name) or "", port.name)
         return {first[letter]: letter for letter in free_letters(self.version)[1:] if letter in first}
 
     def situations(self) -> Iterator[Situation]:
-        """Yield the situations that the version's spec speaks of, small ones only; edges with their type and data."""
+        """Yield the small situations in the version's spec; edges with their type and data."""
         for case in [*edges(self.spec, self.version), *grid(self.spec, self.version, 2)]:
             if sum(map(part_size, case.shapes)) <= LARGEST:
                 row = self.source.row(case)
@@ -155,9 +155,9 @@ class Side:
         return Situation(first, row.id.shapes, tuple(sorted(settings.items())), row.id.fill)
 
     def _plain(self, situation: Situation) -> Situation:
-        """Return a situation with the type and data that others have too."""
+        """Return a situation with a common type and common data."""
         if any(isinstance(value, TensorValue) for _, value in situation.settings):
-            return situation  # whose elements are of its type
+            return situation  # its elements have this type
         usual = PLAIN if PLAIN in self.types or not self.types else self.types[0]
         return replace(situation, type=usual if self.types else "", fill=FIRST)
 
@@ -166,7 +166,7 @@ class Side:
         return _USUAL_TYPE if _USUAL_TYPE in allowed else allowed[0]
 
     def case(self, situation: Situation) -> CaseId:
-        """Return the case of this version that a situation is. Raises Inexpressible."""
+        """Return a situation's case in this version. Raises Inexpressible."""
         settings = {}
         types = tuple(self._types_of(situation))
         for role, value in situation.settings:
@@ -184,11 +184,11 @@ class Side:
         except CaseIdError as error:
             raise Inexpressible(str(error)) from error
         if dict(settled.settings).keys() != settings.keys():
-            raise Inexpressible(f"{self.name} does not tell {case} from {settled}")
+            raise Inexpressible(f"{self.name} does not distinguish {case} from {settled}")
         return settled
 
     def _own(self, name: str, value: Value, types: tuple[str, ...]) -> Value:
-        """Return a setting's value as this version writes it. Raises Inexpressible."""
+        """Return a setting's value in this version's form. Raises Inexpressible."""
         if isinstance(value, TensorValue):
             letters = free_letters(self.version)
             told = value.type or (letters[0] if letters else "")
@@ -198,7 +198,7 @@ class Side:
         attribute = self.version.signature.attribute(attribute_name(name))
         if attribute is None or isinstance(value, Word):
             return value
-        if isinstance(value, tuple) and attribute.kind in _SCALARS:  # a tensor of one element, where it is an input
+        if isinstance(value, tuple) and attribute.kind in _SCALARS:  # a tensor of one element, if it is an input
             if len(value) != 1:
                 raise Inexpressible(f"{self.name}: {name} is a single value")
             return self._own(name, value[0], types)
@@ -209,7 +209,7 @@ class Side:
         return bool(value)
 
     def _types_of(self, situation: Situation) -> Iterator[str]:
-        """Yield the type of each letter. Raises Inexpressible for a type of what this version has no letter for."""
+        """Yield the type of each letter. Raises Inexpressible for an input whose type has no letter in this version."""
         given = dict(situation.settings)
         for role in given:
             if role.startswith("type(") and role[5:-1] not in self._letters:
@@ -218,19 +218,19 @@ class Side:
         for place, letter in enumerate(free_letters(self.version)):
             told = situation.type if not place else given.get(f"type({ports.get(letter)})", self._usual(letter))
             if place and told not in self.version.signature.types[letter]:
-                raise Inexpressible(f"{told} is no {letter} of {self.name}")
+                raise Inexpressible(f"{told} is not a type of {letter} in {self.name}")
             yield str(told)
 
     def named(self, case: CaseId) -> CaseId:
-        """Return a case's id, which is that of the rejected edge whose content it has where there is one.
+        """Return a case's id, or the id of the rejected edge that has the same content.
 
-        Raises CaseIdError where the version finds the case invalid, Inexpressible where it cannot be written.
+        Raises CaseIdError if the case is invalid in this version, Inexpressible if it has no id.
         """
         edge = self._rejected.get(str(case))
         if edge is not None:
             return parse_id(edge)
         if case.types and case.types[0] not in self.types:
-            raise CaseIdError(f"{case.types[0]} is no type of {self.name}")
+            raise CaseIdError(f"{case.types[0]} is not a type of {self.name}")
         try:
             row = self.source.row(case)
         except CaseIdError as error:
@@ -240,14 +240,14 @@ class Side:
         return row.id
 
     def _is(self, row: Row, name: str, levels: Sequence[str]) -> bool:
-        """Return whether a row has one of these levels of a parameter; no row has one of a bundle's."""
+        """Return whether a row has one of these levels of a parameter; never for a bundle."""
         bound = dict(zip(free_letters(self.version), row.id.types, strict=False))
         told = bound[name] if name in bound else row.get(name) if name in self.roles.values() else None
         return told is not None and any(self.version.parameters[name].get(level) == told for level in levels)
 
     @functools.cached_property
     def _rejected(self) -> Mapping[str, str]:
-        """The invalid edges by the id that their content has without its edge."""
+        """The invalid edges, by the id of their content without the edge."""
         cases = [c for c in edges(self.spec, self.version) if c.edge and self.version.edges[c.edge].rejected]
         return {str(replace(c, edge=None)): str(c) for c in cases}
 
@@ -265,7 +265,7 @@ def side(source: GeneratedCases, name: str) -> Side:
 
 
 def check_comparable(one: Side, other: Side) -> None:
-    """Raise OpconformError for operators that are computed by different references."""
+    """Raise OpconformError for operators with different references."""
     if (one.spec.family, one.spec.function) != (other.spec.family, other.spec.function):
         told = " and ".join(f"{s.name} is {s.spec.family}.{s.spec.function}" for s in (one, other))
-        raise OpconformError(f"these cannot be put to the same inputs: {told}")
+        raise OpconformError(f"these cannot be compared on the same inputs: {told}")

@@ -1,8 +1,8 @@
-"""Families of operators, a module each, found by its name: references, recipes of inputs, and functions of shapes.
+"""Families of operators, one module each, found by name: references, recipes for inputs, and functions of shapes.
 
-What a function is, its first parameter says: a `Call` makes it a reference if it returns values, a `Drawing` a recipe
-that draws an input, a `Blank` one that fills it, a `Shaping` one that says its shape. A name that Python keeps for
-itself ends in `_`, as does `if_`.
+The type of a function's first parameter decides its role: with a `Call` it is a reference, with a `Drawing` a recipe
+that draws an input, with a `Blank` a recipe that fills one, with a `Shaping` a function that returns its shape. A name
+that Python reserves gets a final `_`, such as `if_`.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _KINDS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Shaping:
-    """What a function of shapes may ask: the symbols that levels bind, and attributes."""
+    """The context of a function of shapes: the symbols that levels bind, and attributes."""
 
     version: VersionSpec
     levels: Mapping[str, Value]
     symbols: Mapping[str, int | tuple[int, ...]]
 
     def extent(self, symbol: str) -> int:
-        """Return a whole number that a symbol stands for. Raises OpconformError where nothing binds it."""
+        """Return the whole number of a symbol. Raises OpconformError if nothing binds it."""
         found = self.symbols.get(symbol)
         if not isinstance(found, int):
-            raise OpconformError(f"{self.version.operator}: nothing says what the extent {symbol} is")
+            raise OpconformError(f"{self.version.operator}: nothing binds the extent {symbol}")
         return found
 
     def attr(self, name: str) -> Value:
-        """Return an attribute's level, its default where it is not given, else Word.ABSENT."""
+        """Return an attribute's level, else its default, else Word.ABSENT."""
         value, signature = self.levels.get(name, Word.ABSENT), self.version.signature.attribute(name)
         usual: Any = None if signature is None else signature.default
         return value if value is not Word.ABSENT or usual is None else usual
@@ -57,7 +57,7 @@ class Shaping:
 
 @dataclass(frozen=True)
 class Family:
-    """One family: its functions by the names that spec files have for them."""
+    """One family: its functions by their names in spec files."""
 
     name: str
     references: Mapping[str, Function]
@@ -67,7 +67,7 @@ class Family:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The words that the family gives to spec files."""
+        """The words that the family defines for spec files."""
         return Vocabulary(
             fills=frozenset(RECIPES) | frozenset(self.own_fills),
             references=frozenset(self.references),
@@ -79,13 +79,13 @@ class Family:
 
 @functools.cache
 def families() -> Mapping[str, Family]:
-    """Return all families by name; a module that cannot be imported is none."""
+    """Return all families by name, without modules that cannot be imported."""
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     return MappingProxyType({name: _family(name) for name in names})
 
 
 def family_of(spec: Spec) -> Family:
-    """Return a spec's family. Raises OpconformError where there is none such."""
+    """Return a spec's family. Raises OpconformError if there is no such family."""
     found = families().get(spec.family)
     if found is None:
         hint = did_you_mean(spec.family, families()) or f"; there are {', '.join(families())}"
@@ -94,12 +94,12 @@ def family_of(spec: Spec) -> Family:
 
 
 def reference_of(spec: Spec) -> Function:
-    """Return what says the outputs of a spec's operator."""
+    """Return the reference of a spec's operator, which computes its outputs."""
     return family_of(spec).references[spec.function]
 
 
 def vocabularies() -> dict[str, Vocabulary]:
-    """Return what each family adds to the words of a spec file, for its loader."""
+    """Return each family's words for spec files, for the loader."""
     return {name: family.vocabulary for name, family in families().items()}
 
 

@@ -1,4 +1,4 @@
-"""Activations: functions of one element that are made of pieces, exponentials and limits."""
+"""Activations: functions of one element, defined by cases, exponentials and limits."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _TWO_OVER_PI = 0.6366197723675814, -3.935735335036497e-17
 
 
 def coefficient(c: Call, x: Value, name: str) -> Value:
-    """An attribute's number, as float32 keeps it; a default that is told in decimals may be meant so in float64."""
+    """An attribute's number, as float32; a default written in decimals may be meant as float64."""
     exact = x.type == "float64" and not c.given(name) and c.silent("default")
     return c.constant(c.attr(name) if exact and c.open("default") == "decimal" else c.float32(name), x.type)
 
 
 def expm1(x: Value) -> Value:
-    """Return e^x - 1, by a function of its own, or as it is written."""
+    """Return e^x - 1, by a function of its own or as written."""
     return x.expm1().either(x.exp() - 1.0)
 
 
 def at_minus_infinity(c: Call, x: Value, y: Value) -> Value:
-    """Return y, which minus infinity times zero makes NaN: there it is open whether the limit, zero, is meant."""
+    """Return y; where minus infinity times zero makes it NaN, the limit, zero, is admissible too."""
     return _or_limit(c, x.isinf(positive=False), c.constant(0.0, x.type), y)
 
 
@@ -37,7 +37,7 @@ def sigmoid(_: Call, x: Value) -> Value:
 
 
 def leaky_relu(c: Call, x: Value) -> Value:
-    """The element, times alpha below zero. Source: ONNX LeakyRelu-1 to 16."""
+    """The element; below zero, times alpha. Source: ONNX LeakyRelu-1 to 16."""
     low = coefficient(c, x, "alpha") * x
     if not c.float32("alpha"):
         low = at_minus_infinity(c, x, low)
@@ -45,12 +45,12 @@ def leaky_relu(c: Call, x: Value) -> Value:
 
 
 def elu(c: Call, x: Value) -> Value:
-    """The element, below zero alpha times its exponential less one. Source: ONNX Elu-1 to 22."""
+    """The element; below zero, alpha times its exponential less one. Source: ONNX Elu-1 to 22."""
     return or_number(c, x, x.where(x >= 0.0, coefficient(c, x, "alpha") * expm1(x)))
 
 
 def selu(c: Call, x: Value) -> Value:
-    """Gamma times the element, or up to zero times alpha times its exponential less alpha.
+    """Gamma times the element; up to zero, gamma times alpha times its exponential less one.
 
     Source: ONNX Selu-1 to 22.
     """
@@ -62,8 +62,8 @@ def selu(c: Call, x: Value) -> Value:
 def celu(c: Call, x: Value) -> Value:
     """The larger of 0 and x, plus the smaller of 0 and alpha times e^(x/alpha) less one.
 
-    The latter is zero above zero. The function body is alpha times Elu of x/alpha, another thing for a negative alpha.
-    Source: ONNX Celu-12 and 28.
+    The second term is zero above zero. The function body is alpha times Elu of x/alpha, which differs for a negative
+    alpha. Source: ONNX Celu-12 and 28.
     """
     alpha = coefficient(c, x, "alpha")
     low, high = x.minimum(0.0), x.maximum(0.0)
@@ -73,18 +73,18 @@ def celu(c: Call, x: Value) -> Value:
 
 
 def thresholded_relu(c: Call, x: Value) -> Value:
-    """The element above alpha, else zero, as for NaN. Source: ONNX ThresholdedRelu-10 and 22."""
+    """The element if it is above alpha, else zero, also for NaN. Source: ONNX ThresholdedRelu-10 and 22."""
     return x.where(x > coefficient(c, x, "alpha"), c.constant(0.0, x.type).any_zero())
 
 
 def hard_sigmoid(c: Call, x: Value) -> Value:
-    """Alpha times the element plus beta, within 0 and 1. Source: ONNX HardSigmoid-1 to 22."""
+    """Alpha times the element plus beta, clipped to [0, 1]. Source: ONNX HardSigmoid-1 to 22."""
     line = coefficient(c, x, "alpha") * x + coefficient(c, x, "beta")
     return or_number(c, x, line.minimum(1.0).maximum(0.0))
 
 
 def hard_swish(c: Call, x: Value) -> Value:
-    """The element times x/6 + 1/2 within 0 and 1; a sixth is float32's in the function body, even for float64.
+    """The element times x/6 + 1/2 clipped to [0, 1]; the function body has 1/6 in float32, even for float64.
 
     Source: ONNX HardSwish-14 and 22.
     """
@@ -96,7 +96,7 @@ def hard_swish(c: Call, x: Value) -> Value:
 
 
 def softplus(_: Call, x: Value) -> Value:
-    """ln(e^x + 1), as it is written, where the exponential may overflow, or so that it does not.
+    """ln(e^x + 1): as written, so that the exponential may overflow, or in a form that avoids this.
 
     Source: ONNX Softplus-1 and 22.
     """
@@ -108,14 +108,14 @@ def _softplus(x: Value) -> Value:
 
 
 def softsign(c: Call, x: Value) -> Value:
-    """The quotient x/(1 + |x|); infinity over infinity is no number, in the limit 1. Source: ONNX Softsign-1, 22."""
+    """The quotient x/(1 + |x|); infinity over infinity is NaN, or the limit 1. Source: ONNX Softsign-1, 22."""
     size = 1.0 + x.abs()
-    y = (x / size).either(x * size.reciprocal())  # which is subnormal for the largest
+    y = (x / size).either(x * size.reciprocal())  # subnormal for the largest numbers
     return y if c.open("infinite", x.isinf()) == "not-a-number" else x.sign().where(x.isinf(), y)
 
 
 def mish(c: Call, x: Value) -> Value:
-    """The element x times the hyperbolic tangent of ln(1 + e^x), or of rational functions of e^x that are the same.
+    """The element x times the hyperbolic tangent of ln(1 + e^x), or an equal rational function of e^x.
 
     Source: ONNX Mish-18 and 22.
     """
@@ -126,9 +126,9 @@ def mish(c: Call, x: Value) -> Value:
 
 
 def swish(c: Call, x: Value) -> Value:
-    """The element x times the sigmoid of alpha x, which is NaN where that is infinity times zero.
+    """The element x times the sigmoid of alpha x; NaN for infinity times zero.
 
-    Its limit there is zero, and x itself, the half of infinity, if alpha is zero. Source: ONNX Swish-24.
+    There the limit is zero, or, if alpha is zero, x itself. Source: ONNX Swish-24.
     """
     alpha, y = c.float32("alpha"), x * (coefficient(c, x, "alpha") * x).sigmoid()
     if not alpha:
@@ -143,7 +143,7 @@ def swiglu(c: Call, a: Value, b: Value) -> Value:
 
 
 def gelu(c: Call, x: Value) -> Value:
-    """Half of x times 1 + erf(x/√2), or, if approximated, times 1 + tanh(√(2/π)·(x + 0.044715·x³)).
+    """Half of x times 1 + erf(x/√2), or, if approximate, times 1 + tanh(√(2/π)·(x + 0.044715·x³)).
 
     The function body has the constants in float32, even for float64. Source: ONNX Gelu-20.
     """
@@ -161,7 +161,7 @@ def gelu(c: Call, x: Value) -> Value:
 
 
 def shrink(c: Call, x: Value) -> Value:
-    """The element plus bias below -lambd, less bias above lambd, zero between; a fraction of whole numbers is open.
+    """The element plus bias below -lambd, less bias above lambd, zero between; the rounding of whole numbers is open.
 
     Source: ONNX Shrink-9.
     """

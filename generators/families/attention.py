@@ -1,4 +1,4 @@
-"""Operators that weight values by how keys match queries: Attention, FlexAttention."""
+"""Operators that weight values by the match of keys and queries: Attention, FlexAttention."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def attention(
     past_value: Value | None = None,
     lengths: Value | None = None,
 ) -> tuple[Value, Value, Value, Value]:
-    """Values summed with weights: the softmax, along the keys, of scaled products of queries and keys plus a bias.
+    """Weighted sums of values, by the softmax over keys of scaled products of queries and keys and a bias.
 
     q: [B, H, S, D], k: [B, G, L, D], v: [B, G, L, E], or [B, S, H D] and so on; mask: stretched to [B, H, S, P + L];
-    past_key: [B, G, P, D], past_value: [B, G, P, E]; lengths: int64 [B], how many of the L keys count. Results:
-    [B, H, S, E] or [B, S, H E], keys and values with those of the past, and one stage of the weights, [B, H, S, P + L].
+    past_key: [B, G, P, D], past_value: [B, G, P, E]; lengths: int64 [B], the number of valid keys out of L. Results:
+    [B, H, S, E] or [B, S, H E], keys and values including the past, and one stage of the weights, [B, H, S, P + L].
     Source: ONNX Attention-23 to 25.
     """
     flat = q.rank == len(("B", "S", "HD"))
@@ -70,7 +70,7 @@ def attention(
 
 
 def flex_attention(c: Call, q: Value, k: Value, v: Value) -> Value:
-    """The same without a bias, but for what bodies make of scores and weights.
+    """Attention without a bias, with bodies that modify scores and weights.
 
     q: [B, H, S, D], k: [B, G, L, D], v: [B, G, L, E]; result: [B, H, S, E]. Source: ONNX FlexAttention-1, preview.
     """
@@ -93,7 +93,7 @@ def flex_attention(c: Call, q: Value, k: Value, v: Value) -> Value:
 
 
 def _modified(c: Call, name: str, x: Value) -> Value:
-    """What a body makes of a tensor, where the call has that body."""
+    """A tensor after a body has modified it, if the call has that body."""
     body: Body | None = c.attr(name)
     if body is None:
         return x
@@ -134,7 +134,7 @@ def _headed(c: Call, q: Value, k: Value, v: Value) -> tuple[Value, Value, Value]
 
 
 def _state(c: Call, k: Value, v: Value, past_key: Value | None, past_value: Value | None, lengths: Value | None) -> int:
-    """How many keys there are of the past."""
+    """The number of keys of the past."""
     used = [past_key is not None, past_value is not None, c.wants("present_key"), c.wants("present_value")]
     c.require("past-together", used[0] == used[1])
     if lengths is not None:
@@ -183,7 +183,7 @@ def _capped(c: Call, scores: Value) -> Value:
 def _mask(
     c: Call, mask: Value | None, lengths: Value | None, whole: tuple[int, ...], type_: str
 ) -> tuple[Value | None, Value | None]:
-    """What a mask adds to the scores, and where it rules keys out; `whole`: [B, H, S, P + L]."""
+    """The bias that a mask adds to the scores, and the keys that it excludes; `whole`: [B, H, S, P + L]."""
     if mask is None:
         return None, None
     total, short = whole[3], "mask-short" in c.clauses and mask.rank > 0
@@ -202,7 +202,7 @@ def _mask(
 
 
 def _hidden(c: Call, lengths: Value | None, whole: tuple[int, ...], past: int) -> list[Value]:
-    """Where keys lie in the future, beyond the windows, or beyond the length."""
+    """Masks of the keys in the future, outside the window, or beyond the length."""
     queries, keys = np.arange(whole[2]).reshape(-1, 1), np.arange(whole[3])
     behind = (keys - queries)[None, None]
     left, right = c.attr("left_window_size", -1), c.attr("right_window_size", -1)
@@ -219,7 +219,7 @@ def _hidden(c: Call, lengths: Value | None, whole: tuple[int, ...], past: int) -
         return [c.constant(off, "bool")] if causal or left >= 0 or right >= 0 else []
     count = lengths.reshape(-1, 1, 1, 1)
     found = [c.constant(keys.reshape(1, 1, 1, -1), "int64") >= count]
-    ahead = behind + whole[2]  # of a query's own place, which is its number and `lengths` less all queries
+    ahead = behind + whole[2]  # of a query's own position: its index plus `lengths` less the number of queries
     if causal:
         found.append(c.constant(ahead, "int64") > count)
     if left >= 0:
@@ -230,7 +230,7 @@ def _hidden(c: Call, lengths: Value | None, whole: tuple[int, ...], past: int) -
 
 
 def _alone(off: Value | None, bias: Value | None, whole: tuple[int, ...]) -> Value | None:
-    """Which queries attend to no key at all."""
+    """A mask of the queries that attend to no key."""
     ruled = None if bias is None else bias.isinf(positive=False)
     none = off if ruled is None else ruled if off is None else off | ruled
     return None if none is None else none.broadcast(*whole).cast("uint8").min(3).cast("bool")
@@ -241,12 +241,12 @@ def _any(mask: Value) -> Value:
 
 
 def _strange(v: Value) -> Value:
-    """Which keys have a value that is not finite. v: [B, H, L, E]; result: [B, H, 1, L]."""
+    """A mask of the keys with values that are not finite. v: [B, H, L, E]; result: [B, H, 1, L]."""
     return _any(v.isnan() | v.isinf()).mT
 
 
 def _softmax(c: Call, x: Value) -> Value:
-    """Softmax along the keys, in the type that softmax_precision names, as is x."""
+    """Softmax along the keys, in the type softmax_precision, which is also x's type."""
     number = c.attr("softmax_precision")
     c.require("precision-known", number is None or number in _PRECISIONS)
     to = x.type if number is None else _PRECISIONS[number]
@@ -266,17 +266,17 @@ def _summed(c: Call, p: Value, v: Value) -> Value:
 
 
 def queries(shaping: Shaping) -> tuple[int, ...]:
-    """[B, H, S, D], or [B, S, H D] where heads are given."""
+    """[B, H, S, D], or [B, S, H D] if the numbers of heads are given."""
     return _joined(shaping, "HSD")
 
 
 def keys(shaping: Shaping) -> tuple[int, ...]:
-    """[B, G, L, D], or [B, L, G D] where heads are given."""
+    """[B, G, L, D], or [B, L, G D] if the numbers of heads are given."""
     return _joined(shaping, "GLD")
 
 
 def values(shaping: Shaping) -> tuple[int, ...]:
-    """[B, G, L, E], or [B, L, G E] where heads are given."""
+    """[B, G, L, E], or [B, L, G E] if the numbers of heads are given."""
     return _joined(shaping, "GLE")
 
 
@@ -287,12 +287,12 @@ def _joined(shaping: Shaping, names: str) -> tuple[int, ...]:
 
 
 def eighths(blank: Blank, draw: Draw) -> Array:
-    """Multiples of 1/8 in [-2, 2]: weights that differ, of sums that are exact."""
+    """Multiples of 1/8 in [-2, 2]: distinct weights with exact sums."""
     return draw.between(-16, 16, blank.size) / 8.0
 
 
 def mask(drawing: Drawing) -> Array:
-    """True or false; small whole numbers; or multiples of 1/8 in [-2, 2], of which one in four is -inf."""
+    """True or false; small whole numbers; or multiples of 1/8 in [-2, 2], one in four replaced by -inf."""
     coins = drawing.draw.below(4, drawing.size)
     if drawing.type.kind != "float":
         return coins // 2 if drawing.type.kind == "bool" else coins
@@ -300,19 +300,19 @@ def mask(drawing: Drawing) -> Array:
 
 
 def first_off(drawing: Drawing) -> Array:
-    """The same, but for the first row, which rules out all."""
+    """Like `mask`, but the first row excludes all keys."""
     found = mask(drawing)
     found[:, : drawing.shape[-1]] = -np.inf if drawing.type.kind == "float" else 0
     return found
 
 
 def shifted(drawing: Drawing) -> Array:
-    """Numbers far below zero, which rule nothing out."""
+    """Numbers far below zero, which exclude no key."""
     return -64.0 - drawing.draw.below(4, drawing.size)
 
 
 def ragged(drawing: Drawing) -> Array:
-    """Counts of keys: all but one, one, all, none, and then any."""
+    """Numbers of keys: all but one, one, all, none, then any."""
     most = _keys(drawing)
     any_ = drawing.draw.below(most + 1, drawing.size)
     any_[:, :4] = np.array([most - 1, 1, most, 0])[: drawing.size].clip(0)
@@ -320,7 +320,7 @@ def ragged(drawing: Drawing) -> Array:
 
 
 def beyond(drawing: Drawing) -> Array:
-    """The same, but for the first, which is more than there are keys."""
+    """Like `ragged`, but the first is larger than the number of keys."""
     found = ragged(drawing)
     found[:, :1] = _keys(drawing) + 1
     return found
@@ -332,12 +332,12 @@ def _keys(drawing: Drawing) -> int:
 
 
 def sixties(drawing: Drawing) -> Array:
-    """Numbers of 64 or a little more, of which products alone would add up to more than float16 has."""
+    """Numbers of 64 or a little more: the sum of their unscaled products overflows float16."""
     return 64.0 + drawing.draw.below(4, drawing.size)
 
 
 def zero(drawing: Drawing) -> Array:
-    """Zero throughout: queries to which all keys count the same."""
+    """All zeros: queries to which all keys are equal."""
     return np.zeros(drawing.size)
 
 

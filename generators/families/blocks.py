@@ -1,4 +1,4 @@
-"""Operators that move, blank or cut out blocks: DepthToSpace, SpaceToDepth, Trilu, ReverseSequence, CenterCropPad."""
+"""Operators that move, blank or cut blocks: DepthToSpace, SpaceToDepth, Trilu, ReverseSequence, CenterCropPad."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _ORDERS = {"DCR": "depth-column-row", "CRD": "column-row-depth"}
 
 
 def depth_to_space(c: Call, x: Value) -> Value:
-    """Blocks of b times b places instead of b² channels.
+    """Blocks of b by b elements from b² channels.
 
     x: [N, C, H, W], C a multiple of b²; result: [N, C / b², H b, W b]. The channels of a block are the outer part of C
-    (mode DCR) or the inner one (CRD), which version 1 does not say. Source: ONNX DepthToSpace-1 to 28.
+    (mode DCR) or the inner one (CRD); version 1 does not define which. Source: ONNX DepthToSpace-1 to 28.
     """
     size = _blocksize(c, x)
     n, channels, height, width = x.shape
@@ -27,10 +27,10 @@ def depth_to_space(c: Call, x: Value) -> Value:
 
 
 def space_to_depth(c: Call, x: Value) -> Value:
-    """Channels instead of the places of blocks: the reverse of `depth_to_space`.
+    """Channels from the elements of blocks: the inverse of `depth_to_space`.
 
-    x: [N, C, H, W], H and W multiples of b; result: [N, C b², H / b, W / b]. Versions 1 and 13 do not say which part of
-    the channels is outside. Source: ONNX SpaceToDepth-1 to 28.
+    x: [N, C, H, W], H and W multiples of b; result: [N, C b², H / b, W / b]. Versions 1 and 13 do not define
+    which part of the channels is the outer one. Source: ONNX SpaceToDepth-1 to 28.
     """
     size = _blocksize(c, x)
     n, depth, height, width = x.shape
@@ -56,7 +56,7 @@ def _order(c: Call) -> str:
 
 
 def trilu(c: Call, x: Value, k: Value | None = None) -> Value:
-    """Of each matrix the elements on and above the k-th diagonal (below, with upper=0), and zeros elsewhere.
+    """The elements of each matrix on and above the k-th diagonal (below, with upper=0), and zeros elsewhere.
 
     x: shape [..., N, M]; k: int64, rank 0; 0 is the main diagonal, 1 the one above it. Source: ONNX Trilu-14.
     """
@@ -72,7 +72,7 @@ def trilu(c: Call, x: Value, k: Value | None = None) -> Value:
 
 
 def _kept(c: Call, x: Value, kept: Value) -> Value:
-    """The elements where `kept` is true, elsewhere zero, of which the text does not say what it is of text."""
+    """The elements where `kept` is true, zero elsewhere; the standard does not define a zero of text."""
     if x.type != "string":
         return x.where(kept, c.constant(False if x.type == "bool" else 0, x.type))
     found = x.where(kept, c.constant("", "string"))
@@ -80,9 +80,9 @@ def _kept(c: Call, x: Value, kept: Value) -> Value:
 
 
 def reverse_sequence(c: Call, x: Value, lengths: Value) -> Value:
-    """The first elements along the time axis in reverse, as many as `lengths` says for each place of the batch axis.
+    """The first `lengths` elements along the time axis in reverse order, for each index of the batch axis.
 
-    x: rank 2 or more; lengths: int64, one for each place of the batch axis; the axes are 0 and 1. Source: ONNX
+    x: rank 2 or more; lengths: int64, one for each index of the batch axis; the axes are 0 and 1. Source: ONNX
     ReverseSequence-10 and 28.
     """
     batch, time = c.attr("batch_axis"), c.attr("time_axis")
@@ -100,10 +100,10 @@ def reverse_sequence(c: Call, x: Value, lengths: Value) -> Value:
 
 
 def center_crop_pad(c: Call, x: Value, *_: Value | None) -> Value:
-    """The middle of each axis, or the whole of it in the middle of zeros.
+    """The middle of each axis, or the whole axis padded with zeros on both sides.
 
-    x: rank r; shape: int32 or int64, the extents of the axes that `axes` names, or of all. Of an odd number of elements
-    too many or too few the larger half lies at the end. Source: ONNX CenterCropPad-18.
+    x: rank r; shape: int32 or int64, the extents of the axes that `axes` names, or of all. If an odd
+    number of elements is cut off or added, the larger half is at the end. Source: ONNX CenterCropPad-18.
     """
     if x.rank == 0:
         c.open("rank-0")

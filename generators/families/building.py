@@ -1,4 +1,4 @@
-"""Operators that build a tensor from few numbers: OneHot, EyeLike, Range, ConstantOfShape."""
+"""Operators that build a tensor from a few numbers: OneHot, EyeLike, Range, ConstantOfShape."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 
 _LARGEST = 2**21
-"""How many elements an output may have that inputs alone make so large."""
+"""The most elements of an output whose size is set by input values."""
 
-_FIRST_BEYOND = 2.0**63  # of the numbers whose cast to int64 is undefined
+_FIRST_BEYOND = 2.0**63  # for numbers whose cast to int64 is undefined
 _STASH = ("float32", "float64", "float16", "bfloat16")
 
 
 def one_hot(c: Call, indices: Value, depth: Value, values: Value) -> Value:
-    """The on-value where the new dimension's place is the index, the off-value elsewhere.
+    """The on-value where the position in the new dimension equals the index, the off-value elsewhere.
 
     indices: rank r, any number; depth: one number, the new dimension's extent; values: [off, on]; result: rank r + 1,
     the type of values. Numbers that are not whole are cast to int64. Source: ONNX OneHot-9 to 28.
@@ -40,7 +40,7 @@ def one_hot(c: Call, indices: Value, depth: Value, values: Value) -> Value:
     if not indices.rank:
         c.open("rank-0")
     wild = ~(indices.abs() < _FIRST_BEYOND) if indices.kind == "real" else None
-    if indices.type != "uint64":  # whose numbers int64 may not hold
+    if indices.type != "uint64":  # int64 may not hold their numbers
         indices = indices.cast("int64")
     index_shape = (*indices.shape[:axis], 1, *indices.shape[axis:])
     index = indices.reshape(*index_shape)
@@ -56,15 +56,15 @@ def one_hot(c: Call, indices: Value, depth: Value, values: Value) -> Value:
 
 
 def _whole(number: Array) -> int:
-    """One number as a whole one: towards zero, as a cast does it. Raises ValueError for one that has none."""
+    """One number as a whole number, rounded towards zero like a cast. Raises ValueError for infinities and NaN."""
     found = number.reshape(-1)[0]
     if not np.isfinite(found):
-        raise ValueError(f"{found} is no extent")
+        raise ValueError(f"{found} is not an extent")
     return _held(int(found))
 
 
 def _held(size: int) -> int:
-    """Return a number of elements that a case may have. Raises ValueError for a larger one."""
+    """Return the number of elements. Raises ValueError if it is more than a case may have."""
     if size > _LARGEST:
         raise ValueError(f"{size} elements are more than a case may have, {_LARGEST}")
     return size
@@ -73,8 +73,7 @@ def _held(size: int) -> int:
 def eye_like(c: Call, x: Value) -> Value:
     """Ones on the k-th diagonal, at [i, i + k], and zeros elsewhere, in the shape of the input.
 
-    x: rank 2, whose elements do not matter; result: the type that dtype names, else that of x.
-    Source: ONNX EyeLike-9 and 22.
+    x: rank 2, its elements do not matter; result: the type dtype, else x's type. Source: ONNX EyeLike-9 and 22.
     """
     c.require("rank-2", x.rank == 2)
     type_ = c.output_types["output"]
@@ -84,10 +83,10 @@ def eye_like(c: Call, x: Value) -> Value:
 
 
 def range_(c: Call, start: Value, limit: Value, delta: Value) -> Value:
-    """The numbers start + i * delta, as many as lie before limit.
+    """The numbers start + i * delta before limit.
 
-    start, limit, delta: rank 0, of one type; result: rank 1, of this type. The formula multiplies and the function body
-    adds up; float16 and bfloat16 are computed in the type of stash_type. Source: ONNX Range-11 and 27.
+    start, limit, delta: rank 0, of one type; result: rank 1, of this type. The formula multiplies, the function body
+    adds; float16 and bfloat16 are computed in the type stash_type. Source: ONNX Range-11 and 27.
     """
     ports = (start, limit, delta)
     c.require("scalars", all(x.size == 1 for x in ports))
@@ -118,7 +117,7 @@ def _stash(c: Call, type_: str) -> str:
 
 
 def _count(c: Call, type_: str, *numbers: Any) -> int:
-    """How many numbers there are: exactly, or as implementations round the difference and the quotient."""
+    """The number of elements: exact, or with the difference and the quotient rounded as in implementations."""
     start, limit, delta = (Fraction(int(n)) if n.dtype.kind in "iu" else Fraction(float(n)) for n in numbers)
     own = element_type(type_).dtype
     first, end, step = (n.astype(own) for n in numbers)
@@ -134,7 +133,7 @@ def _count(c: Call, type_: str, *numbers: Any) -> int:
 
 
 def constant_of_shape(c: Call, shape: Value) -> Value:
-    """A tensor of the shape that the input says, filled with the value, or with zeros of float32.
+    """A tensor with the input as its shape, filled with the value, or with float32 zeros.
 
     shape: int64, rank 1; result: the type of value. Source: ONNX ConstantOfShape-9 to 25.
     """
@@ -152,5 +151,5 @@ def constant_of_shape(c: Call, shape: Value) -> Value:
 
 
 def around(drawing: Drawing) -> Array:
-    """Whole numbers from 0 on, about half of them `below` or more."""
+    """Whole numbers from 0, about half of them `below` or more."""
     return drawing.draw.below(2 * drawing.limit("below", 1), drawing.size)

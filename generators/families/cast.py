@@ -15,11 +15,11 @@ _FUNNY = ("float8e4m3fnuz", "float8e5m2fnuz")
 
 
 def cast(c: Call, x: Value) -> Value:
-    """Each element as a value of the type that `to` names.
+    """Each element converted to the type `to`.
 
-    x: any type; result: the same shape. A float is rounded to nearest and is infinite beyond the range, or the largest
-    of a float8 type with saturate=1; an integer loses its higher bits; a float becomes an integer without its fraction,
-    undefined out of range; zeros are false; text is read as a number. Source: ONNX Cast-1 to 28.
+    x: any type; result: the same shape. A float is rounded to nearest; out of range it becomes infinite, or, for float8
+    with saturate=1, the type's largest number. An integer loses its higher bits. A float loses its fraction as an
+    integer, and is undefined out of range. Zeros are false. Text is parsed as a number. Source: ONNX Cast-1 to 28.
     """
     to = element_type(str(c.output_types["output"]))
     source = element_type(x.type)
@@ -41,7 +41,7 @@ def cast(c: Call, x: Value) -> Value:
         return whole.cast(to.name).undefined(~inside)
     if to.name == "float8e8m0":
         return _scale(c, x)
-    if to.name in ("float4e2m1", "float6e2m3", "float6e3m2"):  # without infinities and NaN, of which the text is silent
+    if to.name in ("float4e2m1", "float6e2m3", "float6e3m2"):  # without infinities and NaN: undefined
         largest = to.float_format.largest
         number = x.cast(to.name, saturate=True)
         return (
@@ -57,7 +57,7 @@ def cast(c: Call, x: Value) -> Value:
 
 
 def cast_like(c: Call, x: Value, _target: Value) -> Value:
-    """Each element as a value of the type that the second input has, of any shape, as Cast does it.
+    """Each element converted to the type of the second input, as in Cast; the second input has any shape.
 
     Source: ONNX CastLike-15 to 25.
     """
@@ -65,7 +65,7 @@ def cast_like(c: Call, x: Value, _target: Value) -> Value:
 
 
 def _same(c: Call, x: Value) -> Value:
-    """To the type that it has: the number itself, but for an infinity, of which the table for float8 says otherwise."""
+    """A conversion to the same type: the number itself, except for infinities of float8, as the table says."""
     form = element_type(x.type).format
     if form is None or element_type(x.type).bits != 8 or not form.infinities or c.attr("saturate", 1) == 0:
         return x
@@ -75,7 +75,8 @@ def _same(c: Call, x: Value) -> Value:
 def _scale(c: Call, x: Value) -> Value:
     """To float8e8m0, the powers of two from 2^-127 to 2^127 and NaN, by round_mode and saturate.
 
-    Negative numbers are undefined; so is what lies outside the range in the combinations that the text's table lacks.
+    Negative numbers are undefined, and so are numbers out of range for combinations that are not in the standard's
+    table.
     """
     mode, saturate = c.attr("round_mode"), c.attr("saturate") != 0
     c.require("round-mode", mode in ("up", "down", "nearest"))
@@ -87,7 +88,7 @@ def _scale(c: Call, x: Value) -> Value:
 
 
 def _read(c: Call, to: str) -> Value:
-    """Text as numbers of the type `to`; what is no number, or no whole one for an integer type, is undefined."""
+    """Text as numbers of the type `to`; other text, or a fraction for an integer type, is undefined."""
     texts = c.known("input")
     target = element_type(to)
     special = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf, "nan": math.nan}
@@ -115,7 +116,7 @@ def _read(c: Call, to: str) -> Value:
 
 
 def _written(c: Call, x: Value) -> Value:
-    """Numbers as text: integers by their digits; how many digits a float has is open."""
+    """Numbers as text: integers by their digits; the number of digits of a float is open."""
     known = c.known("input")
     digits = np.array([str(int(v)) for v in known.flat], object) if element_type(x.type).is_integer else None
     if digits is None:
@@ -125,7 +126,7 @@ def _written(c: Call, x: Value) -> Value:
 
 
 def bit_cast(c: Call, x: Value) -> Value:
-    """The same bits as an element of the type that `to` names.
+    """The same bits as an element of the type `to`.
 
     x: any type but text; result: the same shape, a type of the same width. Source: ONNX BitCast-26.
     """
@@ -152,7 +153,7 @@ def bit_cast(c: Call, x: Value) -> Value:
 
 
 def _bits_are_kept(c: Call, wanted: Array) -> None:
-    """Ask for the bits where equal numbers may differ in them: NaN has many forms."""
+    """Test the bits if equal values may have different bits: NaN has many forms."""
     form = element_type(type_of(wanted)).format
     if form is not None and form.nans:
         c.check(
@@ -161,7 +162,7 @@ def _bits_are_kept(c: Call, wanted: Array) -> None:
 
 
 def patterns(blank: Blank, draw: Draw) -> Array:
-    """Bits of any kind; of a float type half of them infinities, zeros, subnormal numbers and NaN of several forms."""
+    """Random bits; for a float type, half are infinities, zeros, subnormal numbers and NaN in several forms."""
     element, dtype = blank.type, blank.type.dtype
     words = draw.bits(blank.size) & np.uint64((1 << element.bits) - 1)
     if element.format:
@@ -176,7 +177,7 @@ def patterns(blank: Blank, draw: Draw) -> Array:
 
 
 def fits(blank: Blank, draw: Draw, to: str) -> Array:
-    """Numbers that both types hold, text of them where the type is text; fractions where both are floats."""
+    """Numbers that both types hold, as text if the type is text; with fractions if both are floats."""
     target = element_type(to)
     if blank.type.format and target.format and target.format.precision > 4:
         return draw.between(-256, 256, blank.size) / (1 << 4)
@@ -193,7 +194,7 @@ def fits(blank: Blank, draw: Draw, to: str) -> Array:
 
 
 def numerals(blank: Blank, draw: Draw, to: str) -> Array:
-    """Text of numbers: whole ones, and for a float type plain and scientific ones, infinities and NaN."""
+    """Text of numbers: whole ones; for a float type also fractions, scientific notation, infinities and NaN."""
     whole = ["0", "1", "7", "+3", "100"] + ([] if to.startswith("uint") else ["-1", "-8"])
     floats = ["0.5", "-1.25", "1e2", "1E-1", "3.", ".5", "INF", "+INF", "-inf", "NaN", "nan", "-0"]
     pool = np.array(whole + (floats if element_type(to).format else []), object)
@@ -201,7 +202,7 @@ def numerals(blank: Blank, draw: Draw, to: str) -> Array:
 
 
 def boundary(blank: Blank, draw: Draw, to: str) -> Array:
-    """Numbers about the ends of the other type's range, ties between its numbers, and zeros of both signs."""
+    """Numbers around the ends of the other type's range, ties between its numbers, and zeros of both signs."""
     target = element_type(to)
     if target.format:
         form = target.format

@@ -1,4 +1,4 @@
-"""Operators without an input whose output their attributes give: Constant."""
+"""Operators without inputs, whose attributes give the output: Constant."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LISTS = {
 
 
 def constant(c: Call) -> Value:
-    """The tensor that the one attribute gives: dense, sparse, a number or text (rank 0), a list of them (rank 1).
+    """The tensor in the one attribute: dense, sparse, a number or text (rank 0), or a list of these (rank 1).
 
     Source: ONNX Constant-1 to 25.
     """

@@ -1,4 +1,4 @@
-"""Operators that multiply and sum over shared dimensions: Einsum, Gemm, MatMul, MatMul of codes, Det."""
+"""Operators that multiply and sum over shared dimensions: Einsum, Gemm, MatMul, quantized MatMul, Det."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .quantization import coded, number
 def einsum(c: Call, xs: list[Value]) -> Value:
     """Products of the operands' elements, summed over the labels that the output lacks.
 
-    xs: one operand a term of `equation`, numbers of one type. Without an arrow the output has the dimensions of the
-    ellipsis, then the labels that occur once, upper case before lower. Source: ONNX Einsum-12 and 28.
+    xs: one operand per term of `equation`, numbers of one type. Without an arrow the output has the dimensions of the
+    ellipsis, then the labels that occur once, upper case before lower case. Source: ONNX Einsum-12 and 28.
     """
     left, arrow, right = c.attr("equation").replace(" ", "").partition("->")
     terms = left.split(",")
@@ -53,7 +53,7 @@ def einsum(c: Call, xs: list[Value]) -> Value:
 
 
 def matmul(c: Call, a: Value, b: Value) -> Value:
-    """The product of the matrices in the last two dimensions; a vector is a row on the left, a column on the right.
+    """The product of the matrices in the last two dimensions; a vector is a row as `a` and a column as `b`.
 
     a: [batch..., M, K]; b: [batch..., K, N]; result: [batch..., M, N], batches broadcast. Source: ONNX MatMul-1 to 13.
     """
@@ -61,7 +61,7 @@ def matmul(c: Call, a: Value, b: Value) -> Value:
 
 
 def matmul_integer(c: Call, a: Value, b: Value, a_zero: Value | None = None, b_zero: Value | None = None) -> Value:
-    """The product in int32 of two matrices of codes, less their zero points: of all, of each row, of each column.
+    """The int32 product of two matrices of codes, less their zero points: one in all, or one per row or column.
 
     a: [batch..., M, K]; b: [batch..., K, N]; a_zero: rank 0, [M], or [batch..., M, 1]; b_zero: rank 0, [N], or
     [batch..., 1, N]. Source: ONNX MatMulInteger-10.
@@ -84,9 +84,9 @@ def qlinear_matmul(
     y_scale: Value,
     y_zero: Value,
 ) -> Value:
-    """The product of the numbers that two matrices of codes stand for, as a code.
+    """The product of two matrices of codes, dequantized, as a code.
 
-    Shapes are as in `matmul_integer`, of scales too; y_scale, y_zero: one number. Source: ONNX QLinearMatMul-10, 21.
+    Shapes as in `matmul_integer`, also for scales; y_scale, y_zero: one number. Source: ONNX QLinearMatMul-10, 21.
     """
     pairs = ((a_scale, a_zero), (b_scale, b_zero), (y_scale, y_zero))
     c.require("zero-point-shape", all(scale.shape == zero.shape for scale, zero in pairs))
@@ -104,7 +104,7 @@ def qlinear_matmul(
 
 
 def _spread(c: Call, v: Value, x: Value, place: int) -> Value:
-    """A scale or zero point for each row (`place` -2) or column (-1) of x, to be stretched to x; or for all."""
+    """A scale or zero point for each row (`place` -2) or column (-1) of x, or for all, that broadcasts to x."""
     if v.rank == 0:
         return v
     own = tuple(extent if at - x.rank != (-3 - place) else 1 for at, extent in enumerate(x.shape))
@@ -129,9 +129,9 @@ def _multiplied(c: Call, a: Value, b: Value) -> Value:
 
 
 def gemm(c: Call, a: Value, b: Value, addend: Value | None = None) -> Value:
-    """Alpha times the product of two matrices, either of which may be transposed, plus beta times a third.
+    """Alpha times the product of two matrices, each of which may be transposed, plus beta times a third.
 
-    a: [M, K] or [K, M]; b: [K, N] or [N, K]; addend: stretched to the result's [M, N]. Source: ONNX Gemm-1 to 13.
+    a: [M, K] or [K, M]; b: [K, N] or [N, K]; addend: broadcast to the result's [M, N]. Source: ONNX Gemm-1 to 13.
     """
     c.require("matrices", a.rank == b.rank == 2)
     a, b = a.mT if c.attr("transA") else a, b.mT if c.attr("transB") else b
@@ -157,7 +157,7 @@ def gemm(c: Call, a: Value, b: Value, addend: Value | None = None) -> Value:
 
 
 def _stretches(c: Call, shape: tuple[int, ...], whole: tuple[int, ...]) -> None:
-    """Require that a shape may be stretched to another, by the version's rule."""
+    """Require that a shape broadcasts to another, by the version's rule."""
     fits = len(shape) <= len(whole) and all(e in (1, d) for e, d in zip(shape[::-1], whole[::-1], strict=False))
     if "broadcast" in c.clauses:
         c.require("broadcast", fits)
@@ -170,7 +170,7 @@ def _stretches(c: Call, shape: tuple[int, ...], whole: tuple[int, ...]) -> None:
 
 
 def _scaled_whole(c: Call, product: Value, addend: Value | None, alpha: float, beta: float) -> Value:
-    """The same of whole numbers; what a fraction of them is, is open."""
+    """Gemm of whole numbers; the rounding of fractions is open."""
     if alpha % 1 or (addend is not None and beta % 1):
         c.open("integer-scaling")
     y = product * int(alpha)
@@ -178,7 +178,7 @@ def _scaled_whole(c: Call, product: Value, addend: Value | None, alpha: float, b
 
 
 def _accumulated(c: Call, a: Value, b: Value, addend: Value) -> Value:
-    """The product with one more addend in each sum, in any order: sums may well begin with it."""
+    """The product with one more addend in each sum, in any order: implementations may start with it."""
     ones = c.constant(1.0, a.type)
     if addend.rank < 2 or addend.shape[0] == 1:
         row = addend.broadcast(1, b.shape[1])
@@ -201,7 +201,7 @@ def det(c: Call, x: Value) -> Value:
         return c.constant(1.0, x.type).broadcast(*batch)
     rows = x.reshape(math.prod(batch), m, m)
     minors = rows[:, 0, :].reshape(-1, m) if math.prod(batch) else rows.reshape(0, m)
-    for r in range(1, m):  # of the first r + 1 rows, for each choice of as many columns
+    for r in range(1, m):  # of the first r + 1 rows, for each choice of r + 1 columns
         sets = list(combinations(range(m), r + 1))
         before = {chosen: place for place, chosen in enumerate(combinations(range(m), r))}
         columns = np.array([j for chosen in sets for j in chosen])
@@ -215,12 +215,12 @@ def det(c: Call, x: Value) -> Value:
 
 
 def _eliminated(y: Value, rows: Value, m: int) -> Value:
-    """The same with the error of Gaussian elimination, which is no small share of small determinants.
+    """The determinants with the error of Gaussian elimination, which is large relative to small determinants.
 
-    With rows exchanged so that no multiplier exceeds 1, what is eliminated is that of a matrix whose rows differ from
-    the given ones by some m units in the last place: of the determinant that is m^2 of the product of their norms, by
-    Hadamard's inequality. Adding and subtracting m / 2 such products, each of which errs by more than m units, charges
-    that much, in any arithmetic.
+    With pivoting, so that no multiplier exceeds 1, elimination gives the determinant of a matrix whose rows differ from
+    the given ones by some m units in the last place. By Hadamard's inequality, this changes the determinant by m^2
+    units of the product of their norms. Adding and subtracting m / 2 such products, each with an error of more than m
+    units, charges that much in any arithmetic.
     """
     norms = (rows * rows).sum((2,)).sqrt().prod((1,))
     reach = norms.reshape(*y.shape) * (0.55 * m)
@@ -228,13 +228,13 @@ def _eliminated(y: Value, rows: Value, m: int) -> Value:
 
 
 def _labels(term: str, dots: tuple[int, ...]) -> list[object]:
-    """The labels of a term's dimensions: letters, and numbers for those of the ellipsis."""
+    """The labels of a term's dimensions: letters, and numbers for the ellipsis."""
     before, ellipsis, after = term.partition("...")
     return [*before, *(dots if ellipsis else ()), *after]
 
 
 def _arranged(x: Value, labels: list[object], order: list[object]) -> Value:
-    """The operand with one dimension for each label of `order`, 1 where it has none; a label twice is a diagonal."""
+    """The operand with a dimension per label of `order`, 1 if it lacks the label; repeated labels select diagonals."""
     kept = list(dict.fromkeys(labels))
     for label in kept:
         places = [i for i, one in enumerate(labels) if one == label]
@@ -247,7 +247,7 @@ def _arranged(x: Value, labels: list[object], order: list[object]) -> Value:
 
 
 def _diagonal(x: Value, first: int, second: int) -> Value:
-    """The elements whose places along two dimensions of one extent agree, along the first of them."""
+    """The diagonal of two dimensions of equal extent, along the first of them."""
     rest = [i for i in range(x.rank) if i not in (first, second)]
     n = x.shape[first]
     flat = x.transpose(*rest, first, second).reshape(*(x.shape[i] for i in rest), n * n)

@@ -15,14 +15,14 @@ from ...cases.program import Body, Node, Tensor
 from ..arithmetic.tape import Call, Value
 
 LONGEST = 10_000
-"""How many iterations a loop of a case may have."""
+"""The most iterations of a case's loop."""
 
 Known: TypeAlias = "Value | Array | list[Any] | None"
-"""A tensor of a body: what the data decide, or what is known while the formula is recorded; a sequence; no optional."""
+"""A value of a body: a tensor that depends on data or is known during recording, a sequence, or an empty optional."""
 
 
 def if_(c: Call, condition: Value) -> tuple[Value, ...]:
-    """The outputs of then_branch where the condition holds, else those of else_branch. Bodies see the values around.
+    """The outputs of then_branch if the condition holds, else of else_branch. Bodies see the outer values.
 
     condition: bool, one element. Source: ONNX If-1 to 25.
     """
@@ -40,11 +40,11 @@ def if_(c: Call, condition: Value) -> tuple[Value, ...]:
 
 
 def loop(c: Call, most: Value | None, condition: Value | None, carried: list[Value]) -> tuple[Value, ...]:
-    """The carried values after the last iteration, then what each iteration gave beside them, stacked on a first axis.
+    """The carried values after the last iteration, then the other outputs of all iterations, stacked on a first axis.
 
-    most: int64, how many iterations at most; condition: bool, whether there is a first one; carried: the initial
-    values. The body takes the iteration's number, the condition and the carried values; its first output says whether
-    to go on, which counts only where the condition is an input. Source: ONNX Loop-1 to 25.
+    most: int64, the most iterations; condition: bool, whether there is a first one; carried: the initial values. The
+    body takes the iteration's number, the condition and the carried values; its first output says whether to continue,
+    which only counts if the condition is an input. Source: ONNX Loop-1 to 25.
     """
     body: Body = c.attr("body")
     fed = [one for one in body.inputs if one.constant is None]
@@ -59,17 +59,17 @@ def loop(c: Call, most: Value | None, condition: Value | None, carried: list[Val
 def _turns(
     c: Call, body: Body, until: tuple[int | None, Known], carried: Sequence[Known], around: Mapping[str, Known]
 ) -> list[Known]:
-    """The carried values after the last turn, then what is stacked; `until`: the most turns, and a condition."""
+    """The carried values after the last iteration, then the stacked outputs; `until`: limit and condition."""
     trips, condition = until
     go: Known = np.array(True) if condition is None else condition
     values: list[Known] = list(carried)
-    probe = run(c, body, (np.array(0), go, *values), around)[1 + len(carried) :]  # what no turn would have given
+    probe = run(c, body, (np.array(0), go, *values), around)[1 + len(carried) :]  # the shapes for no iterations
     scans: list[list[Value]] = [[] for _ in probe]
     for turn in count() if trips is None else range(trips):
         if turn == LONGEST:
-            raise OpconformError(f"a loop of over {LONGEST:,} iterations is no case: it may never end")
+            raise OpconformError(f"a loop of over {LONGEST:,} iterations cannot be a case: it may never end")
         if isinstance(go, Value):
-            raise TypeError("the data decide whether the body goes on; a case must decide it by numbers that it knows")
+            raise TypeError("the data decide whether the loop continues; in a case, known numbers must decide it")
         if condition is not None and not go:
             break
         go, *found = run(c, body, (np.array(turn), go, *values), around)
@@ -85,10 +85,10 @@ def _turns(
 
 
 def scan(c: Call, *inputs: Any) -> tuple[Value, ...]:
-    """The states after the last iteration, then what each iteration gave beside them, stacked along an axis.
+    """The states after the last iteration, then the other outputs of all iterations, stacked along an axis.
 
-    inputs: the states' initial values, then num_scan_inputs tensors, of which an iteration gets one element each. In
-    version 8 all have a batch in front, which is scanned as far as the int64 lengths before them say. The body takes
+    inputs: the states' initial values, then num_scan_inputs tensors; each iteration gets one element of each. In
+    version 8 all have a leading batch axis, and int64 lengths before them limit the scan of each batch. The body takes
     the states and the elements, without their axis. Source: ONNX Scan-8 to 25.
     """
     body, given, many = c.attr("body"), inputs[-1], c.attr("num_scan_inputs")
@@ -115,7 +115,7 @@ def scan(c: Call, *inputs: Any) -> tuple[Value, ...]:
 def _batches(
     c: Call, body: Body, lengths: Value | None, states: Sequence[Value], scans: Sequence[Value]
 ) -> list[Value]:
-    """The outputs of Scan-8: each batch is scanned by itself, and what lies beyond its length is anything."""
+    """The outputs of Scan-8: each batch is scanned separately, and elements beyond its length are free."""
     backward = _flags(c, "directions", len(scans))
     c.require("batched", all(one.rank > 1 for one in scans) and all(one.rank for one in states))
     c.require("batch-sizes", len({one.shape[0] for one in (*states, *scans)}) == 1)
@@ -127,7 +127,7 @@ def _batches(
     is_short = any(backward) and min(counts, default=longest) < longest
     whole = is_short and c.open("reverse-lengths") == "whole-end"
     found: list[list[Value]] = [[] for _ in body.outputs]
-    for batch, length in enumerate(counts or [0]):  # without a batch, what one would give
+    for batch, length in enumerate(counts or [0]):  # without batches, the shapes for one
         back = range(longest if whole else length)[::-1][:length]
         own = [[_element(c, one, 0, batch) for one in several] for several in (states, scans)]
         steps = [(one, 0, back if turned else range(length)) for one, turned in zip(own[1], backward, strict=True)]
@@ -149,9 +149,9 @@ def _scanned(
     scans: Sequence[tuple[Value, int, range]],
     around: Mapping[str, Known] | None = None,
 ) -> tuple[list[Value], list[list[Value]], list[Value]]:
-    """The last states; what each iteration gave beside them; and what one gives, for its shape, if there is none.
+    """The last states; the other outputs of each iteration; and one iteration's outputs, for shapes if there is none.
 
-    scans: a tensor, its axis, and the places along it in the order in which they are taken.
+    scans: a tensor, its axis, and the indices along it in the order of the scan.
     """
     held, count = list(states), len(scans[0][2])
     shapes = []
@@ -170,7 +170,7 @@ def _scanned(
 
 
 def _element(c: Call, x: Value, axis: int, place: int) -> Value:
-    """What lies at a place of an axis, without that axis; anything of its shape where the axis has no extent."""
+    """The element at an index of an axis, without that axis; any values of its shape if the axis is empty."""
     shape = (*x.shape[:axis], *x.shape[axis + 1 :])
     if not x.shape[axis]:
         return c.constant("" if x.kind == "text" else 0, x.type).broadcast(*shape)
@@ -178,7 +178,7 @@ def _element(c: Call, x: Value, axis: int, place: int) -> Value:
 
 
 def _stacked(c: Call, rows: Sequence[Value], like: Value, axis: int) -> Value:
-    """The rows along a new axis; without any, nothing with the shape of `like` beside that axis."""
+    """The rows along a new axis; without rows, an empty tensor with the other dimensions of `like`."""
     shape = (*like.shape[:axis], len(rows[:1]), *like.shape[axis:])
     if not rows:
         return c.constant(0, like.type).broadcast(*shape)
@@ -187,7 +187,7 @@ def _stacked(c: Call, rows: Sequence[Value], like: Value, axis: int) -> Value:
 
 
 def _flags(c: Call, name: str, count: int) -> list[bool]:
-    """An attribute that says for each of several tensors whether it is scanned, or made, from the end."""
+    """An attribute with a direction for each of several tensors: whether it is scanned, or built, from the end."""
     told = c.ints(name)
     c.require("lists", told is None or len(told) == count)
     flags = told or (0,) * count
@@ -197,7 +197,7 @@ def _flags(c: Call, name: str, count: int) -> list[bool]:
 
 
 def _axes(c: Call, name: str, ranks: Sequence[int]) -> list[int]:
-    """An attribute that names an axis of each of several tensors of these ranks, counted from the front."""
+    """An attribute with an axis for each of several tensors of these ranks, counted from the front."""
     told = c.ints(name)
     c.require("lists", told is None or len(told) == len(ranks))
     axes = told or (0,) * len(ranks)
@@ -208,7 +208,7 @@ def _axes(c: Call, name: str, ranks: Sequence[int]) -> list[int]:
 
 
 def sequence_map(c: Call, items: list[Value], others: list[Any]) -> tuple[list[Value], ...]:
-    """What the body gives for each item, as sequences; the other inputs' items go with it, their tensors with all.
+    """The body's outputs for each item, as sequences; it also gets other sequences' items, and other tensors.
 
     others: tensors, and sequences of at least as many items. Source: ONNX SequenceMap-17.
     """
@@ -229,7 +229,7 @@ def sequence_map(c: Call, items: list[Value], others: list[Any]) -> tuple[list[V
 
 
 def run(c: Call, body: Body, given: Sequence[Known], around: Mapping[str, Known] | None = None) -> list[Known]:
-    """The outputs of a body, whose nodes are run in turn; values around it go by their names."""
+    """The outputs of a body, whose nodes run in order; it refers to outer values by name."""
     names: dict[str, Known] = dict(c.captured if around is None else around)
     fed = [one for one in body.inputs if one.constant is None]
     names |= {one.name: one.array() for one in body.inputs if one.constant is not None}
@@ -244,7 +244,7 @@ def run(c: Call, body: Body, given: Sequence[Known], around: Mapping[str, Known]
 
 def _inner_if(c: Call, node: Node, given: Sequence[Known], around: Mapping[str, Known]) -> list[Known]:
     if isinstance(given[0], Value):
-        raise TypeError("the data decide which body within a body is run; a case must say it by known numbers")
+        raise TypeError("the data decide which inner body runs; in a case, known numbers must decide it")
     taken = "then_branch" if given[0] else "else_branch"
     (body,) = (one.value for one in node.attributes if one.name == taken and isinstance(one.value, Body))
     return run(c, body, (), around)
@@ -254,7 +254,7 @@ def _inner_loop(c: Call, node: Node, given: Sequence[Known], around: Mapping[str
     most, condition, *carried = given
     (body,) = (one.value for one in node.attributes if isinstance(one.value, Body))
     if isinstance(most, Value) or isinstance(condition, Value):
-        raise TypeError("the data decide how often a body within a body is run; a case must say it by known numbers")
+        raise TypeError("the data decide how often an inner body runs; in a case, known numbers must decide it")
     return _turns(c, body, (None if most is None else int(np.asarray(most)), condition), carried, around)
 
 
@@ -262,7 +262,7 @@ def _inner_scan(c: Call, node: Node, given: Sequence[Known], around: Mapping[str
     told = {one.name: one.value for one in node.attributes}
     body, many, values = told["body"], told["num_scan_inputs"], [_value(c, one) for one in given]
     if len(told) > len(("body", "num_scan_inputs")) or not isinstance(body, Body) or not isinstance(many, int):
-        raise OpconformError("a Scan in a body with axes or directions, of which bodies have no formula")
+        raise OpconformError("a Scan in a body with axes or directions: there is no formula for this")
     scans = [(one, 0, range(one.shape[0])) for one in values[-many:]]
     final, rows, like = _scanned(c, body, values[:-many], scans, around)
     return [*final, *(_stacked(c, row, one, 0) for row, one in zip(rows, like, strict=True))]
@@ -275,7 +275,7 @@ def _value(c: Call, one: Known) -> Any:
 
 
 def _made(c: Call, node: Node, given: Sequence[Known]) -> Any:
-    """What a node of a body gives, for values and for known arrays alike."""
+    """The result of a node of a body, both for values and for known arrays."""
     name = node.operator.name
     told: dict[str, Any] = {one.name: one.value for one in node.attributes}
     arrays = [np.asarray(one) for one in given if isinstance(one, (np.ndarray, np.generic))]
@@ -312,5 +312,5 @@ def _made(c: Call, node: Node, given: Sequence[Known]) -> Any:
         "And": operator.and_,
     }
     if name not in known:
-        raise OpconformError(f"a body with {name}, of which bodies have no formula")
+        raise OpconformError(f"a body with {name}: there is no formula for this")
     return known[name](*given)

@@ -1,4 +1,4 @@
-"""Operators that move a window over their input: Conv and its kin."""
+"""Operators that move a window over their input: Conv, ConvTranspose and quantized Conv."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def conv(c: Call, x: Value, w: Value, b: Value | None = None) -> Value:
 
 
 def conv_integer(c: Call, x: Value, w: Value, x_zero: Value | None = None, w_zero: Value | None = None) -> Value:
-    """The same in int32 of codes, less their zero points: of all, of each output channel. What frames x stands for 0.
+    """Conv of codes in int32, less their zero points, one in all or one per output channel. The padding means 0.
 
     x: [N, C, spatial...]; w: [M, C / group, kernel...]; x_zero: rank 0; w_zero: rank 0 or [M]; result:
     [N, M, spatial...]. Source: ONNX ConvInteger-10.
@@ -40,7 +40,7 @@ def qlinear_conv(
     y_zero: Value,
     b: Value | None = None,
 ) -> Value:
-    """The same of the numbers that codes stand for, as a code; those of b have the scale x_scale * w_scale.
+    """Conv of dequantized codes, as a code; the codes of b have the scale x_scale * w_scale.
 
     x: [N, C, spatial...]; w: [M, C / group, kernel...]; b: [M]; w_scale and w_zero: rank 0 or [M], other scales and
     zero points: rank 0. Source: ONNX QLinearConv-10.
@@ -55,7 +55,7 @@ def qlinear_conv(
 
 
 def _whole(c: Call, v: Value) -> Value:
-    """A scale or zero point that is one number."""
+    """A scale or zero point that must be one number."""
     c.require("per-tensor", v.size == 1)
     if v.rank:
         c.open("one-element")
@@ -63,7 +63,7 @@ def _whole(c: Call, v: Value) -> Value:
 
 
 def _per_output(c: Call, v: Value, w: Value) -> Value:
-    """A scale or zero point for all of w, or for each output channel, to be stretched to w."""
+    """A scale or zero point for all of w, or for each output channel, that broadcasts to w."""
     if v.rank == 0 or (v.shape == (1,) and w.shape[0] != 1):
         return _whole(c, v)
     c.require("per-output", v.shape == w.shape[:1])
@@ -96,7 +96,7 @@ def _correlated(c: Call, x: Value, w: Value, b: Value | None) -> Value:
 def _products(
     c: Call, x: Value, w: Value, b: Value | None, strides: tuple[int, ...], dilations: tuple[int, ...]
 ) -> Value:
-    """Each window of x times each filter of its group, summed, with b for each output channel."""
+    """The sums of each window of x times each filter of its group, plus b for each output channel."""
     n, kernel, groups, m, per = x.shape[0], w.shape[2:], c.attr("group"), w.shape[0], w.shape[1]
     k = len(kernel)
     seen = x.windows(kernel, strides, dilations)
@@ -105,17 +105,17 @@ def _products(
     columns = columns.transpose(0, 1, *range(3, 3 + k), 2, *range(3 + k, 3 + 2 * k))
     columns = columns.reshape(n, groups, math.prod(out), per * math.prod(kernel))
     weights = w.reshape(1, groups, m // groups, per * math.prod(kernel)).transpose(0, 1, 3, 2)
-    if b is not None:  # one more addend, in any order: sums may well begin with it
+    if b is not None:  # one more addend, in any order: implementations may start with it
         columns = columns.concat([c.constant(1.0, x.type).broadcast(n, groups, math.prod(out), 1)], 3)
         weights = weights.concat([b.reshape(1, groups, 1, m // groups)], 2)
     return columns.matmul(weights).transpose(0, 1, 3, 2).reshape(n, m, *out)
 
 
 def conv_transpose(c: Call, x: Value, w: Value, b: Value | None = None) -> Value:
-    """Each element of x times a filter, added up where they meet `strides` apart, cropped, plus b for each channel.
+    """The sums of copies of a filter, `strides` apart, each times an element of x; cropped, plus b for each channel.
 
-    x: [N, C, spatial...]; w: [C, M / group, kernel...]; b: [M]; result: [N, M, spatial...]. The same as the products of
-    windows of x, spread by zeros, and the flipped filters. Source: ONNX ConvTranspose-1 to 22.
+    x: [N, C, spatial...]; w: [C, M / group, kernel...]; b: [M]; result: [N, M, spatial...]. Computed as
+    products of windows of x, spread with zeros, and the flipped filters. Source: ONNX ConvTranspose-1 to 22.
     """
     kernel, groups = w.shape[2:], c.attr("group")
     k, m = len(kernel), w.shape[1] * groups
@@ -148,7 +148,7 @@ def conv_transpose(c: Call, x: Value, w: Value, b: Value | None = None) -> Value
 
 
 def _crops(c: Call, whole: list[int], same: list[int]) -> list[tuple[int, int]]:
-    """How many elements are cut off before and after each spatial axis: pads, or what a wanted shape leaves."""
+    """The numbers of elements to crop before and after each spatial axis: from pads, or from a given output shape."""
     k, way, pads, wanted = len(whole), c.attr("auto_pad"), c.ints("pads"), c.ints("output_shape")
     c.require("auto-pad", way in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"))
     c.require("not-both", pads is None or way == "NOTSET")
@@ -172,7 +172,7 @@ def _crops(c: Call, whole: list[int], same: list[int]) -> list[tuple[int, int]]:
 def framing(
     c: Call, extents: tuple[int, ...], kernel: tuple[int, ...], strides: tuple[int, ...], dilations: tuple[int, ...]
 ) -> tuple[tuple[int, int], ...]:
-    """How many elements are added before and after each spatial axis, by `pads` or `auto_pad`.
+    """The numbers of elements to add before and after each spatial axis, by `pads` or `auto_pad`.
 
     Source: ONNX Conv-1 to 22 and the pooling operators.
     """

@@ -1,4 +1,4 @@
-"""Operators of language models beside attention: RotaryEmbedding, CausalConvWithState, LinearAttention."""
+"""Operators of language models besides attention: RotaryEmbedding, CausalConvWithState, LinearAttention."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ..fills import Drawing
 
 
 def rotary_embedding(c: Call, x: Value, cos: Value, sin: Value, positions: Value | None = None) -> Value:
-    """Pairs of each head's numbers, turned by angles of which cosines and sines are given; the others stay.
+    """Pairs of each head's numbers, rotated by angles with given cosines and sines; the others stay unchanged.
 
     x: [B, H, L, 2 h] or [B, L, H 2 h]; cos, sin: [B, L, d / 2], or [P, d / 2] with positions: int64 [B, L], d being
-    rotary_embedding_dim or else 2 h; result: as x. Pairs are neighbours, or of the halves.
+    rotary_embedding_dim or else 2 h; result: as x. Pairs are neighbours, or one number from each half.
     Source: ONNX RotaryEmbedding-23.
     """
     c.require("rank", x.rank in (3, 4))
@@ -46,7 +46,7 @@ def rotary_embedding(c: Call, x: Value, cos: Value, sin: Value, positions: Value
 def causal_conv_with_state(
     c: Call, x: Value, w: Value, b: Value | None = None, past: Value | None = None
 ) -> tuple[Value, Value]:
-    """Each channel times its own filter, over elements up to the present one, and the last of them, for the next call.
+    """Each channel convolved with its own filter, over elements up to the current one; and the last ones, as the state.
 
     x: [B, C, L]; w: [C, 1, K]; b: [C]; past: [B, C, K - 1], zeros if missing; results: [B, C, L] and [B, C, K - 1].
     Source: ONNX CausalConvWithState-27.
@@ -80,11 +80,11 @@ def linear_attention(
     decay: Value | None = None,
     beta: Value | None = None,
 ) -> tuple[Value, Value]:
-    """What queries read out of a state, to which every token adds its value under its key.
+    """The values that queries read from a state, to which every token adds its value under its key.
 
     query: [B, L, Hq dk]; key: [B, L, H dk]; value: [B, L, H dv]; past: [B, H, dk, dv], zeros if missing; decay:
     [B, L, H dk] or [B, L, H]; beta: [B, L, H] or [B, L, 1]; results: [B, L, Hq dv] and [B, H, dk, dv]. A head of the
-    state serves Hq / H queries, one after the other. Source: ONNX LinearAttention-27.
+    state serves Hq / H consecutive queries. Source: ONNX LinearAttention-27.
     """
     rule, queries, heads = c.attr("update_rule"), c.attr("q_num_heads"), c.attr("kv_num_heads")
     c.require("rule", rule in ("linear", "gated", "delta", "gated_delta"))
@@ -115,7 +115,7 @@ def linear_attention(
         if corrected and beta is not None:
             v = (v - k.transpose(0, 1, 3, 2).matmul(s)) * beta[:, t].reshape(batch, beta.shape[2], 1, 1)
         s = s + k * v
-        if coarser:  # the state may well be kept in its own type
+        if coarser:  # the state may be kept in its own type
             s = s.either(s.cast(stored).cast(query.type))
         q = query[:, t].reshape(batch, heads, queries // heads, dk)
         o = q.matmul(s).reshape(batch, 1, queries * dv)
@@ -124,5 +124,5 @@ def linear_attention(
 
 
 def rows(drawing: Drawing) -> Array:
-    """Rows of the caches, each as likely as the others."""
+    """Uniform indices of rows of the caches."""
     return drawing.draw.below(max(1, drawing.values["cos_cache"].shape[1]), drawing.size)

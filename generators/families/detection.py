@@ -23,11 +23,11 @@ def non_max_suppression(
     overlap: Value | None = None,
     least: Value | None = None,
 ) -> Value:
-    """The boxes of each batch and class that are kept: the best first, and no one that overlaps a kept one too much.
+    """The boxes to keep of each batch and class: the best first, and none that overlaps a kept one too much.
 
     boxes: float32 [N, P, 4]; scores: float32 [N, C, P]; the others: rank 0; result: int64 [n, 3], rows of batch, class
-    and box, in an order that is open. A box overlaps too much if intersection over union exceeds the threshold; equal
-    is not too much, and a score equal to its threshold is kept. Source: ONNX NonMaxSuppression-10 and 11.
+    and box, in an order that is open. A box overlaps too much if intersection over union exceeds the threshold, not
+    if it is equal; a score equal to its threshold is kept. Source: ONNX NonMaxSuppression-10 and 11.
     """
     n, p = boxes.shape[:2]
     c.require("shapes", boxes.shape == (n, p, 4) and scores.rank == 3 and (scores.shape[0], scores.shape[2]) == (n, p))
@@ -58,7 +58,7 @@ def non_max_suppression(
 
 
 def _corners(c: Call, box: Array) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-    """Top, left, bottom, right of a box as it is given: two opposite corners, or centre, width and height."""
+    """Top, left, bottom and right of a box given as two opposite corners, or as centre, width and height."""
     a, b, d, e = (Fraction(float(v)) for v in box)
     if c.attr("center_point_box") == 1:
         return b - e / 2, a - d / 2, b + e / 2, a + d / 2
@@ -75,7 +75,7 @@ def _overlap(one: tuple[Fraction, ...], other: tuple[Fraction, ...]) -> Fraction
 
 
 def separate(drawing: Drawing) -> Array:
-    """Boxes apart from each other, of sizes that are whole numbers."""
+    """Boxes that do not overlap, with whole numbers as sizes."""
     return _boxes(drawing, lambda place, size: (8 * place, 0, 1 + size, 4), flip=False)
 
 
@@ -85,22 +85,22 @@ def nested(drawing: Drawing) -> Array:
 
 
 def flipped(drawing: Drawing) -> Array:
-    """The same with corners in any order."""
+    """Like `nested`, with corners in any order."""
     return _boxes(drawing, lambda place, size: (place % 4 * 2, 0, 4, 1 + size % 2 * 3), flip=True)
 
 
 def identical(drawing: Drawing) -> Array:
-    """One box, many times."""
+    """The same box, many times."""
     return _boxes(drawing, lambda place, size: (place * 0, 0, 4, size * 0 + 4), flip=False)
 
 
 def without_area(drawing: Drawing) -> Array:
-    """Boxes of no height, some in one place."""
+    """Boxes without height, some of them equal."""
     return _boxes(drawing, lambda place, size: (place % 3, 0, 0, 1 + size), flip=False)
 
 
 def _boxes(drawing: Drawing, box: Callable[[Array, Array], tuple[Any, ...]], *, flip: bool) -> Array:
-    """Boxes as center_point_box says they are written. `box`: corner, height and width by place and a drawn number."""
+    """Boxes in the form of center_point_box. `box`: corner, height and width from an index and a drawn number."""
     count = drawing.size // 4
     size = drawing.draw.below(4, count)
     y, x, height, width = (np.broadcast_to(part, size.shape).astype(float) for part in box(np.arange(count), size))
@@ -114,7 +114,7 @@ def _boxes(drawing: Drawing, box: Callable[[Array, Array], tuple[Any, ...]], *, 
 
 
 def distinct(drawing: Drawing) -> Array:
-    """Scores below 1, multiples of 1/64 or, of more, of less; none twice in a batch and class; some are a threshold."""
+    """Distinct scores below 1 in each batch and class, multiples of 1/64 or finer; some equal a threshold."""
     count = drawing.shape[-1]
     if not drawing.size:
         return np.zeros((1, 0))
@@ -124,15 +124,15 @@ def distinct(drawing: Drawing) -> Array:
 
 
 def ties(drawing: Drawing) -> Array:
-    """Scores of which two are one."""
+    """Scores with two equal ones."""
     return np.broadcast_to(np.arange(drawing.size) // 2 / 8, (1, drawing.size))
 
 
 def max_roi_pool(c: Call, x: Value, rois: Value) -> Value:
-    """The largest of each cell of a grid over each region. The text does not say how cells are rounded to elements.
+    """The largest element in each cell of a grid over each region. The rounding of cells to elements is not defined.
 
-    x: [N, C, H, W]; rois: [R, 5], rows of batch, x1, y1, x2, y2; result: [R, C, cells...]. Where a channel has one
-    number alone, every cell has it, however it is rounded. Source: ONNX MaxRoiPool-1 and 22.
+    x: [N, C, H, W]; rois: [R, 5], rows of batch, x1, y1, x2, y2; result: [R, C, cells...]. If all elements of a
+    channel are equal, every cell has that number, whatever the rounding. Source: ONNX MaxRoiPool-1 and 22.
     """
     shape = c.ints("pooled_shape") or ()
     c.require("shapes", x.rank == 4 and rois.rank == 2 and rois.shape[1] == 5 and len(shape) == 2)
@@ -148,7 +148,7 @@ def roi_align(c: Call, x: Value, rois: Value, batch_indices: Value) -> Value:
     """The mean or the largest of samples in each cell of a grid over each region, interpolated from four neighbours.
 
     x: [N, C, H, W]; rois: [R, 4], rows of x1, y1, x2, y2; batch_indices: [R]; result: [R, C, output_height,
-    output_width]. Samples lie at equal distances. Those that lie outside, and regions less than 1 wide, are open.
+    output_width]. Samples are equidistant. Samples outside the image, and regions less than 1 wide, are open.
     Source: ONNX RoiAlign-10 to 22.
     """
     c.require("shapes", x.rank == 4 and rois.rank == 2 and rois.shape[1] == 4 and batch_indices.shape == rois.shape[:1])
@@ -179,14 +179,14 @@ def roi_align(c: Call, x: Value, rois: Value, batch_indices: Value) -> Value:
 
 
 def _sampled(c: Call, x: Value, lines: Sequence[Sequence[Sequence[Fraction]]]) -> Value:
-    """Each cell's samples of x [C, H, W], whose rows and columns are told, interpolated, and their mean or largest."""
+    """The mean or maximum of each cell's samples of x [C, H, W], interpolated at the given rows and columns."""
     width = x.shape[2]
     places, weights = [], []
     for rows, columns in itertools.product(*lines):
         for y, z in itertools.product(rows, columns):
             sides = []
             for p, n in zip((y, z), x.shape[1:], strict=True):
-                low = min(max(math.floor(p), 0), n - 1)  # beyond the image all is open
+                low = min(max(math.floor(p), 0), n - 1)  # beyond the image everything is open
                 sides.append(((low, 1 - p % 1), (min(low + 1, n - 1), p % 1)))
             for (row, high), (column, wide) in itertools.product(*sides):
                 places.append(row * width + column)
@@ -203,7 +203,7 @@ def _sampled(c: Call, x: Value, lines: Sequence[Sequence[Sequence[Fraction]]]) -
 
 
 def inside(drawing: Drawing) -> Array:
-    """Regions well within an image of eight elements or more, all whose samples lie at multiples of powers of two."""
+    """Regions well inside an image of eight elements or more; all samples are at multiples of powers of two."""
     count, lanes = drawing.size // 4, len(drawing.draw.keys)
     low = 1 + drawing.draw.below(3, 2 * count).reshape(lanes, count, 2) / 2
     high = low + np.exp2(drawing.draw.below(3, 2 * count).reshape(lanes, count, 2))
@@ -212,7 +212,7 @@ def inside(drawing: Drawing) -> Array:
 
 
 def regions(drawing: Drawing) -> Array:
-    """Images and regions of whole numbers in them."""
+    """Batch indices and regions, as whole numbers inside the image."""
     count, lanes = drawing.size // 5, len(drawing.draw.keys)
     low = drawing.draw.below(3, 2 * count).reshape(lanes, count, 2)
     high = low + 1 + drawing.draw.below(3, 2 * count).reshape(lanes, count, 2)
@@ -221,6 +221,6 @@ def regions(drawing: Drawing) -> Array:
 
 
 def plain(drawing: Drawing) -> Array:
-    """One number for each channel of each image."""
+    """The same number throughout each channel of each image."""
     channels, area = math.prod(drawing.shape[:2]), math.prod(drawing.shape[2:])
     return np.repeat(drawing.draw.between(-99, 99, channels), area, axis=1).astype(np.float64)

@@ -8,9 +8,9 @@ from ..arithmetic.tape import Call, Value
 
 
 def mean(c: Call, data: list[Value]) -> Value:
-    """Return the sum of the inputs, broadcast to one shape, divided by how many there are.
+    """Return the sum of the inputs, broadcast to one shape, divided by their number.
 
-    data: one or more, of one floating-point type; from version 8 on their shapes broadcast, before they are equal.
+    data: one or more, of one floating-point type; their shapes broadcast from version 8 on, and are equal before.
     Source: ONNX Mean-1 to 13.
     """
     return _stacked(c, data).mean((0,), keep=False)
@@ -19,7 +19,7 @@ def mean(c: Call, data: list[Value]) -> Value:
 def sum_(c: Call, data: list[Value]) -> Value:
     """Return the sum of the inputs, in any order, broadcast to one shape.
 
-    data: one or more, of one floating-point type; from version 8 on their shapes broadcast, before they are equal.
+    data: one or more, of one floating-point type; their shapes broadcast from version 8 on, and are equal before.
     Source: ONNX Sum-1 to 13.
     """
     return _stacked(c, data).sum((0,), keep=False)

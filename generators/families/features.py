@@ -1,6 +1,6 @@
-"""Operators that prepare the features of a row: Binarizer, Imputer, Normalizer, Scaler and their like.
+"""Operators of ai.onnx.ml that prepare the features of a row: Binarizer, Imputer, Normalizer, Scaler and others.
 
-All are of ai.onnx.ml. A row is the last dimension.
+A row is the last dimension.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _FIRST_BEYOND = 2.0**63
 
 
 def array_feature_extractor(c: Call, x: Value, y: Value) -> Value:
-    """The elements of each row at the places that `y` lists.
+    """The elements of each row at the indices in `y`.
 
-    x: rank 1 or more; y: int64, any shape, n places; result: x's shape, n in place of its last dimension.
-    Source: ONNX ai.onnx.ml ArrayFeatureExtractor-1; its shape inference has the shape.
+    x: rank 1 or more; y: int64, any shape, n indices; result: x's shape, with n as its last dimension.
+    Source: ONNX ai.onnx.ml ArrayFeatureExtractor-1; the shape comes from its shape inference.
     """
     c.require("rank", x.rank >= 1)
     if not y.size:
@@ -39,7 +39,7 @@ def binarizer(c: Call, x: Value) -> Value:
     x: float32, float64, int32 or int64, any shape; result: the same. Source: ONNX ai.onnx.ml Binarizer-1.
     """
     threshold, zero = c.float32("threshold"), c.constant(0, x.type)
-    if x.kind == "int":  # an integer is greater than a number if it is than the whole one below
+    if x.kind == "int":  # an integer is greater than a number if it is greater than the number's floor
         element = element_type(x.type)
         if not threshold < element.largest:
             return zero.broadcast(*x.shape)
@@ -70,10 +70,10 @@ def feature_vectorizer(c: Call, inputs: list[Value]) -> Value:
 
 
 def imputer(c: Call, x: Value) -> Value:
-    """Elements that equal the replaced value become the imputed one, of which there is one or one for each column.
+    """The elements, with those that equal replaced_value replaced by the imputed one: one for all or one per column.
 
-    x: float32 or float64, which the float attributes are for, int32 or int64, [C] or [N, C]; result: the same. Every
-    NaN equals a replaced value that is NaN. Source: ONNX ai.onnx.ml Imputer-1.
+    x: float32 or float64 (float attributes), int32 or int64, [C] or [N, C]; result: the same. If the replaced value is
+    NaN, every NaN equals it. Source: ONNX ai.onnx.ml Imputer-1.
     """
     real = x.kind == "real"
     floats, ints = c.attr("imputed_value_floats"), c.attr("imputed_value_int64s")
@@ -97,10 +97,10 @@ def imputer(c: Call, x: Value) -> Value:
 
 
 def normalizer(c: Call, x: Value) -> Value:
-    """Each row over its largest element, the sum of its magnitudes, or the root of the sum of its squares.
+    """Each row divided by its largest element, the sum of its magnitudes, or the root of the sum of its squares.
 
     x: float32, float64, int32 or int64, [C] or [N, C]; result: float32, the same shape. A row whose divisor is zero
-    stays. In which type it is computed is left open. Source: ONNX ai.onnx.ml Normalizer-1.
+    stays unchanged. The type of the computation is open. Source: ONNX ai.onnx.ml Normalizer-1.
     """
     norm = c.attr("norm")
     c.require("norms", norm in ("MAX", "L1", "L2"))
@@ -122,7 +122,7 @@ def normalizer(c: Call, x: Value) -> Value:
 
 
 def _largest(c: Call, x: Value) -> Value:
-    """The largest element of each row; with NaN, one that hangs on where that stands, too."""
+    """The largest element of each row; with NaN, also results that depend on its position."""
     nans = x.isnan().cast("int32").max(-1) > 0
     taken = c.open("nan", nans)
     largest: Value = x.max(-1, nan="propagate" if taken == "propagates" else "ignore")
@@ -130,10 +130,10 @@ def _largest(c: Call, x: Value) -> Value:
 
 
 def scaler(c: Call, x: Value) -> Value:
-    """(X - offset) * scale, of one number each for all features or of one for each.
+    """(X - offset) * scale, with one number each for all features or one per feature.
 
-    x: float32, float64, int32 or int64, any shape; result: float32, the same shape. In which type it is computed is
-    left open. Source: ONNX ai.onnx.ml Scaler-1.
+    x: float32, float64, int32 or int64, any shape; result: float32, the same shape. The type of the
+    computation is open. Source: ONNX ai.onnx.ml Scaler-1.
     """
     offset, scale = c.attr("offset"), c.attr("scale")
     if offset is None or scale is None:
@@ -155,6 +155,6 @@ def scaler(c: Call, x: Value) -> Value:
 
 
 def _in_either(x: Value, formula: Callable[[Value], Value]) -> Value:
-    """A formula in float32, or in float64 and then rounded; numbers of float32 stay what they are."""
+    """A formula in float32, or in float64 and then rounded; float32 numbers stay exact."""
     narrow = formula(x.cast("float32"))
     return narrow if x.type == "float32" else narrow.either(formula(x.cast("float64")).cast("float32"))

@@ -10,18 +10,18 @@ from ...cases.program import Body, Node, Tensor
 from ..arithmetic.tape import Call, Value
 
 Rule: TypeAlias = Callable[..., Sequence["Value | None"]]
-"""What the operands of a node get of the gradient of its result: of that, and of them."""
+"""The gradients of a node's operands, from the gradient of its result and the operands."""
 
 
 def gradient(c: Call, given: list[Value]) -> tuple[Value, ...]:
-    """The gradient of `y` with respect to each tensor that `xs` names, where these and those of `zs` have the inputs.
+    """The gradient of `y` with respect to each tensor in `xs`, at the inputs as values of `xs` and `zs`.
 
     given: floats for xs, then zs of any type; results: of the shapes and types of xs. Source: ONNX Gradient-1 of
     ai.onnx.preview.training.
     """
     xs, names, around = c.attr("xs"), (*c.attr("xs"), *c.attr("zs", ())), c.around
     if not isinstance(around, Body):
-        raise OpconformError("a gradient without a graph around it")
+        raise OpconformError("a gradient needs a graph around it")
     known = {name for node in around.nodes for name in (*node.inputs, *node.outputs)}
     c.require("inputs", len(given) == len(names))
     c.require("names", known.issuperset((*names, c.attr("y"))))
@@ -86,7 +86,7 @@ def _rule(node: Node) -> Rule:
 
 
 def _summed_to(part: Value, shape: tuple[int, ...]) -> Value:
-    """A gradient summed over the axes along which its operand was broadcast."""
+    """A gradient, summed over the axes along which its operand was broadcast."""
     lead = part.rank - len(shape)
     axes = (*range(lead), *(lead + i for i, n in enumerate(shape) if n == 1 != part.shape[lead + i]))
     return part.sum(axes, keep=True).reshape(*shape) if axes else part

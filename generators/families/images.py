@@ -1,4 +1,4 @@
-"""ImageDecoder, and the pictures that it is given: encoders and decoders of formats whose pixels are exact."""
+"""ImageDecoder, and its pictures: encoders and decoders of formats with exact pixels."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _OTHERS: Final = (b"\0\0\0\x0cjP  ", b"\xff\x4f\xff\x51")
 
 
 def image_decoder(c: Call, stream: Value) -> Value:
-    """The pixels of a picture, [height, width, channels], in the order that pixel_format says; none of no picture.
+    """The pixels of a picture, [height, width, channels], in the order of pixel_format; empty if it is not a picture.
 
-    stream: uint8, rank 1; result: uint8, with 3 channels, or 1 of Grayscale. Pictures of one channel have it three
-    times. How colours become grey is open, but where all three are alike. Raises OpconformError
-    for a format that is not decoded here. Samples of a JPEG may be beside the exact ones, see `decoded_jpeg`.
-    Source: ONNX ImageDecoder-20.
+    stream: uint8, rank 1; result: uint8, with 3 channels, or 1 for Grayscale. Pictures with one channel repeat it three
+    times. The conversion of colours to grey is open, unless all three are equal. Raises OpconformError for a format
+    that is not decoded here. Samples of a JPEG may differ from the exact ones, see `decoded_jpeg`. Source: ONNX
+    ImageDecoder-20.
     """
     c.require("stream-rank", stream.rank == 1)
     wanted = c.attr("pixel_format")
@@ -60,7 +60,7 @@ def image_decoder(c: Call, stream: Value) -> Value:
 
 
 def _decoded(data: bytes, repeats: Callable[[], bool]) -> Pixels | None:
-    """The pixels of a stream, [height, width, 3]; None of what is no picture.
+    """The pixels of a stream, [height, width, 3]; None if it is not a picture.
 
     Raises OverflowError for a picture that is not decoded here.
     """
@@ -90,14 +90,14 @@ def _chunk(name: bytes, content: bytes) -> bytes:
 
 
 def _stored(content: bytes) -> bytes:
-    """A zlib stream of blocks that are not compressed: every version of zlib would compress in its own way."""
+    """A zlib stream of uncompressed blocks, since versions of zlib compress differently."""
     parts = [content[i : i + 0xFFFF] for i in range(0, len(content), 0xFFFF)] or [b""]
     blocks = [struct.pack("<BHH", part is parts[-1], len(part), 0xFFFF - len(part)) + part for part in parts]
     return b"\x78\x01" + b"".join(blocks) + struct.pack(">I", zlib.adler32(content))
 
 
 def _to_png(samples: Array, colour: int, extra: bytes = b"", *, interlaced: bool = False) -> bytes:
-    """Samples [height, width, channels] as PNG (W3C PNG, 3rd ed.), each row by another filter."""
+    """Samples [height, width, channels] as PNG (W3C PNG, 3rd ed.), each row with another filter."""
     height, width, channels = samples.shape
     filtered = b""
     for y, x, down, across in _PASSES if interlaced else ((0, 0, 1, 1),):
@@ -105,7 +105,7 @@ def _to_png(samples: Array, colour: int, extra: bytes = b"", *, interlaced: bool
         rows = part.reshape(len(part), part.shape[1] * channels)
         for i, row in enumerate(rows if part.size else ()):
             above = rows[i - 1] if i else np.zeros_like(row)
-            kind = (i + y + x) % 5  # so that passes of one row have several
+            kind = (i + y + x) % 5  # so that even passes of one row have several filters
             filtered += bytes([kind]) + bytes(((row - _guesses(row, above, channels)[kind]) % 256).tolist())
     header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, interlaced)
     return _PNG + _chunk(b"IHDR", header) + extra + _chunk(b"IDAT", _stored(filtered)) + _chunk(b"IEND", b"")
@@ -150,7 +150,7 @@ def _of_png(data: bytes) -> Array:
 
 
 def _unfiltered(content: bytes, height: int, channels: int) -> Array:
-    """The samples of rows that begin with their filter, [height, width * channels]."""
+    """The samples of filtered rows, [height, width * channels]; each row starts with its filter."""
     lines = np.frombuffer(content, np.uint8).astype(np.int64).reshape(height, -1)
     rows = np.zeros((height, lines.shape[1] - 1), np.int64)
     for y, (kind, *line) in enumerate(lines.tolist()):
@@ -232,7 +232,7 @@ def _of_pnm(data: bytes) -> Array:
 
 
 def _to_tiff(samples: Array, order: str) -> bytes:
-    """Samples [height, width, 1 or 3] as TIFF 6.0, one strip that is not compressed; order: < or >."""
+    """Samples [height, width, 1 or 3] as TIFF 6.0, one uncompressed strip; order: < or >."""
     height, width, channels = samples.shape
     body, tail = samples.astype(np.uint8).tobytes(), struct.pack(order + "3H", 8, 8, 8)
     entries = [(256, 4, 1, width), (257, 4, 1, height), (258, 3, channels, 8), (259, 3, 1, 1)]
@@ -265,7 +265,7 @@ def _of_tiff(data: bytes) -> Array:
 
 
 def _blocks(height: int, width: int, parts: int) -> Array:
-    """Luma and chroma of blocks whose colours no decoder has to round up in doubt."""
+    """Luma and chroma of blocks whose colours every decoder rounds the same way."""
     found = _samples(height, width, parts)
     while parts == 3:
         blue, red = found[..., 1] - 128, found[..., 2] - 128
@@ -278,7 +278,7 @@ def _blocks(height: int, width: int, parts: int) -> Array:
 
 
 def _samples(height: int, width: int, channels: int, levels: int = 256) -> Array:
-    """Samples that look random, the same everywhere; every fourth pixel is grey, the first black and the last white."""
+    """Reproducible pseudo-random samples; every fourth pixel is grey, the first is black and the last is white."""
     places = np.arange(height * width * channels, dtype=np.uint64)
     found = ((places * np.uint64(2654435761) + np.uint64(12345)) >> np.uint64(9)) % np.uint64(levels)
     samples = found.astype(np.int64).reshape(height * width, channels)
@@ -323,7 +323,7 @@ def _encoders() -> Mapping[str, Callable[[int, int], bytes]]:
 
 
 def _drawn(drawing: Drawing, name: str) -> Array:
-    """A picture in a format, of the size that takes as many bytes; cut off where none does."""
+    """A picture in a format, with a size that gives the wanted number of bytes; truncated if no size does."""
     encode = _encoders()[name]
     longer = b""
     for one in itertools.starmap(encode, _SIZES):
@@ -336,27 +336,27 @@ def _drawn(drawing: Drawing, name: str) -> Array:
 
 
 def png(drawing: Drawing) -> Array:
-    """A PNG of colours."""
+    """A colour PNG."""
     return _drawn(drawing, "png")
 
 
 def png_grey(drawing: Drawing) -> Array:
-    """A PNG of greys."""
+    """A grey PNG."""
     return _drawn(drawing, "png-grey")
 
 
 def png_palette(drawing: Drawing) -> Array:
-    """A PNG whose samples are places in a palette."""
+    """A PNG with a palette."""
     return _drawn(drawing, "png-palette")
 
 
 def bmp(drawing: Drawing) -> Array:
-    """A bitmap of colours."""
+    """A colour bitmap."""
     return _drawn(drawing, "bmp")
 
 
 def bmp_down(drawing: Drawing) -> Array:
-    """A bitmap of colours, the first row first."""
+    """A colour bitmap, with the first row first."""
     return _drawn(drawing, "bmp-down")
 
 
@@ -381,70 +381,70 @@ def pbm(drawing: Drawing) -> Array:
 
 
 def ppm_text(drawing: Drawing) -> Array:
-    """A portable pixmap, in text."""
+    """A portable pixmap as text."""
     return _drawn(drawing, "ppm-text")
 
 
 def tiff(drawing: Drawing) -> Array:
-    """A TIFF of colours."""
+    """A colour TIFF."""
     return _drawn(drawing, "tiff")
 
 
 def tiff_grey(drawing: Drawing) -> Array:
-    """A TIFF of greys, high bytes first."""
+    """A grey TIFF, high bytes first."""
     return _drawn(drawing, "tiff-grey")
 
 
 def jpeg(drawing: Drawing) -> Array:
-    """A JPEG of colours, one for each block."""
+    """A colour JPEG with one colour per block."""
     return _drawn(drawing, "jpeg")
 
 
 def jpeg_grey(drawing: Drawing) -> Array:
-    """A JPEG of greys, one for each block."""
+    """A grey JPEG with one grey per block."""
     return _drawn(drawing, "jpeg-grey")
 
 
 def png_interlaced(drawing: Drawing) -> Array:
-    """A PNG of colours, interlaced."""
+    """An interlaced colour PNG."""
     return _drawn(drawing, "png-interlaced")
 
 
 def png_interlaced_grey(drawing: Drawing) -> Array:
-    """A PNG of greys, interlaced."""
+    """An interlaced grey PNG."""
     return _drawn(drawing, "png-interlaced-grey")
 
 
 def png_interlaced_palette(drawing: Drawing) -> Array:
-    """A PNG whose samples are places in a palette, interlaced."""
+    """An interlaced PNG with a palette."""
     return _drawn(drawing, "png-interlaced-palette")
 
 
 def jpeg_waves(drawing: Drawing) -> Array:
-    """A JPEG of colours whose blocks have other coefficients than the first."""
+    """A colour JPEG whose blocks have further coefficients after the first."""
     return _drawn(drawing, "jpeg-waves")
 
 
 def jpeg_waves_grey(drawing: Drawing) -> Array:
-    """A JPEG of greys whose blocks have other coefficients than the first."""
+    """A grey JPEG whose blocks have further coefficients after the first."""
     return _drawn(drawing, "jpeg-waves-grey")
 
 
 def jpeg_422(drawing: Drawing) -> Array:
-    """A JPEG with half the chroma in each row."""
+    """A JPEG with chroma at half resolution in each row."""
     return _drawn(drawing, "jpeg-422")
 
 
 def jpeg_420(drawing: Drawing) -> Array:
-    """A JPEG with half the chroma in each row and column."""
+    """A JPEG with chroma at half resolution in rows and columns."""
     return _drawn(drawing, "jpeg-420")
 
 
 def jpeg_422_flat(drawing: Drawing) -> Array:
-    """A JPEG with half the chroma in each row, each block of one luma or chroma."""
+    """A JPEG with chroma at half resolution in each row, and a single value per block."""
     return _drawn(drawing, "jpeg-422-flat")
 
 
 def webp(drawing: Drawing) -> Array:
-    """A lossless WebP of colours."""
+    """A lossless colour WebP."""
     return _drawn(drawing, "webp")

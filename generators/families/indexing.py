@@ -1,4 +1,4 @@
-"""Operators that choose elements by their place: Gather, GatherElements, GatherND, Compress, Slice, Pad, NonZero."""
+"""Operators that select elements by index: Gather, GatherElements, GatherND, Compress, Slice, Pad, NonZero."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..fills import Drawing
 
 
 def gather(c: Call, data: Value, indices: Value) -> Value:
-    """The entries of `axis` that `indices` name: output[p, i, q] = data[p, indices[i], q].
+    """The entries along `axis` at `indices`: output[p, i, q] = data[p, indices[i], q].
 
     data: rank r of 1 or more; indices: int32 or int64, rank q; result: rank q + r - 1. An index below 0 counts from
-    the end, which the text says from version 11 on. Source: ONNX Gather-1 to 13.
+    the end; the standard defines this from version 11 on. Source: ONNX Gather-1 to 13.
     """
     c.require("data-rank", data.rank >= 1)
     axis = c.attr("axis")
@@ -29,10 +29,10 @@ def gather(c: Call, data: Value, indices: Value) -> Value:
 
 
 def gather_elements(c: Call, data: Value, indices: Value) -> Value:
-    """Elements of `data` at each place of `indices`, with the index there in place of that along `axis`.
+    """The element of `data` for each position in `indices`, with the index there as the position along `axis`.
 
-    data: rank r of 1 or more; indices: int32 or int64, rank r, from -s on and before s, the extent of the axis; result:
-    the shape of indices. Source: ONNX GatherElements-11 and 13.
+    data: rank r of 1 or more; indices: int32 or int64, rank r, in [-s, s), s the extent of the axis; result: the shape
+    of indices. Source: ONNX GatherElements-11 and 13.
     """
     c.require("data-rank", data.rank >= 1)
     c.require("same-rank", indices.rank == data.rank)
@@ -46,9 +46,9 @@ def gather_elements(c: Call, data: Value, indices: Value) -> Value:
 
 
 def gather_nd(c: Call, data: Value, indices: Value) -> Value:
-    """The slices of `data` that the tuples in the last dimension of `indices` name, within each batch.
+    """The slices of `data` at the tuples in the last dimension of `indices`, within each batch.
 
-    data: rank r; indices: int64, rank q, tuples of length k; the first b = batch_dims dimensions of both are one;
+    data: rank r; indices: int64, rank q, tuples of length k; the first b = batch_dims dimensions of both are equal;
     result: indices' shape without its last dimension, then data's from b + k on. Source: ONNX GatherND-11 to 13.
     """
     batch = c.attr("batch_dims", 0)
@@ -70,9 +70,9 @@ def gather_nd(c: Call, data: Value, indices: Value) -> Value:
 
 
 def compress(c: Call, x: Value, condition: Value) -> Value:
-    """The slices along `axis` for which the condition is true; without an axis, the elements of the input, flattened.
+    """The slices along `axis` for which the condition is true; without an axis, the elements of the flattened input.
 
-    x: rank r of 1 or more; condition: bool, rank 1; what lies beyond it is dropped. Source: ONNX Compress-9 to 28.
+    x: rank r of 1 or more; condition: bool, rank 1; slices beyond it are dropped. Source: ONNX Compress-9 to 28.
     """
     axis = c.attr("axis")
     c.require("rank", x.rank >= 1)
@@ -90,10 +90,10 @@ def compress(c: Call, x: Value, condition: Value) -> Value:
 
 
 def slice_(c: Call, data: Value, *_: Value | None) -> Value:
-    """Every `step`-th element from `start` on and before `end`, along each axis that is named.
+    """Every `step`-th element from `start` to `end`, exclusive, along each named axis.
 
-    data: any shape; starts, ends, axes, steps: attributes in version 1, int32 or int64 inputs from 10 on, of one
-    length. Source: ONNX Slice-1 to 13, whose last version says how each number is clamped.
+    data: any shape; starts, ends, axes, steps: attributes in version 1, int32 or int64 inputs from 10 on, of equal
+    length. Source: ONNX Slice-1 to 13; the last version defines how each number is clamped.
     """
     if data.rank == 0:
         c.open("rank-0")
@@ -119,10 +119,10 @@ def slice_(c: Call, data: Value, *_: Value | None) -> Value:
 
 
 def pad(c: Call, data: Value, *ports: Value | None) -> Value:
-    """Elements added before and after each axis, or taken away where a number is negative.
+    """The input with elements added before and after each axis, or removed if a number is negative.
 
-    data: rank r; pads: two numbers an axis, all the starts first; axes: which ones (from version 18), else all.
-    Source: ONNX Pad-1 to 25; the modes are NumPy's, which the text names as similar.
+    data: rank r; pads: two numbers per axis, all the starts first; axes: the padded axes (from version 18), else all.
+    Source: ONNX Pad-1 to 25; the modes are NumPy's, to which the standard refers as similar.
     """
     if data.rank == 0:
         c.open("rank-0")
@@ -147,14 +147,14 @@ def pad(c: Call, data: Value, *ports: Value | None) -> Value:
         inside = inside & here.reshape(-1, *(1,) * (data.rank - axis - 1))
         if here.any():
             data = data.take(np.where(here, places, places[here][0]), axis)
-        else:  # nothing of the data is left to be chosen
+        else:  # none of the data is left to choose from
             shape = (*data.shape[:axis], len(places), *data.shape[axis + 1 :])
             data = value.broadcast(*shape)
     return data if inside.all() else data.where(c.constant(np.broadcast_to(inside, data.shape), "bool"), value)
 
 
 def _padding(c: Call, data: Value, given: Value | None) -> Value:
-    """The value of new elements in mode constant."""
+    """The value of new elements in constant mode."""
     if given is not None:
         c.require("value-scalar", given.size == 1)
         if given.rank:
@@ -166,7 +166,7 @@ def _padding(c: Call, data: Value, given: Value | None) -> Value:
 
 
 def _places(c: Call, mode: str, extent: int, before: int, after: int) -> Array:
-    """Which element of an axis stands at each new place; in mode constant, one that there is not for a new element."""
+    """The index of the element at each new position of an axis; in constant mode, out of range for a new element."""
     places = np.arange(-before, extent + after)
     if mode == "constant" or (before <= 0 and after <= 0):
         return places
@@ -188,10 +188,10 @@ def _places(c: Call, mode: str, extent: int, before: int, after: int) -> Array:
 
 
 def non_zero(c: Call, x: Value) -> Value:
-    """The places of the elements that are not zero, one column each, in row-major order.
+    """The indices of the elements that are not zero, one column each, in row-major order.
 
-    x: rank r; result: int64, shape (r, n); n is what the data make it. A NaN is not zero; false is.
-    Source: ONNX NonZero-9 and 13, which say so of a scalar too: shape (0, n), where NumPy has (1, n).
+    x: rank r; result: int64, shape (r, n); n depends on the data. A NaN is not zero; false is. Source: ONNX NonZero-9
+    and 13, which include scalars: shape (0, n), where NumPy has (1, n).
     """
     known = c.read("X")
     if x.type == "string":
@@ -202,7 +202,7 @@ def non_zero(c: Call, x: Value) -> Value:
 
 
 def tuples(drawing: Drawing) -> Array:
-    """Places in `extents`, each a tuple in the last dimension, some of whose numbers count from the end."""
+    """Tuples of indices within `extents`, in the last dimension; some numbers count from the end."""
     bits = drawing.draw.bits(drawing.size)
     depth = drawing.shape[-1] if drawing.shape else 1
     extents = (*drawing.arguments["extents"][drawing.attributes.get("batch_dims", 0) :], *(1,) * depth)[:depth]

@@ -1,4 +1,4 @@
-"""Operators that join tensors along an axis, and part them again: Concat, Split."""
+"""Operators that join and split tensors along an axis: Concat, Split."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ..arithmetic.tape import Call, Value
 def concat(c: Call, inputs: list[Value]) -> Value:
     """The inputs one after the other along `axis`.
 
-    inputs: one or more, of one type, rank r of 1 or more and one shape but for the axis; result: that shape, with the
-    extents of the axis added up. A missing axis means 1 in version 1. Source: ONNX Concat-1 to 13.
+    inputs: one or more, of one type, rank r of 1 or more, and the same shape except along the axis; result: that shape,
+    with the sum of the axis' extents. A missing axis means 1 in version 1. Source: ONNX Concat-1 to 13.
     """
     c.require("at-least-one", len(inputs) > 0)
     c.require("same-type", len({x.type for x in inputs}) == 1)
@@ -23,11 +23,11 @@ def concat(c: Call, inputs: list[Value]) -> Value:
 
 
 def split(c: Call, x: Value, *_: Value | None) -> tuple[Value, ...]:
-    """The input in parts along `axis`: of the lengths that `split` says, or of equal ones.
+    """The input in parts along `axis`: of the lengths in `split`, or of equal lengths.
 
     x: rank r of 1 or more; split: one length for each output, an attribute before version 13 and an int64 input since;
-    num_outputs, from version 18 on: as many parts of equal length, the last of which may be shorter. Version 1 does not
-    say which axis a missing one is. Source: ONNX Split-1 to 18.
+    num_outputs, from version 18 on: the number of equal parts; the last may be shorter. Version 1 does not define a
+    missing axis. Source: ONNX Split-1 to 18.
     """
     axis = c.attr("axis")
     if axis is None:
@@ -47,7 +47,7 @@ def split(c: Call, x: Value, *_: Value | None) -> tuple[Value, ...]:
 
 
 def _equal(c: Call, extent: int, parts: int) -> tuple[int, ...]:
-    """The lengths of equal parts; where the last one may be shorter, the others are no longer than they must be."""
+    """The lengths of equal parts; if the last one may be shorter, the others are as short as possible."""
     if "last-smaller" not in c.clauses:
         c.require("divides", extent % parts == 0)
     length = -(-extent // parts)
@@ -59,7 +59,7 @@ def _equal(c: Call, extent: int, parts: int) -> tuple[int, ...]:
 
 
 def _axis(c: Call, rank: int, axis: int) -> int:
-    """The axis, counted from the front; that a negative one counts from the end is said from version 11 on."""
+    """The axis, counted from the front; the standard defines negative ones from version 11 on."""
     c.require("axis-range", -rank <= axis < rank)
     if axis < 0 and "axis-negative" not in c.clauses:
         c.open("axis-negative-early")

@@ -1,4 +1,4 @@
-"""JPEG (ITU-T T.81, baseline): quantized coefficients as a stream, and what decoders may give for the pixels of one."""
+"""JPEG (ITU-T T.81, baseline): writes quantized coefficients as a stream, and bounds the pixels of its decoders."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ import numpy as np
 from ...cases.elements import Array
 
 _LENGTHS: Final = (0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0)
-"""How many codes of each length the usual table of first coefficients has."""
+"""The number of codes of each length in the usual table for first coefficients."""
 _LONGER: Final = (0, 1, 1, 2, 3, 4, 4, 4, 8, 8, 16, 16, 32, 32, 31, 0)
-"""The same of a table of all other coefficients, whose codes have up to 15 bits."""
+"""The same for a table of all other coefficients, with codes of up to 15 bits."""
 _RUNS: Final = (0, *(run << 4 | size for size in range(1, 11) for run in range(16)), 0xF0)
 _ZIGZAG: Final = tuple(
     sorted(np.ndindex(8, 8), key=lambda at: (sum(at), at[0] if sum(at) % 2 else at[1]))  # row and column
 )
 _SLACK: Final = 0.1
-"""What decoders may lose when they turn luma and chroma into colours by whole numbers, before they round."""
+"""The largest error of decoders that convert luma and chroma to colours in whole numbers, before rounding."""
 _GRID: Final = 2.0**20
-"""Samples are taken to this many parts, so that sums of cosines are the same on every processor."""
+"""Samples are rounded to multiples of 1/_GRID, so that sums of cosines are the same on every processor."""
 
 
 Shape: TypeAlias = tuple[tuple[int, int], int, int]
-"""How many blocks a part has down and across, and its sampling factors, across and down."""
+"""A part's number of blocks down and across, and its sampling factors, across and down."""
 
 
 class Pixels(NamedTuple):
-    """Whole numbers, [height, width, channels]: by the formula, and the least and the largest that are admissible."""
+    """Whole numbers, [height, width, channels]: by the formula, and the smallest and the largest admissible ones."""
 
     value: Array
     low: Array
@@ -53,7 +53,7 @@ class Part:
 
 
 def encoded(height: int, width: int, parts: Sequence[Part], quanta: Sequence[Sequence[int]]) -> bytes:
-    """Write a picture, grey or YCbCr; the coefficients after the first have a table of codes if there are any."""
+    """Write a picture, grey or YCbCr; if there are coefficients after the first, they have a code table."""
     others = any(part.coefficients[..., 1:].any() for part in parts)
     lengths, symbols = (_LONGER, _RUNS) if others else ((1,) + (0,) * 15, (0,))
     factors = [bytes([i + 1, part.across << 4 | part.down, part.table]) for i, part in enumerate(parts)]
@@ -85,12 +85,12 @@ def encoded(height: int, width: int, parts: Sequence[Part], quanta: Sequence[Seq
 
 
 def decoded_jpeg(data: bytes, repeats: Callable[[], bool] = lambda: False) -> Pixels:
-    """Read a picture: [height, width, 1] of greys, or 3 of red, green and blue.
+    """Read a picture: [height, width, 1] of greys, or [height, width, 3] of red, green and blue.
 
-    A sample may be 1 beside the exact inverse transform, rounded, unless its block has none but a first coefficient
-    that is a multiple of 8. `repeats` is asked whether chroma that is at most two samples wide is repeated, not
-    interpolated. Raises OverflowError for what is not read here, ValueError, IndexError, KeyError or
-    struct.error for what is no JPEG.
+    A sample may differ by 1 from the rounded exact inverse transform, unless its block has only a first coefficient,
+    and this is a multiple of 8. `repeats` decides whether chroma that is at most two samples wide is repeated rather
+    than interpolated. Raises OverflowError for formats that are not read here, ValueError, IndexError, KeyError or
+    struct.error if it is not a JPEG.
     """
     segments, at = dict[int, bytes](), 2
     while 0xDA not in segments:
@@ -128,7 +128,7 @@ def decoded_jpeg(data: bytes, repeats: Callable[[], bool] = lambda: False) -> Pi
 
 
 def _units(shapes: Sequence[Shape]) -> list[tuple[int, tuple[int, int]]]:
-    """The order of blocks, each by its part and place."""
+    """The order of blocks, each by its part and position."""
     (rows, columns), across, down = shapes[0]
     return [
         (i, (row * d + y, column * a + x))
@@ -139,7 +139,7 @@ def _units(shapes: Sequence[Shape]) -> list[tuple[int, tuple[int, int]]]:
 
 
 def canonical(lengths: Sequence[int], symbols: Sequence[int]) -> dict[str, int]:
-    """A Huffman table by its codes, written in bits: how many of each length from 1 on, and what they stand for."""
+    """A Huffman table, from bit strings to symbols; `lengths` has the number of codes of each length from 1 on."""
     found, code, rest = dict[str, int](), 0, iter(symbols)
     for length, count in enumerate(lengths, 1):
         for _ in range(count):
@@ -150,13 +150,13 @@ def canonical(lengths: Sequence[int], symbols: Sequence[int]) -> dict[str, int]:
 
 
 def _magnitude(number: int) -> tuple[int, str]:
-    """How many bits a number has, and those that follow its code."""
+    """The number of bits of a number, and the bits that follow its code."""
     size = abs(number).bit_length()
     return size, f"{number if number > 0 else number + (1 << size) - 1:0{size}b}" if size else ""
 
 
 def read_code(bits: str, place: int, table: Mapping[str, int]) -> tuple[int, int]:
-    """What the code at a place stands for, and the place behind it."""
+    """The symbol of the code at a position, and the position after it."""
     for end in range(place + 1, min(place + 16, len(bits)) + 1):
         if bits[place:end] in table:
             return table[bits[place:end]], end
@@ -171,7 +171,7 @@ def _signed(bits: str, place: int, size: int) -> int:
 def _coefficients(bits: str, shapes: Sequence[Shape], written: bytes, chosen: Sequence[tuple[int, int]]) -> list[Array]:
     """The quantized coefficients of each part, [rows, columns, 64], in zigzag order.
 
-    `written` are the tables of codes, of which a part has one for its first coefficients and one for others.
+    `written` are the code tables; each part uses one for its first coefficients and one for the others.
     """
     tables = {}
     while written:
@@ -197,7 +197,7 @@ def _coefficients(bits: str, shapes: Sequence[Shape], written: bytes, chosen: Se
 
 
 def _samples(coefficients: Array) -> Pixels:
-    """The samples of a part, [8 * rows, 8 * columns], of its coefficients [rows, columns, 64], in zigzag order."""
+    """The samples of a part, [8 * rows, 8 * columns], from its coefficients [rows, columns, 64], in zigzag order."""
     rows, columns, _ = coefficients.shape
     square = np.zeros((rows, columns, 8, 8))
     for k, (v, u) in enumerate(_ZIGZAG):
@@ -213,10 +213,10 @@ def _samples(coefficients: Array) -> Pixels:
 
 
 def _upsampled(plane: Pixels, across: int, down: int) -> Pixels:
-    """Chroma at every pixel: 3/4 of the nearest sample and 1/4 of the next one, in each direction that has a half.
+    """Chroma at every pixel: 3/4 of the nearest sample and 1/4 of the next one, in each direction with half resolution.
 
-    What lies beyond the picture is as its last sample. One rounding is the text's; of two the text does not say the
-    order, nor whether there are two.
+    Beyond the picture, the last sample is repeated. The standard defines one rounding; with two directions, it defines
+    neither the order nor whether there are two.
     """
     if down == 1:
         return Pixels(*(_rounded(_between(one, 1)) for one in plane)) if across == 2 else plane
@@ -233,13 +233,13 @@ def _between(samples: Array, axis: int) -> Array:
 
 
 def _rounded(doubled: Array) -> Array:
-    """Halves of even columns are rounded down, of odd ones up."""
+    """Rounds halves down in even columns and up in odd ones."""
     odd = np.arange(doubled.shape[1]) % 2
     return np.where(odd, np.floor(doubled + 0.5), np.ceil(doubled - 0.5))
 
 
 def _coloured(y: Pixels, blue: Pixels, red: Pixels) -> Pixels:
-    """Red, green and blue of luma and chroma (ITU-T T.871, clause 7), rounded."""
+    """Red, green and blue from luma and chroma (ITU-T T.871, clause 7), rounded."""
 
     def colours(y: Array, b: Array, r: Array, against: tuple[Array, Array]) -> Array:
         b, r, other_b, other_r = (one - 128 for one in (b, r, *against))
@@ -253,9 +253,9 @@ def _coloured(y: Pixels, blue: Pixels, red: Pixels) -> Pixels:
 
 
 def of_blocks(blocks: Array, across: int = 1) -> bytes:
-    """A picture of which each block of 8 x 8 samples has one value, [rows, columns, 1 or 3] luma and chroma.
+    """A picture with one value for each block of 8 x 8 samples, [rows, columns, 1 or 3] luma and chroma.
 
-    A block has no coefficient but the first, which is a multiple of 8: no decoder has to round. Chroma is that of each
+    A block has only a first coefficient, a multiple of 8, so that no decoder has to round. Chroma comes from every
     `across`-th block.
     """
     rows, columns, count = blocks.shape
@@ -266,17 +266,17 @@ def of_blocks(blocks: Array, across: int = 1) -> bytes:
 
 
 def of_waves(height: int, width: int, across: int = 1, down: int = 1, *, grey: bool = False) -> bytes:
-    """A picture whose blocks have a first coefficient and some others of each place and sign."""
+    """A picture whose blocks have a first coefficient and some others, of every position and sign."""
     quanta = [[6, *(2 + 5 * k % 13 for k in range(1, 64))], [10, *(3 + 7 * k % 17 for k in range(1, 64))]]
     rows, columns = -(-height // (8 * down)), -(-width // (8 * across))
-    mean = 90 if grey else 50  # colours of samples that have to be cut off would depend on when that is done
+    mean = 90 if grey else 50  # colours of clipped samples would depend on when decoders clip
     parts = [Part(_waves(rows * down, columns * across, quanta[0], mean, 0), across, down)]
     parts += [] if grey else [Part(_waves(rows, columns, quanta[1], mean, i), table=1) for i in (1, 2)]
     return encoded(height, width, parts, quanta[:1] if grey else quanta)
 
 
 def _waves(rows: int, columns: int, quantum: Sequence[int], mean: int, seed: int) -> Array:
-    """Quantized coefficients: a mean up to so far off the middle; up to six others, each worth up to 12 in a sample."""
+    """Quantized coefficients: a mean at most `mean` off the middle, and up to six others of up to 12 per sample."""
     found = np.zeros((rows * columns, 64), np.int64)
     for n, block in enumerate(found):
         drawn = [((40 * n + 13 * seed + j) * 2654435761 + 12345 >> 9) % 65521 for j in range(13)]

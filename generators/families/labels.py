@@ -15,10 +15,10 @@ _FIRST_BEYOND = 2.0**63
 
 
 def label_encoder(c: Call, x: Value) -> Value:
-    """The value whose key each element is, and the default where it is no key.
+    """The value for each element as a key, or the default if it is not a key.
 
-    x: any shape; result: the same shape. In version 1 the keys of `classes_strings` are their own places, or the other
-    way round. From 2 on the two lists are parallel. Source: ONNX ai.onnx.ml LabelEncoder-1 to 4.
+    x: any shape; result: the same shape. In version 1 the values of `classes_strings` are their own indices, or vice
+    versa. From 2 on the two lists are parallel. Source: ONNX ai.onnx.ml LabelEncoder-1 to 4.
     """
     if c.version == 1:
         names = np.array(c.attr("classes_strings") or (), object)
@@ -41,7 +41,7 @@ def label_encoder(c: Call, x: Value) -> Value:
 
 
 def category_mapper(c: Call, x: Value) -> Value:
-    """The integer at the place where a text is listed, or the other way round, and the default where it is not.
+    """The integer at a text's index in the list, or vice versa; the default if it is not listed.
 
     x: string or int64, [C] or [N, C]; result: the other type, the same shape. Source: ONNX ai.onnx.ml CategoryMapper-1.
     """
@@ -60,9 +60,9 @@ def category_mapper(c: Call, x: Value) -> Value:
 
 
 def one_hot_encoder(c: Call, x: Value) -> Value:
-    """1 at the place of the category that an element is, 0 elsewhere, along a new last dimension.
+    """1 at the index of an element's category, 0 elsewhere, along a new last dimension.
 
-    x: strings, or numbers, which are cast to int64, any shape; result: float32, x's shape and the categories' number.
+    x: strings, or numbers, which are cast to int64, any shape; result: float32, x's shape and the number of categories.
     Source: ONNX ai.onnx.ml OneHotEncoder-1.
     """
     texts, numbers = c.attr("cats_strings"), c.attr("cats_int64s")
@@ -84,7 +84,7 @@ def one_hot_encoder(c: Call, x: Value) -> Value:
 
 
 def _list(c: Call, side: str) -> tuple[Array | None, int]:
-    """The list called `keys_…` or `values_…` that is given, and how many are."""
+    """The given list of `keys_…` or `values_…`, and the number of given lists."""
     found = []
     for suffix, type_ in _LISTS.items():
         value = c.attr(f"{side}_{suffix}")
@@ -100,10 +100,9 @@ def _name(array: Array) -> str:
 
 
 def _default(c: Call, values: Array) -> Array:
-    """What an element becomes that is no key.
+    """The result for an element that is not a key.
 
-    The default that "matches" the values: which one does, where one is given that has their type and another name, is
-    open.
+    The default that "matches" the values; if one with their type but another name is given, the choice is open.
     """
     type_, tensor = _name(values), c.attr("default_tensor")
     own = {"string": "default_string", "int64": "default_int64", "float32": "default_float"}.get(type_)
@@ -120,7 +119,7 @@ def _default(c: Call, values: Array) -> Array:
 
 
 def _looked_up(c: Call, x: Value, keys: Array, values: Array, default: Array) -> Value:
-    """Of equal keys the last one counts in version 4 of LabelEncoder; elsewhere, which one does is open."""
+    """The values of keys; among equal keys the last counts in version 4 of LabelEncoder, elsewhere it is open."""
     later = len({_bits(key) for key in keys}) == len(keys) or "key-repeated" in c.clauses
     silence = "key-repeated-early" if c.silent("key-repeated-early") else "category-repeated"
     order = range(len(keys)) if later or c.open(silence) == "last" else range(len(keys) - 1, -1, -1)
@@ -132,7 +131,7 @@ def _looked_up(c: Call, x: Value, keys: Array, values: Array, default: Array) ->
 
 
 def _matches(c: Call, x: Value, key: Array) -> Value:
-    """Which elements are the key. A NaN is every NaN; the two zeros differ by their bits, which version 2 compares."""
+    """A mask of the elements equal to the key. All NaN are equal; version 2 distinguishes the zeros."""
     if key.dtype.kind == "f" and np.isnan(key):
         return x.isnan()
     same = x.equal(c.constant(key, x.type))
@@ -144,7 +143,7 @@ def _matches(c: Call, x: Value, key: Array) -> Value:
 
 
 def _negative(x: Value) -> Value:
-    """Whether the sign bit is set, of a zero."""
+    """A mask of zeros with their sign bit set."""
     return (1.0 / x) < 0.0
 
 
@@ -153,7 +152,7 @@ def _bits(key: object) -> object:
 
 
 def among(drawing: Drawing) -> Array:
-    """Keys of the table, one after the other from anywhere on, and as many elements that are none."""
+    """Keys of the table, in order from a random one, and as many elements that are not keys."""
     found = _keys(drawing)
     if drawing.type.kind == "string":
         others: list[object] = ["c", "Amy ", "amy", "\u00fc"]
@@ -166,13 +165,13 @@ def among(drawing: Drawing) -> Array:
 
 
 def known(drawing: Drawing) -> Array:
-    """Keys of the table alone."""
+    """Only keys of the table."""
     found = _keys(drawing)
     return found[drawing.draw.below(len(found), drawing.size)]
 
 
 def _keys(drawing: Drawing) -> Array:
-    """The table's keys; of a table that is read in both directions, those of the type that is drawn."""
+    """The table's keys; if a table is used in both directions, the keys of the drawn type."""
     lists = [
         value
         for name, value in sorted(drawing.attributes.items())

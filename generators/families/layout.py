@@ -1,4 +1,4 @@
-"""Operators that arrange a tensor's elements anew, or tell its extents: Transpose, Reshape, Squeeze, Expand, Shape."""
+"""Operators that rearrange a tensor's elements, or return its extents: Transpose, Reshape, Squeeze, Expand, Shape."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..arithmetic.tape import Call, Value
 
 
 def transpose(c: Call, data: Value) -> Value:
-    """The dimensions in the order of `perm`, in reverse without one.
+    """The dimensions in the order of `perm`, reversed without it.
 
     data: rank r, any type; result: rank r. Source: ONNX Transpose-1 to 25.
     """
@@ -21,7 +21,7 @@ def transpose(c: Call, data: Value) -> Value:
 
 
 def reshape(c: Call, data: Value, shape: Value | None = None) -> Value:
-    """The elements in another shape: 0 is the input's extent, unless `allowzero` is 1, and one -1 is what is left.
+    """The elements in another shape: 0 means the input's extent, unless `allowzero` is 1; one -1 means the rest.
 
     data: any shape and type; shape: an attribute in version 1, int64 of rank 1 from 5 on.
     Source: ONNX Reshape-1 to 25.
@@ -50,7 +50,7 @@ def reshape(c: Call, data: Value, shape: Value | None = None) -> Value:
 
 
 def flatten(c: Call, data: Value) -> Value:
-    """A matrix: the dimensions before `axis` make its rows, the others its columns.
+    """A matrix: the dimensions before `axis` become its rows, the others its columns.
 
     data: rank r, any type. Source: ONNX Flatten-1 to 25.
     """
@@ -62,7 +62,7 @@ def flatten(c: Call, data: Value) -> Value:
 
 
 def squeeze(c: Call, data: Value, axes: Value | None = None) -> Value:
-    """The dimensions of extent 1 that `axes` list are removed, without `axes` all.
+    """The input without the dimensions of extent 1 in `axes`, or, without `axes`, without any.
 
     data: rank r, any type; axes: an attribute before version 13, then int64 of rank 1. Source: ONNX Squeeze-1 to 25.
     """
@@ -75,7 +75,7 @@ def squeeze(c: Call, data: Value, axes: Value | None = None) -> Value:
 
 
 def unsqueeze(c: Call, data: Value, axes: Value | None = None) -> Value:
-    """Dimensions of extent 1 are inserted, so that `axes` of the output are new.
+    """The input with new dimensions of extent 1, which are `axes` in the output.
 
     data: rank r, any type; axes: an attribute before version 13, then int64 of rank 1.
     Source: ONNX Unsqueeze-1 to 25.
@@ -87,7 +87,7 @@ def unsqueeze(c: Call, data: Value, axes: Value | None = None) -> Value:
 
 
 def _axes(c: Call, port: Value | None, rank: int) -> set[int] | None:
-    """The places that `axes` list, counted from the front; None without axes."""
+    """The indices in `axes`, counted from the front; None without axes."""
     if port is not None and port.rank != 1:
         c.require("axes-vector", "axes-vector" not in c.clauses)
         c.open("axes-rank")
@@ -104,7 +104,7 @@ def _axes(c: Call, port: Value | None, rank: int) -> set[int] | None:
 
 
 def expand(c: Call, data: Value, shape: Value) -> Value:
-    """The input broadcast with `shape`, in both directions: an extent of 1 on either side becomes the other's.
+    """The input broadcast with `shape`, in both directions: an extent of 1 on either side becomes the other extent.
 
     data: rank r, any type; shape: int64 of rank 1. Source: ONNX Expand-8 and 13.
     """
@@ -118,7 +118,7 @@ def expand(c: Call, data: Value, shape: Value) -> Value:
 
 
 def tile(c: Call, data: Value, *numbers: Value) -> Value:
-    """Copies of the input, one after the other: `repeats` of them along each axis, in version 1 `tiles` along `axis`.
+    """Copies of the input, one after the other: `repeats` along each axis, or in version 1 `tiles` along `axis`.
 
     data: rank r, any type; repeats: int64, shape (r); tiles and axis: one number each, of the input's type.
     Source: ONNX Tile-1 to 13.
@@ -153,7 +153,7 @@ def _tile_early(c: Call, data: Value, tiles: Value, axis: Value) -> Value:
 
 
 def shape(c: Call, data: Value) -> Value:
-    """The input's extents, from `start` on and before `end`, both clamped to [0, r], r the rank.
+    """The input's extents from `start` to `end`, exclusive, both clamped to [0, r], r the rank.
 
     data: any shape and type; result: int64, rank 1. Source: ONNX Shape-1 to 25.
     """
@@ -162,7 +162,7 @@ def shape(c: Call, data: Value) -> Value:
 
 
 def size(c: Call, data: Value) -> Value:
-    """How many elements the input has: int64, rank 0.
+    """The number of the input's elements: int64, rank 0.
 
     Source: ONNX Size-1 to 25.
     """

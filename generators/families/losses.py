@@ -11,7 +11,7 @@ from .normalization import logarithm_along
 
 
 def negative_log_likelihood_loss(c: Call, x: Value, target: Value, weight: Value | None = None) -> Value:
-    """The negated elements of x at the classes that target names, each times its class's weight, reduced.
+    """The negated elements of x at the target classes, each times its class's weight, reduced.
 
     x: [N, C, D...]; target: whole numbers [N, D...]; weight: [C]; result: [N, D...], or a scalar.
     Source: ONNX NegativeLogLikelihoodLoss-12 to 22.
@@ -22,7 +22,7 @@ def negative_log_likelihood_loss(c: Call, x: Value, target: Value, weight: Value
 def softmax_cross_entropy_loss(
     c: Call, scores: Value, labels: Value, weights: Value | None = None
 ) -> tuple[Value, Value]:
-    """The same of the logarithm of Softmax over the classes of scores, and this logarithm.
+    """The negative log likelihood loss of the log of Softmax over the classes of scores, and this logarithm.
 
     scores: [N, C, D...]; labels: whole numbers [N, D...]; weights: [C]; results: [N, D...], a scalar with reduction sum
     or mean; the shape of scores. Source: ONNX SoftmaxCrossEntropyLoss-12 and 13.
@@ -66,15 +66,15 @@ def ignoring(drawing: Drawing) -> Array:
 
 
 def all_ignored(drawing: Drawing) -> Array:
-    """The ignored class alone."""
+    """Only the ignored class."""
     return np.full(drawing.size, drawing.attributes["ignore_index"])
 
 
 def too_large(drawing: Drawing) -> Array:
-    """Classes of which the last is `below`."""
+    """Classes, the last of which is `below`."""
     return np.where(np.arange(drawing.size) == drawing.size - 1, drawing.limit("below", 1), any_below(drawing))
 
 
 def below_zero(drawing: Drawing) -> Array:
-    """Classes of which the last is -1."""
+    """Classes, the last of which is -1."""
     return np.where(np.arange(drawing.size) == drawing.size - 1, -1, any_below(drawing))

@@ -10,10 +10,10 @@ from ..fills import Blank, Draw, Drawing
 
 
 def cast_map(c: Call, x: tuple[Value, Value]) -> Value:
-    """A map's values, in the order of their keys, or each at the place that its key says, as numbers or texts.
+    """A map's values, in the order of their keys, or each at its key as index, as numbers or text.
 
-    x: int64 to float32 or string; result: rank 1, as long as the map (DENSE) or max_map (SPARSE). How a float is
-    written as text is not said. Source: ONNX ai.onnx.ml CastMap-1.
+    x: int64 to float32 or string; result: rank 1, with the length of the map (DENSE) or max_map (SPARSE). The text of a
+    float is not defined. Source: ONNX ai.onnx.ml CastMap-1.
     """
     keys, values = x
     c.require("forms", c.attr("map_form") in ("DENSE", "SPARSE"))
@@ -40,7 +40,7 @@ def _cast(c: Call, values: Value, to: str) -> Value:
 
 
 def _placed(c: Call, values: Value, on: Value) -> Value:
-    """Each value where its row of `on` is true; elsewhere zero, or of texts the empty one or any."""
+    """Each value where its row of `on` is true; elsewhere zero, or, for text, the empty text or any."""
     text = values.type == "string"
     y = c.constant("" if text else 0, values.type).broadcast(on.shape[1])
     for place in range(values.size):
@@ -51,10 +51,10 @@ def _placed(c: Call, values: Value, on: Value) -> Value:
 
 
 def dict_vectorizer(c: Call, x: tuple[Value, Value]) -> Value:
-    """A map's values, each at the place of its key in the vocabulary; zero where the map lacks the entry.
+    """A map's values, each at the index of its key in the vocabulary; zero if the map lacks the entry.
 
-    x: from int64 or string to int64, float32, float64 or string; result: as long as the vocabulary, of rank 1 or with
-    a row before it, as the text says in two places. Source: ONNX ai.onnx.ml DictVectorizer-1.
+    x: from int64 or string to int64, float32, float64 or string; result: as long as the vocabulary, of rank 1 or with a
+    leading dimension of 1; the standard has both. Source: ONNX ai.onnx.ml DictVectorizer-1.
     """
     keys, values = x
     vocabulary = _labels(c, "one-vocabulary", "string_vocabulary", "int64_vocabulary")
@@ -69,7 +69,7 @@ def dict_vectorizer(c: Call, x: tuple[Value, Value]) -> Value:
 
 
 def zip_map(c: Call, x: Value) -> list[tuple[Value, Value]]:
-    """A map from the labels to the elements of each row.
+    """For each row, a map from the labels to its elements.
 
     x: float32, [N, C], or [C] for one row; result: N maps of C entries. Source: ONNX ai.onnx.ml ZipMap-1.
     """
@@ -89,14 +89,14 @@ def zip_map(c: Call, x: Value) -> list[tuple[Value, Value]]:
 
 
 def _labels(c: Call, clause: str, texts: str, numbers: str) -> Array:
-    """The list of two that is given."""
+    """The one of two lists that is given."""
     words, whole = c.attr(texts), c.attr(numbers)
     c.require(clause, bool(words) != bool(whole))
     return np.array(words, object) if words else np.array(whole, np.int64)
 
 
 def _kept(labels: Array, taken: str) -> Array:
-    """Which of equal labels count: the `first`, the `last` or `each`."""
+    """A mask of the labels that count among equal ones: the `first`, the `last` or `each`."""
     held = labels.tolist()
     if taken == "first":
         return np.array([one not in held[:place] for place, one in enumerate(held)])
@@ -104,14 +104,14 @@ def _kept(labels: Array, taken: str) -> Array:
 
 
 def numerals(blank: Blank, draw: Draw, to: str) -> Array:
-    """Text of numbers: whole ones, and for a float type such as have a fraction."""
+    """Text of numbers: whole ones; for a float type also fractions."""
     whole, fractions = ["0", "1", "7", "-3", "100", "-16777216"], ["0.5", "-1.25", "3.75", "0.1"]
     pool = np.array(whole + (fractions if element_type(to).format else []), object)
     return pool[draw.below(len(pool), blank.size)]
 
 
 def either_sign(drawing: Drawing) -> Array:
-    """Different integers of both signs in no order, the largest and the smallest of int64 among many."""
+    """Distinct integers of both signs in no order; with enough of them, including the ends of int64."""
     order = _shuffled(drawing)
     keys = 3 * order - 3 * (drawing.size // 2) + 1
     ends = np.iinfo(np.int64)
@@ -119,32 +119,32 @@ def either_sign(drawing: Drawing) -> Array:
 
 
 def beyond(drawing: Drawing) -> Array:
-    """Places before max_map, and one that is it."""
+    """Indices before max_map, and one that equals it."""
     order = _shuffled(drawing)
     return np.where(order == 0, drawing.attributes["max_map"], order - 1)
 
 
 def below_zero(drawing: Drawing) -> Array:
-    """Places before max_map, and one that is negative."""
+    """Indices before max_map, and a negative one."""
     return _shuffled(drawing) - 1
 
 
 def entries(drawing: Drawing) -> Array:
-    """Different entries of the vocabulary, in no order."""
+    """Distinct entries of the vocabulary, in no order."""
     vocabulary = _vocabulary(drawing)
     order = np.argsort(drawing.draw.bits(len(vocabulary)), axis=1, kind="stable")
     return vocabulary[order[:, : drawing.size]]
 
 
 def strangers(drawing: Drawing) -> Array:
-    """Entries of the vocabulary, and one that is none."""
+    """Entries of the vocabulary, and one other."""
     keys = entries(drawing)
     keys[:, -1:] = "stranger" if drawing.type.kind == "string" else -99
     return keys
 
 
 def _vocabulary(drawing: Drawing) -> Array:
-    """The entries of the keys' type, each once; whole numbers where there are none."""
+    """The vocabulary's entries of the keys' type, each once; whole numbers if there are none."""
     name = "string_vocabulary" if drawing.type.kind == "string" else "int64_vocabulary"
     return np.array([*dict.fromkeys(drawing.attributes.get(name) or range(drawing.size))], object)
 

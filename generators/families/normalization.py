@@ -1,4 +1,4 @@
-"""Operators that shift and scale by statistics, or to a sum or norm of one: BatchNormalization, Softmax, LRN."""
+"""Operators that shift and scale by statistics, or to a sum or norm of 1: BatchNormalization, Softmax, LRN."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import Shaping
 
 
 def softmax(c: Call, x: Value) -> Value:
-    """exp(x) over its sum along `axis`; before version 13 over all dimensions from `axis` on, taken as one.
+    """exp(x) divided by its sum along `axis`; before version 13 over all dimensions from `axis` on.
 
     x: floats, rank r of 1 or more; result: the same shape. Source: ONNX Softmax-1 to 13.
     """
@@ -30,7 +30,7 @@ def log_softmax(c: Call, x: Value) -> Value:
 
 
 def hardmax(c: Call, x: Value) -> Value:
-    """1 for the first largest element along `axis`, 0 for the others; before version 13 of all dimensions from it on.
+    """1 for the first largest element along `axis`, 0 for the others; before version 13 over all dimensions from it on.
 
     x: floats, rank r of 1 or more; result: the same shape. Source: ONNX Hardmax-1 to 13.
     """
@@ -38,7 +38,7 @@ def hardmax(c: Call, x: Value) -> Value:
 
 
 def _lines(c: Call, x: Value, formula: Callable[[Call, Value, int], Value]) -> Value:
-    """What a formula makes of the lines along `axis`, or, before version 13, of all dimensions from it on."""
+    """A formula applied to the lines along `axis`, or, before version 13, over all dimensions from it on."""
     axis = c.attr("axis")
     if "axis-range" in c.clauses:
         c.require("axis-range", -x.rank <= axis < x.rank)
@@ -56,7 +56,7 @@ def _lines(c: Call, x: Value, formula: Callable[[Call, Value, int], Value]) -> V
 
 
 def logarithm_along(c: Call, x: Value, axis: int) -> Value:
-    """The formula with the largest element taken off first; or, as the page has it, the logarithm of the quotients."""
+    """The formula with the largest element subtracted first; or, as on the page, the logarithm of the quotients."""
     if math.prod(x.shape) == 0:
         return x
     off = x - x.max(axis)
@@ -83,8 +83,8 @@ def _first_largest(c: Call, x: Value, axis: int) -> Value:
 def layer_normalization(c: Call, x: Value, scale: Value, b: Value | None = None) -> tuple[Value, Value, Value]:
     """(x - mean) / sqrt(variance + epsilon) * scale + b, the mean, and 1 / sqrt(variance + epsilon).
 
-    The statistics are over the axes from `axis` on, and computed in the type that stash_type names, as is the quotient.
-    scale, b: stretched to x; the statistics: x's shape with 1 from `axis` on. Source: ONNX LayerNormalization-17.
+    The statistics are over the axes from `axis` on; they and the quotient are computed in the type stash_type. scale,
+    b: broadcast to x; the statistics: x's shape with 1 from `axis` on. Source: ONNX LayerNormalization-17.
     """
     axes = _from_axis(c, x)
     c.require("broadcast", all(_stretches(v, x) for v in (scale, b) if v is not None))
@@ -102,9 +102,9 @@ def layer_normalization(c: Call, x: Value, scale: Value, b: Value | None = None)
 
 
 def rms_normalization(c: Call, x: Value, scale: Value) -> Value:
-    """X over the root of its mean square plus epsilon, in the type that stash_type names; then times scale.
+    """X divided by the root of its mean square plus epsilon, in the type stash_type; then times scale.
 
-    The mean is over the axes from `axis` on; scale: stretched to x; result: scale's type. Source: ONNX
+    The mean is over the axes from `axis` on; scale: broadcast to x; result: scale's type. Source: ONNX
     RMSNormalization-23.
     """
     axes = _from_axis(c, x)
@@ -131,7 +131,7 @@ def _stretches(v: Value, x: Value) -> bool:
 
 
 def _staged(c: Call, x: Value, types: tuple[str, ...]) -> Value:
-    """X in the type in which the first stage is computed; or as it is, where that is more precise."""
+    """X in the type of the first stage; or unchanged, if its own type is more precise."""
     type_ = _STASHES.get(c.attr("stash_type"), "")
     c.require("stash-type", type_ in types)
     own, other = (element_type(one).float_format.precision for one in (x.type, type_))
@@ -155,9 +155,9 @@ def instance_normalization(c: Call, x: Value, scale: Value, b: Value) -> Value:
 
 
 def along(c: Call, x: Value, axis: int) -> Value:
-    """The formula with the largest element taken off first, so that no exponential overflows.
+    """The formula with the largest element subtracted first, so that no exponential overflows.
 
-    Where an element is +inf the formula as it is written gives 0 for the finite ones, and the other NaN everywhere.
+    If an element is +inf, the formula as written gives 0 for the finite ones, and this one gives NaN everywhere.
     """
     if math.prod(x.shape) == 0:
         return x
@@ -174,10 +174,10 @@ def along(c: Call, x: Value, axis: int) -> Value:
 def batch_normalization(
     c: Call, x: Value, scale: Value, b: Value, mean: Value, variance: Value
 ) -> Value | tuple[Value | None, ...]:
-    """(x - mean) / sqrt(variance + epsilon) * scale + b, channel by channel; training takes the statistics from x.
+    """(x - mean) / sqrt(variance + epsilon) * scale + b, for each channel; in training the statistics come from x.
 
     x: [N, C, D...], or [N] with one channel from version 9 on; the others: [C], or [C, D...] with spatial=0. Training
-    also gives running statistics: input * momentum + current * (1 - momentum), with the population variance.
+    also returns running statistics: input * momentum + current * (1 - momentum), with the population variance.
     Source: ONNX BatchNormalization-1 to 15.
     """
     training = _training(c)
@@ -222,7 +222,7 @@ def _training(c: Call) -> bool:
 
 
 def _normal(c: Call, x: Value, mean: Value, variance: Value, scale: Value, b: Value, epsilon: float) -> Value:
-    """The formula, or with scale and mean folded into one factor and one addend, as inference often has it."""
+    """The formula, also with scale and mean folded into one factor and one addend, as is usual in inference."""
     inverse = 1.0 / (variance + epsilon).sqrt()
     if c.open("algorithm") == "folded":
         factor = scale * inverse
@@ -231,7 +231,7 @@ def _normal(c: Call, x: Value, mean: Value, variance: Value, scale: Value, b: Va
 
 
 def per_channel(shaping: Shaping) -> tuple[int, ...]:
-    """One element for each channel, or for each channel and place with spatial=0, from version 7 on."""
+    """One element for each channel, or, with spatial=0, for each channel and position, from version 7 on."""
     whole = shaping.symbols["d"]
     assert isinstance(whole, tuple)
     places = shaping.attr("spatial") == 0 and "spatial-early" not in shaping.version.silences
@@ -241,8 +241,8 @@ def per_channel(shaping: Shaping) -> tuple[int, ...]:
 def group_normalization(c: Call, x: Value, scale: Value, bias: Value) -> Value:
     """(x - mean) / sqrt(variance + epsilon) for each group of channels, then times scale, plus bias.
 
-    x: [N, C, spatial...]; scale, bias: one for each group in version 18, for each channel from 21 on, whose first stage
-    is computed in the type that `stash_type` names. Source: ONNX GroupNormalization-18 and 21.
+    x: [N, C, spatial...]; scale, bias: one for each group in version 18, for each channel from 21 on; from 21 on the
+    first stage is computed in the type `stash_type`. Source: ONNX GroupNormalization-18 and 21.
     """
     groups, stash, way = c.attr("num_groups"), c.attr("stash_type"), c.open("algorithm")
     c.require("groups", x.rank > 1 and groups > 0 and x.shape[1] % groups == 0)
@@ -265,18 +265,18 @@ def group_normalization(c: Call, x: Value, scale: Value, bias: Value) -> Value:
 
 
 _STASHED = MappingProxyType({1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"})
-"""Element types by the numbers that ONNX has for them."""
+"""Element types by their numbers in ONNX."""
 
 
 def _moments(x: Value, axes: Sequence[int], *, raw: bool) -> tuple[Value, Value, Value]:
-    """Return the mean, how far elements are off it, and the variance: of these distances, or E[x²] - E[x]²."""
+    """Return the mean, the differences from it, and the variance: from these differences, or E[x²] - E[x]²."""
     mean = x.mean(axes)
     off = x - mean
     return mean, off, (x * x).mean(axes) - mean * mean if raw else (off * off).mean(axes)
 
 
 def mean_variance_normalization(c: Call, x: Value) -> Value:
-    """(x - mean) over the standard deviation, along axes. The text adds nothing to the latter, the function body 1e-9.
+    """(x - mean) / (standard deviation), along axes. The text adds nothing to the divisor, the function body 1e-9.
 
     x: floats; result: the same shape. Source: ONNX MeanVarianceNormalization-9 and 13.
     """
@@ -292,7 +292,7 @@ def mean_variance_normalization(c: Call, x: Value) -> Value:
 
 
 def lp_normalization(c: Call, x: Value) -> Value:
-    """X over its 1-norm or 2-norm along an axis; 0 where that is 0.
+    """X divided by its 1-norm or 2-norm along an axis; 0 where the norm is 0.
 
     x: floats; result: the same shape. Source: ONNX LpNormalization-1 and 22.
     """
@@ -306,12 +306,12 @@ def lp_normalization(c: Call, x: Value) -> Value:
 
 
 def _over(x: Value, by: Value) -> Value:
-    """A quotient, or a product with a reciprocal, which is not exact where the quotient is."""
+    """A quotient, or a product with a reciprocal, which may be inexact even if the quotient is exact."""
     return (x / by).either(x * (1.0 / by))
 
 
 def lrn(c: Call, x: Value) -> Value:
-    """X / (bias + alpha / size * Σ x²)^beta, the sum over as many channels as `size` says around each.
+    """X / (bias + alpha / size * Σ x²)^beta, where the sum is over `size` channels around each.
 
     x: [N, C, D...]; result: the same shape. Source: ONNX LRN-1 and 13.
     """
@@ -319,7 +319,7 @@ def lrn(c: Call, x: Value) -> Value:
     channels, squares = x.shape[1], x * x
     first = np.arange(channels) - (size - 1) // 2
     bias = c.constant(c.float32("bias"), x.type)
-    if c.open("algorithm") == "sliding":  # what enters is added, and what leaves is taken off
+    if c.open("algorithm") == "sliding":  # channels that enter are added, and channels that leave are subtracted
         whole = bias.broadcast(x.shape[0], 1, *x.shape[2:]).concat([alpha / float(size) * squares], 1).cumsum(1)
         last = (first + size).clip(0, channels)
         within = whole.take(last, 1) - whole.take(first.clip(0, channels), 1) + bias

@@ -1,4 +1,4 @@
-"""Operators whose every output element comes from the input elements at its place: Add, Max, Equal, Clip."""
+"""Operators that compute each output element from the input elements at its position: Add, Max, Equal, Clip."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from ..fills import Blank, Draw, Drawing
 
 
 def aligned(c: Call, a: Value, b: Value) -> tuple[Value, Value]:
-    """The operands of a binary operator, with shapes that meet as the version says.
+    """The operands of a binary operator, broadcast by the version's rule.
 
-    a: shape D, b: shape E, of one type. Until ONNX's opset 6 `b` is stretched to D where `broadcast` is 1:
-    it has one element, or is a contiguous part of D, the end of it unless `axis` says where it starts. From opset 7 on,
-    NumPy's rule in both directions.
-    Source: ONNX Add-1 to 14, Equal-1 to 19 and their kind; ONNX's Broadcasting page.
+    a: shape D, b: shape E, of one type. Until ONNX's opset 6 `b` is broadcast to D if `broadcast` is 1: it has one
+    element, or E is a contiguous part of D, at its end unless `axis` gives its start. From opset 7 on, NumPy's rule in
+    both directions. Source: ONNX Add-1 to 14, Equal-1 to 19 and similar operators; ONNX's Broadcasting page.
     """
     legacy = c.attr("broadcast")
     if legacy is None:
@@ -77,7 +76,7 @@ def mul(c: Call, a: Value, b: Value) -> Value:
 
 
 def div(c: Call, a: Value, b: Value) -> Value:
-    """The quotient, element by element, of whole numbers rounded towards zero; by zero it is open.
+    """The quotient, element by element; for whole numbers it is rounded towards zero, and division by zero is open.
 
     Source: ONNX Div-1 to 14.
     """
@@ -108,7 +107,7 @@ def pow_(c: Call, x: Value, y: Value) -> Value:
 
 
 def _whole_power(c: Call, x: Value, y: Value) -> Value:
-    """A power in a type of whole numbers. What does not fit, and what is a fraction, is open."""
+    """A power in a type of whole numbers. Fractions, and numbers that do not fit, are open."""
     if y.kind == "real":
         z = x.cast("float64").pow(y.cast("float64"))
         return (z.rint() if c.open("rounding") == "nearest-even" else z.trunc()).cast(x.type)
@@ -119,7 +118,7 @@ def _whole_power(c: Call, x: Value, y: Value) -> Value:
 
 
 def mod(c: Call, a: Value, b: Value) -> Value:
-    """The remainder, element by element: with the divisor's sign, with `fmod` with the dividend's; by zero it is open.
+    """The remainder, element by element: with the divisor's sign, or with `fmod` the dividend's; by zero it is open.
 
     Until version 27 floats need fmod. Source: ONNX Mod-10 to 28.
     """
@@ -140,7 +139,7 @@ def mod(c: Call, a: Value, b: Value) -> Value:
 
 
 def bit_shift(c: Call, x: Value, y: Value) -> Value:
-    """Bits moved to the left or right; by the width and more only what is filled in is left (open in version 11).
+    """The bits shifted to the left or right; by the width or more, only fill bits are left (open in version 11).
 
     x, y: whole numbers of one type. Source: ONNX BitShift-11 and 28.
     """
@@ -229,18 +228,18 @@ def less_or_equal(c: Call, a: Value, b: Value) -> Value:
 
 
 def where(c: Call, condition: Value, x: Value, y: Value) -> Value:
-    """One of two elements, as the condition says.
+    """One of two elements, selected by the condition.
 
-    condition: bool; x, y: of one type, any; the three shapes broadcast. Source: ONNX Where-9 and 16.
+    condition: bool; x, y: any type, the same for both; the three shapes broadcast. Source: ONNX Where-9 and 16.
     """
     c.require("broadcast", meet(condition.shape, x.shape, y.shape))
     return x.where(condition, y)
 
 
 def prelu(c: Call, x: Value, slope: Value) -> Value:
-    """Elements below 0 times the slope, others as they are.
+    """Elements below 0 times the slope, others unchanged.
 
-    slope: one number, or until version 6 one for each channel, later a shape that broadcasts to that of x.
+    slope: one number, or until version 6 one for each channel, later a shape that broadcasts to x's.
     Source: ONNX PRelu-1 to 16.
     """
     if "channels" in c.clauses:
@@ -255,7 +254,7 @@ def prelu(c: Call, x: Value, slope: Value) -> Value:
 
 
 def maximum(c: Call, xs: list[Value]) -> Value:
-    """The largest of the inputs' elements. No text says what NaN does.
+    """The largest of the inputs' elements. The standard does not define NaN.
 
     xs: one input or more, of one type. Source: ONNX Max-1 to 13.
     """
@@ -263,7 +262,7 @@ def maximum(c: Call, xs: list[Value]) -> Value:
 
 
 def minimum(c: Call, xs: list[Value]) -> Value:
-    """The smallest of the inputs' elements. No text says what NaN does.
+    """The smallest of the inputs' elements. The standard does not define NaN.
 
     xs: one input or more, of one type. Source: ONNX Min-1 to 13.
     """
@@ -276,12 +275,12 @@ def _extreme(c: Call, xs: list[Value], name: str) -> Value:
         return reduce(lambda a, b: _picked(c, a, b, name), xs)
     taken = c.open("nan")
     largest = reduce(lambda a, b: getattr(a, name)(b, nan="ignore" if taken == "ignored" else "propagate"), xs)
-    # By position, NaN stays, or is passed by, or has what came before it forgotten.
+    # Depending on its position, NaN stays, is ignored, or resets the result so far.
     return largest.undefined(largest.isnan()) if taken == "by-position" else largest
 
 
 def require_alike(c: Call, xs: list[Value]) -> None:
-    """Require one input or more of one type, whose shapes are the same or meet, as the version says."""
+    """Require one input or more of one type, with shapes that are equal or broadcast, by the version's rule."""
     c.require("at-least-one", bool(xs))
     c.require("same-type", len({x.type for x in xs}) == 1)
     if "same-shape" in c.clauses:
@@ -302,8 +301,8 @@ def _picked(c: Call, a: Value, b: Value, name: str) -> Value:
 def clip(c: Call, x: Value, low: Value | None = None, high: Value | None = None) -> Value:
     """Elements below `min` become min, elements above `max` become max.
 
-    x: any shape; min, max: attributes until version 6, inputs of rank 0 from 11 on; what a missing one means and which
-    of two crossed ones counts is open in part. Source: ONNX Clip-1 to 13.
+    x: any shape; min, max: attributes until version 6, inputs of rank 0 from 11 on; partly open are the meaning of a
+    missing one, and which counts if min is above max. Source: ONNX Clip-1 to 13.
     """
     for bound in (low, high):
         c.require("scalar-bound", bound is None or bound.rank == 0)
@@ -319,13 +318,13 @@ def clip(c: Call, x: Value, low: Value | None = None, high: Value | None = None)
     }[way]()
     if x.kind != "real":
         return y
-    y = y.maximum(y).where(y.equal(lower) | y.equal(upper), y)  # of two equal zeros, which one stands for both is open
+    y = y.maximum(y).where(y.equal(lower) | y.equal(upper), y)  # which of two equal zeros is returned is open
     nan = {"propagates": x, "min": lower, "max": upper}[c.open("nan", x.isnan())]
     return nan.where(x.isnan(), y)
 
 
 def _bound(c: Call, x: Value, name: str, given: Value | None) -> Value:
-    """One end of the interval. A number of the largest magnitude that the type holds leaves infinities out."""
+    """One end of the interval. The type's largest number as a limit excludes infinities."""
     if given is not None:
         return given
     own = element_type(x.type)
@@ -344,20 +343,20 @@ def _bound(c: Call, x: Value, name: str, given: Value | None) -> Value:
 
 
 def bases(blank: Blank, draw: Draw) -> Array:
-    """Full significands in [1/4, 4), whose powers up to the third no float of 16 bits overflows by."""
+    """Full significands in [1/4, 4), whose third powers do not overflow 16-bit floats."""
     p = blank.type.float_format.precision
     significand = draw.between(1 << (p - 1), (1 << p) - 1, blank.size)
     return np.asarray(np.ldexp(significand.astype(np.float64), draw.between(-1, 2, blank.size) - p))
 
 
 def exponents(drawing: Drawing) -> Array:
-    """Whole numbers from -3 to 3; from 0 where they are unsigned, or the base is a whole number."""
+    """Whole numbers from -3 to 3; from 0 if they are unsigned or the base is a whole number."""
     low = 0 if drawing.type.kind == "unsigned" or _is_whole(drawing) else -3
     return drawing.draw.between(low, 3, drawing.size)
 
 
 def quarters(drawing: Drawing) -> Array:
-    """Multiples of a quarter from -3 to 3, the numerators alone of whole numbers, from 0 as `exponents` are."""
+    """Multiples of 1/4 from -3 to 3, or only their numerators for whole numbers; from 0 like `exponents`."""
     low = 0 if drawing.type.kind == "unsigned" or _is_whole(drawing) else -12
     numbers = drawing.draw.between(low, 12, drawing.size)
     return np.asarray(numbers / 4 if drawing.type.format else numbers // 4)
@@ -368,11 +367,11 @@ def _is_whole(drawing: Drawing) -> bool:
 
 
 def specials(drawing: Drawing) -> Array:
-    """Numbers at which powers have values of their own."""
+    """Numbers for which powers have special values."""
     pool = [0.0, -0.0, 1.0, -1.0, 2.0, 3.0, -2.0, -3.0, 0.5, -0.5, math.inf, -math.inf, math.nan, 2.5, -1.5, 10.0]
     return np.resize(pool, drawing.size)
 
 
 def amounts(drawing: Drawing) -> Array:
-    """Numbers of bits that a type has to be shifted by: less than all of them."""
+    """Numbers of bits to shift by, less than the type's width."""
     return drawing.draw.below(drawing.type.bits, drawing.size)

@@ -1,4 +1,4 @@
-"""Operators that make one number of each window or channel of their input, and those that put windows together."""
+"""Operators that reduce each window or channel of their input to one number, and operators that combine windows."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..fills import Blank, Draw, Drawing
 from .convolution import framing
 
 _ELEMENTS = 2
-"""The axis along which the elements of a window lie."""
+"""The axis of a window's elements."""
 _Pads = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class _Grid:
-    """Where the elements of windows lie: coordinates [elements of a window, outputs..., axes], which may be outside.
+    """The elements of windows: coordinates [elements of a window, outputs..., axes], which may be outside the input.
 
-    `pads`: how many places there are before and after each axis; a last window may reach beyond those as well.
+    `pads`: the padding before and after each axis; a last window may reach beyond it.
     """
 
     extents: tuple[int, ...]
@@ -31,12 +31,12 @@ class _Grid:
 
     @property
     def present(self) -> Array:
-        """Whether an element of a window is one of the input."""
+        """A mask of the windows' elements that are in the input."""
         return self._within(0)
 
     @property
     def framed(self) -> Array:
-        """Whether an element of a window is one of the input or of its padding."""
+        """A mask of the windows' elements that are in the input or its padding."""
         return self._within(1)
 
     def _within(self, pads: int) -> Array:
@@ -45,14 +45,14 @@ class _Grid:
         return np.asarray(((self.coordinates >= low) & (self.coordinates < high)).all(-1))
 
     def flat(self, axes: Sequence[int]) -> Array:
-        """The places as single numbers, which run through the axes in this order, the last one fastest."""
+        """The coordinates as flat indices, with the axes in this order, the last one fastest."""
         steps, step = np.zeros(len(self.extents), np.int64), 1
         for axis in reversed(axes):
             steps[axis], step = step, step * self.extents[axis]
         return np.asarray((self.coordinates * steps).sum(-1))
 
     def seen(self, c: Call, x: Value, outside: float) -> Value:
-        """The windows over x: [N, C, elements of a window, outputs...], with a number for what is outside."""
+        """The windows over x: [N, C, elements of a window, outputs...], with `outside` for elements outside x."""
         size, present = math.prod(self.extents), self.present
         line = x.reshape(*x.shape[:2], size)
         if not present.all():
@@ -61,9 +61,9 @@ class _Grid:
 
 
 def max_pool(c: Call, x: Value) -> tuple[Value, Value | None]:
-    """The largest element of each window, and where in x it lies: (Y, Indices).
+    """The largest element of each window, and its index in x: (Y, Indices).
 
-    x: [N, C, spatial...]; both results: [N, C, windows...]; Indices: int64, places in x as a whole, padding left out.
+    x: [N, C, spatial...]; both results: [N, C, windows...]; Indices: int64, flat indices into x, without padding.
     Source: ONNX MaxPool-1 to 22.
     """
     grid = _grid(c, x)
@@ -98,7 +98,7 @@ def max_pool(c: Call, x: Value) -> tuple[Value, Value | None]:
 
 
 def average_pool(c: Call, x: Value) -> Value:
-    """The mean of each window: of its elements, or with count_include_pad of its places, where padding adds nothing.
+    """The mean of each window: over its elements, or with count_include_pad including zeros as padding.
 
     x: [N, C, spatial...]; result: [N, C, windows...]. Source: ONNX AveragePool-1 to 22.
     """
@@ -112,7 +112,7 @@ def average_pool(c: Call, x: Value) -> Value:
     if (counts == most).all():
         return seen.mean(_ELEMENTS, keep=False)
     total, divisor = seen.sum(_ELEMENTS, keep=False), c.constant(np.maximum(counts, 1), x.type)
-    y = (total / divisor).either(total * (1.0 / divisor))  # the product is not exact where the quotient is
+    y = (total / divisor).either(total * (1.0 / divisor))  # the product may be inexact even if the quotient is exact
     return y if counts.all() else y.undefined(c.constant(counts == 0, "bool"), "nothing")
 
 
@@ -145,18 +145,18 @@ def global_average_pool(c: Call, x: Value) -> Value:
 def global_lp_pool(c: Call, x: Value) -> Value:
     """The p-norm of each channel.
 
-    x: [N, C, spatial...]; result: [N, C, 1...], which version 1 may mean to have rank 4 always.
-    Source: ONNX GlobalLpPool-1 to 22.
+    x: [N, C, spatial...]; result: [N, C, 1...], which may always have rank 4 in version 1. Source: ONNX GlobalLpPool-1
+    to 22.
     """
     y = _norm(c, x, _spatial(c, x))
     return y.reshape(*x.shape[:2], 1, 1) if x.rank != 4 and c.answer("rank-early", "same") == "four" else y
 
 
 def max_unpool(c: Call, x: Value, indices: Value, *_: Value | None) -> Value:
-    """Zeros, and the elements of x at the places that indices name, in a tensor that pooling would have made x of.
+    """Zeros, with the elements of x at `indices`, in the shape of a tensor from which pooling makes x's shape.
 
-    x, indices: [N, C, spatial...]; result: [N, C, (n - 1) * stride + kernel - pads...], or output_shape. Which of
-    several elements for one place counts is open, and which tensor's places indices are if output_shape is another.
+    x, indices: [N, C, spatial...]; result: [N, C, (n - 1) * stride + kernel - pads...], or output_shape. Open are which
+    of several elements for one index counts, and to which shape the indices refer if output_shape is another one.
     Source: ONNX MaxUnpool-9 to 22.
     """
     k, kernel, strides = x.rank - 2, c.ints("kernel_shape") or (), c.ints("strides")
@@ -187,7 +187,7 @@ def max_unpool(c: Call, x: Value, indices: Value, *_: Value | None) -> Value:
 
 
 def col2im(c: Call, x: Value, *_: Value) -> Value:
-    """An image put together from its blocks, which lie strides apart; where several lie, their elements are added.
+    """An image assembled from its blocks, which are strides apart; elements of overlapping blocks are added.
 
     x: [N, C * elements of a block, blocks]; further inputs are image_shape and block_shape; result: [N, C, image...].
     Source: ONNX Col2Im-18.
@@ -228,7 +228,7 @@ def col2im(c: Call, x: Value, *_: Value) -> Value:
 
 
 def _spatial(c: Call, x: Value) -> tuple[int, ...]:
-    """All axes but those of batch and channels."""
+    """All axes except for batch and channels."""
     c.require("rank", x.rank >= 3)
     if 0 in x.shape[2:] and 0 not in x.shape[:2]:
         c.open("nothing")
@@ -236,7 +236,7 @@ def _spatial(c: Call, x: Value) -> tuple[int, ...]:
 
 
 def _largest(c: Call, x: Value, axes: tuple[int, ...]) -> tuple[Value, str]:
-    """The largest over axes, which go, and what was chosen about NaN."""
+    """The largest element over axes, which are removed, and the chosen option for NaN."""
     found = x.max(axes, keep=False)
     if x.kind != "real":
         return found, "propagates"
@@ -248,7 +248,7 @@ def _largest(c: Call, x: Value, axes: tuple[int, ...]) -> tuple[Value, str]:
 
 
 def _norm(c: Call, x: Value, axes: tuple[int, ...]) -> Value:
-    """The p-norm over axes, which stay: by squares and roots for a p of 2, by powers, or of a mean times its count."""
+    """The p-norm over axes, which stay: by squares and roots if p is 2, by powers, or as a mean times the count."""
     p, size, way = c.float32("p"), x.abs(), c.open("algorithm")
     direct = way != "powers"
     addends = size if p == 1 else x * x if p == 2 and direct else size.pow(p)
@@ -260,7 +260,7 @@ def _norm(c: Call, x: Value, axes: tuple[int, ...]) -> Value:
 
 
 def _grid(c: Call, x: Value) -> _Grid:
-    """The windows that kernel_shape, strides, dilations, pads, auto_pad and ceil_mode say."""
+    """The windows of kernel_shape, strides, dilations, pads, auto_pad and ceil_mode."""
     extents = x.shape[2:]
     kernel, strides, dilations, k = c.ints("kernel_shape"), c.ints("strides"), c.ints("dilations"), len(extents)
     if kernel is None:
@@ -296,7 +296,7 @@ def _coordinates(
 def _counts(
     c: Call, extents: Sequence[int], spans: Sequence[int], strides: Sequence[int], pads: _Pads
 ) -> tuple[_Pads, tuple[int, ...]]:
-    """How many windows there are on each axis, and the padding, which for SAME hangs on it."""
+    """The number of windows on each axis, and the padding, which depends on it for SAME."""
     way, up = c.attr("auto_pad"), c.attr("ceil_mode", 0) == 1
     counts = [
         (-(-room // step) if up and way == "NOTSET" else room // step) + 1
@@ -324,19 +324,19 @@ def _counts(
 
 
 def _whole(count: int, step: int, span: int, extent: int) -> int:
-    """How much so many windows take beyond an axis."""
+    """How far `count` windows reach beyond an axis."""
     return (count - 1) * step + span - extent
 
 
 def depths(blank: Blank, draw: Draw) -> Array:
-    """Minus infinity three times of four, else the type's lowest finite number and its neighbours."""
+    """Minus infinity with probability 3/4, else the type's lowest finite number and its neighbours."""
     form = blank.type.float_format
     lowest = np.ldexp((1 << form.precision) - 1.0 - draw.below(4, blank.size), form.emax - form.precision + 1)
     return np.where(draw.below(4, blank.size) > 0, -np.inf, -lowest)
 
 
 def places(drawing: Drawing) -> Array:
-    """Places in the tensor that MaxPool made the input of, each once, those of a channel in its own part."""
+    """Distinct indices into the tensor before MaxPool, for each channel within its own part."""
     k = len(drawing.shape) - 2
     kernel = drawing.attributes["kernel_shape"]
     steps, pads = drawing.attributes.get("strides") or (1,) * k, drawing.attributes.get("pads") or (0,) * (2 * k)

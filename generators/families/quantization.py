@@ -1,4 +1,4 @@
-"""Operators between numbers and their low-precision codes: QuantizeLinear and its kin."""
+"""Operators between numbers and their low-precision codes: QuantizeLinear, DequantizeLinear and others."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def quantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None) 
 
 
 def coded(quotient: Value, zero: Value | None, to: ElementType, *, saturate: bool = True) -> Value:
-    """A quotient as a code: rounded to a whole number, ties to even, plus the zero point; or the nearest float."""
+    """The code of a quotient: rounded to a whole number, ties to even, plus the zero point; or the nearest float."""
     precision = quotient.type
     if to.is_integer:
         y = quotient.rint()
-        if y.kind == "real":  # whole numbers now, which are added exactly as far as they are not saturated
+        if y.kind == "real":  # whole numbers from here on: the sum is exact unless it saturates
             y, precision = y.cast("float32"), "float32"
         y = y if zero is None else y + zero.cast(precision)
         return y.clip(float(to.smallest), float(to.largest)).cast(to.name)
     y = quotient if zero is None else quotient + zero.cast(precision)
     code = y.cast(to.name, saturate=saturate)
-    return code if to.bits == 8 else code.undefined(y.isnan())  # the narrower ones have no NaN
+    return code if to.bits == 8 else code.undefined(y.isnan())  # narrower types have no NaN
 
 
 def number(code: Value, zero: Value | None, scale: Value) -> Value:
-    """The number that a code stands for, (code - zero) * scale, in the scale's type."""
+    """The number of a code, (code - zero) * scale, in the scale's type."""
     if code.kind == "int" and zero is not None:
         code = code.cast("int32") - zero.cast("int32")
     elif zero is not None:
@@ -73,7 +73,7 @@ def dequantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None
 
 
 def dynamic_quantize_linear(c: Call, x: Value) -> tuple[Value, Value, Value]:
-    """The input as uint8, with the scale and the zero point that its own range needs: (y, y_scale, y_zero_point).
+    """The input as uint8, with a scale and a zero point for its own range: (y, y_scale, y_zero_point).
 
     x: any shape; y: the same; y_scale, y_zero_point: rank 0. Source: ONNX DynamicQuantizeLinear-11.
     """
@@ -91,7 +91,7 @@ def dynamic_quantize_linear(c: Call, x: Value) -> tuple[Value, Value, Value]:
 
 
 def _quotient(c: Call, x: Value, scale: Value, precision: str) -> Value:
-    """The division in the type `precision`; how a narrower one than the operands' comes about is open."""
+    """The quotient in the type `precision`; if this is narrower than the operands' type, the conversion is open."""
     wider = [v.type for v in (x, scale) if v.kind == "real" and _bits(v.type) > _bits(precision)]
     taken = c.open("division-narrower") if wider else "operands"
     if taken == "operands":
@@ -105,7 +105,7 @@ def _bits(type_: str) -> int:
 
 
 def _precision(c: Call) -> str:
-    """The type in which the division is done."""
+    """The type of the division."""
     number = c.attr("precision", 0)
     if number:
         return next(one.name for one in element_types().values() if one.onnx == number)
@@ -113,7 +113,7 @@ def _precision(c: Call) -> str:
 
 
 def _spread(c: Call, x: Value, v: Value) -> Value:
-    """A scale or zero point, with one element for each element of x, or to be stretched to that."""
+    """A scale or zero point with one element for each element of x, or that broadcasts to x."""
     if v.rank == 0:
         return v
     axis = c.attr("axis")
@@ -131,18 +131,18 @@ def _spread(c: Call, x: Value, v: Value) -> Value:
 
 
 def middle(drawing: Drawing) -> Array:
-    """Zero points about the middle of an integer type's range, neighbours of each other."""
+    """Neighbouring zero points around the middle of an integer type's range."""
     span = drawing.type.largest - drawing.type.smallest
     return drawing.type.smallest + span // 2 + np.arange(drawing.size) % 3
 
 
 def zero(drawing: Drawing) -> Array:
-    """Zero throughout."""
+    """All elements zero."""
     return np.zeros(drawing.size)
 
 
 def negative(drawing: Drawing) -> Array:
-    """Minus one throughout."""
+    """All elements minus one."""
     return np.full(drawing.size, -1)
 
 
@@ -152,7 +152,7 @@ def negative_scale(drawing: Drawing) -> Array:
 
 
 def by_granularity(shaping: Shaping) -> tuple[int, ...]:
-    """The shape of a scale: of rank 0, one element for each index of `axis`, or one for each block along it."""
+    """The shape of a scale: rank 0, one element for each index of `axis`, or one for each block along it."""
     whole = shaping.symbols["d"]
     assert isinstance(whole, tuple)
     block, axis = shaping.levels.get("block_size"), shaping.levels.get("axis")

@@ -1,6 +1,6 @@
-"""Operators that draw at random: Dropout, RandomNormal, RandomUniform, Bernoulli, Multinomial and their like.
+"""Operators with random results: Dropout, RandomNormal, RandomUniform, Bernoulli, Multinomial and others.
 
-What is drawn has no value of its own, but must be likely.
+Random numbers have no expected value each, but together they must be plausible.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from ...cases.elements import element_type
 from ..arithmetic.tape import Call, Value
 
 _TELLING = 64
-"""So many elements differ when they are drawn anew, but for some probability that is no concern of anybody."""
+"""So many elements differ in a second draw, except with negligible probability."""
 
 
 def normal(c: Call, like: Value | None = None) -> Value:
     """Independent draws from the normal distribution with `mean` and the standard deviation `scale`.
 
-    like: any shape and type; result: its shape, or the attribute `shape`, of the type `dtype`, else that of `like`.
+    like: any shape and type; result: its shape, or the attribute `shape`; the type is `dtype`, else the type of `like`.
     Source: ONNX RandomNormal-1 and 22, RandomNormalLike-1 and 22.
     """
     shape, type_ = _drawn(c, like)
@@ -36,9 +36,9 @@ def normal(c: Call, like: Value | None = None) -> Value:
 
 
 def uniform(c: Call, like: Value | None = None) -> Value:
-    """Independent draws from between `low` and `high`, each number as likely as the others.
+    """Independent draws from the uniform distribution between `low` and `high`.
 
-    like: any shape and type; result: its shape, or the attribute `shape`, of the type `dtype`, else that of `like`.
+    like: any shape and type; result: its shape, or the attribute `shape`; the type is `dtype`, else the type of `like`.
     Source: ONNX RandomUniform-1 and 22, RandomUniformLike-1 and 22.
     """
     shape, type_ = _drawn(c, like)
@@ -57,7 +57,7 @@ def uniform(c: Call, like: Value | None = None) -> Value:
 
 
 def _drawn(c: Call, like: Value | None) -> tuple[tuple[int, ...], str]:
-    """The shape and the type of what is drawn."""
+    """The shape and the type of the result."""
     type_ = c.output_types["output"]
     assert type_ is not None
     shape = (c.ints("shape") or ()) if like is None else like.shape
@@ -66,16 +66,16 @@ def _drawn(c: Call, like: Value | None) -> tuple[tuple[int, ...], str]:
 
 
 def _seeded(c: Call, elements: int) -> None:
-    """Ask whether a fresh program draws the same numbers of the same seed, where these are enough to tell."""
+    """Test that a fresh program draws the same numbers from the same seed, if there are enough of them."""
     if c.given("seed") and elements >= _TELLING:
         c.check("same-seed", differs=float(c.open("seed") != "repeatable"))
 
 
 def bernoulli(c: Call, p: Value) -> Value:
-    """1 with the probability p, else 0.
+    """1 with probability p, else 0.
 
-    p: any shape, within [0, 1]; result: its shape, of the type `dtype`, else that of p.
-    Source: ONNX Bernoulli-15 and 22.
+    p: any shape, within [0, 1]; result: its shape; the type is `dtype`, else the type of p. Source: ONNX Bernoulli-15
+    and 22.
     """
     type_ = c.output_types["output"]
     assert type_ is not None
@@ -89,7 +89,7 @@ def bernoulli(c: Call, p: Value) -> Value:
 
 
 def multinomial(c: Call, logits: Value) -> Value:
-    """`sample_size` draws from the classes of each row, whose probabilities go with the exponentials of its elements.
+    """`sample_size` draws from the classes of each row; probabilities are proportional to its exponentials.
 
     logits: (batch, classes); result: (batch, sample_size), of the type `dtype`.
     Source: ONNX Multinomial-7 and 22.
@@ -119,7 +119,7 @@ def multinomial(c: Call, logits: Value) -> Value:
 
 
 def dropout(c: Call, data: Value, ratio: Value | None = None, training: Value | None = None) -> tuple[Value, Value]:
-    """In training each element is 0 with the probability `ratio`, else divided by 1 - ratio; else it stays as it is.
+    """In training, each element is 0 with probability `ratio`, else divided by 1 - ratio; otherwise it stays unchanged.
 
     data: any shape; ratio, training_mode: inputs of rank 0 from version 12 on; results: the data's shape, and the mask,
     true where an element stays. Source: ONNX Dropout-1 to 22.
@@ -146,7 +146,7 @@ def dropout(c: Call, data: Value, ratio: Value | None = None, training: Value | 
 
 
 def _early(c: Call, data: Value, kept: Value, whole: Value) -> tuple[Value, Value]:
-    """Before version 12: is_test says whether to drop in the first ones, nothing does from version 7 on."""
+    """Dropout before version 12: early versions drop unless is_test is set; from 7 on nothing is dropped."""
     if "is-test" in c.clauses:
         if c.attr("is_test") == 0:
             c.open("training-early")

@@ -1,4 +1,4 @@
-"""Operators that walk along a sequence with a state: RNN, GRU and LSTM."""
+"""Operators that process a sequence with a state: RNN, GRU and LSTM."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..fills import Drawing
 from . import Shaping
 
 States: TypeAlias = tuple[Value, ...]
-"""What goes from step to step, each [N, H]; the first is what comes out, too."""
+"""The states between steps, each [N, H]; the first is also the output."""
 
 
 def rnn(
@@ -75,7 +75,7 @@ def lstm(
 
 @dataclass(frozen=True)
 class _Direction:
-    """The weights of one direction, of G gates, and its functions.
+    """The weights of one direction with G gates, and its functions.
 
     w: [G H, I], r: [G H, H], b: [2 G H], peepholes p: [3 H].
     """
@@ -89,7 +89,7 @@ class _Direction:
 
     @property
     def weights(self) -> Value:
-        """The weights that inputs, state and biases of the sum have: [I + H + 2, G H], or [I + H, G H] without b."""
+        """The weights of inputs, state and biases in the sum: [I + H + 2, G H], or [I + H, G H] without b."""
         rows, size = self.r.shape
         r = self.r.transpose(1, 0)
         if "recurrence-transposed" not in self.c.clauses and self.c.open("recurrence-early") == "as-written":
@@ -98,13 +98,13 @@ class _Direction:
         return self.w.transpose(1, 0).concat([r, *biases], 0)
 
     def joined(self, x: Value, h: Value) -> Value:
-        """What is multiplied with the weights: x: [N, I], h: [N, H], and a one for each bias, addends of the sum."""
+        """The factors of the weights: x: [N, I], h: [N, H], and a one for each bias."""
         ones = [] if self.b is None else [self.c.constant(1.0, x.type).broadcast(x.shape[0], 2)]
         return x.concat([h, *ones], 1)
 
 
 Step: TypeAlias = Callable[[_Direction, Value, States], States]
-"""From x: [N, I] and the states before to those after."""
+"""From x: [N, I] and the previous states to the next ones."""
 
 
 def _rnn_step(part: _Direction, x: Value, states: States) -> States:
@@ -174,7 +174,7 @@ def _layer(
     usual: tuple[str, ...],
     step: Step,
 ) -> tuple[Value, ...]:
-    """Y and the last states of a layer that makes such steps; `usual` are its functions."""
+    """Y and the last states of a layer with such steps; `usual` are its default functions."""
     batch_first = c.attr("layout", 0) == 1
     c.require("shapes", x.rank == 3)
     if batch_first:
@@ -225,13 +225,13 @@ def _walk(
     *,
     backward: bool,
 ) -> tuple[Value, ...]:
-    """Y of one direction, [L, 1, N, H], and its last states, [1, N, H]; a sequence is walked over its own length."""
+    """Y of one direction, [L, 1, N, H], and its last states, [1, N, H]; each sequence runs over its own length."""
     (steps, batch), size = x.shape[:2], states[0].shape[1]
     outs: list[Value] = []
     for t in range(steps - 1, -1, -1) if backward else range(steps):
         after = step(x[t], states)
         y = after[0]
-        if lens is not None:  # backward, a short sequence's last step comes after steps that are not its own
+        if lens is not None:  # backward, a short sequence's first step comes after steps beyond its end
             within = (lens > t).reshape(batch, 1)
             after = tuple(new.where(within, old) for new, old in zip(after, states, strict=True))
             y = y.where(within, 0.0).undefined(~within, "beyond-length")
@@ -243,7 +243,7 @@ def _walk(
 
 
 def _without_steps(c: Call, lens: Value | None, steps: int, states: States) -> States:
-    """The last states, [N, H], of which sequences without a step have none."""
+    """The last states, [N, H], which are undefined for sequences without a step."""
     if c.silent("no-steps") and (lens is not None or steps == 0):
         none = c.constant(0, "int32").broadcast(states[0].shape[0]) if lens is None else lens
         walked = (none > 0).reshape(states[0].shape[0], 1)
@@ -253,27 +253,27 @@ def _without_steps(c: Call, lens: Value | None, steps: int, states: States) -> S
 
 
 def _clipped(c: Call, x: Value) -> Value:
-    """What goes into a function, in [-clip, clip] where that is given."""
+    """The argument of a function, clipped to [-clip, clip] if clip is given."""
     limit = None if c.attr("clip") is None else c.float32("clip")
     return x if limit is None else x.clip(-limit, limit)
 
 
 def sigmoid(x: Value) -> Value:
-    """1 / (1 + exp(-x)), in [0, 1]; many have it as (1 + tanh(x / 2)) / 2."""
+    """1 / (1 + exp(-x)), in [0, 1]; many implementations use (1 + tanh(x / 2)) / 2."""
     return (1.0 / (1.0 + (-x).exp())).either(0.5 + 0.5 * (0.5 * x).tanh()).clip(0.0, 1.0)
 
 
 def tanh(x: Value) -> Value:
-    """Tanh(x); or from exponentials, as the pages write it, of the magnitude, so that none overflows."""
+    """Tanh(x); or by the pages' formula with exponentials, of the magnitude, so that none overflows."""
     e = (-2.0 * x.abs()).exp()
     y = (1.0 - e) / (1.0 + e)
     return x.tanh().either((-y).where(x < 0.0, y))
 
 
 def activations(c: Call, directions: int, usual: tuple[str, ...]) -> list[tuple[Callable[[Value], Value], ...]]:
-    """The functions of each direction, as `activations` names them; `usual` where it is missing.
+    """The functions of each direction, by their names in `activations`; `usual` if it is missing.
 
-    `activation_alpha` and `activation_beta` are used up in the order of the functions that have such a number.
+    `activation_alpha` and `activation_beta` are assigned in order to the functions that have such a number.
     Source: ONNX RNN, GRU and LSTM.
     """
     names = (c.attr("activations") if c.sets("activations") else None) or usual * directions
@@ -302,7 +302,7 @@ def activations(c: Call, directions: int, usual: tuple[str, ...]) -> list[tuple[
 
 
 def _known_functions() -> dict[str, tuple[tuple[float | None, float | None], Callable[..., Value]]]:
-    """Functions by name: what alpha and beta are where they are not given, None where there is none."""
+    """Functions by name, with their default alpha and beta; None if a function has none."""
     return {
         "Sigmoid": ((None, None), sigmoid),
         "Tanh": ((None, None), tanh),
@@ -319,32 +319,32 @@ def _known_functions() -> dict[str, tuple[tuple[float | None, float | None], Cal
 
 
 _UNLISTED = ("Affine", "ScaledTanh")
-"""Functions whose numbers have no default: those of the others are the defaults of ONNX's operators of the name."""
+"""Functions whose numbers have no default; the others have the defaults of the ONNX operators with their names."""
 
 
 def full(drawing: Drawing) -> Array:
-    """Lengths of sequences that fill all steps."""
+    """Lengths of sequences that use all steps."""
     return np.full(drawing.size, _steps(drawing))
 
 
 def mixed(drawing: Drawing) -> Array:
-    """Lengths from 1 on, one of them that of all steps."""
+    """Lengths from 1 on; one uses all steps."""
     steps = _steps(drawing)
     return np.where(np.arange(drawing.size) == drawing.size // 2, steps, 1 + drawing.draw.below(steps, drawing.size))
 
 
 def with_zero(drawing: Drawing) -> Array:
-    """Lengths of which the first is 0."""
+    """Lengths, the first of which is 0."""
     return np.where(np.arange(drawing.size) == 0, 0, mixed(drawing))
 
 
 def too_long(drawing: Drawing) -> Array:
-    """Lengths of which the first is more than there are steps."""
+    """Lengths, the first of which is larger than the number of steps."""
     return np.where(np.arange(drawing.size) == 0, _steps(drawing) + 1, mixed(drawing))
 
 
 def negative(drawing: Drawing) -> Array:
-    """Lengths of which the first is -1."""
+    """Lengths, the first of which is -1."""
     return np.where(np.arange(drawing.size) == 0, -1, mixed(drawing))
 
 

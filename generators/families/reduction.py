@@ -1,4 +1,4 @@
-"""Reductions, running ones too: axes as attribute or input, given, empty or missing, and what standards leave open."""
+"""Reductions and running reductions: axes as attribute or input, given, empty or missing, and standards' silences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def mean(c: Call, data: Value, axes: Value | None = None) -> Value:
     """Return the arithmetic mean over axes.
 
     data: any shape and numeric type; axes: a list, or one axis, of int32 or int64 (OpenVINO: of any integer type).
-    Result: the type of data, and its shape without the axes, or with 1 there. A mean of nothing is undefined.
+    Result: the type of data, and its shape without the axes, or with 1 there. The mean of no elements is undefined.
     Source: ONNX ReduceMean-1 to 18, OpenVINO ReduceMean-1, oneDNN Graph ReduceMean.
     """
     over, keep = reduced_axes(c, data, axes)
@@ -27,7 +27,7 @@ def mean(c: Call, data: Value, axes: Value | None = None) -> Value:
 
 
 def sum_(c: Call, data: Value, axes: Value | None = None) -> Value:
-    """The sum over axes; 0 of nothing.
+    """The sum over axes; 0 for no elements.
 
     data: any shape, numbers; axes: a list of int64. Result: the type of data. Source: ONNX ReduceSum-1 to 13.
     """
@@ -35,33 +35,33 @@ def sum_(c: Call, data: Value, axes: Value | None = None) -> Value:
 
 
 def prod(c: Call, data: Value, axes: Value | None = None) -> Value:
-    """The product over axes; 1 of nothing.
+    """The product over axes; 1 for no elements.
 
-    Shapes and types as those of `sum_`. Source: ONNX ReduceProd-1 to 18.
+    Shapes and types as for `sum_`. Source: ONNX ReduceProd-1 to 18.
     """
     return _reduced(c, data, axes, lambda x, over, keep: x.prod(over, keep=keep))
 
 
 def l1(c: Call, data: Value, axes: Value | None = None) -> Value:
-    """The sum of magnitudes over axes; 0 of nothing.
+    """The sum of magnitudes over axes; 0 for no elements.
 
-    Shapes and types as those of `sum_`. Source: ONNX ReduceL1-1 to 18.
+    Shapes and types as for `sum_`. Source: ONNX ReduceL1-1 to 18.
     """
     return _reduced(c, data.abs(), axes, lambda x, over, keep: x.sum(over, keep=keep))
 
 
 def sum_square(c: Call, data: Value, axes: Value | None = None) -> Value:
-    """The sum of squares over axes; 0 of nothing.
+    """The sum of squares over axes; 0 for no elements.
 
-    Shapes and types as those of `sum_`. Source: ONNX ReduceSumSquare-1 to 18.
+    Shapes and types as for `sum_`. Source: ONNX ReduceSumSquare-1 to 18.
     """
     return _reduced(c, data * data, axes, lambda x, over, keep: x.sum(over, keep=keep))
 
 
 def l2(c: Call, data: Value, axes: Value | None = None) -> Value:
-    """The root of the sum of squares over axes; 0 of nothing. How a root of whole numbers rounds is open.
+    """The root of the sum of squares over axes; 0 for no elements. The rounding of roots of whole numbers is open.
 
-    Shapes and types as those of `sum_`. The function body of version 18 takes the root in float32, whatever the type.
+    Shapes and types as for `sum_`. The function body of version 18 computes the root in float32, whatever the type.
     Source: ONNX ReduceL2-1 to 18.
     """
     total = _reduced(c, data * data, axes, lambda x, over, keep: x.sum(over, keep=keep))
@@ -71,18 +71,18 @@ def l2(c: Call, data: Value, axes: Value | None = None) -> Value:
 
 
 def log_sum(c: Call, data: Value, axes: Value | None = None) -> Value:
-    """The logarithm of the sum over axes; of nothing minus infinity, in a type that has it.
+    """The logarithm of the sum over axes; for no elements, minus infinity, if the type has it.
 
-    Shapes and types as those of `sum_`. Source: ONNX ReduceLogSum-1 to 28.
+    Shapes and types as for `sum_`. Source: ONNX ReduceLogSum-1 to 28.
     """
     total = _reduced(c, data, axes, lambda x, over, keep: x.sum(over, keep=keep))
     return _in_floats(c, total, lambda x: x.log())
 
 
 def log_sum_exp(c: Call, data: Value, axes: Value | None = None) -> Value:
-    """The logarithm of the sum of exponentials over axes; of nothing minus infinity, in a type that has it.
+    """The logarithm of the sum of exponentials over axes; for no elements, minus infinity, if the type has it.
 
-    Shapes and types as those of `sum_`. Whether an exponential may overflow though the result does not is open.
+    Shapes and types as for `sum_`. It is open whether an exponential may overflow though the result does not.
     Source: ONNX ReduceLogSumExp-1 to 28.
     """
     stable = c.open("exponentials") == "stable"
@@ -99,18 +99,17 @@ def log_sum_exp(c: Call, data: Value, axes: Value | None = None) -> Value:
 
 
 def maximum(c: Call, data: Value, axes: Value | None = None) -> Value:
-    """The largest over axes; of nothing minus infinity, or the type's smallest number. False is less than true.
+    """The largest element over axes; for none, minus infinity, or the type's smallest number. False is less than true.
 
-    Shapes and types as those of `sum_`, and bool from version 20 on. What NaN does is open.
-    Source: ONNX ReduceMax-1 to 20.
+    Shapes and types as for `sum_`, and bool from version 20 on. NaN is open. Source: ONNX ReduceMax-1 to 20.
     """
     return _extreme(c, data, axes, largest=True)
 
 
 def minimum(c: Call, data: Value, axes: Value | None = None) -> Value:
-    """The smallest over axes; of nothing plus infinity, or the type's largest number. False is less than true.
+    """The smallest element over axes; for none, plus infinity, or the type's largest number. False is less than true.
 
-    Shapes and types as those of `maximum`. Source: ONNX ReduceMin-1 to 20.
+    Shapes and types as for `maximum`. Source: ONNX ReduceMin-1 to 20.
     """
     return _extreme(c, data, axes, largest=False)
 
@@ -119,7 +118,7 @@ Formula = Callable[[Value, tuple[int, ...], bool], Value]
 
 
 def _reduced(c: Call, x: Value, axes: Value | None, formula: Formula) -> Value:
-    """Reduce over the axes that the version means. Where there is nothing to reduce, it may be silent."""
+    """Reduce over the version's axes. If there is nothing to reduce, the version may be silent."""
     over, keep = reduced_axes(c, x, axes)
     y = formula(x, over, keep)
     if y.size and not all(x.shape[a] for a in over):
@@ -128,7 +127,7 @@ def _reduced(c: Call, x: Value, axes: Value | None, formula: Formula) -> Value:
 
 
 def _in_floats(c: Call, x: Value, formula: Callable[[Value], Value]) -> Value:
-    """Apply a formula of real numbers; of whole ones in float64 or float32, and rounded in a way that is open."""
+    """Apply a formula for real numbers; whole numbers in float64 or float32, with an open rounding."""
     if x.kind != "int":
         return formula(x)
     y = formula(x.cast("float64")).either(formula(x.cast("float32")).cast("float64"))
@@ -153,7 +152,7 @@ def _extreme(c: Call, data: Value, axes: Value | None, *, largest: bool) -> Valu
 
 
 def place_of_largest(c: Call, data: Value) -> Value:
-    """Where the largest along `axis` lies. Which of several, and what NaN does, is open in part.
+    """The index of the largest element along `axis`. Which of several, and NaN, are partly open.
 
     data: rank 1 or more, numbers; result: int64. Source: ONNX ArgMax-1 to 13.
     """
@@ -161,7 +160,7 @@ def place_of_largest(c: Call, data: Value) -> Value:
 
 
 def place_of_smallest(c: Call, data: Value) -> Value:
-    """Where the smallest along `axis` lies; as `place_of_largest`.
+    """The index of the smallest element along `axis`; like `place_of_largest`.
 
     Source: ONNX ArgMin-1 to 13.
     """
@@ -185,7 +184,7 @@ def _place(c: Call, data: Value, *, largest: bool) -> Value:
 
 
 def _found(c: Call, x: Value, axis: int, *, largest: bool, late: bool) -> Value:
-    """Return the places along an axis, which stays with extent 1."""
+    """Return the indices along an axis, which stays with extent 1."""
     nan, taken = x.isnan() if x.kind == "real" else None, ""
     if nan is not None:
         lost = nan.cast("uint8").max(axis).cast("bool")
@@ -199,7 +198,7 @@ def _found(c: Call, x: Value, axis: int, *, largest: bool, late: bool) -> Value:
 
 
 def running_sum(c: Call, x: Value, axis: Value) -> Value:
-    """The sums of all elements up to each along an axis.
+    """The running sums along an axis.
 
     x: rank 1 or more, numbers; axis: rank 0. Result: the shape and type of x. Source: ONNX CumSum-11 and 14.
     """
@@ -208,7 +207,7 @@ def running_sum(c: Call, x: Value, axis: Value) -> Value:
 
 
 def running_product(c: Call, x: Value, axis: Value) -> Value:
-    """The products of all elements up to each along an axis; as `running_sum`.
+    """The running products along an axis; like `running_sum`.
 
     Source: ONNX CumProd-26.
     """
@@ -224,7 +223,7 @@ def running_product(c: Call, x: Value, axis: Value) -> Value:
 
 
 def _course(c: Call, x: Value, axis: Value) -> tuple[int, bool, bool]:
-    """Return an axis counted from the front, whether an element leaves itself out, and whether the end comes first."""
+    """Return the axis from the front, whether sums exclude the element itself, and whether they run backward."""
     c.require("axis-scalar", axis.rank == 0)
     along = int(c.known(axis))
     c.require("axis-range", -x.rank <= along < x.rank)
@@ -236,7 +235,7 @@ def _course(c: Call, x: Value, axis: Value) -> tuple[int, bool, bool]:
 
 
 def _end(type_: str, *, largest: bool) -> float:
-    """Return what is the largest of nothing: the lower end of a type; or the smallest, its upper end."""
+    """Return the largest of no elements: the lower end of a type; or the smallest: its upper end."""
     own = element_type(type_)
     if own.kind == "bool":
         return 0 if largest else 1
@@ -246,7 +245,7 @@ def _end(type_: str, *, largest: bool) -> float:
 
 
 def reduced_axes(c: Call, data: Value, axes: Value | None) -> tuple[tuple[int, ...], bool]:
-    """Return the axes that are reduced, sorted and counted from the front, and whether they stay with extent 1."""
+    """Return the reduced axes, sorted and counted from the front, and whether they stay with extent 1."""
     c.require("axes-once", axes is None or not c.sets("axes"))
     listed = c.ints("axes")
     if data.rank == 0 and c.silent("rank-0-silent"):
@@ -258,7 +257,7 @@ def reduced_axes(c: Call, data: Value, axes: Value | None) -> tuple[tuple[int, .
 
 
 def _listed(c: Call, rank: int, listed: tuple[int, ...], axes: Value | None) -> tuple[int, ...]:
-    """Return the axes that a list means; at most one of its silences is open."""
+    """Return the axes of a list; at most one of its silences is open."""
     c.require("axes-rank", axes is None or axes.rank < 2)
     if not all(-rank <= a < rank for a in listed):
         _settle(c, "axes-range", "axes-range-early")
@@ -275,7 +274,7 @@ def _listed(c: Call, rank: int, listed: tuple[int, ...], axes: Value | None) -> 
 
 
 def _unlisted(c: Call, rank: int, listed: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Return the axes that an empty list means, or none at all."""
+    """Return the axes of an empty or a missing list."""
     whole = tuple(range(rank))
     noop = c.attr("noop_with_empty_axes")
     if noop is not None:
@@ -289,7 +288,7 @@ def _unlisted(c: Call, rank: int, listed: tuple[int, ...] | None) -> tuple[int, 
 
 
 def _settle(c: Call, clause: str, silence: str) -> None:
-    """Go on if a version is silent about this, for the option taken; else it is invalid, by a clause."""
+    """Continue with the chosen option if the version has this silence; otherwise the clause makes it invalid."""
     c.require(clause, c.answer(silence, "invalid") != "invalid")
 
 
@@ -299,14 +298,14 @@ def _keeps(c: Call) -> bool:
 
 
 def lattice_of_squares(blank: Blank, draw: Draw) -> Array:
-    """Whole numbers so small that every sum of their squares is exact in the type itself."""
+    """Whole numbers small enough for every sum of their squares to be exact in the type itself."""
     room = 1 << blank.type.format.precision if blank.type.format else min(blank.type.largest, 1 << 20)
     most = max(1, math.isqrt(room // max(blank.terms, 1)))
     return draw.between(-most if blank.type.kind != "unsigned" else 0, most, blank.size)
 
 
 def factors(blank: Blank, draw: Draw) -> Array:
-    """Ones, and a dozen small numbers whose product the type mostly holds."""
+    """Ones, and a dozen small numbers whose product usually fits the type."""
     small = [2, 3, 1] if blank.type.kind == "unsigned" else [2, -2, 3, -1]
     pool = np.array([2.0, -2.0, 0.5, -0.5, 1.5, -1.0] if blank.type.format else small)
     drawn = pool[draw.below(len(pool), blank.size)]
@@ -314,12 +313,12 @@ def factors(blank: Blank, draw: Draw) -> Array:
 
 
 def near_one(blank: Blank, draw: Draw) -> Array:
-    """Full significands about one, so that long products stay in range."""
+    """Full significands around 1, so that long products stay in range."""
     p = blank.type.float_format.precision
     return np.ldexp(draw.between(3 << (p - 2), (5 << (p - 2)) - 1, blank.size).astype(np.float64), -p)
 
 
 def tens(blank: Blank, draw: Draw) -> Array:
-    """Full significands in [-8, 8): exponentials far apart that no type overflows by."""
+    """Full significands in [-8, 8): exponentials far apart that overflow no type."""
     p = blank.type.float_format.precision
     return np.ldexp(draw.between(-(1 << p), (1 << p) - 1, blank.size).astype(np.float64), 3 - p)

@@ -1,4 +1,4 @@
-"""Operators that sample their input at other places: Resize, Upsample."""
+"""Operators that resample their input: Resize, Upsample."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "ali
 
 @dataclass(frozen=True)
 class _Axis:
-    """One resized axis. `length`: the output's extent before it is made whole; `scale`: what coordinates divide by."""
+    """One resized axis. `length`: the output's extent before rounding; `scale`: the divisor of coordinates."""
 
     place: int
     extent: int
@@ -33,7 +33,7 @@ class _Axis:
     end: Fraction
 
     def coordinate(self, x: Any, mode: str) -> Any:  # fractions, or a value
-        """Where the output's places x lie in the input. The text's formulas, over whatever x is."""
+        """The input coordinates of the output indices x, by the standard's formulas; x has any kind of numbers."""
         if mode == "asymmetric":
             return x / self.scale
         if mode == "tf_half_pixel_for_nn":
@@ -52,20 +52,20 @@ class _Axis:
         return (x + _HALF) / self.scale - _HALF
 
     def coordinates(self, mode: str) -> list[Fraction]:
-        """Where all of the output's places lie, exactly."""
+        """The exact input coordinates of all output indices."""
         return [self.coordinate(Fraction(place), mode) for place in range(self.size)]
 
     def stays(self, mode: str) -> bool:
-        """Whether the axis stays as it is."""
+        """Whether the axis stays unchanged."""
         return self.size == self.extent and self.coordinates(mode) == list(range(self.size))
 
     def steady(self, mode: str) -> bool:
-        """Whether coordinates round nowhere: all divisions are by powers of two."""
+        """Whether all coordinates are exact: all divisions are by powers of two."""
         divisor = Fraction(max(self.size - 1, 1)) if mode in ("align_corners", "tf_crop_and_resize") else self.scale
         return _is_power(divisor.numerator) and _is_power(divisor.denominator)
 
     def along(self, v: Value, rank: int) -> Value:
-        """A value for each of the output's places, to be broadcast with the output."""
+        """A value for each output index, in a shape that broadcasts with the output."""
         return v.reshape(-1, *(1,) * (rank - self.place - 1))
 
 
@@ -74,11 +74,11 @@ def _is_power(number: int) -> bool:
 
 
 def resize(c: Call, x: Value, *_: Value | None) -> Value:
-    """The input sampled at the places that the output's places stand for, axis by axis.
+    """The input sampled at the coordinates of the output's elements, axis by axis.
 
     x: rank r; scales: float32, or sizes: int64, one for each axis (of `axes`, from version 18 on); roi: two for each.
-    Numbers are interpolated from two or four neighbours on each axis, or the nearest is taken. Version 10 does not say
-    where places lie. Source: ONNX Resize-10 to 19.
+    Numbers are interpolated from two or four neighbours on each axis, or the nearest is used. Version 10 does not
+    define the coordinates. Source: ONNX Resize-10 to 19.
     """
     mode = c.attr("mode")
     c.require("mode", mode in ("nearest", "linear", "cubic") and (mode != "cubic" or "cubic" in c.clauses))
@@ -98,10 +98,10 @@ def resize(c: Call, x: Value, *_: Value | None) -> Value:
 
 
 def upsample(c: Call, x: Value, _scales: Value | None = None) -> Value:
-    """The input sampled at more places, by scales of 1 or more, one for each axis.
+    """The input upsampled by scales of 1 or more, one for each axis.
 
-    x: rank 4 in version 1, whose height and width have a scale each; any rank later. The text does not say where places
-    lie, nor which element is the nearest; version 1 prints an example. Source: ONNX Upsample-1 to 10.
+    x: rank 4 in version 1, whose height and width have a scale each; any rank later. The standard defines neither the
+    coordinates nor the nearest element; version 1 has an example. Source: ONNX Upsample-1 to 10.
     """
     if c.silent("deprecated"):
         c.open("deprecated")
@@ -131,7 +131,7 @@ def upsample(c: Call, x: Value, _scales: Value | None = None) -> Value:
 
 
 def _axes(c: Call, x: Value, places: str) -> list[_Axis]:
-    """The axes, with their extents before and after."""
+    """The axes, with their old and new extents."""
     chosen = c.ints("axes")
     axes = tuple(range(x.rank)) if chosen is None else chosen
     c.require("axes-range", all(-x.rank <= a < x.rank for a in axes))
@@ -165,7 +165,7 @@ def _axes(c: Call, x: Value, places: str) -> list[_Axis]:
 
 
 def _one_scale(c: Call, sizes: tuple[int, ...], extents: Sequence[int]) -> Fraction | None:
-    """The scale of all axes that keep_aspect_ratio_policy makes of the sizes, None where each axis has its own."""
+    """The common scale that keep_aspect_ratio_policy derives from the sizes, None if each axis has its own."""
     policy = c.attr("keep_aspect_ratio_policy", "stretch")
     c.require("policy", policy in ("stretch", "not_larger", "not_smaller"))
     if policy == "stretch":
@@ -175,7 +175,7 @@ def _one_scale(c: Call, sizes: tuple[int, ...], extents: Sequence[int]) -> Fract
 
 
 def _nearest(c: Call, x: Value, axes: Sequence[_Axis], places: str) -> Value:
-    """The nearest element, or another one where the coordinate's rounding may decide."""
+    """The nearest element, also another one if the coordinate's rounding decides."""
     rounding: dict[str, Callable[[Fraction], int]] = {
         "round_prefer_floor": lambda at: math.ceil(at - _HALF),
         "round_prefer_ceil": lambda at: math.floor(at + _HALF),
@@ -201,18 +201,18 @@ def _nearest(c: Call, x: Value, axes: Sequence[_Axis], places: str) -> Value:
 
 
 def _reach(axis: _Axis, at: Fraction, places: str) -> Fraction:
-    """How far an implementation's coordinate may be from the exact one: some units of float32."""
+    """The largest error of an implementation's coordinate: some units of float32."""
     return Fraction(0) if axis.steady(places) else (abs(at) + 1) * Fraction(1, 1 << 20)
 
 
 def _interpolated(c: Call, x: Value, axes: Sequence[_Axis], mode: str, places: str) -> Value:
-    """The neighbours' weighted sum, in any order; from either floor where a coordinate's rounding may decide it."""
+    """The neighbours' weighted sum, in any order; from either floor if a coordinate's rounding decides it."""
     forms = [_summed(x, axes, taps) for taps in itertools.product(*(_ways(c, x, axis, mode, places) for axis in axes))]
     return reduce(lambda one, other: one.either(other), forms)
 
 
 _Taps: TypeAlias = list[tuple[Array, "Value"]]
-"""The neighbours of every place along an axis, one after the other, and their weights."""
+"""The neighbours of every output index along an axis, and their weights."""
 
 
 def _summed(x: Value, axes: Sequence[_Axis], taps: Sequence[_Taps]) -> Value:
@@ -227,7 +227,7 @@ def _summed(x: Value, axes: Sequence[_Axis], taps: Sequence[_Taps]) -> Value:
 
 
 def _ways(c: Call, x: Value, axis: _Axis, mode: str, places: str) -> list[_Taps]:
-    """The neighbours and weights along an axis; twice where a coordinate may fall on either side of an element."""
+    """The neighbours and weights along an axis; twice if a coordinate may fall on either side of an element."""
     floors, others = [], []
     for at in axis.coordinates(places):
         low, floor, high = (math.floor(at + sign * _reach(axis, at, places)) for sign in (-1, 0, 1))
@@ -239,7 +239,7 @@ def _ways(c: Call, x: Value, axis: _Axis, mode: str, places: str) -> list[_Taps]
 
 
 def _evened(c: Call, x: Value, axis: _Axis, taps: _Taps) -> _Taps | None:
-    """The same neighbours, both with half the weight where they are one element at the edge, as some weigh them."""
+    """The same neighbours, with half the weight each if both are the same edge element, as some implementations do."""
     if len(taps) != 2 or c.attr("exclude_outside", 0) == 1:
         return None
     low, high = (places.clip(0, axis.extent - 1) for places, _ in taps)
@@ -252,7 +252,7 @@ def _evened(c: Call, x: Value, axis: _Axis, taps: _Taps) -> _Taps | None:
 def _weighted(c: Call, x: Value, axis: _Axis, mode: str, places: str, floors: Array) -> _Taps:
     type_ = "float32" if x.type == "float64" else x.type  # scales are float32, and so are coordinates
     at = axis.coordinate(c.constant(np.arange(axis.size), type_), places)
-    if not axis.steady(places):  # by whatever way an implementation comes to it
+    if not axis.steady(places):  # however an implementation computes it
         at = at.either(at * (1 + 2.0**-22))
     stretch = c.attr("antialias", 0) == 1 and axis.scale < 1
     narrow = axis.scale if stretch else Fraction(1)
@@ -277,7 +277,7 @@ def _weighted(c: Call, x: Value, axis: _Axis, mode: str, places: str, floors: Ar
 
 
 def _weight(c: Call, mode: str, distance: Value, far: Array) -> Value:
-    """The weight of an element by its distance: a tent, or Keys' cubic. `far`: the distances, exactly."""
+    """The weight of an element by its distance: a tent, or Keys' cubic. `far`: the exact distances."""
     if mode == "linear":
         return (1.0 - distance).clip(0.0, 1.0)
     near, beyond = keys(distance, c.float32("cubic_coeff_a", -0.75))
@@ -286,6 +286,6 @@ def _weight(c: Call, mode: str, distance: Value, far: Array) -> Value:
 
 
 def keys(distance: Value, a: float) -> tuple[Value, Value]:
-    """The weights of cubic interpolation: up to a distance of 1, and from there to 2. Source: R. Keys, 1981."""
+    """The weights of cubic interpolation: for distances up to 1, and from 1 to 2. Source: R. Keys, 1981."""
     near = ((a + 2.0) * distance - (a + 3.0)) * distance * distance + 1.0
     return near, ((distance - 5.0) * distance + 8.0) * distance * a - 4.0 * a

@@ -1,4 +1,4 @@
-"""Operators that read between the elements of an image: AffineGrid, GridSample, DeformConv."""
+"""Operators that interpolate between the elements of an image: AffineGrid, GridSample, DeformConv."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _HALF = Fraction(1, 2)
 
 
 def affine_grid(c: Call, theta: Value, _size: Value) -> Value:
-    """Evenly spaced positions from -1 to 1, each put through an affine map.
+    """Evenly spaced positions from -1 to 1, each transformed by an affine map.
 
-    theta: [N, 2, 3], whose rows make x and y, or [N, 3, 4], x, y and z; size: N, C, H, W or N, C, D, H, W; result:
+    theta: [N, 2, 3], whose rows give x and y, or [N, 3, 4], x, y and z; size: N, C, H, W or N, C, D, H, W; result:
     [N, H, W, 2] or [N, D, H, W, 3]. The last axis of the image is x. -1 and 1 are the outer edges of the corner pixels,
     or, with align_corners, their centers. Source: ONNX AffineGrid-20.
     """
@@ -39,7 +39,7 @@ def affine_grid(c: Call, theta: Value, _size: Value) -> Value:
 
 
 def _evenly(c: Call, n: int, type_: str) -> Value:
-    """The positions along an axis: counted by steps from the start, or as pixels' centers drawn in from the edges."""
+    """The positions along an axis: by steps from the start, or as pixel centers scaled in from the edges."""
     places, two = c.constant(np.arange(n), type_), c.constant(2.0, type_)
     spread = places * (two / max(n - 1, 1)) - 1.0
     if c.attr("align_corners") == 1:
@@ -52,10 +52,11 @@ def _evenly(c: Call, n: int, type_: str) -> Value:
 
 
 def grid_sample(c: Call, x: Value, grid: Value) -> Value:
-    """The image at the places that the grid lists, from their neighbours.
+    """The image interpolated at the grid's points.
 
-    x: [N, C, D1 ... Dr]; grid: [N, out..., r], places with the last axis of the image first, from -1 to 1 along each;
-    result: [N, C, out...]. Neighbours outside are zeros, the border's, or mirrored. Source: ONNX GridSample-16 to 22.
+    x: [N, C, D1 ... Dr]; grid: [N, out..., r], points with the last axis of the image first, from -1 to 1 along each;
+    result: [N, C, out...]. Neighbours outside the image are zeros, the border's, or mirrored. Source: ONNX
+    GridSample-16 to 22.
     """
     r, early = x.rank - 2, "rank-4" in c.clauses
     c.require("shapes", grid.rank == x.rank and grid.shape[0] == x.shape[0] and grid.shape[-1] == r > 0)
@@ -85,10 +86,10 @@ def grid_sample(c: Call, x: Value, grid: Value) -> Value:
 
 @dataclass(frozen=True)
 class _Line:
-    """Where places lie along one axis of an image, [N, out...].
+    """Coordinates along one axis of an image, [N, out...].
 
-    `at`: exactly, as fractions; `reach`: how far rounding may move them; `value`: the same as it is computed. `low` and
-    `high`: what is mirrored at. `beyond`: which places are beyond -1 and 1.
+    `at`: the exact ones, as fractions; `reach`: their largest rounding error; `value`: the computed ones. `low` and
+    `high`: the ends at which they are mirrored. `beyond`: a mask of the points beyond -1 and 1.
     """
 
     extent: int
@@ -101,11 +102,11 @@ class _Line:
 
     @property
     def outside(self) -> Array:
-        """Which places are beyond the centers of the elements at both ends."""
+        """A mask of the points beyond the centers of the first and last elements."""
         return ((self.at < 0) | (self.at > self.extent - 1)).astype(bool)
 
     def mirrored(self, at: Array) -> tuple[Array, Array]:
-        """Places mirrored at both ends, as often as it takes, and -1 for those that run backwards then, else 1."""
+        """Coordinates mirrored at both ends as often as needed, and -1 if they then run backwards, else 1."""
         span = self.high - self.low
         if not span:
             return at * 0 + self.low, np.ones(at.shape, int)
@@ -114,7 +115,7 @@ class _Line:
         return self.low + np.where(back, 2 * span - turn, turn), np.where(back, -1, 1)
 
     def elements(self, places: Array, padding: str) -> Array:
-        """The elements that whole places stand for, -1 for zeros."""
+        """The elements at whole coordinates, -1 for zeros."""
         if padding == "zeros":
             return np.where((places >= 0) & (places < self.extent), places, -1).astype(np.int64)
         if padding == "reflection":
@@ -122,20 +123,20 @@ class _Line:
         return places.clip(0, self.extent - 1).astype(np.int64)
 
     def chosen(self, choose: Callable[[Fraction], int], padding: str) -> tuple[Array, Array]:
-        """The elements that a rule chooses, and others, where rounding may choose them."""
+        """The elements that a rule chooses, and others that it may choose after rounding."""
         near, low, high = (self.elements(_each(choose, self.at + s * self.reach), padding) for s in (0, -1, 1))
         return near, np.where(low != near, low, high)
 
 
 def _each(function: Callable[[Any], Any], x: Array) -> Array:
-    """A function of each element, as an array of objects."""
+    """The results of a function for each element, as an array of objects."""
     found = np.empty(x.shape, object)
     found.reshape(-1)[:] = [function(n) for n in x.reshape(-1).tolist()]
     return found
 
 
 def _line(c: Call, extent: int, g: Value, numbers: Array, x: Value) -> _Line:
-    """An axis of an image, and the numbers of the grid for it, in either of the forms that they are taken to places."""
+    """The coordinates on an axis of an image for the grid's numbers, by either form of the conversion."""
     corners = c.attr("align_corners") == 1
     length, shift = (extent - 1, 0) if corners else (extent, 1)
 
@@ -143,14 +144,14 @@ def _line(c: Call, extent: int, g: Value, numbers: Array, x: Value) -> _Line:
         one = ((g + 1.0) * float(length) - float(shift)) / 2.0
         return one.either(g * (length / 2) + (extent - 1) / 2)
 
-    if g.type == "float64" and x.type != "float64":  # an implementation may well have one type for both
+    if g.type == "float64" and x.type != "float64":  # an implementation may use one type for both
         value, type_ = along(g).cast("float32").either(along(g.cast("float32"))), "float32"
     else:
         value, type_ = along(g), g.type
     precision = element_type(type_).float_format.precision
 
     def reach(n: Fraction) -> Fraction:
-        steady = (abs(n.numerator) + n.denominator) * 2 * extent < 1 << precision  # whichever form it is
+        steady = (abs(n.numerator) + n.denominator) * 2 * extent < 1 << precision  # for either form
         return Fraction(0) if steady else (abs(n) + 1) * extent * Fraction(8, 1 << precision)
 
     low, high = -_HALF, extent - _HALF
@@ -161,14 +162,14 @@ def _line(c: Call, extent: int, g: Value, numbers: Array, x: Value) -> _Line:
 
 
 def _ways(c: Call, lines: Sequence[_Line], padding: str, *, cubic: bool) -> tuple[str, ...]:
-    """Which places the border takes into the image: none, for neighbours do the same, those beyond -1 and 1, or all."""
+    """The ways to clamp points to the border: none, as neighbours are clamped anyway, those beyond -1 and 1, or all."""
     if padding != "border" or not any(line.outside.any() for line in lines):
         return ("centers",)
     return (c.open("cubic-border"),) if cubic else ("centers", "places")
 
 
 def _settled(line: _Line, padding: str, way: str) -> _Line:
-    """The line with places taken into the image, where the padding says so."""
+    """The line with coordinates moved into the image, if the padding requires it."""
     if padding == "zeros" or not line.outside.any():
         return line
     if padding == "reflection":
@@ -182,7 +183,7 @@ def _settled(line: _Line, padding: str, way: str) -> _Line:
 
 
 def _nearest(c: Call, x: Value, lines: Sequence[_Line], padding: str) -> Value:
-    """The nearest elements, any where rounding may decide."""
+    """The nearest elements; any admissible one if rounding decides."""
     rules: dict[str, Callable[[Fraction], int]] = {
         "even": round,
         "up": lambda at: math.floor(at + _HALF),
@@ -201,7 +202,7 @@ def _nearest(c: Call, x: Value, lines: Sequence[_Line], padding: str) -> Value:
 
 
 def _interpolated(c: Call, x: Value, lines: Sequence[_Line], padding: str, curve: float) -> Value:
-    """The weighted sums of neighbours, [C, N, out...]: two along each axis, or four by Keys' curve."""
+    """The weighted sums of neighbours, [C, N, out...]: two along each axis, or four with Keys' curve."""
     forms = []
     for floors in itertools.product(*map(_floors, lines)):
         elements, weights = [], c.constant(1.0, lines[0].value.type)
@@ -223,16 +224,16 @@ def _interpolated(c: Call, x: Value, lines: Sequence[_Line], padding: str, curve
 
 
 def _floors(line: _Line) -> list[Array]:
-    """The places before, and others before them where rounding may decide."""
+    """The floors of coordinates, and other floors if rounding decides."""
     near, low, high = (_each(math.floor, line.at + s * line.reach).astype(np.int64) for s in (0, -1, 1))
     other = np.where(low != near, low, high)
     return [near] if (other == near).all() else [near, other]
 
 
 def _read(c: Call, x: Value, elements: Sequence[Array]) -> Value:
-    """The elements of images x, [N, C, D...], that are told by their places along each axis, -1 for zeros.
+    """The elements of images x, [N, C, D...], at indices along each axis, -1 for zeros.
 
-    elements: [N, ...] each, to be broadcast; result: [C, N, ...].
+    elements: [N, ...] each, broadcast together; result: [C, N, ...].
     """
     places = np.broadcast_arrays(*elements)
     index = np.arange(x.shape[0]).reshape(-1, *(1,) * (places[0].ndim - 1))
@@ -244,14 +245,14 @@ def _read(c: Call, x: Value, elements: Sequence[Array]) -> Value:
 
 
 def _zero(c: Call, x: Value) -> Value:
-    """What zeros are of a type."""
+    """The zero of x's type."""
     if x.kind == "text":
         c.open("zero-text")
     return c.constant("" if x.kind == "text" else False if x.kind == "bool" else 0, x.type)
 
 
 def deform_conv(c: Call, x: Value, w: Value, offset: Value, b: Value | None = None, mask: Value | None = None) -> Value:
-    """The cross-correlation of w with x, read at places that are each moved by an offset, and weighed by a mask.
+    """The cross-correlation of w with x, where each element is read at an offset and weighted by a mask.
 
     x: [N, C, spatial...]; w: [M, C / group, kernel...]; offset: [N, offset_group * kernel * axes, out...], axes last;
     b: [M]; mask: [N, offset_group * kernel, out...]; result: [N, M, out...]. Source: ONNX DeformConv-19 and 22.
@@ -294,7 +295,7 @@ def deform_conv(c: Call, x: Value, w: Value, offset: Value, b: Value | None = No
 
 
 def _weighed(c: Call, seen: Value, w: Value, b: Value | None, mask: Value | None) -> Value:
-    """The sums of what filters see, [N, G, C / G, taps, out...], times weights and mask, [N, G, 1, taps, out...]."""
+    """The sums of the filters' inputs, [N, G, C / G, taps, out...], times weights and mask, [N, G, 1, taps, out...]."""
     n, shared, part, taps, *out = seen.shape
     groups, m, terms, area = c.attr("group"), w.shape[0], w.shape[1] * taps, math.prod(out)
 
@@ -316,7 +317,7 @@ def _weighed(c: Call, seen: Value, w: Value, b: Value | None, mask: Value | None
 
 
 def _moved(extent: int, places: Array, move: Value, given: Array) -> _Line:
-    """Whole places along an axis of an image, each moved by an offset."""
+    """Whole coordinates along an axis of an image, each shifted by an offset."""
     numbers = _each(Fraction, given)
     whole = np.broadcast_to(places, given.shape)
     precision = element_type(move.type).float_format.precision
@@ -331,22 +332,22 @@ def _moved(extent: int, places: Array, move: Value, given: Array) -> _Line:
 
 
 def quarters(drawing: Drawing) -> Array:
-    """Places at multiples of 1/4, from -1.5 to 1.5: elements, halfway between them, and beyond the border."""
+    """Points at multiples of 1/4, from -1.5 to 1.5: at elements, halfway between them, and beyond the border."""
     return drawing.draw.between(-6, 6, drawing.size) / 4
 
 
 def inside(drawing: Drawing) -> Array:
-    """Places at multiples of 1/4 from -0.5 to 0.5: all of them in an image."""
+    """Points at multiples of 1/4 from -0.5 to 0.5: all of them inside the image."""
     return drawing.draw.between(-2, 2, drawing.size) / 4
 
 
 def far(drawing: Drawing) -> Array:
-    """Places at multiples of 1/2 from -12 to 12: most are mirrored several times."""
+    """Points at multiples of 1/2 from -12 to 12: most are mirrored several times."""
     return drawing.draw.between(-24, 24, drawing.size) / 2
 
 
 def anywhere(drawing: Drawing) -> Array:
-    """Places from -1.25 to 1.25."""
+    """Points from -1.25 to 1.25."""
     return drawing.draw.between(-5 << 20, 5 << 20, drawing.size) / (1 << 22)
 
 
@@ -356,18 +357,18 @@ def steps(drawing: Drawing) -> Array:
 
 
 def still(drawing: Drawing) -> Array:
-    """Zeros."""
+    """All zeros."""
     return np.zeros(drawing.size)
 
 
 def offsets(shaping: Shaping) -> tuple[int, ...]:
-    """A number for each image, offset group, place in the kernel, axis, and place of the output."""
+    """A number for each image, offset group, kernel element, axis, and output element."""
     images, places, out = _windows(shaping)
     return (images, places * len(out), *out)
 
 
 def masks(shaping: Shaping) -> tuple[int, ...]:
-    """A number for each image, offset group, place in the kernel, and place of the output."""
+    """A number for each image, offset group, kernel element, and output element."""
     images, places, out = _windows(shaping)
     return (images, places, *out)
 

@@ -1,4 +1,4 @@
-"""Operators that write elements at places that an input names: Scatter, ScatterElements, ScatterND, TensorScatter."""
+"""Operators that write elements at given indices: Scatter, ScatterElements, ScatterND, TensorScatter."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ...cases.elements import Array
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 
-_EXACT = 2.0**23  # below it, complex64 holds whole numbers and sums of two products of them
+_EXACT = 2.0**23  # up to it, complex64 represents whole numbers and sums of two of their products
 
 
 def scatter_elements(c: Call, data: Value, indices: Value, updates: Value) -> Value:
-    """A copy of data with updates at the places that indices name along `axis`, and at their own along other axes.
+    """A copy of data with updates, at its index from `indices` along `axis` and its own elsewhere.
 
     data: rank r of 1 or more; indices: int32 or int64, rank r; updates: the shape of indices.
     Source: ONNX Scatter-9 and 11, ScatterElements-11 to 18.
@@ -34,7 +34,7 @@ def scatter_elements(c: Call, data: Value, indices: Value, updates: Value) -> Va
 
 
 def scatter_nd(c: Call, data: Value, indices: Value, updates: Value) -> Value:
-    """A copy of data with updates where the tuples along the last axis of indices point: elements, or whole slices.
+    """A copy of data with updates at the tuples along the last axis of indices: of elements, or of whole slices.
 
     data: rank r of 1 or more; indices: int64, shape (t..., k), k at most r; updates: shape (t..., data's last r - k
     dimensions). Source: ONNX ScatterND-11 to 18.
@@ -54,9 +54,9 @@ def scatter_nd(c: Call, data: Value, indices: Value, updates: Value) -> Value:
 
 
 def tensor_scatter(c: Call, past: Value, update: Value, start: Value | None = None) -> Value:
-    """The cache with the update written along `axis` from each sample's own start on, which is 0 where none is given.
+    """The cache with the update written along `axis` from each sample's own start, by default 0.
 
-    past: shape (b, ..., max length, ...); update: the same but for its length at `axis`; start: int64, shape (b).
+    past: shape (b, ..., max length, ...); update: the same except for its length along `axis`; start: int64, shape (b).
     Source: ONNX TensorScatter-24.
     """
     axis, mode = c.attr("axis"), c.attr("mode")
@@ -79,7 +79,7 @@ def tensor_scatter(c: Call, past: Value, update: Value, start: Value | None = No
 
 
 def _flat(data: Value, places: Array) -> Array:
-    """Which element of data, flattened, each place is; places: one for each dimension of data, along the first axis."""
+    """Flat indices into data; `places` has an index for each dimension of data, along the first axis."""
     strides = [math.prod(data.shape[a + 1 :]) for a in range(data.rank)]
     return np.tensordot(np.array(strides, np.int64), places, 1).reshape(-1)
 
@@ -96,7 +96,7 @@ def _from_front(c: Call, index: Array, extent: int | Array) -> Array:
 
 
 def _written(c: Call, data: Value, places: Array, updates: Value) -> Value:
-    """Data with updates at places, put there or combined with what is there, in any order."""
+    """Data with updates at indices, replacing the elements or combined with them, in any order."""
     how = c.attr("reduction", "none")
     c.require("reduction", how in ("none", "add", "mul") or (how in ("max", "min") and "extremes" in c.clauses))
     repeated = np.bincount(places, minlength=data.size).reshape(data.shape) > 1
@@ -112,7 +112,7 @@ def _written(c: Call, data: Value, places: Array, updates: Value) -> Value:
 
 
 def _of_complex(c: Call, data: Value, places: Array, how: str) -> Value:
-    """Complex sums or products: those of small whole numbers, which are exact in any order."""
+    """Complex sums or products: only of small whole numbers, which are exact in any order."""
     found, updates = (c.known(name).astype(np.complex128).reshape(-1) for name in ("data", "updates"))
     most = np.abs(found)
     (np.add if how == "add" else np.multiply).at(found, places, updates)
@@ -126,7 +126,7 @@ def _of_complex(c: Call, data: Value, places: Array, how: str) -> Value:
 def _reduced(c: Call, lines: Value, how: str) -> Value:
     """Rows combined into one."""
     found: Value
-    if how == "add":  # beside elements that stay, whose minus zero is theirs, a sum may begin with plus zero
+    if how == "add":  # a sum may start from plus zero; only untouched elements keep a minus zero
         found = lines.sum((0,), keep=False).any_zero()
     elif how == "mul":
         found = lines.prod((0,), keep=False)
@@ -139,7 +139,7 @@ def _reduced(c: Call, lines: Value, how: str) -> Value:
 
 
 def _combined(data: Value, places: Array, updates: Value, combine: Callable[[Value], Value]) -> Value:
-    """Data with what `combine` makes of an element and the updates for its place, rows in their order."""
+    """Data with each element combined with the updates at its index, with rows in order."""
     flat, new = data.reshape(-1), updates.reshape(-1)
     counts, order = np.bincount(places, minlength=flat.size), np.argsort(places, kind="stable")
     first = np.cumsum(counts) - counts
@@ -154,7 +154,7 @@ def _combined(data: Value, places: Array, updates: Value, combine: Callable[[Val
 
 
 def distinct_along(drawing: Drawing) -> Array:
-    """Indices below `below`, none twice in a line along the axis `along` as long as there are others."""
+    """Indices below `below`, distinct along the axis `along` as long as there are enough of them."""
     shape, extent = drawing.shape or (1,), drawing.limit("below", 1)
     axis = int(drawing.arguments["along"]) % len(shape)
     lines = [n for a, n in enumerate(shape) if a != axis]
@@ -165,13 +165,13 @@ def distinct_along(drawing: Drawing) -> Array:
 
 
 def from_both_ends(drawing: Drawing) -> Array:
-    """Indices as `distinct-along` draws them, about half of which count from the end."""
+    """Indices like `distinct-along`, about half of them counted from the end."""
     found = distinct_along(drawing)
     return np.asarray(found - drawing.limit("below", 1) * drawing.draw.below(2, drawing.size))
 
 
 def distinct_tuples(drawing: Drawing) -> Array:
-    """Tuples of indices into `data`, none twice as long as there are others."""
+    """Tuples of indices into `data`, distinct as long as there are enough of them."""
     within = _within(drawing)
     order = np.argsort(drawing.draw.bits(math.prod(within)), axis=1, kind="stable")
     count = drawing.size // max(len(within), 1)
@@ -180,40 +180,40 @@ def distinct_tuples(drawing: Drawing) -> Array:
 
 
 def tuples_from_both_ends(drawing: Drawing) -> Array:
-    """Tuples as `distinct-tuples` draws them, about half of whose numbers count from the end."""
+    """Tuples like `distinct-tuples`, with about half of their numbers counted from the end."""
     extents = np.resize(np.array(_within(drawing)), drawing.size)
     return np.asarray(distinct_tuples(drawing) - extents * drawing.draw.below(2, drawing.size))
 
 
 def tuples(drawing: Drawing) -> Array:
-    """Tuples of indices into `data`, each as likely as the others."""
+    """Uniform tuples of indices into `data`."""
     extents = np.resize(np.array(_within(drawing)), drawing.size).astype(np.uint64)
     return (drawing.draw.bits(drawing.size) % extents).astype(np.int64)
 
 
 def tuples_too_large(drawing: Drawing) -> Array:
-    """Tuples as `tuples` draws them, but for the last number, which is one more than the last index."""
+    """Tuples like `tuples`, except for the last number, which is one more than the last index."""
     found = tuples(drawing)
     found[:, -1:] = _within(drawing)[-1]
     return found
 
 
 def tuples_too_small(drawing: Drawing) -> Array:
-    """Tuples as `tuples` draws them, but for the last number, which is one less than the first index from the end."""
+    """Tuples like `tuples`, except for the last number, which is one less than the first index from the end."""
     found = tuples(drawing)
     found[:, -1:] = -_within(drawing)[-1] - 1
     return found
 
 
 def _within(drawing: Drawing) -> tuple[int, ...]:
-    """The extents of the dimensions of `data` that a tuple names; 1 for numbers that it has beyond."""
+    """The extents of the dimensions of `data` that a tuple indexes; 1 for surplus numbers."""
     depth = drawing.shape[-1] if drawing.shape else 1
     extents = (*drawing.values["data"].shape[1:], *(1,) * depth)[:depth]
     return tuple(max(1, n) for n in extents) or (1,)
 
 
 def starts(drawing: Drawing) -> Array:
-    """Where updates may begin: so that one of `length` ends before `extent`, or anywhere in three rounds of it."""
+    """Starts of updates: such that an update of `length` fits into `extent`, or anywhere in three rounds of it."""
     extent, length = drawing.limit("extent", 1), int(drawing.arguments.get("length") or 1)
     circular = drawing.attributes.get("mode") == "circular"
     return drawing.draw.below(3 * extent if circular else max(extent - length, 0) + 1, drawing.size)

@@ -1,4 +1,4 @@
-"""Models of ai.onnx.ml that weigh features or kernels: linear ones, support vector machines, and their scores."""
+"""Models of ai.onnx.ml that weight features or kernels: linear models, support vector machines, and their scores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SQRT_2 = math.sqrt(2.0)
 
 
 def linear_regressor(c: Call, x: Value) -> Value:
-    """The weighted sums of the features of each example, a set of weights and an intercept a target.
+    """The weighted sums of each example's features, with a set of weights and an intercept per target.
 
     x: [N, C]; result: float32 [N, targets]. Source: ONNX ai.onnx.ml LinearRegressor-1.
     """
@@ -34,10 +34,10 @@ def linear_regressor(c: Call, x: Value) -> Value:
 
 
 def linear_classifier(c: Call, x: Value) -> tuple[Value, Value]:
-    """The label of the best score of each example, and the scores: weighted sums of its features, one a class.
+    """The label of each example's best score, and the scores: weighted sums of its features, one per class.
 
-    x: [N, C] or [C]; results: [N] text or int64, [N, E] float32. With one set of weights for two labels, whose score
-    is that of the second one. Source: ONNX ai.onnx.ml LinearClassifier-1.
+    x: [N, C] or [C]; results: [N] text or int64, [N, E] float32. With two labels there may be a single set of weights,
+    for the score of the second label. Source: ONNX ai.onnx.ml LinearClassifier-1.
     """
     names = labels(c, "classlabels_ints")
     x = examples(c, x)
@@ -53,7 +53,7 @@ def linear_classifier(c: Call, x: Value) -> tuple[Value, Value]:
 
 
 def svm_regressor(c: Call, x: Value) -> Value:
-    """The kernel of each example and each support vector, weighed and summed; of none, the features themselves.
+    """The weighted sum of the kernels of each example and the support vectors; without these, of the features.
 
     x: [N, C] or [C]; result: float32 [N, 1]. Source: ONNX ai.onnx.ml SVMRegressor-1.
     """
@@ -79,9 +79,9 @@ def svm_regressor(c: Call, x: Value) -> Value:
 
 
 def svm_classifier(c: Call, x: Value) -> tuple[Value, Value]:
-    """The label that most of the decisions between two classes are for, and scores or probabilities.
+    """The label that wins most of the decisions between two classes, and scores or probabilities.
 
-    x: [N, C] or [C]; results: [N] text or int64, [N, E] float32. Support vectors stand class by class, and their
+    x: [N, C] or [C]; results: [N] text or int64, [N, E] float32. Support vectors are ordered by class, with
     coefficients as in LIBSVM: a row for each other class. Source: ONNX ai.onnx.ml SVMClassifier-1.
     """
     names = labels(c, "classlabels_ints")
@@ -119,13 +119,13 @@ def svm_classifier(c: Call, x: Value) -> tuple[Value, Value]:
 
 
 def examples(c: Call, x: Value) -> Value:
-    """The input with an example a row; an input of one dimension is one example."""
+    """The input with one example per row; an input of one dimension is one example."""
     c.require("rank", x.rank in (1, 2))
     return x.reshape(1, *x.shape) if x.rank == 1 else x
 
 
 def labels(c: Call, whole: str) -> Sequence[object]:
-    """The classes' labels, texts or whole numbers, by the one of two attributes that is given."""
+    """The classes' labels, text or whole numbers, from the one of two attributes that is given."""
     given = [c.attr(name) for name in (whole, "classlabels_strings") if c.attr(name)]
     c.require("one-list", len(given) == 1)
     c.require("label-type", c.output_types["Y"] == ("string" if isinstance(given[0][0], str) else "int64"))
@@ -133,13 +133,13 @@ def labels(c: Call, whole: str) -> Sequence[object]:
 
 
 def in_either(x: Value, formula: Callable[[Value], Value]) -> Value:
-    """A float32 result of the input as float32, or of one that is computed in float64 and rounded."""
+    """A float32 result, computed from the input as float32, or in float64 and then rounded."""
     y = formula(x.cast("float32"))
     return y if x.type == "float32" else y.either(formula(x.cast("float64")).cast("float32"))
 
 
 def _weighed(x: Value, weights: Array, offsets: Array) -> Value:
-    """Sums of products as float32, with one addend more, which may come first."""
+    """Sums of products as float32, with one more addend, which may come first."""
     return in_either(x, lambda v: _summed(v, weights, offsets))
 
 
@@ -149,10 +149,10 @@ def _summed(x: Value, weights: Array, offsets: Array) -> Value:
 
 
 def classified(c: Call, scores: Value, names: Sequence[object], voted: Value | None = None) -> tuple[Value, Value]:
-    """The label of each example's best score, and all its scores as they are transformed.
+    """The label of each example's best score, and all its transformed scores.
 
-    scores: [N, E], or [N, 1], for the second of two labels; voted: which classes have any vote, if that may matter;
-    results: [N], [N, E].
+    scores: [N, E], or [N, 1], for the second of two labels; voted: a mask of the classes with votes, if that may
+    matter; results: [N], [N, E].
     """
     if scores.shape[1] == 1 and len(names) == 2:
         return _of_one(c, scores, names)
@@ -161,9 +161,9 @@ def classified(c: Call, scores: Value, names: Sequence[object], voted: Value | N
 
 
 def _best(c: Call, scores: Value, y: Value, names: Sequence[object], voted: Value | None) -> Value:
-    """The labels of the best scores, transformed or not: a transform that is not monotone makes another one the best.
+    """The labels of the best scores, before or after a transform: one that is not monotone changes the best score.
 
-    One of NaN says nothing.
+    A score of NaN leaves the label open.
     """
     if not scores.size:
         return label(c, scores.of(0.0).broadcast(scores.shape[0]).cast("int64"), names)
@@ -180,7 +180,7 @@ def _best(c: Call, scores: Value, y: Value, names: Sequence[object], voted: Valu
 
 
 def _of_one(c: Call, scores: Value, names: Sequence[object]) -> tuple[Value, Value]:
-    """Two scores of one, that of the second label: with its opposite, or with what is left to 1 of it."""
+    """Two scores from one, the second label's: with its opposite, or with 1 less the score."""
     way = c.open("one-score")
     y = transformed(c, (-scores).concat([scores], 1) if way == "negated" else (1.0 - scores).concat([scores], 1))
     s = scores.reshape(scores.shape[0])
@@ -190,7 +190,7 @@ def _of_one(c: Call, scores: Value, names: Sequence[object]) -> tuple[Value, Val
 
 
 def label(c: Call, places: Value, names: Sequence[object]) -> Value:
-    """The labels at some places of the list, text or int64."""
+    """The labels at indices of the list, text or int64."""
     type_ = str(c.output_types["Y"])
     dtype = object if type_ == "string" else np.int64
     found = c.constant(np.array(names[0], dtype), type_).broadcast(*places.shape)
@@ -200,7 +200,7 @@ def label(c: Call, places: Value, names: Sequence[object]) -> Value:
 
 
 def transformed(c: Call, x: Value) -> Value:
-    """The scores as `post_transform` says, a number or its name; those of an example are along the last axis."""
+    """The scores transformed by `post_transform`, a number or its name; an example's scores are along the last axis."""
     way = c.attr("post_transform")
     way = _WAYS[way] if isinstance(way, int) and 0 <= way < len(_WAYS) else way
     c.require("transform-known", way in _WAYS)
@@ -213,7 +213,7 @@ def _softmax(x: Value) -> Value:
 
 
 def _softmax_zero(c: Call, x: Value) -> Value:
-    """A softmax that leaves scores of zero as they are, or one beside another score of zero."""
+    """A softmax that leaves scores of zero unchanged, or only if another score is zero too."""
     if c.open("softmax-zero") == "zero-class":
         return _softmax(x.concat([x.of(0.0).broadcast(*x.shape[:-1], 1)], -1))[:, : x.shape[-1]]
     e = x.of(0.0).where(x.equal(0.0), (x - x.max(-1)).exp())
@@ -222,7 +222,7 @@ def _softmax_zero(c: Call, x: Value) -> Value:
 
 
 def _probit(c: Call, x: Value) -> Value:
-    """Where the normal distribution's probability is the score, of scores in (0, 1); or that probability."""
+    """The normal distribution's quantile of scores in (0, 1); or its probability."""
     if c.open("probit") == "probability":
         return 0.5 * (1.0 + (x / _SQRT_2).erf())
     return x.probit().undefined((x <= 0.0) | (x >= 1.0))
@@ -241,7 +241,7 @@ _UNEVEN = frozenset({"SOFTMAX_ZERO", "PROBIT"})
 
 
 def _offsets(c: Call, count: int) -> Array:
-    """What is added to each sum: rho, or its opposite."""
+    """The offset of each sum: rho, or its opposite."""
     listed = c.attr("rho")
     if listed is None:
         c.open("rho-missing")
@@ -264,7 +264,7 @@ def _polynomial(x: Value, table: Value, gamma: float, shift: float, degree: floa
 
 
 def _radial(x: Value, table: Value, gamma: float, _shift: float, _degree: float) -> Value:
-    """By differences, or by squares and products."""
+    """The RBF kernel, from differences, or from squares and products."""
     off = x.reshape(x.shape[0], 1, x.shape[1]) - table.reshape(1, *table.shape)
     apart = (off * off).sum(2, keep=False)
     squares = (x * x).sum(1) + (table * table).sum(1).mT
@@ -282,7 +282,7 @@ _KERNELS: Mapping[str, Callable[[Value, Value, float, float, float], Value]] = M
 
 
 def _voted(c: Call, decisions: Value, pairs: list[tuple[int, int]], names: Sequence[object]) -> Value:
-    """The label with most votes, open where two have as many, or a decision is 0."""
+    """The label with the most votes; open if two have as many, or a decision is 0."""
     first, second = (np.zeros((len(pairs), len(names)), np.int64) for _ in range(2))
     for pair, (i, j) in enumerate(pairs):
         first[pair, i], second[pair, j] = 1, 1
@@ -294,17 +294,17 @@ def _voted(c: Call, decisions: Value, pairs: list[tuple[int, int]], names: Seque
 
 
 def _unless_probable(c: Call, decisions: Value, found: Value) -> Value:
-    """The label, open where probabilities may say otherwise: of two classes, Platt's; of more, always."""
+    """The label; open if probabilities may give another one: with two classes, Platt's; with more, always."""
     if decisions.shape[1] > 1:
         return found.undefined(found.equal(found))
     a, b = (np.float32(c.attr(name)[0]).item() for name in ("prob_a", "prob_b"))
-    share = (decisions * a + b).reshape(decisions.shape[0])  # the first class is the likelier one below zero
+    share = (decisions * a + b).reshape(decisions.shape[0])  # below zero, the first class is the more likely one
     decided = decisions.reshape(decisions.shape[0]) > 0.0
     return found.undefined(decided ^ (share < 0.0))
 
 
 def probabilities(blank: Blank, draw: Draw) -> Array:
-    """Multiples of 1/64 between 0 and 1, neither of them among these."""
+    """Multiples of 1/64 strictly between 0 and 1."""
     return draw.between(1, 63, blank.size) / 64.0
 
 
@@ -316,6 +316,6 @@ def quarters(blank: Blank, draw: Draw) -> Array:
 
 
 def beyond_2_24(blank: Blank, draw: Draw) -> Array:
-    """Odd whole numbers just beyond 2**24, which float32 doesn't hold, of both signs in turn."""
+    """Odd whole numbers just beyond 2**24, which float32 cannot represent, with alternating signs."""
     odd = (1 << 24) + 1 + 2 * draw.below(64, blank.size)
     return np.where(np.arange(blank.size) % 2 == 0, odd, -odd)

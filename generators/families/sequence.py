@@ -10,7 +10,7 @@ from ..arithmetic.tape import Call, Value
 
 
 def at(c: Call, items: list[Value], position: Value) -> Value:
-    """The tensor at `position`, from the end if that is negative.
+    """The tensor at `position`, counted from the end if negative.
 
     items: tensors of one type; position: int32 or int64, rank 0, in [-n, n-1]. Source: ONNX SequenceAt-11.
     """
@@ -34,26 +34,26 @@ def _place(c: Call, n: int, position: Value | None) -> int:
 
 
 def construct(c: Call, items: list[Value]) -> list[Value]:
-    """The inputs as a sequence, in their order. Source: ONNX SequenceConstruct-11."""
+    """The inputs as a sequence, in order. Source: ONNX SequenceConstruct-11."""
     c.require("at-least-one", bool(items))
     c.require("same-type", len({item.type for item in items}) == 1)
     return items
 
 
 def empty(_: Call) -> list[Value]:
-    """A sequence of no tensors, of the type that `dtype` says. Source: ONNX SequenceEmpty-11."""
+    """An empty sequence of tensors of the type `dtype`. Source: ONNX SequenceEmpty-11."""
     return []
 
 
 def length(c: Call, items: list[Value]) -> Value:
-    """How many tensors there are. result: int64, rank 0. Source: ONNX SequenceLength-11."""
+    """The number of tensors. result: int64, rank 0. Source: ONNX SequenceLength-11."""
     return c.constant(len(items), "int64")
 
 
 def split(c: Call, x: Value, lengths: Value | None = None) -> list[Value]:
-    """The parts of the input along `axis`: of the lengths listed, or all of one length but the last, which may be less.
+    """The parts of the input along `axis`: of the listed lengths, or of equal lengths with a shorter last one.
 
-    x: rank 1 or more; lengths: int32 or int64, of rank 0 or 1; without it each part has extent 1, and loses the axis if
+    x: rank 1 or more; lengths: int32 or int64, of rank 0 or 1; without it each part has extent 1, without the axis if
     keepdims is 0. Source: ONNX SplitToSequence-11 and 24.
     """
     axis = c.attr("axis", 0)
@@ -82,7 +82,7 @@ def split(c: Call, x: Value, lengths: Value | None = None) -> list[Value]:
 def concat(c: Call, items: list[Value]) -> Value:
     """The tensors one after the other along `axis`, or on a new axis there.
 
-    items: one tensor at least, of one shape but for the extent of axis. Source: ONNX ConcatFromSequence-11.
+    items: at least one tensor, of the same shape except along axis. Source: ONNX ConcatFromSequence-11.
     """
     c.require("axis-required", c.given("axis"))
     new, axis = c.attr("new_axis") != 0, c.attr("axis")
@@ -98,14 +98,14 @@ def concat(c: Call, items: list[Value]) -> Value:
 
 
 def get_element(c: Call, value: Value | list[Value] | None) -> Value | list[Value] | None:
-    """What an optional holds; a tensor or a sequence is itself. Source: ONNX OptionalGetElement-15 to 28."""
+    """The content of an optional; a tensor or a sequence stays unchanged. Source: ONNX OptionalGetElement-15 to 28."""
     if value is None:
         c.open("empty")
     return value
 
 
 def has_element(c: Call, value: Value | list[Value] | None = None) -> Value:
-    """Whether an optional holds something; a tensor or a sequence does, an input that is left out does not.
+    """Whether an optional has content; true for a tensor or a sequence, false for an input that is left out.
 
     result: bool, rank 0. Source: ONNX OptionalHasElement-15 to 28.
     """
@@ -129,7 +129,7 @@ def insert(c: Call, items: list[Value], tensor: Value, position: Value | None = 
 
 
 def optional(c: Call, value: Value | list[Value] | None = None) -> Value | list[Value] | None:
-    """An optional that holds the input; an empty one of the type that `type` gives where there is no input.
+    """An optional with the input as content; without an input, an empty one of the type `type`.
 
     Source: ONNX Optional-15 and 28.
     """

@@ -1,4 +1,4 @@
-"""Operators that put elements in order: TopK, Unique."""
+"""Operators that sort elements: TopK, Unique."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..arithmetic.tape import Call, Value
 
 
 def top_k(c: Call, x: Value, k: Value | None = None) -> tuple[Value, Value]:
-    """The k largest (or smallest) elements along `axis`, in order, and their places; of equal ones the first counts.
+    """The k largest (or smallest) elements along `axis`, in order, and their indices; the first of equal ones counts.
 
     x: rank r of 1 or more; k: attribute in version 1, then an int64 input of shape [1]; results: x's shape with k at
     the axis. With sorted=0 their order is open. Source: ONNX TopK-1 to 24.
@@ -46,10 +46,10 @@ def top_k(c: Call, x: Value, k: Value | None = None) -> tuple[Value, Value]:
 
 
 def unique(c: Call, x: Value) -> tuple[Value, ...]:
-    """Every element once, or every slice along `axis`; where each occurs first, which one each is, how often.
+    """The distinct elements, or slices along `axis`; their first indices, the inverse indices, and the counts.
 
-    x: any shape; results: Y of x's type, then three of int64 and rank 1. Ascending, slices by their elements in turn,
-    or with sorted=0 in the order in which they occur. Source: ONNX Unique-11 and 28.
+    x: any shape; results: Y of x's type, then three of int64 and rank 1. In ascending order, slices in lexicographic
+    order, or with sorted=0 in the order of their first occurrence. Source: ONNX Unique-11 and 28.
     """
     axis = c.attr("axis")
     c.require("axis-range", axis is None or -x.rank <= axis < x.rank)
@@ -73,7 +73,7 @@ def unique(c: Call, x: Value) -> tuple[Value, ...]:
     found = rows[places] if axis is not None else array.reshape(-1)[places]
     y = c.constant(np.moveaxis(found, 0, axis) if axis is not None else found, x.type)
     if x.kind == "real" and _has_both_zeros(array):
-        y = y.any_zero()  # which of two equal zeros stands for both is open
+        y = y.any_zero()  # which of two equal zeros is returned is open
     return (
         y,
         c.constant(places, "int64"),
@@ -83,7 +83,7 @@ def unique(c: Call, x: Value) -> tuple[Value, ...]:
 
 
 _NAN = "not a number"
-"""What every NaN is looked up as."""
+"""The key of every NaN."""
 
 
 def _has_both_zeros(array: Array) -> bool:
@@ -92,7 +92,7 @@ def _has_both_zeros(array: Array) -> bool:
 
 
 def _rank(part: Any, *, late: bool) -> Any:
-    """What elements are sorted by: NaN comes last or first, complex numbers go by their real parts first."""
+    """The sort key of elements: NaN comes last or first, complex numbers are sorted by their real parts first."""
     if isinstance(part, complex):
         return part.real, part.imag
     return (part is _NAN) == late, 0 if part is _NAN else part
@@ -103,7 +103,7 @@ def _is_nan(part: Any) -> bool:
 
 
 def _key(row: Array) -> tuple[Any, ...]:
-    """The elements of a slice as what can be compared and looked up; the two zeros are one."""
+    """The elements of a slice as comparable and hashable keys; the two zeros are equal."""
     flat = row.reshape(-1)
     if flat.dtype == object or flat.dtype.kind in "biuc":
         return tuple(flat.tolist())

@@ -16,7 +16,7 @@ from ..fills import Drawing
 from ..primitives import elementary
 
 _NEAR = 2.0**-20
-"""How near 1 a window may come in float32 where it is less: it may be cast to 1."""
+"""How close to 1 a window's float32 elements below 1 may be: a cast may then give 1."""
 
 
 def blackman_window(c: Call, size: Value) -> Value:
@@ -45,9 +45,9 @@ def hann_window(c: Call, size: Value) -> Value:
 
 
 def _window(c: Call, size: Value, parts: tuple[float, ...]) -> Value:
-    """A sum of cosines for each i less than `size`: of i in size turns, or if it is not periodic in size - 1.
+    """A sum of cosines for each i below `size`: of i / size turns, or, if it is not periodic, of i / (size - 1).
 
-    size: rank 0; result: rank 1, of the type that output_datatype names.
+    size: rank 0; result: rank 1, of the type output_datatype.
     """
     count = _number(c, "size", size)
     if count < 0:
@@ -75,7 +75,7 @@ def _window(c: Call, size: Value, parts: tuple[float, ...]) -> Value:
 
 
 def _whole_window(c: Call, places: Array, turn: int, parts: tuple[float, ...]) -> Value:
-    """The window towards zero: 1 at its peak, if the peak is not missed by rounding, and 0 elsewhere."""
+    """The window rounded towards zero: 1 at its peak, unless rounding misses it, and 0 elsewhere."""
     peak = 2 * places == turn
     waves = (elementary.cos(2 * np.pi / turn * i * places) for i in range(len(parts)))
     exact = sum(sign * part * wave for sign, part, wave in zip((1, -1, 1), parts, waves, strict=False))
@@ -86,9 +86,9 @@ def _whole_window(c: Call, places: Array, turn: int, parts: tuple[float, ...]) -
 def mel_weight_matrix(c: Call, bands: Value, length: Value, rate: Value, low: Value, high: Value) -> Value:
     """A triangle for each band of the mel scale, 0 outside, over the bins of half a spectrum.
 
-    All inputs: rank 0; result: [length // 2 + 1, bands], of the type that output_datatype names. What the text leaves
-    open: where the edges of bands lie between the lowest and the highest, whether they are moved to bins, and over
-    which scale a triangle is straight. Source: ONNX MelWeightMatrix-17.
+    All inputs: rank 0; result: [length // 2 + 1, bands], of the type output_datatype. Open are the edges of bands
+    between the lowest and the highest, whether they are moved to bins, and on which scale a triangle is straight.
+    Source: ONNX MelWeightMatrix-17.
     """
     ports = {"num_mel_bins": bands, "dft_length": length, "sample_rate": rate}
     edges = {"lower_edge_hertz": low, "upper_edge_hertz": high}
@@ -126,7 +126,7 @@ def mel_weight_matrix(c: Call, bands: Value, length: Value, rate: Value, low: Va
 
 
 def _scalar(c: Call, port: str, value: Value) -> Array:
-    """One number of an input, which is a scalar, of any type."""
+    """The number of a scalar input of any type."""
     c.require("scalar", value.size == 1)
     if value.rank:
         c.open("rank-1")
@@ -134,7 +134,7 @@ def _scalar(c: Call, port: str, value: Value) -> Array:
 
 
 def _binned(c: Call, bins: Array, least: Array, most: Array, rows: Array, type_: str) -> Value:
-    """Triangles whose corners are bins, each from `least` to `most` where rounding decides.
+    """Triangles whose corners are bins, each from `least` to `most` if rounding decides.
 
     bins, least, most: [bands + 2]; rows: [rows, 1]; result: [rows, bands].
     """
@@ -154,7 +154,7 @@ def _triangles(c: Call, left: Array, middle: Array, right: Array, rows: Array, t
 
 
 def _straight(c: Call, way: str, places: Sequence[Any], errors: Sequence[float], rows: Array, type_: str) -> Value:
-    """Triangles with any corners, straight over hertz or over mel, at the frequencies of rows."""
+    """Triangles with any corners, straight in hertz or in mel, at the frequencies of rows."""
     corners, slope = np.array(places, float), np.ones(len(places))
     if way == "straight-over-mel":
         slope = 1 / (700 + corners)
@@ -171,8 +171,9 @@ def _straight(c: Call, way: str, places: Sequence[Any], errors: Sequence[float],
 def dft(c: Call, x: Value, length: Value | None = None, axis: Value | None = None) -> Value:
     """The sums over an axis of x[n] exp(-2 pi j k n / N); the inverse has the opposite sign, and is divided by N.
 
-    x: [..., 1 or 2], real numbers or complex ones as pairs; result: [..., 2], or [..., 1] of the inverse of half a
-    spectrum, the axis as long as `length` says, or of `onesided` spectra half that and one. Source: ONNX DFT-17 and 20.
+    x: [..., 1 or 2], real numbers, or complex ones as pairs; result: [..., 2], or [..., 1] for the inverse of half a
+    spectrum; the axis has the extent `length`, or for `onesided` spectra half of it plus one. Source: ONNX DFT-17 and
+    20.
     """
     inverse, onesided = bool(c.attr("inverse")), c.attr("onesided")
     c.require("onesided-range", onesided in (0, 1))
@@ -206,8 +207,8 @@ def dft(c: Call, x: Value, length: Value | None = None, axis: Value | None = Non
 def stft(c: Call, signal: Value, step: Value, window: Value | None = None, frame_length: Value | None = None) -> Value:
     """The transforms of frames of a signal, `step` apart and each multiplied by a window; half of each if onesided.
 
-    signal: [batch, length, 1 or 2]; window: [frame]; result: [batch, frames, frame or frame // 2 + 1, 2], with as many
-    frames as lie wholly in the signal. Source: ONNX STFT-17.
+    signal: [batch, length, 1 or 2]; window: [frame]; result: [batch, frames, frame or frame // 2 + 1, 2], with all
+    frames that are completely in the signal. Source: ONNX STFT-17.
     """
     onesided = c.attr("onesided")
     c.require("onesided-range", onesided in (0, 1))
@@ -231,12 +232,12 @@ def stft(c: Call, signal: Value, step: Value, window: Value | None = None, frame
 
 
 def _number(c: Call, port: str, value: Value) -> int:
-    """One whole number of an input, which is a scalar."""
+    """The whole number of a scalar input."""
     return int(_scalar(c, port, value))
 
 
 def _resized(x: Value, count: int) -> Value:
-    """The first elements of each line, or with zeros behind: [R, N, parts] to [R, count, parts]."""
+    """Each line truncated, or padded with zeros at its end: [R, N, parts] to [R, count, parts]."""
     return x[:, :count].pad([(0, 0), (0, max(count - x.shape[1], 0)), (0, 0)])
 
 
@@ -245,7 +246,7 @@ def _transformed(c: Call, x: Value, n: int, *, inverse: bool) -> Value:
     if not n or not x.size:
         return c.constant(0.0, x.type).broadcast(x.shape[0], n, 2)
     counts = np.outer(np.arange(n), np.arange(n))
-    # in 16 bits nobody can take an angle of many turns; elsewhere it may be as long as it is written
+    # in 16 bits an angle of many turns is useless; in other types it may be used as written
     counts = counts % n if x.type in ("float16", "bfloat16") else counts
     turns = c.constant(counts, x.type)
     cosine, sine = turns.cos_turns(n), turns.sin_turns(n)
@@ -259,7 +260,7 @@ def _transformed(c: Call, x: Value, n: int, *, inverse: bool) -> Value:
         parts = (re_cosine - im_sine, im_cosine + re_sine) if inverse else (re_cosine + im_sine, im_cosine - re_sine)
     y = parts[0].stack(parts[1]).transpose(1, 2, 0)
     fast = y.node("fast_fourier", x, chirp=False)
-    if x.shape[2] == 1:  # what sums and factors add up of no imaginary part, by weights of 1
+    if x.shape[2] == 1:  # products and sums of missing imaginary parts, with weights of 1
         nothing = np.zeros((n, 2), bool)
         nothing[0, 1] = True
         fast = y.where(c.constant(nothing, "bool"), fast)
@@ -270,7 +271,7 @@ def _transformed(c: Call, x: Value, n: int, *, inverse: bool) -> Value:
 
 
 def _of_half(c: Call, x: Value, n: int) -> Value:
-    """The real signals [R, n, 1] whose spectra's first halves are x [R, n // 2 + 1, 2]."""
+    """The real signals [R, n, 1] with x [R, n // 2 + 1, 2] as the first halves of their spectra."""
     own = [0, *([n // 2] if n % 2 == 0 else [])]
     c.open("not-symmetric", ~x.take(own, 1)[:, :, 1].equal(0.0))
     places = np.arange(n)
@@ -281,9 +282,9 @@ def _of_half(c: Call, x: Value, n: int) -> Value:
 
 
 def symmetric(drawing: Drawing) -> Array:
-    """Halves of spectra of real signals: no imaginary part at the axis' ends, nor at every fourth place.
+    """Halves of spectra of real signals: without imaginary parts at the axis' ends and at every fourth index.
 
-    One of these is the frequency of half the length, of the lengths that cases have.
+    For the lengths in cases, one of these is the frequency of half the length.
     """
     found = drawing.draw.between(-99, 99, drawing.size).astype(np.float64) / 64
     found = found.reshape(len(found), *drawing.shape)
@@ -296,9 +297,9 @@ def symmetric(drawing: Drawing) -> Array:
 
 
 def impulses(drawing: Drawing) -> Array:
-    """One complex number among each four in a row, of two parts of about one magnitude and as many bits as there are.
+    """One complex number in every four, with two parts of similar magnitude and full significands.
 
-    Nothing cancels in its transform: of 16 bits, that is where a bound stays below what it bounds.
+    Nothing cancels in its transform: in 16 bits, bounds are otherwise larger than the results.
     """
     unit = 1 << drawing.type.float_format.precision
     found = drawing.draw.between(unit * 13 // 16, unit * 63 // 64, drawing.size).astype(np.float64) / unit

@@ -17,7 +17,7 @@ from .pointwise import meet
 
 
 def concat(c: Call, x: Value, y: Value) -> Value:
-    """The element of x, followed by that of y. Shapes broadcast by NumPy's rule.
+    """The concatenation of the elements of x and y. Shapes broadcast by NumPy's rule.
 
     Source: ONNX StringConcat-20.
     """
@@ -26,10 +26,10 @@ def concat(c: Call, x: Value, y: Value) -> Value:
 
 
 def split(c: Call, x: Value) -> tuple[Value, Value]:
-    """The pieces of each element between delimiters, filled up with empty text on one more axis; and how many.
+    """The pieces of each element between delimiters, padded with empty text along a new axis; and their number.
 
-    x: text, shape D; results: text, D and the largest number of pieces; int64, D. Without a delimiter the pieces lie
-    between runs of whitespace, none at either end. Source: ONNX StringSplit-20.
+    x: text, shape D; results: text, D and the largest number of pieces; int64, D. Without a delimiter, runs of
+    whitespace separate the pieces, and whitespace at the ends is ignored. Source: ONNX StringSplit-20.
     """
     texts, delimiter, most = c.known("X"), c.attr("delimiter") or None, c.attr("maxsplit")
     if most is not None and most < 0:
@@ -55,7 +55,7 @@ def split(c: Call, x: Value) -> tuple[Value, Value]:
 
 
 def _pieces(text: str, delimiter: str | None, most: int, blank: str, ends: bool) -> list[str]:
-    """The pieces of one text. `blank`: what is whitespace; `ends`: whether a rest keeps the blanks at its end."""
+    """The pieces of one text. `blank`: the whitespace characters; `ends`: whether a rest keeps trailing blanks."""
     if delimiter is not None:
         return text.split(delimiter, most)
     found: list[str] = []
@@ -85,9 +85,9 @@ def regex_full_match(c: Call, x: Value) -> Value:
 
 
 _BEYOND_RE2 = re.compile(r"\(\?(<?[=!]|>|\(|P=|#)|\\[1-9ZN]|\\[uU]|[*+?}][+]")
-"""What Python has and RE2 has not: looking around, references back, conditions, comments, possessive repetition."""
+"""Features of Python that RE2 lacks: lookaround, backreferences, conditions, comments, possessive repetition."""
 _BEYOND_PYTHON = re.compile(r"\\[pPCQEX]|\[\[\.|\(\?[a-zA-Z]*U|(?<!^)\(\?[ims]+\)")
-"""What RE2 has and the reference has not: Unicode classes, bytes, quotations, other flags."""
+"""Features of RE2 that the reference lacks: Unicode classes, bytes, quotations, other flags."""
 _CLASSES = MappingProxyType({"d": "0-9", "w": "0-9A-Za-z_", "s": "\\t\\n\\f\\r "})
 _NAMED = MappingProxyType(
     {"alpha": "A-Za-z", "digit": "0-9", "alnum": "0-9A-Za-z", "upper": "A-Z", "lower": "a-z", "xdigit": "0-9A-Fa-f"}
@@ -98,15 +98,15 @@ _MOST_REPEATED = 1000
 
 @functools.cache
 def _python_pattern(pattern: str) -> re.Pattern[str] | None:
-    """A pattern of RE2 as Python's, whose classes mean more than ASCII and blanks more than RE2's; None for no pattern.
+    """An RE2 pattern converted to Python's, whose classes and blanks include more characters; None if it is invalid.
 
-    Raises ValueError for what RE2 has and the reference has not.
+    Raises ValueError for features of RE2 that the reference lacks.
     """
-    plain = re.sub(r"\\[^\w\s]", "x", pattern)  # an escaped character begins nothing
+    plain = re.sub(r"\\[^\w\s]", "x", pattern)  # an escaped character starts nothing
     if _BEYOND_RE2.search(plain):
         return None
     if _BEYOND_PYTHON.search(plain):
-        raise ValueError(f"the reference does not know all of {pattern!r}")
+        raise ValueError(f"the reference does not support all of {pattern!r}")
     found, inside, position = "", False, 0
     while position < len(pattern):
         named = re.compile(r"\[:(\w+):\]").match(pattern, position) if inside else None
@@ -130,7 +130,7 @@ def _python_pattern(pattern: str) -> re.Pattern[str] | None:
 
 
 def _escaped(token: str, *, inside: bool) -> str:
-    """An escape of RE2 as Python's."""
+    """An escape of RE2, converted to Python's."""
     letter = token[1:2]
     if letter in _CLASSES:
         return _CLASSES[letter] if inside else f"[{_CLASSES[letter]}]"
@@ -142,7 +142,7 @@ def _escaped(token: str, *, inside: bool) -> str:
 
 
 def string_normalizer(c: Call, x: Value) -> Value:
-    """The elements that are no stop words, in small or capital letters; one empty text where none is left.
+    """The elements without stop words, in lower or upper case; one empty text if none is left.
 
     x: text, (C,) or (1, C); result: of the same rank. Source: ONNX StringNormalizer-10.
     """
@@ -164,7 +164,7 @@ def string_normalizer(c: Call, x: Value) -> Value:
 
 
 def _normalized(texts: list[str], stops: list[str], action: str, letters: str, *, sensitive: bool) -> list[str]:
-    """What is left of texts. `letters`: which ones have a case, and whether one letter may become several."""
+    """The normalized texts. `letters`: which letters have a case, and whether one letter may become several."""
 
     def compared(text: str) -> str:
         return text if sensitive else _cased(text, "LOWER", letters)
@@ -182,7 +182,7 @@ def _cased(text: str, action: str, letters: str) -> str:
 
 
 def _one_cased(letter: str, action: str, letters: str) -> str:
-    """One letter as one letter: where Unicode's full mapping has several, the first if it is a plain one."""
+    """A letter mapped to one letter: if Unicode's full mapping has several, the first, provided it is a plain one."""
     if letters == "ascii" and not letter.isascii():
         return letter
     found = letter.lower() if action == "LOWER" else letter.upper()
@@ -190,11 +190,11 @@ def _one_cased(letter: str, action: str, letters: str) -> str:
 
 
 def tf_idf_vectorizer(c: Call, x: Value) -> Value:
-    """How often each n-gram of a pool comes in each row, once at most, times its weight, or both, by the mode.
+    """The count of each n-gram of a pool in each row, limited to 1, times its weight, or both, by the mode.
 
     x: text or whole numbers, (C,) or (N, C); result: float32, (K,) or (N, K), K one more than the largest index. The
-    elements of an n-gram have the same number of others between them, from none to `max_skip_count`.
-    Source: ONNX TfIdfVectorizer-9.
+    elements of an n-gram are evenly spaced, with 0 to `max_skip_count` others between them. Source: ONNX
+    TfIdfVectorizer-9.
     """
     c.require("ranks", x.rank in (1, 2))
     mode, indexes, starts = str(c.attr("mode")), c.ints("ngram_indexes") or (), c.ints("ngram_counts") or ()
@@ -225,7 +225,7 @@ def tf_idf_vectorizer(c: Call, x: Value) -> Value:
 
 
 def _grams(pool: list[object], starts: tuple[int, ...]) -> list[tuple[object, ...]]:
-    """The n-grams of a pool, which begins with single elements, and has pairs from starts[1] on."""
+    """The n-grams of a pool, which starts with single elements and has pairs from starts[1] on."""
     found = []
     for length, (start, end) in enumerate(zip(starts, (*starts[1:], len(pool)), strict=True), start=1):
         found += [tuple(pool[at : at + length]) for at in range(start, end, length)]
@@ -233,7 +233,7 @@ def _grams(pool: list[object], starts: tuple[int, ...]) -> list[tuple[object, ..
 
 
 def _seen(row: list[object], lengths: range, skips: int) -> Counter[tuple[object, ...]]:
-    """How often each n-gram comes in a row; single elements have nothing to skip, and count once."""
+    """The count of each n-gram in a row; single elements have nothing to skip, and count once."""
     found: Counter[tuple[object, ...]] = Counter()
     for length in lengths:
         for step in range(1, skips + 2 if length > 1 else 2):
@@ -247,7 +247,7 @@ _LISTS = ("a,b,,c", ",", "a, b, c", "", "one two  three", " ends ", "\u00e9t\u00
 
 
 def words(blank: Blank, draw: Draw) -> Array:
-    """Short and long texts of several scripts, one of them empty."""
+    """Short and long texts in several scripts, one of them empty."""
     return np.array(_WORDS, object)[draw.below(len(_WORDS), blank.size)]
 
 
@@ -276,7 +276,7 @@ _MATCHED = (
 
 
 def matched(blank: Blank, draw: Draw) -> Array:
-    """Texts that the patterns of the cases match, and others next to them."""
+    """Texts that the patterns of the cases match, and similar ones that they don't."""
     return np.array(_MATCHED, object)[draw.below(len(_MATCHED), blank.size)]
 
 
@@ -284,12 +284,12 @@ _STOPS = ("The", "the", "THE", "quick", "", "Brown", "a b", "a", "A", "fox1")
 
 
 def stopped(blank: Blank, draw: Draw) -> Array:
-    """Words in ASCII, in small and in capital letters, some of which are stop words."""
+    """ASCII words in lower and upper case, some of them stop words."""
     return np.array(_STOPS, object)[draw.below(len(_STOPS), blank.size)]
 
 
 def tokens(drawing: Drawing) -> Array:
-    """Elements of the pool of n-grams, each as likely as the others, and one that is none of them."""
+    """Uniform elements of the n-gram pool, and one that is not in it."""
     pool = drawing.attributes.get("pool_strings") or drawing.attributes.get("pool_int64s") or ()
     other: tuple[object, ...] = ("other",) if drawing.type.kind == "string" else (-1,)
     known = np.array([*dict.fromkeys(pool), *other], object)

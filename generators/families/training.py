@@ -16,7 +16,7 @@ _ZERO = "zero-coefficient"
 
 
 def adam(c: Call, rate: Value, count: Value, inputs: list[Value]) -> tuple[Value, ...]:
-    """Tensors less their smoothed gradient over the root of the smoothed squared one; and both, smoothed anew.
+    """Tensors less their smoothed gradient over the root of the smoothed squared gradient; and both, updated.
 
     inputs: tensors, then for each its gradient, the smoothed gradient and the smoothed squared gradient, of its shape;
     results: all but the gradients. Source: ONNX ai.onnx.preview.training Adam-1.
@@ -37,7 +37,7 @@ def adam(c: Call, rate: Value, count: Value, inputs: list[Value]) -> tuple[Value
 
 
 def adagrad(c: Call, rate: Value, count: Value, inputs: list[Value]) -> tuple[Value, ...]:
-    """Tensors less their gradient over the root of all squared ones so far; and the sum of these.
+    """Tensors less their gradient over the root of the sum of all squared gradients; and this sum.
 
     inputs: tensors, then for each its gradient, then the sum of its squared gradients; results: all but the gradients.
     Source: ONNX ai.onnx.preview.training Adagrad-1.
@@ -54,7 +54,7 @@ def adagrad(c: Call, rate: Value, count: Value, inputs: list[Value]) -> tuple[Va
 
 
 def momentum(c: Call, rate: Value, count: Value, inputs: list[Value]) -> tuple[Value, ...]:
-    """Tensors less their momentum, which the gradient changes, or less what Nesterov makes of both; and the momentum.
+    """Tensors less their momentum, updated by the gradient, or less Nesterov's combination of both; and the momentum.
 
     inputs: tensors, then for each its gradient, then its momentum; results: all but the gradients.
     Source: ONNX ai.onnx.preview.training Momentum-1.
@@ -71,7 +71,7 @@ def momentum(c: Call, rate: Value, count: Value, inputs: list[Value]) -> tuple[V
 
 
 def _groups(c: Call, inputs: list[Value], parts: int) -> Iterator[tuple[Value, ...]]:
-    """Yield each tensor with what belongs to it: all tensors come first, then all gradients, and so on."""
+    """Yield each tensor with its gradient and states: the inputs have all tensors, then all gradients, and so on."""
     c.require("groups", len(inputs) % parts == 0 and len(c.output_types) * parts == len(inputs) * (parts - 1))
     many = len(inputs) // parts
     if c.float32("norm_coefficient") == 0 and many:
@@ -88,16 +88,16 @@ def _outputs(found: Sequence[tuple[Value, ...]]) -> tuple[Value, ...]:
 
 
 def _narrow(rate: Value, x: Value) -> Value:
-    """The learning rate in the narrower type of both: in which one it is adjusted is not said."""
+    """The learning rate in the narrower of both types: the type of its adjustment is not defined."""
     return rate.cast("float32") if "float32" in (rate.type, x.type) else rate
 
 
 def _regularized(c: Call, x: Value, gradient: Value) -> Value:
-    """The gradient with norm_coefficient times the tensor; with 0 there is none, or 0 times an infinity."""
+    """The gradient plus norm_coefficient times the tensor; for 0, either nothing or also 0 times infinity is added."""
     coefficient = c.float32("norm_coefficient")
     return gradient if coefficient == 0 and c.met.get(_ZERO) == "left-out" else x * coefficient + gradient
 
 
 def sizes(blank: Blank, draw: Draw) -> Array:
-    """Positive numbers of moderate size: what is a sum of squares may be one of them."""
+    """Positive numbers of moderate size, so that they can be sums of squares."""
     return np.asarray(np.abs(signed(blank, draw)) + 0.125)

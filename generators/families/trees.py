@@ -32,14 +32,14 @@ _MODES: Mapping[str, Callable[[Value, Value], Value]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Leaf:
-    """What a leaf votes for: targets, and the places of their weights."""
+    """The votes of a leaf: targets, and the indices of their weights."""
 
     votes: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A comparison of a feature with a split, or with each of several: a member. `missing`: a NaN goes to `yes`."""
+    """A comparison of a feature with a split, or with a set of members. `missing`: a NaN goes to `yes`."""
 
     mode: str
     feature: int
@@ -53,10 +53,10 @@ Tree: TypeAlias = Branch | Leaf
 
 
 def tree_ensemble(c: Call, x: Value) -> Value:
-    """What the leaves that an example reaches weigh, target by target.
+    """The aggregated weights of the leaves that an example reaches, for each target.
 
-    x: [N, F]; result: [N, n_targets] of its type, as are splits, members and weights. A tree's leaves stand apart from
-    its branches. Source: ONNX ai.onnx.ml TreeEnsemble-5.
+    x: [N, F]; result: [N, n_targets] of its type, as are splits, members and weights. Leaves and branches of a tree are
+    in separate lists. Source: ONNX ai.onnx.ml TreeEnsemble-5.
     """
     c.require("rank", x.rank == 2)
     splits, weights, modes = (np.asarray(c.attr(n).array()) for n in ("nodes_splits", "leaf_weights", "nodes_modes"))
@@ -89,7 +89,7 @@ def tree_ensemble(c: Call, x: Value) -> Value:
 
 
 def tree_ensemble_regressor(c: Call, x: Value) -> Value:
-    """What the leaves that an example reaches weigh, target by target, and a base value each.
+    """The aggregated weights of the leaves that an example reaches, plus a base value, for each target.
 
     x: [N, F]; result: float32 [N, n_targets]. Source: ONNX ai.onnx.ml TreeEnsembleRegressor-1 to 5.
     """
@@ -102,7 +102,7 @@ def tree_ensemble_regressor(c: Call, x: Value) -> Value:
 
 
 def tree_ensemble_classifier(c: Call, x: Value) -> tuple[Value, Value]:
-    """The label of the class that the leaves reached weigh most, and what they weigh, class by class.
+    """The label of the class with the largest aggregated weight, and these weights for each class.
 
     x: [N, F]; results: [N] text or int64, float32 [N, E]. Source: ONNX ai.onnx.ml TreeEnsembleClassifier-1 to 5.
     """
@@ -117,7 +117,7 @@ def tree_ensemble_classifier(c: Call, x: Value) -> tuple[Value, Value]:
 
 
 def _scores(c: Call, forest: _Forest, weights: Array, aggregate: str) -> Value:
-    """The aggregate in float32, or in float64 and rounded where some weight is no float32 number."""
+    """The aggregate in float32, or in float64 and rounded if some weight is not a float32 number."""
     base = _numbers(c, "base_values")
     c.require("base-length", base is None or len(base) == forest.targets)
     base = np.zeros(0) if base is None else base
@@ -135,7 +135,7 @@ def _targets(c: Call, ids: Sequence[int]) -> int:
 
 
 def _numbers(c: Call, name: str) -> Array | None:
-    """A list of float32 numbers, or the tensor that may stand for it."""
+    """A list of float32 numbers, or the tensor that may replace it."""
     listed, tensor = c.attr(name), c.attr(f"{name}_as_tensor")
     c.require("one-form", listed is None or tensor is None)
     if isinstance(tensor, Tensor):
@@ -146,7 +146,7 @@ def _numbers(c: Call, name: str) -> Array | None:
 
 
 def _read(c: Call, x: Value, votes: str) -> tuple[list[Tree], Array, Sequence[int]]:
-    """The trees, in the order of their numbers, the weights and what each is for."""
+    """The trees, in the order of their ids, the weights and their targets."""
     c.answer("deprecated", "as-before")
     c.require("rank", x.rank == 2)
     names = ("treeids", "nodeids", "modes", "featureids", "truenodeids", "falsenodeids", "missing_value_tracks_true")
@@ -183,7 +183,7 @@ def _read(c: Call, x: Value, votes: str) -> tuple[list[Tree], Array, Sequence[in
 
 
 def _members(c: Call, modes: Array, splits: list[float]) -> list[tuple[float, ...]]:
-    """The splits of each node: its own, or the set of those that follow one another up to a NaN."""
+    """The splits of each node: its own, or the set of consecutive members up to a NaN."""
     listed = c.attr("membership_values")
     values = [] if listed is None else listed.array().tolist()
     sets: list[list[float]] = [[]]
@@ -208,9 +208,9 @@ def _branches(tree: Tree) -> Iterator[Branch]:
 
 
 def _conditions(c: Call, x: Value, trees: Sequence[Tree]) -> dict[Branch, Value]:
-    """Which examples go to `yes` at each branch, [N, 1].
+    """A mask of the examples that go to `yes` at each branch, [N, 1].
 
-    Numbers that float32 does not hold may be compared as they are or as float32.
+    Numbers that float32 cannot represent may be compared as they are or as float32.
     """
     branches = list(dict.fromkeys(branch for tree in trees for branch in _branches(tree)))
     c.require("features", all(0 <= branch.feature < x.shape[1] for branch in branches))
@@ -236,21 +236,21 @@ def _taken(c: Call, x: Value, branch: Branch, splits: Sequence[float]) -> Value:
 
 
 class _Forest:
-    """Trees that were walked: what is at the leaf that each example reaches."""
+    """Evaluated trees: the content of the leaf that each example reaches."""
 
     def __init__(self, trees: Sequence[Tree], examples: int, targets: int, conditions: Mapping[Branch, Value]) -> None:
         self.trees, self.examples, self.targets, self.conditions = trees, examples, targets, conditions
         self.slots = max((self._most(tree) for tree in trees), default=1)
 
     def _most(self, tree: Tree) -> int:
-        """How many votes a leaf has for one target, at most."""
+        """The most votes of a leaf for one target."""
         if isinstance(tree, Branch):
             return max(self._most(tree.yes), self._most(tree.no))
         targets = [target for target, _ in tree.votes]
         return max((targets.count(target) for target in targets), default=1)
 
     def total(self, c: Call, to: str, weights: Array, aggregate: str, base: Array | None = None) -> Value:
-        """The weights of the leaves reached, in a type, taken together, and with the base values: [N, targets]."""
+        """The weights of the reached leaves, aggregated in a type, plus the base values: [N, targets]."""
         least = {"MIN": math.inf, "MAX": -math.inf}.get(aggregate, 0.0)
         parts = self._reached(c, to, weights, least)
         added = [] if base is None or not len(base) else [c.constant(base, to)]
@@ -274,11 +274,11 @@ class _Forest:
         return parts.concat(rows, 1).sum(1, keep=False) if rows else parts.sum(1, keep=False)
 
     def count(self, c: Call) -> Value:
-        """How many votes each target has, [N, targets]."""
+        """The number of votes for each target, [N, targets]."""
         return self._reached(c, "int64", None, 0).sum(1, keep=False)
 
     def _reached(self, c: Call, to: str, weights: Array | None, least: float) -> Value:
-        """The weights at the leaves reached, ones without any: [N, trees * slots, targets]; `least` without a vote."""
+        """The weights at the reached leaves, or ones if None: [N, trees * slots, targets]; `least` without a vote."""
 
         def walked(tree: Tree) -> Value:
             if isinstance(tree, Branch):
@@ -296,12 +296,12 @@ class _Forest:
 
 
 def around(drawing: Drawing) -> Array:
-    """Splits of the feature, the numbers next to them in the type and in float32, and numbers between."""
+    """Splits of the feature, their neighbours in the type and in float32, and numbers between."""
     return _drawn(drawing, [])
 
 
 def missing(drawing: Drawing) -> Array:
-    """The same, NaN and infinities among them."""
+    """The same, with NaN and infinities."""
     return _drawn(drawing, [math.nan, math.nan, math.nan, math.inf, -math.inf] if drawing.type.format else [])
 
 

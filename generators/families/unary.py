@@ -6,16 +6,16 @@ from ..arithmetic.tape import Call, Value
 
 
 def named(c: Call, x: Value) -> Value:
-    """The function that the operator is named after, of every element: Abs, Exp, Acosh.
+    """The function with the operator's name, of every element: Abs, Exp, Acosh.
 
-    Outside a real function's domain it is NaN. Source: ONNX Abs-1 to Tanh-13.
+    Outside a real function's domain the result is NaN. Source: ONNX Abs-1 to Tanh-13.
     """
     found: Value = getattr(x, c.operator.partition("/")[2].lower())()
     return found
 
 
 def negative(c: Call, x: Value) -> Value:
-    """The element with the other sign. Of a zero that is the other zero, or, subtracted from 0, plus zero.
+    """The element with the opposite sign. For a zero it is the other zero, or, as 0 - x, plus zero.
 
     Source: ONNX Neg-1 to 13.
     """
@@ -25,9 +25,9 @@ def negative(c: Call, x: Value) -> Value:
 
 
 def rounding(c: Call, x: Value) -> Value:
-    """A whole number near the element: Ceil, Floor, or Round, which takes the even one of two as near.
+    """The element rounded to a whole number: Ceil, Floor, or Round, with ties to even.
 
-    Where the version says so, what is whole stays itself, with the sign of a zero; without, a zero has either sign.
+    If the version says so, whole numbers stay unchanged, including a zero's sign; otherwise a zero has either sign.
     Source: ONNX Ceil-1 to 13, Floor-1 to 13, Round-11 and 22.
     """
     y = {"Ceil": x.ceil, "Floor": x.floor, "Round": x.rint}[c.operator.partition("/")[2]]()
@@ -40,13 +40,13 @@ def sign(c: Call, x: Value) -> Value:
 
 
 def or_number(c: Call, x: Value, y: Value) -> Value:
-    """Return y, which is NaN where x is: there it is open whether it is the number of an option instead."""
+    """Return y, which is NaN where x is; there, an option's number is admissible too."""
     taken = c.open("nan", x.isnan())
     return y if taken == "propagates" else c.constant({"zero": 0.0, "one": 1.0}[taken], x.type).where(x.isnan(), y)
 
 
 def erf(c: Call, x: Value) -> Value:
-    """The error function; version 9 takes integers too, and does not say how they round.
+    """The error function; version 9 also accepts integers, and does not define their rounding.
 
     Source: ONNX Erf-9 and 13.
     """
@@ -57,7 +57,7 @@ def erf(c: Call, x: Value) -> Value:
 
 
 def inverted(_: Call, x: Value) -> Value:
-    """The opposite of a truth value, or of every bit. Source: ONNX Not-1, BitwiseNot-18."""
+    """The negation of a truth value, or of every bit. Source: ONNX Not-1, BitwiseNot-18."""
     return ~x
 
 
@@ -67,12 +67,12 @@ def is_nan(_: Call, x: Value) -> Value:
 
 
 def is_inf(c: Call, x: Value) -> Value:
-    """Whether an element is an infinity of a sign that is looked for. Source: ONNX IsInf-10 and 20."""
+    """Whether an element is an infinity of a wanted sign. Source: ONNX IsInf-10 and 20."""
     return x.isinf(positive=c.attr("detect_positive") != 0, negative=c.attr("detect_negative") != 0)
 
 
 def identity(_: Call, x: Value | list[Value] | None) -> Value | list[Value] | None:
-    """The input itself: a tensor, a sequence, or what an optional holds. Source: ONNX Identity-1 to 25."""
+    """The input itself: a tensor, a sequence, or an optional. Source: ONNX Identity-1 to 25."""
     return x
 
 

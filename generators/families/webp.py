@@ -1,4 +1,4 @@
-"""Lossless WebP (RFC 9649, chapter 3): pixels as a stream, and the pixels of a stream without copies or a cache."""
+"""Lossless WebP (RFC 9649, chapter 3): writes pixels as a stream, and reads streams without copies or a cache."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ...cases.elements import Array
 from .jpeg import canonical, read_code
 
 _ORDER: Final = (17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-"""Of which length the code comes first, where a table of codes is told by the lengths of codes of lengths."""
+"""The order of code lengths in a table that is encoded by its code lengths' own codes."""
 _SYMBOLS: Final = (280, 256, 256, 256, 40)
-"""How many symbols green (with lengths of copies), red, blue, alpha and distances have."""
+"""The numbers of symbols for green (with lengths of copies), red, blue, alpha and distances."""
 _LESS_GREEN: Final = 2
 
 
 def encoded_webp(samples: Array) -> bytes:
-    """Write samples [height, width, 3], red and blue less green, by codes of 7 to 9 bits."""
+    """Write samples [height, width, 3], red and blue less green, with codes of 7 to 9 bits."""
     height, width, _ = samples.shape
     lengths = [(7, 8, 9, 9)[i % 4] for i in range(256)]
     of_lengths = {7: 1, 8: 2, 9: 2}
@@ -42,7 +42,8 @@ def encoded_webp(samples: Array) -> bytes:
 def decoded_webp(data: bytes) -> Array:
     """Read a picture, [height, width, 3].
 
-    Raises OverflowError for what is not read here, ValueError, IndexError, KeyError or struct.error for no picture.
+    Raises OverflowError for forms that are not read here, ValueError, IndexError, KeyError or struct.error if it is not
+    a picture.
     """
     if data[8:12] != b"WEBP":
         raise ValueError("no WebP")
@@ -73,13 +74,13 @@ def decoded_webp(data: bytes) -> Array:
 
 
 class _Stream:
-    """Bits in the order in which they are read; numbers have their lowest bit first, codes their highest."""
+    """Bits in reading order; numbers have their lowest bit first, codes their highest."""
 
     def __init__(self, bits: str) -> None:
         self._bits, self._place = bits, 0
 
     def number(self, size: int) -> int:
-        """The next number. Raises ValueError behind the end."""
+        """The next number. Raises ValueError at the end."""
         found = self._bits[self._place : self._place + size]
         self._place += size
         if len(found) < size:
@@ -87,14 +88,14 @@ class _Stream:
         return int(found[::-1] or "0", 2)
 
     def symbol(self, table: Mapping[str, int]) -> int:
-        """The next symbol; the only one of a table takes no bit."""
+        """The next symbol; a table's only symbol takes no bit."""
         if "" in table:
             return table[""]
         found, self._place = read_code(self._bits, self._place, table)
         return found
 
     def table(self, count: int) -> Mapping[str, int]:
-        """The next table of codes, for so many symbols."""
+        """The next code table, for `count` symbols."""
         if self.number(1):
             two = self.number(1)
             symbols = [self.number(8 if self.number(1) else 1), *(self.number(8) for _ in range(two))]
@@ -119,7 +120,7 @@ def _bits(number: int, size: int) -> str:
 
 
 def _table(lengths: Mapping[int, int]) -> dict[str, int]:
-    """The codes of symbols that have a length; the only one has none."""
+    """The codes of symbols with a length; a single one has an empty code."""
     symbols: Sequence[int] = sorted((one for one in lengths if lengths[one]), key=lambda one: (lengths[one], one))
     if len(symbols) == 1:
         return {"": symbols[0]}

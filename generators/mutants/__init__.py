@@ -1,1 +1,1 @@
-"""Implementations of our own, wrong ones and right ones, made of the references: they put the suite to the test."""
+"""Implementations derived from the references, wrong and right ones, which test the suite itself."""

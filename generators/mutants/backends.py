@@ -29,9 +29,9 @@ _LINE = b"still computing\n" * 4096
 
 
 def mutants_of(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
-    """Yield the mutants that an operator version's signature gives.
+    """Yield the mutants of an operator version's signature.
 
-    Those of its formulas come with the cases, and what is wrong under a trigger alone is in `grid`.
+    Mutants of formulas depend on the cases, and mutants that are wrong only under a trigger are in `grid`.
     """
     yield from call_mutants(spec, version)
     yield from answer_mutants(version)
@@ -40,7 +40,7 @@ def mutants_of(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
 
 
 def implementation(library: Library, name: str) -> Implementation:
-    """Return a mutant or a variant of whatever operator version by its name. Raises OpconformError."""
+    """Return a mutant or a variant of any operator version by its name. Raises OpconformError."""
     node = _NODE.fullmatch(name)
     if node and (node["primitive"] in ROOMS or node["primitive"] == "literal"):
         return formula_mutant(name)
@@ -59,7 +59,7 @@ def implementation(library: Library, name: str) -> Implementation:
                         return triggered(trigger, one)
     if name not in known:
         hint = did_you_mean(name, known) or "; `opconform mutants --html FILE` has all"
-        raise OpconformError(f"no mutant and no variant is called {name!r}{hint}")
+        raise OpconformError(f"no mutant or variant is called {name!r}{hint}")
     return known[name]
 
 
@@ -84,15 +84,15 @@ class Interpreter:
         self.name, self.implementation, self._library = name, implementation, library
 
     def version(self) -> str:
-        """Return that of this package."""
+        """Return the version of this package."""
         return importlib.metadata.version("opconform")
 
     def describe(self) -> dict[str, str]:
-        """Return what the implementation does."""
+        """Return the description of the implementation."""
         return {"kind": self.implementation.kind, "does": self.implementation.text}
 
     def prepare(self, program: Program) -> Interpreted:
-        """Return the program with a memory of its own."""
+        """Return the program with its own memory."""
         return Interpreted(self.implementation, self._library, program)
 
 
@@ -105,7 +105,7 @@ class Interpreted:
         self._shapes: list[tuple[tuple[int, ...], ...]] = []
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Return the outputs for the arrays of `program.leaves`. Raises Refused, and what a defect raises."""
+        """Return the outputs for the arrays of `program.leaves`. Raises Refused, or a defect's own exception."""
         one = self._implementation
         lanes = [np.asarray(array)[np.newaxis] for array in inputs]
         ((_, invocation),) = invocations(self._library, self._program, lanes)
@@ -126,16 +126,16 @@ class Interpreted:
         return told
 
 
-# Mutants that end or stall their process: for the pool, which must outlive them, and never for this process
+# Mutants that end or stall their process: the pool must survive them; never run them in this process
 
 
 def process_mutants() -> Iterator[Implementation]:
-    """Yield the mutants that are run in a process of their own."""
+    """Yield the mutants that run in their own process."""
     for name, text, misbehave in (
         ("process-aborts", "aborts its process (SIGABRT)", os.abort),
         ("process-exits", "ends its process with code 0, as a library's own exit does", lambda: os._exit(0)),
-        ("process-hangs", "does not come back", _hang),
-        ("memory-grows", "takes memory until it has none left", _grow),
+        ("process-hangs", "never returns", _hang),
+        ("memory-grows", "allocates memory until none is left", _grow),
         ("output-floods", "writes to stdout without end", _flood),
     ):
         yield Implementation(name, "process", text, finish=_before(misbehave))
@@ -156,7 +156,7 @@ def _hang() -> None:
 def _grow() -> None:
     held = []
     while True:
-        held.append(bytearray(os.urandom(1) * _CHUNK))  # written to, so that it is resident
+        held.append(bytearray(os.urandom(1) * _CHUNK))  # written to, so that it becomes resident
         time.sleep(0.001)
 
 

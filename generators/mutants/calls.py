@@ -1,4 +1,4 @@
-"""Mutants that take their call for another one: attributes, defaults, ports, versions, each read wrongly."""
+"""Mutants that misread their call: its attributes, defaults, ports or version."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..parameters import opset_range
 from .implementation import Implementation, Invocation, Refused, comes
 
 Misread: TypeAlias = Callable[[Any], Any]
-"""What a value is taken for: the same where this mistake makes no difference."""
+"""Returns the misread value; unchanged if the mistake makes no difference."""
 
 
 def call_mutants(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
-    """Yield the mutants of a version's signature and of how it differs from its neighbours."""
+    """Yield the mutants of a version's signature, and of its differences from neighbouring versions."""
     for attribute in version.signature.attributes:
         yield from _of_attribute(attribute, version)
     ports = version.signature.inputs
@@ -30,7 +30,7 @@ def call_mutants(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
         if not one.is_variadic and not other.is_variadic:
             yield _call(
                 f"{one.name}-and-{other.name}-swapped",
-                f"takes {one.name} for {other.name} and the reverse",
+                f"swaps {one.name} and {other.name}",
                 lambda i, a=one.name, b=other.name: _swapped(i, a, b),
                 incidental=True,
             )
@@ -38,7 +38,7 @@ def call_mutants(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
         if not port.is_variadic:
             yield _call(
                 f"{ports[0].name}-for-{port.name}",
-                f"takes {ports[0].name} for {port.name} where it fits",
+                f"reads {ports[0].name} in place of {port.name} if it fits",
                 lambda i, a=ports[0].name, b=port.name: _instead(i, a, b),
                 incidental=True,
             )
@@ -50,18 +50,18 @@ def call_mutants(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
     if span is not None and span[0] < span[1]:
         yield _call(
             "first-opset-alone",
-            "knows the version in the opset that brought it, and in no later one",
+            "supports the version only in its first opset",
             lambda i: _refusing(i, i.program.opset != span[0], "another opset"),
         )
         yield _call(
             "first-opset-refused",
-            "knows the version in no opset but later ones than that which brought it",
+            "supports the version in every opset but its first",
             lambda i: _refusing(i, i.program.opset == span[0], "that opset"),
         )
 
 
 _OF_SOME = frozenset({"negative-plus-one", "last-plus-one", "reversed", "sorted", "first-alone"})
-"""Misreadings of numbers below zero and of lists, which an operator need not have."""
+"""Misreadings of negative numbers and of lists, which not every operator has."""
 
 
 def _call(name: str, text: str, reading: Callable[..., Invocation], *, incidental: bool = False) -> Implementation:
@@ -75,21 +75,21 @@ def _refusing(i: Invocation, when: bool, words: str) -> Invocation:
 
 
 def misreadings(words: Sequence[str] = ()) -> Mapping[str, tuple[str, Misread]]:
-    """Return what a value may be taken for, by the name of the mistake; `words` are what text may be."""
+    """Return the misreadings of a value, by the name of the mistake; `words` are the possible texts."""
     found: dict[str, tuple[str, Misread]] = {
-        "plus-one": ("one more", _numbers(lambda v: v + 1)),
-        "minus-one": ("one less", _numbers(lambda v: v - 1)),
-        "negated": ("of the other sign", _numbers(lambda v: -v)),
-        "negative-plus-one": ("one more where it is negative", _numbers(lambda v: v + 1 if v < 0 else v)),
-        "last-plus-one": ("with a last number that is one more", _listed(lambda v: [*v[:-1], v[-1] + 1])),
-        "reversed": ("in the reverse order", _listed(lambda v: v[::-1])),
+        "plus-one": ("plus 1", _numbers(lambda v: v + 1)),
+        "minus-one": ("minus 1", _numbers(lambda v: v - 1)),
+        "negated": ("negated", _numbers(lambda v: -v)),
+        "negative-plus-one": ("plus 1 if negative", _numbers(lambda v: v + 1 if v < 0 else v)),
+        "last-plus-one": ("with its last number plus 1", _listed(lambda v: [*v[:-1], v[-1] + 1])),
+        "reversed": ("in reverse order", _listed(lambda v: v[::-1])),
         "sorted": ("in ascending order", _listed(sorted)),
-        "first-alone": ("only its first number", _listed(lambda v: v[:1])),
-        "off-by-2^-8": ("a 256th more", _real(lambda v: v * (1 + 2.0**-8))),
-        "zero": ("zero", _real(lambda v: np.nan_to_num(v, posinf=0.0, neginf=0.0) * 0)),
+        "first-alone": ("with only its first number", _listed(lambda v: v[:1])),
+        "off-by-2^-8": ("1/256 larger", _real(lambda v: v * (1 + 2.0**-8))),
+        "zero": ("as zero", _real(lambda v: np.nan_to_num(v, posinf=0.0, neginf=0.0) * 0)),
     }
     for word in words:
-        found[f"as-{word}"] = (word, _said(word))
+        found[f"as-{word}"] = (f"as {word}", _said(word))
     return found
 
 
@@ -149,29 +149,29 @@ def _misreadings_of(attribute: AttributeSignature, version: VersionSpec) -> Iter
     for mistake, (text, misread) in _mistakes(attribute, version).items():
         yield _call(
             f"{name}-{mistake}",
-            f"takes the attribute {name} for {text}",
+            f"reads the attribute {name} {text}",
             lambda i, m=misread: _misread(i, name, m),
             incidental=mistake in _OF_SOME,
         )
         if default is not None and (wrong := misread(default)) != default:
             yield _call(
                 f"{name}-default-{mistake}",
-                f"takes {name}, where it is missing, for {wrong}, not {default}",
+                f"reads a missing {name} as {wrong}, not {default}",
                 lambda i, v=wrong: i if name in i.attributes else i.with_attribute(name, v),
             )
             yield _call(
                 f"{name}-explicit-{mistake}",
-                f"takes {name}, where its default is given, for {wrong}",
+                f"reads {name} as {wrong} if its default is given",
                 lambda i, v=wrong: _explicit(i, name, default, v),
             )
 
 
 def _mistakes(attribute: AttributeSignature, version: VersionSpec) -> Mapping[str, tuple[str, Misread]]:
-    """Return the mistakes that make a difference to an attribute: a switch is inverted, text is another word."""
+    """Return the mistakes that make a difference for an attribute: switches are inverted, text becomes another word."""
     levels = version.parameters.get(attribute.name, {}).values()
     numbers = [v for v in (*levels, attribute.default) if isinstance(v, bool | int)]
     if isinstance(attribute.default, bool | int) and all(v in (0, 1) for v in numbers):
-        return {"inverted": ("its opposite", _numbers(lambda v: 1 - v if v in (0, 1) else v))}
+        return {"inverted": ("inverted", _numbers(lambda v: 1 - v if v in (0, 1) else v))}
     words = tuple(dict.fromkeys(v for v in levels if isinstance(v, str)))
     samples = _SAMPLES.get(attribute.kind, ())
     return {
@@ -220,7 +220,7 @@ def _of_port(port: Port, version: VersionSpec) -> Iterator[Implementation]:
         for mistake, (text, change) in _OF_MANY.items():
             yield _call(
                 f"{name}-{mistake}",
-                f"takes {text} of {name}",
+                f"reads {name} {text}",
                 lambda i, c=change: _of_many(i, name, c),
                 incidental=mistake == "reversed",
             )
@@ -231,35 +231,35 @@ def _of_port(port: Port, version: VersionSpec) -> Iterator[Implementation]:
             if mistake not in ("off-by-2^-8", "zero"):
                 yield _call(
                     f"{name}-{mistake}",
-                    f"takes the numbers of {name} for {text}",
+                    f"reads the numbers of {name} {text}",
                     lambda i, m=misread: _list_misread(i, name, m),
                     incidental=mistake in _OF_SOME,
                 )
 
 
 def _of_delivery(name: str, version: VersionSpec) -> Iterator[Implementation]:
-    """Yield what takes an input only from the run, or only as a constant, where cases have both."""
+    """Yield mutants that accept an input only if fed, or only as a constant, if cases have both."""
     written = any(not isinstance(level, Word | Recipe) for level in version.parameters.get(name, {}).values())
     both = f"{name}-from" in version.parameters
     if both or not written:
         yield _call(
             f"{name}-fed-refused",
-            f"refuses the input {name} where it comes with the run",
+            f"refuses the input {name} if it is fed",
             lambda i: _refusing(i, comes(i, name, fed=True), f"{name} must be constant"),
         )
     if (both or written) and version.signature.attribute(name) is None:
         yield _call(
             f"{name}-constant-refused",
-            f"refuses the input {name} where it is a constant",
+            f"refuses the input {name} if it is a constant",
             lambda i: _refusing(i, comes(i, name, fed=False), f"{name} is constant"),
         )
 
 
 _OF_MANY: Mapping[str, tuple[str, Callable[[tuple[Array, ...]], tuple[Array, ...]]]] = {
-    "last-ignored": ("all but the last", lambda given: given[:-1] or given),
-    "first-alone": ("the first two", lambda given: given[:2]),
-    "reversed": ("the reverse order", lambda given: given[::-1]),
-    "last-for-first": ("the last one for the first", lambda given: (given[-1], *given[1:])),
+    "last-ignored": ("without its last tensor", lambda given: given[:-1] or given),
+    "first-alone": ("with only its first two tensors", lambda given: given[:2]),
+    "reversed": ("in reverse order", lambda given: given[::-1]),
+    "last-for-first": ("with its last tensor in place of the first", lambda given: (given[-1], *given[1:])),
 }
 
 
@@ -273,7 +273,7 @@ def _of_many(i: Invocation, name: str, change: Callable[[tuple[Array, ...]], tup
 
 
 def _list_misread(i: Invocation, name: str, misread: Misread) -> Invocation:
-    """Change the numbers of a port that holds at most one list a lane."""
+    """Change the numbers of a port that has at most one list per lane."""
     given = i.port(name)
     if not isinstance(given, np.ndarray) or given.ndim > 2 or not given.size:
         return i
@@ -310,22 +310,22 @@ def _one_rank(i: Invocation) -> Invocation:
 
 
 def _neighbours(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
-    """Yield what takes the version for the one before it, or for the one after it."""
+    """Yield mutants that behave like the previous version, or like the next one."""
     versions = list(spec.versions.values())
     place = versions.index(version)
     for other in (*versions[max(0, place - 1) : place], *versions[place + 1 : place + 2]):
         yield _call(
             f"as-{other.operator.name}-{other.operator.version}",
-            f"does what {other.operator} does",
+            f"behaves like {other.operator}",
             lambda i, v=other: as_version(i, v),
             incidental=True,
         )
 
 
 def as_version(i: Invocation, version: VersionSpec) -> Invocation:
-    """Return an invocation as another version reads it: what has become an input or an attribute goes over to there.
+    """Return an invocation as another version reads it; values move between attributes and inputs as needed.
 
-    Raises Refused where the other version has no place for what is given.
+    Raises Refused if the other version lacks a given attribute or input.
     """
     signature, own = version.signature, i.version.signature
     attributes: dict[str, Any] = {}

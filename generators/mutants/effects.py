@@ -1,4 +1,4 @@
-"""Effects: what becomes of an answer that goes wrong, everywhere or under a trigger; what stays from run to run."""
+"""Effects: the ways in which an answer is wrong, everywhere or under a trigger, and state that persists across runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .implementation import Answer, Implementation, Invocation, Memory, Trigger,
 from .triggers import PLACES, at_inputs, at_outputs, in_inputs, in_outputs, triggers, types_of
 
 Effect: TypeAlias = Callable[[Array], Array]
-"""What a defect makes of one output, lanes first. It keeps what it cannot spoil."""
+"""A defect's change of one output, lanes first. It leaves elements unchanged that it cannot spoil."""
 
 _BLOCK = 16
 _LANES = 4
@@ -37,7 +37,7 @@ def nothing_like(array: Array) -> Array:
 
 
 def _tail(number: int) -> Effect:
-    """Return what loses the last elements, not all of them."""
+    """Return the effect that loses the last elements, but not all."""
 
     def lost(array: Array) -> Array:
         flat = array.reshape(len(array), -1)
@@ -133,25 +133,25 @@ def _wrong(array: Array) -> Array:
 
 ALWAYS: Mapping[str, tuple[str, Effect]] = {
     "zeros": ("answers zeros", nothing_like),
-    "type-other": ("answers in float32, or in float64 where that is right", _other_type),
+    "type-other": ("answers in float32, or in float64 if float32 is right", _other_type),
     "rank-more": ("answers with one axis more", lambda a: a[:, np.newaxis]),
     "rank-less": ("leaves out axes of extent 1", _squeezed),
-    "flat": ("answers with one axis alone", lambda a: a.reshape(len(a), -1)),
+    "flat": ("answers with a single axis", lambda a: a.reshape(len(a), -1)),
     "last-missing": ("answers without the last entry of the last axis", lambda a: a[..., :-1] if a.ndim > 1 else a),
     "transposed": ("exchanges the last two axes", _transposed),
     "off-by-one": ("shifts the last axis by one", _off_by_one),
     "last-lost": ("answers 0 for the last element", _tail(1)),
-    "last-repeated": ("answers the last element but one twice", _previous),
+    "last-repeated": ("answers the last but one element twice", _previous),
     "block-lost": ("answers 0 for the last 16 elements", _tail(_BLOCK)),
     "nan-lost": ("answers 0 for NaN", _nan_lost),
     "infinity-lost": ("answers the largest finite number for an infinity", _infinity_lost),
     "sign-of-zero-lost": ("answers +0 for -0", _sign_lost),
-    "negated": ("answers with the other sign", _negated),
+    "negated": ("answers with the opposite sign", _negated),
     "ones": ("errs by eight units in the last place", _ones),
 }
 _OF_FLOATS = frozenset({"nan-lost", "infinity-lost", "sign-of-zero-lost", "ones"})
 WHOLE: Mapping[str, tuple[str, Effect]] = {name: told for name, told in ALWAYS.items() if name not in _OF_FLOATS}
-"""What may happen to outputs that are no floats."""
+"""Effects on outputs that are not floats."""
 SPECIALS: Mapping[str, tuple[str, Effect]] = {
     "nan-lost": ("answers 0 for NaN", _nan_lost),
     "infinity-lost": ("answers the largest finite number for an infinity", _infinity_lost),
@@ -161,11 +161,11 @@ WRONG: Mapping[str, tuple[str, Effect]] = {"wrong": SPECIALS["wrong"]}
 
 
 OF_DATA = frozenset({*_OF_FLOATS, "negated", *(f"{wide}-as-{narrow}" for wide, narrow in _NARROWER.items())})
-"""Names of what shows by the elements of outputs alone, whatever their shapes."""
+"""The names of effects that only show in the elements of outputs, whatever their shapes."""
 
 
 def answer_mutants(version: VersionSpec) -> Iterator[Implementation]:
-    """Yield what answers wrongly, always; of text, numbers without a sign and the like, what they can be wrong in."""
+    """Yield mutants whose answers are always wrong, with the effects that are possible for the version's types."""
     signature = version.signature
     types = types_of(version, signature.outputs)
     floats = [t for t in types if element_type(t).format is not None]
@@ -177,18 +177,20 @@ def answer_mutants(version: VersionSpec) -> Iterator[Implementation]:
         yield Implementation(name, "answer", text, finish=_each(effect))
     for name in floats:
         if name in _NARROWER:
-            text = f"answers {name} as {_NARROWER[name]} would"
+            text = f"answers {name} with the precision of {_NARROWER[name]}"
             yield Implementation(f"{name}-as-{_NARROWER[name]}", "answer", text, finish=_each(_through(name)))
     if len(signature.outputs) > 1:
-        yield Implementation("outputs-swapped", "answer", "the outputs in another order", finish=_rotated)
-        yield Implementation("output-missing", "answer", "one output too few", finish=lambda _i, outs: outs[:-1])
+        yield Implementation("outputs-swapped", "answer", "answers the outputs in another order", finish=_rotated)
+        yield Implementation(
+            "output-missing", "answer", "answers one output too few", finish=lambda _i, outs: outs[:-1]
+        )
 
 
 # Under triggers
 
 
 def grid(spec: Spec, version: VersionSpec) -> Iterator[tuple[Trigger, Sequence[Implementation]]]:
-    """Yield each trigger of an operator version with what may go wrong under it; at places of elements last."""
+    """Yield each trigger of an operator version with its possible defects; positions of elements come last."""
     every = tuple(effects(version))
     others = tuple(one for one in every if one.name != "other-operand")
     for trigger in triggers(spec, version):
@@ -221,13 +223,13 @@ def _specials(types: Sequence[str]) -> Mapping[str, tuple[str, Effect]]:
 
 
 def triggered(trigger: Trigger, effect: Implementation) -> Implementation:
-    """Return the mutant that is wrong under a trigger alone."""
+    """Return the mutant that is wrong only under a trigger."""
     text = f"with {trigger.text}: {effect.text}"
     return replace(effect, name=f"{trigger.name}:{effect.name}", kind="trigger", text=text, under=trigger)
 
 
 def effects(version: VersionSpec) -> Iterator[Implementation]:
-    """Yield what may go wrong under a trigger, wherever elements lie."""
+    """Yield the possible defects under a trigger, at any position of elements."""
     for name in ("zeros", "rank-more", "last-lost", "block-lost"):
         yield Implementation(name, "answer", ALWAYS[name][0], finish=_each(ALWAYS[name][1]))
     yield Implementation("lane-lost", "answer", f"answers 0 for every {_LANES}th element", finish=_each(_lane_lost))
@@ -237,14 +239,14 @@ def effects(version: VersionSpec) -> Iterator[Implementation]:
         if types & of:
             yield Implementation(name, "answer", text, reading=_narrowed(of, narrowed))
     for name in ("float16", "bfloat16"):
-        text = f"adds float32 up in {name}"
+        text = f"sums float32 in {name}"
         if "float32" in types:
             yield Implementation(f"added-in-{name}", "answer", text, machine=_added("float32", name))
     if "float64" in types:
-        text = "adds float64 up in float32"
+        text = "sums float64 in float32"
         yield Implementation("added-in-float32", "answer", text, machine=_added("float64", "float32"))
     for name, text in (
-        ("count-plus-one", "divides by one more"),
+        ("count-plus-one", "divides by a count that is one too large"),
         ("last-term-lost", "leaves the last term out"),
     ):
         yield Implementation(name, "answer", text, nodes=f"every:{name}")
@@ -275,7 +277,7 @@ def _fits(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 
 def _tf32(array: Array) -> Array:
-    """Return float32 numbers with as many bits as TensorFloat-32 has, the lost ones cut off."""
+    """Return float32 numbers truncated to the bits of TensorFloat-32."""
     bits = array.view(np.uint32)
     cut = bits & np.uint32(~((1 << _TF32_LOST) - 1) & 0xFFFFFFFF)
     return np.where(np.isfinite(array), cut, bits).view(np.float32)
@@ -290,7 +292,7 @@ def _via(name: str) -> Effect:
 
 
 def _via_float(array: Array) -> Array:
-    """Return integers that went through the float that has half their bits, or as many."""
+    """Return integers converted to a float type and back: float64 for 64 bits, else float32."""
     limits = np.iinfo(array.dtype)
     with np.errstate(all="ignore"):
         number = array.astype(np.float32 if limits.bits < 64 else np.float64)
@@ -306,7 +308,7 @@ _INPUTS: Mapping[str, tuple[frozenset[str], str, Effect]] = {
     "inputs-in-float32": (frozenset({"float64"}), "reads float64 in float32", _via("float32")),
     "inputs-in-float": (
         frozenset({"int32", "uint32", "int64", "uint64"}),
-        "reads integers in float32, or of 64 bits in float64",
+        "reads integers in float32, or 64-bit ones in float64",
         _via_float,
     ),
 }
@@ -327,7 +329,7 @@ def _narrowed(types: frozenset[str], narrowed: Effect) -> Callable[[Invocation],
 
 
 def _added(type_: str, narrower: str) -> Callable[[Invocation], Machine]:
-    """Return the machine that adds numbers of a type up in a narrower one."""
+    """Return the machine that sums numbers of a type in a narrower one."""
 
     def machine(i: Invocation) -> Machine:
         usual = usual_machine(i)
@@ -342,27 +344,27 @@ def _added(type_: str, narrower: str) -> Callable[[Invocation], Machine]:
 
 
 def state_mutants() -> Iterator[Implementation]:
-    """Yield what is right in the first run of a program, and wrong in others."""
+    """Yield mutants that are right in the first run of a program, and wrong in others."""
     for name, text, change in (
-        ("first-answer-again", "answers every run of a program as the first one", lambda first, _before, _now: first),
-        ("last-answer-again", "answers a run as the one before it", lambda _first, before, _now: before),
-        ("answers-added", "adds the answer of the run before", lambda _first, before, now: _sum(before, now)),
+        ("first-answer-again", "repeats the answer of a program's first run", lambda first, _before, _now: first),
+        ("last-answer-again", "repeats the answer of the previous run", lambda _first, before, _now: before),
+        ("answers-added", "adds the answer of the previous run", lambda _first, before, now: _sum(before, now)),
     ):
         yield Implementation(name, "state", text, recall=_recalling(change))
-    text = "has one buffer for the answers of all runs"
+    text = "uses one buffer for the answers of all runs"
     yield Implementation("buffer-shared", "state", text, recall=_shared, shares=True)
-    text = "writes into its inputs, after it has read them"
+    text = "overwrites its inputs after reading them"
     yield Implementation("inputs-overwritten", "state", text, overwrites=True)
 
 
 def _shared(memory: Memory, answer: Answer) -> Answer:
-    """Return answers as they are after the last run of these: all share a buffer with it."""
+    """Return answers as they are after the last of these runs: all share one buffer."""
     last = memory.get("buffer", [])
     told = []
     for place, out in enumerate(answer):
         kept = last[place] if place < len(last) else None
         if kept is not None and kept.shape == out[-1, ...].shape and kept.dtype == out.dtype:
-            kept[...] = out[-1, ...]  # those who were answered before hold this array
+            kept[...] = out[-1, ...]  # callers of earlier runs hold this array
         else:
             kept = out[-1, ...].copy()
         told.append(kept)
@@ -378,7 +380,7 @@ def _sum(before: Array, now: Array) -> Array:
 
 
 def _recalling(change: Callable[[Array, Array, Array], Array]) -> Callable[[Memory, Answer], Answer]:
-    """Return what passes through the runs of a program, lane after lane."""
+    """Return a function that applies `change` to the runs of a program, lane by lane."""
 
     def recall(memory: Memory, answer: Answer) -> Answer:
         told = []

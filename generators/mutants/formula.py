@@ -1,4 +1,4 @@
-"""What implementations compute: the recorded formula of an invocation, run by a machine, right or with a deviation."""
+"""Runs implementations: the recorded formula of an invocation on a machine, correctly or with deviations."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from .nodes import LONG, deviations
 def invocations(
     library: Library, program: Program, inputs: Sequence[Array]
 ) -> Iterator[tuple[tuple[int, ...], Invocation]]:
-    """Yield lanes that share what decides shapes, by number, and what a program with these inputs is.
+    """Yield the lanes that share all values that decide shapes, by number, each with its Invocation.
 
-    `inputs` are those of `program.leaves`, lanes first. Raises UnknownOperator.
+    `inputs` are the arrays of `program.leaves`, lanes first. Raises UnknownOperator.
     """
     whole = _whole(library, program, inputs)
     asked: dict[str, None] = {}
@@ -56,7 +56,7 @@ def invocations(
 
 
 def alike(whole: Invocation, lanes: int) -> Iterator[list[int]]:
-    """Yield the lanes in which the same silences are open, and the same readings valid."""
+    """Yield groups of lanes in which the same silences are open and the same readings valid."""
     try:
         premises = recorded(whole).premises(whole.arrays, lanes)
     except Refused:
@@ -68,7 +68,7 @@ def alike(whole: Invocation, lanes: int) -> Iterator[list[int]]:
 
 
 def part(whole: Invocation, lanes: list[int]) -> Invocation:
-    """Return an invocation of some of the lanes."""
+    """Return an invocation limited to some lanes."""
     return whole.mapped(lambda array: array[lanes])
 
 
@@ -112,12 +112,12 @@ def _listed(given: Given) -> tuple[Array, ...]:
 
 
 def recorded(invocation: Invocation) -> Recording:
-    """Return the formula of an invocation. Raises Refused where it is invalid."""
+    """Return the formula of an invocation. Raises Refused if it is invalid."""
     return _recorded_and_asked(invocation)[0]
 
 
 def decisive(invocation: Invocation) -> frozenset[str]:
-    """Return the names of the ports that decide shapes. Raises Refused where the invocation is invalid."""
+    """Return the names of the ports that decide shapes. Raises Refused if the invocation is invalid."""
     return frozenset(_recorded_and_asked(invocation)[1])
 
 
@@ -127,7 +127,7 @@ def _recorded_and_asked(invocation: Invocation) -> tuple[Recording, Mapping[str,
         try:
             return _recorded(invocation, _known(invocation, asked)), asked
         except Asks as question:
-            if question.port in asked:  # a mutant has taken it away
+            if question.port in asked:  # a mutant has removed it
                 raise Refused(f"{question.port} is missing") from None
             asked[question.port] = None
 
@@ -145,7 +145,7 @@ def _recorded(invocation: Invocation, known: Mapping[str, Array]) -> Recording:
 
 
 class _Key:
-    """What a recording depends on, compared by content."""
+    """The content that a recording depends on, for comparison."""
 
     def __init__(self, invocation: Invocation, facts: Facts, known: Mapping[str, Array]) -> None:
         self.invocation, self.facts, self.known = invocation, facts, known
@@ -174,7 +174,7 @@ def _recordings(key: _Key) -> Recording:
 
 
 def facts_of(i: Invocation) -> Facts:
-    """Return what a formula depends on beside data. Raises Refused for what the signature excludes."""
+    """Return the facts that a formula depends on besides data. Raises Refused for what the signature excludes."""
     signature = i.version.signature
     known = {attribute.name for attribute in signature.attributes}
     if unknown := i.attributes.keys() - known:
@@ -207,7 +207,7 @@ def facts_of(i: Invocation) -> Facts:
 
 
 def _structures(i: Invocation) -> Iterator[tuple[str, Structure | tuple[Structure, ...]]]:
-    """Yield what tensors of ports make up. Raises Refused where a mistake at a port leaves too few or too many."""
+    """Yield the structures of ports. Raises Refused if a mistake at a port leaves too few or too many tensors."""
     program, several = i.program, list(i.program.inputs)
     for port, given in zip(i.version.signature.inputs, i.ports, strict=False):
         own, several = (several, []) if port.is_variadic else (several[:1], several[1:])
@@ -215,7 +215,7 @@ def _structures(i: Invocation) -> Iterator[tuple[str, Structure | tuple[Structur
         if given is None or not any(one is not None and one.structure is not None for one in own):
             continue
         if sum(len(one.leaves) for one in own if one is not None) != len(_listed(given)):
-            raise Refused(f"input {port.name} is not what it was")
+            raise Refused(f"input {port.name} has another number of tensors")
         yield port.name, made if port.is_variadic else made[0]
     yield from ((one.name, one.structure) for one in program.captured if one.structure is not None)
 
@@ -229,11 +229,11 @@ def _port(given: Given) -> Port | tuple[Port, ...] | None:
 
 
 class SameFormula(Exception):  # noqa: N818 - it says that a mistake makes no difference
-    """A call that was taken for another one has the same formula."""
+    """A misread call has the same formula."""
 
 
 class Answering:
-    """An invocation before implementations: its formula, and what a right one answers. Raises Refused if invalid.
+    """An invocation prepared for implementations: its formula and the right answer. Raises Refused if invalid.
 
     All lanes have the same silences open.
     """
@@ -249,7 +249,7 @@ class Answering:
 
     @functools.cached_property
     def is_long(self) -> bool:
-        """Whether the formula has so many nodes that not each is tried by itself."""
+        """Whether the formula has too many nodes to try each one."""
         return len(self._live) > LONG
 
     @functools.cached_property
@@ -258,22 +258,22 @@ class Answering:
 
     @functools.cached_property
     def deviations(self) -> Mapping[str, Mapping[int, Deviation]]:
-        """What the mutants of the formula do, by their names: at which nodes."""
+        """The deviations of the formula's mutants, by name and node."""
         return deviations(self.recording.graph, self.recording.forks[self.fork].outputs)
 
     def depends(self, name: str, ports: frozenset[int]) -> bool:
-        """Return whether the nodes of a mutant of the formula take anything from some of the ports, by place."""
+        """Return whether the nodes of a mutant of the formula depend on any of these ports, given by index."""
         graph, places = self.recording.graph, self._deviations(name)
         args = [a for at in places for a in graph.nodes[at].args]
-        live = graph.live(args) if args else self._live  # a literal meets them sooner or later
+        live = graph.live(args) if args else self._live  # a literal is combined with them sooner or later
         taken = (graph.nodes[at].parameters["port"] for at in live if graph.nodes[at].name == "port")
         return bool(places) and any(port in ports for port in taken)
 
     def answer(self, implementation: Implementation, memory: Memory | None = None, met: Met | None = None) -> Answer:
-        """Return what an implementation answers: `right` itself where it does nothing else.
+        """Return an implementation's answer: `right` itself if it does not deviate.
 
-        `met` is what its trigger looks at, if it has one; all lanes have to be alike in that.
-        Raises Refused; SameFormula if a call taken for another one computes the same.
+        `met` is the input of its trigger, if it has one; all lanes must agree in it. Raises Refused, and SameFormula if
+        a misread call computes the same.
         """
         if implementation.under is not None and met is not None and not implementation.under.lanes(met).all():
             return self.right
@@ -302,7 +302,7 @@ class Answering:
         return recording.native(told.arrays, machine, _fork(recording, told.arrays, one.choices))[0]
 
     def _deviations(self, name: str) -> Mapping[int, Deviation]:
-        """Return what is done at which nodes; `every:MISTAKE` is done at all nodes that it can be done at."""
+        """Return the deviations by node; `every:MISTAKE` applies to all nodes that allow it."""
         every, _, mistake = name.partition(":")
         if every != "every":
             return self.deviations.get(name, {})
@@ -310,7 +310,7 @@ class Answering:
         return {at: deviate for one in found for at, deviate in one.items()}
 
     def _by_machine(self, one: Implementation) -> Answer:
-        """Return what a machine answers that takes the call for what it is, by its own choices."""
+        """Return the answer of a machine that reads the call correctly, with its own choices."""
         fork = _fork(self.recording, self.invocation.arrays, one.choices) if one.choices else self.fork
         machine = self._usual if one.machine is None else one.machine(self.invocation)
         usual, key = (self._of_interest(m, fork) for m in (self._usual, machine))
@@ -321,7 +321,7 @@ class Answering:
         return self._others[fork, key]
 
     def _of_interest(self, machine: Machine, fork: int) -> tuple[object, ...]:
-        """Return what of a machine makes a difference to a formula: nothing where it does not round."""
+        """Return the properties of a machine that matter for a formula: none if it does not round."""
         if fork not in self._rounding:
             nodes = (
                 self.recording.graph.nodes[at] for at in self.recording.live_of(self.recording.forks[fork].outputs)
@@ -337,7 +337,7 @@ class Answering:
         return (*found, machine.division) if any(room.name == "mean" for room in rooms) else found
 
     def _is_same(self, recording: Recording, told: Invocation) -> bool:
-        """Whether another call has the very formula of this one, on the same data."""
+        """Whether another call has exactly this formula, on the same data."""
         fork = _fork(recording, told.arrays, {})
         if len(recording.live_of(recording.forks[fork].outputs)) != len(self._live):
             return False
@@ -354,7 +354,7 @@ class Answering:
 
 
 def _written(recording: Recording, fork: int) -> list[object]:
-    """Return the nodes of a reading in order, to be compared: what is done, with which of those before."""
+    """Return the nodes of a reading in order, for comparison: each operation, with the indices of its operands."""
     live = recording.live_of(recording.forks[fork].outputs)
     places = {at: place for place, at in enumerate(live)}
     nodes = (recording.graph.nodes[at] for at in live)
@@ -368,16 +368,16 @@ def formula_mutant(name: str) -> Implementation:
     """Return the mutant of a formula by its name, `sub-1:operands-swapped`."""
     node, _, mistake = name.partition(":")
     primitive, _, number = node.rpartition("-")
-    which = "every" if number == "all" else f"number {number} of the"
-    text = f"at {which} {primitive}: {mistake.replace('-', ' ')}"
+    which = f"every {primitive}" if number == "all" else f"{primitive} number {number}"
+    text = f"at {which}: {mistake.replace('-', ' ')}"
     rare = mistake.endswith(("nan-lost", "infinity-lost", "flipped"))
     return Implementation(name, "formula", text, nodes=name, incidental=rare)
 
 
 def _fork(recording: Recording, arrays: Sequence[Array], choices: Mapping[str, str]) -> int:
-    """Return the reading that answers open silences as told, or by their first options.
+    """Return the reading with these choices for open silences, by default their first options.
 
-    Raises Refused where it refuses, and where its requirements do not hold.
+    Raises Refused if the reading is a refusal, or if its requirements do not hold.
     """
     forks = recording.forks
     lanes = len(arrays[0]) if arrays else 1
@@ -395,10 +395,10 @@ def _fork(recording: Recording, arrays: Sequence[Array], choices: Mapping[str, s
     valid = [at for at, f in enumerate(forks) if f.kind != "invalid" and all(holds[n] for _, n in f.requirements)]
     fitting = [at for at, fork in enumerate(forks) if fits(fork)]
     if not valid or (choices and fitting and fitting[0] not in valid):
-        raise Refused("invalid, by this reading")
+        raise Refused("invalid by this reading")
     found = next((at for at in fitting if at in valid), valid[0])
     if forks[found].kind == "anything":
         found = next((at for at in valid if forks[at].kind in ("values", "any")), found)
     if forks[found].kind in ("rejected", "anything"):
-        raise Refused("refused, as the standard leaves open")
+        raise Refused("refused, which the standard leaves open")
     return found

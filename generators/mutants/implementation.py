@@ -1,9 +1,9 @@
-"""Implementations made of the references: what they are told, how they compute, and which right ones there are.
+"""Implementations derived from the references: their calls, their arithmetic, and the compliant variants.
 
-An implementation is told a program and its inputs, runs the reference over them as the tape recorded it, in a machine's
-own arithmetic, and answers. What it does differently is one of four things: it reads its call wrongly, it does
-something else at a node of the formula, it spoils the answer, or it remembers. It may do so everywhere, or under a
-trigger alone. A compliant variant differs in what the standards leave open, and must not be blamed.
+An implementation gets a program and its inputs, runs the recorded reference in a machine's own arithmetic, and returns
+an answer. A mutant differs in one of four ways: it misreads its call, it deviates at a node of the formula, it spoils
+the answer, or it keeps state between runs; either always, or only under a trigger. A compliant variant differs where
+the standards leave a choice, and must not be blamed.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from ..arithmetic.native import Division, Machine, Order
 
 Kind: TypeAlias = Literal["call", "formula", "answer", "trigger", "state", "process", "variant"]
 Answer: TypeAlias = list[Array]
-"""The outputs that were asked for, lanes first."""
+"""The requested outputs, lanes first."""
 Memory: TypeAlias = dict[str, Answer]
-"""What a prepared program keeps from run to run."""
+"""The state that a prepared program keeps between runs."""
 Given: TypeAlias = "Array | tuple[Array, ...] | None"
-"""What stands at a port: lanes of tensors, a tuple of those at a variadic one, None where it is left out."""
+"""A port's value: tensors, lanes first; a tuple of them for a variadic port, None if it is left out."""
 
 
 class Refused(Exception):  # noqa: N818 - a refusal is an answer
-    """The implementation does not answer: the input is invalid, or it has a defect that looks like that."""
+    """The implementation refuses: the input is invalid, or it has a defect that looks like this."""
 
 
 @dataclass(frozen=True, eq=False)
 class Invocation:
-    """A program with its inputs, lanes of them. All lanes have one value where it decides shapes.
+    """A program with its inputs, lanes first. All lanes share the values that decide shapes.
 
-    `attributes` are those that are given. `ports` are in the signature's order, as many as the program has; `fed` names
-    those that come with each run. `captured` are tensors of the graph that only bodies use.
+    `attributes` are the given ones. `ports` are in the signature's order, as many as the program has; `fed` names the
+    ports that are fed with each run. `captured` are tensors of the graph that only bodies use.
     """
 
     spec: Spec
@@ -69,24 +69,24 @@ class Invocation:
         return tuple(port.name for port in self.version.signature.inputs)
 
     def port(self, name: str) -> Given:
-        """Return what stands at a port; None where nothing does."""
+        """Return the value of a port, None if it has none."""
         place = self.names.index(name) if name in self.names else len(self.ports)
         return self.ports[place] if place < len(self.ports) else None
 
     def with_port(self, name: str, given: Given) -> Invocation:
-        """Return the invocation with something else at a port."""
+        """Return the invocation with another value at a port."""
         place = self.names.index(name)
         if self.ports[place] is given:
             return self
         return replace(self, ports=(*self.ports[:place], given, *self.ports[place + 1 :]))
 
     def with_attribute(self, name: str, value: Any) -> Invocation:
-        """Return the invocation with an attribute; without it where the value is None."""
+        """Return the invocation with an attribute, or without it if the value is None."""
         kept = {n: v for n, v in self.attributes.items() if n != name}
         return replace(self, attributes=kept if value is None else kept | {name: value})
 
     def mapped(self, change: Callable[[Array], Array]) -> Invocation:
-        """Return the invocation with every tensor changed."""
+        """Return the invocation with `change` applied to every tensor."""
 
         def changed(given: Array | tuple[Array, ...]) -> Array | tuple[Array, ...]:
             return tuple(map(change, given)) if isinstance(given, tuple) else change(given)
@@ -96,7 +96,7 @@ class Invocation:
 
 
 def comes(i: Invocation, name: str, *, fed: bool) -> bool:
-    """Return whether a tensor at a port comes with the run, or with the program."""
+    """Return whether a tensor at a port is fed, or, for `fed=False`, is a constant."""
     place = i.names.index(name)
     several = i.version.signature.inputs[place].is_variadic
     given = i.program.inputs[place:] if several else i.program.inputs[place : place + 1]
@@ -105,10 +105,10 @@ def comes(i: Invocation, name: str, *, fed: bool) -> bool:
 
 @dataclass(frozen=True)
 class Met:
-    """What sets a trigger off, or does not: a call, what a right implementation answers, and which runs these are.
+    """The input of a trigger: a call, the right answer, and the numbers of the runs.
 
-    `runs` has for each lane the number of the run of its program, from 0; `resized`, whether the run before it had
-    other shapes.
+    `runs` has the number of each lane's run of its program, from 0; `resized`, whether the previous run had other
+    shapes.
     """
 
     invocation: Invocation
@@ -119,7 +119,7 @@ class Met:
 
 @dataclass(frozen=True)
 class Trigger:
-    """What sets a defect off: `when` says of which calls, or of which of their lanes. `group` and `level` name it."""
+    """A condition for a defect: `when` decides for a call, or for each lane. `group` and `level` name it."""
 
     group: str
     level: str
@@ -132,7 +132,7 @@ class Trigger:
         return f"{self.group}={self.level}"
 
     def lanes(self, met: Met) -> Array:
-        """Return in which lanes it is met."""
+        """Return a mask of the lanes that meet it."""
         return np.broadcast_to(np.asarray(self.when(met), bool), (len(met.runs),))
 
 
@@ -140,12 +140,12 @@ class Trigger:
 class Implementation:
     """One way to implement an operator version.
 
-    `text` says what it does. `reading` is what it takes its call for, and may raise Refused; `nodes` names what it does
-    at nodes of the formula; `finish` is what it makes of the answer; `recall` of the answers to the runs of one
-    program; `machine` is its arithmetic, None for the usual one; `choices` its answers to silences, which else have the
-    first option. `under`: the trigger without which it is right. It `overwrites` its inputs, after it has read them; it
-    `shares` one buffer among the answers to all runs. `about`: the attribute that it misreads.
-    An `incidental` mutant is none where no case tells it: operators need not have what sets it off.
+    `text` describes it. `reading` returns the call as it reads it, and may raise Refused; `nodes` names its deviation
+    at nodes of the formula; `finish` changes the answer; `recall` changes the answers to the runs of one program;
+    `machine` is its arithmetic, None for the usual one; `choices` are its answers to silences, by default the first
+    option. `under`: the trigger without which it is right. If it `overwrites`, it changes its inputs after reading
+    them; if it `shares`, all answers share one buffer. `about`: the attribute that it misreads. An `incidental` mutant
+    does not count if no case exposes it: not every operator has what it needs.
     """
 
     name: str
@@ -170,7 +170,7 @@ ORDERS: tuple[Order, ...] = ("forward", "reverse", "pairwise")
 MORE_ORDERS: Mapping[Order, str] = MappingProxyType(
     {
         "lanes": "in eight interleaved sums",
-        "blocks": "in blocks of 16, and then these",
+        "blocks": "in blocks of 16, and then over blocks",
         "compensated": "with compensation (Kahan)",
         "by-axis": "one axis after the other",
         "matmul": "by a matrix product with ones",
@@ -179,26 +179,26 @@ MORE_ORDERS: Mapping[Order, str] = MappingProxyType(
 )
 DIVISIONS: Mapping[Division, str] = MappingProxyType(
     {
-        "reciprocal": "takes means by 1/n",
-        "before": "divides by n before it adds up",
-        "running": "takes running means (Welford)",
-        "corrected": "takes means in two passes",
+        "reciprocal": "multiplies by 1/n for means",
+        "before": "divides by n before summing",
+        "running": "computes running means (Welford)",
+        "corrected": "computes means in two passes",
     }
 )
 _SMALL = frozenset({"float16", "bfloat16"})
 
 
 def usual_machine(i: Invocation) -> Machine:
-    """Return the arithmetic of an ordinary implementation: that of each type, at least float32."""
+    """Return the arithmetic of an ordinary implementation: each type's own, at least float32."""
     return _machine(i, wide=True, stored=False)
 
 
 def _machine(
     i: Invocation, *, wide: bool, stored: bool, order: Order = "forward", division: Division = "after"
 ) -> Machine:
-    """Return an arithmetic for types of 16 bits; wider ones have their own.
+    """Return an arithmetic for 16-bit types; wider types have their own.
 
-    `stored`: results are rounded to the small type after each primitive; `wide`: not so inside sums.
+    `stored`: results are rounded to the small type after each primitive; `wide`: but not inside sums.
     """
     small = next(iter(sorted(_SMALL & i.types)), "float32")
     return Machine(
@@ -209,21 +209,19 @@ def _machine(
 def variants_of(version: VersionSpec) -> Iterator[Implementation]:
     """Yield the compliant variants of an operator version: algorithms, accumulators, each option of each silence."""
     for order in ORDERS:
-        yield _variant(f"{order}-wide", f"adds up {order}, in float32 or wider", True, False, order)
-        yield _variant(
-            f"{order}-stepwise", f"adds up {order}, and rounds to the type after each step", True, True, order
-        )
-        yield _variant(f"{order}-narrow", f"adds up {order} in the type itself", False, True, order)
+        yield _variant(f"{order}-wide", f"sums {order}, in float32 or wider", True, False, order)
+        yield _variant(f"{order}-stepwise", f"sums {order}, and rounds to the type after each step", True, True, order)
+        yield _variant(f"{order}-narrow", f"sums {order} in the type itself", False, True, order)
     for wide, where in ((True, "float32 or wider"), (False, "the type itself")):
         name = "wide" if wide else "narrow"
         for order, how in MORE_ORDERS.items():
-            yield _variant(f"{order}-{name}", f"adds up {how}, in {where}", wide, not wide, order)
+            yield _variant(f"{order}-{name}", f"sums {how}, in {where}", wide, not wide, order)
         for division, how in DIVISIONS.items():
-            if wide or division not in ("running", "corrected"):  # which are taken for their accuracy
+            if wide or division not in ("running", "corrected"):  # the others are used for their accuracy
                 yield _variant(f"{division}-{name}", f"{how}, in {where}", wide, not wide, division=division)
     for silence in version.silences.values():
         for option in silence.options:
-            text = f"answers {silence.id} by {option}"
+            text = f"answers {silence.id} with {option}"
             yield Implementation(f"{silence.id}={option}", "variant", text, choices={silence.id: option})
 
 

@@ -1,8 +1,8 @@
-"""Mutants of a formula: one node of what was recorded does something else, without anybody knowing the operator.
+"""Mutants of a formula: one node of the recording deviates, whatever the operator.
 
 A node is named by its primitive and its number among the live nodes of that primitive, `sub-1`, so that a mutant means
-the same in all programs of an operator version, as far as their formulas have that node. In long formulas (a loop that
-was unrolled) there is one for all nodes of a primitive besides.
+the same in all programs of an operator version that have that node. Long formulas, such as unrolled loops, also have
+one mutant for all nodes of a primitive.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Room: TypeAlias = Any
 
 LONG = 40  # nodes
 _SPECIAL = frozenset({"nan-lost", "infinity-lost"})
-_EACH = 4  # nodes of a primitive that are tried by themselves
+_EACH = 4  # nodes of a primitive that are tried one by one
 _NARROWER: Mapping[str, str] = {
     "float64": "float32",
     "float32": "float16",
@@ -32,14 +32,14 @@ _NARROWER: Mapping[str, str] = {
 _COMMUTES = frozenset({"add", "mul", "maximum", "minimum", "and", "or", "xor", "equal", "either", "matmul"})
 _REDUCES = frozenset({"sum", "mean", "prod", "max", "min"})
 _HEEDED: Mapping[str, int] = {"free": 1, "either": 1, "between": 1}
-"""How many of its operands a primitive gives its value from, where the others are about bounds alone."""
+"""The number of operands from which a primitive computes its value; the others only affect bounds."""
 _MOVES = frozenset({"reshape", "broadcast", "cast", "either", "between", "free", "fit", "within"})
 
 
 def deviations(graph: Graph, outputs: Sequence[int]) -> Mapping[str, Mapping[int, Deviation]]:
-    """Return the mutants of a formula by name, `sub-1:operands-swapped`: what is done at which nodes.
+    """Return the mutants of a formula by name, `sub-1:operands-swapped`: deviations by node.
 
-    Of long formulas only what is done at the first node of a primitive, and at all.
+    Long formulas only have mutants of the first node of each primitive, and of all its nodes.
     """
     found: dict[str, dict[int, Deviation]] = {}
     live = _computed(graph, outputs)
@@ -60,7 +60,7 @@ def deviations(graph: Graph, outputs: Sequence[int]) -> Mapping[str, Mapping[int
 
 
 def _computed(graph: Graph, outputs: Sequence[int]) -> list[int]:
-    """Return the nodes that decide what an implementation answers, in order: those of bounds alone do not."""
+    """Return the nodes that affect an implementation's answer, in order, without nodes that only affect bounds."""
     found: set[int] = set()
     todo = list(outputs)
     while todo:
@@ -95,7 +95,7 @@ def _of_literal(node: Node) -> Derived:
         step: Callable[[Array], Array] = (lambda y: y * (1 + 2.0**-8)) if node.kind == "real" else (lambda y: y + 1)
         with np.errstate(all="ignore"):
             number = np.asarray(node.parameters["number"], np.float64 if node.kind == "real" else object)
-            moved = np.asarray(step(number)) != number  # zero and infinities are not moved
+            moved = np.asarray(step(number)) != number  # zero and infinities do not change
             is_other = bool(np.any(number != 0))
         if np.any(moved & (number == number)):  # noqa: PLR0124 - NaN
             yield "off-a-little", lambda _m, _room, xs, _p: np.asarray(step(xs[0])).astype(xs[0].dtype)
@@ -144,7 +144,7 @@ def _of_sums(node: Node, operands: Sequence[Node]) -> Derived:
 
 
 def _of_parameters(node: Node, operands: Sequence[Node]) -> Derived:
-    """Yield nodes with a parameter changed, where the result has the same shape and type."""
+    """Yield nodes with a changed parameter, if the result has the same shape and type."""
     shape = max((o.shape for o in operands), key=len)
     for name, value in node.parameters.items():
         for mistake, other in _other_parameters(name, value, shape):
@@ -172,9 +172,9 @@ def _other_parameters(name: str, value: Any, shape: tuple[int, ...]) -> Iterator
 
 
 def _of_places(graph: Graph, at: int) -> Derived:
-    """Yield nodes of the right shape whose elements come from other places: by the strides of other dimensions.
+    """Yield nodes of the right shape whose elements come from other positions: by the strides of other dimensions.
 
-    What a reshape in the middle of a formula does to the order of elements may be undone by another one.
+    A reshape in the middle of a formula may reorder elements in a way that another one undoes.
     """
     node = graph.nodes[at]
     if node.name not in _ELSEWHERE:
@@ -230,7 +230,7 @@ def _largest_instead(y: Array) -> Array:
 
 
 def _instead(change: Callable[..., tuple[Sequence[Array], Mapping[str, Any]]]) -> Deviation:
-    """Return what does the node's own work on changed operands or parameters."""
+    """Return the deviation that computes the node with changed operands or parameters."""
 
     def deviate(m: Machine, room: Room, xs: Sequence[Array], p: Mapping[str, Any]) -> Array:
         changed, parameters = change(xs, p)
@@ -240,22 +240,22 @@ def _instead(change: Callable[..., tuple[Sequence[Array], Mapping[str, Any]]]) -
 
 
 def _operand(place: int) -> Deviation:
-    """Return what answers one of the operands as it is."""
+    """Return the deviation that returns one operand unchanged."""
     return lambda _m, _room, xs, _p: xs[place]
 
 
 def _rescaled(count: int, other: int) -> Callable[[Array], Array]:
-    """Return what divides by another number than a count."""
+    """Return the change from division by `count` to division by `other`."""
     return lambda y: np.asarray(y * y.dtype.type(count) / y.dtype.type(other))
 
 
 def _after(change: Callable[[Array], Array]) -> Deviation:
-    """Return what changes the node's result."""
+    """Return the deviation that changes the node's result."""
     return lambda m, room, xs, p: np.asarray(change(room.native(m, *xs, **p)))
 
 
 def _kept(shape: tuple[int, ...], deviate: Deviation) -> Deviation:
-    """Return what has the node's own shape, by broadcasting."""
+    """Return the deviation with its result broadcast to the node's shape."""
 
     def kept(m: Machine, room: Room, xs: list[Array], p: Mapping[str, Any]) -> Array:
         y = deviate(m, room, xs, p)

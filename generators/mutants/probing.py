@@ -1,7 +1,7 @@
-"""Whether a mutant that no case tells can be told at all: the calls of cases once more, on data of every kind.
+"""Checks whether a mutant that no case exposes can be exposed at all: repeats the cases' calls on data of every kind.
 
-A sine is never infinite, an exponential never -0, and a sum of products is the same without the check of its zeros: a
-mutant of that is right for every input. What data cannot say, such as attributes and what decides shapes, stays.
+A sine is never infinite, an exponential never -0, and a sum of products is the same without a check for zeros: such
+mutants are right for every input. Attributes, and inputs that decide shapes, stay unchanged.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _KINDS: tuple[_Kind, ...] = (
 
 
 def can_be_told(mutant: Implementation) -> bool:
-    """Return whether data alone decide if a mutant shows."""
+    """Return whether only data decide if a mutant is exposed."""
     return mutant.kind == "formula" or (mutant.kind == "answer" and mutant.name in OF_DATA)
 
 
 def is_about(mutant: Implementation, answering: Answering) -> bool:
-    """Return whether a mutant may do something to a call, by data that are not those which decide shapes."""
+    """Return whether a mutant may affect a call through data that do not decide shapes."""
     if mutant.kind == "formula":
         return answering.depends(mutant.name, _free(answering.invocation))
     types = {type_of(out) for out in answering.right}
@@ -45,7 +45,7 @@ def is_about(mutant: Implementation, answering: Answering) -> bool:
 
 
 def probes(answering: Answering) -> Iterator[Answering]:
-    """Yield the call on other data: numbers of all magnitudes, special values, what else stands in the inputs."""
+    """Yield the call on other data: numbers of all magnitudes, special values, and the inputs' other elements."""
     invocation = answering.invocation
     free = _free(invocation)
     one = invocation.mapped(lambda array: np.repeat(array[:1], _LANES, 0))
@@ -59,7 +59,7 @@ def probes(answering: Answering) -> Iterator[Answering]:
 
 
 def _free(invocation: Invocation) -> frozenset[int]:
-    """Return the places of tensors that do not decide shapes."""
+    """Return the indices of tensors that do not decide shapes."""
     asked = decisive(invocation)
     places: list[bool] = []
     for name, given in zip(invocation.names, invocation.ports, strict=False):
@@ -74,7 +74,7 @@ def _replaced(invocation: Invocation, arrays: list[Array]) -> Invocation:
 
 
 def _other(array: Array, place: int) -> Array:
-    """Return other elements of the type, each lane of a kind: of floats any, else some that stand there."""
+    """Return other elements of the type, another kind in each lane: any for floats, else some of the same array."""
     rng = np.random.default_rng(zlib.crc32(content(array)) + place)
     shape = array.shape[1:]
     if not array.size:
@@ -91,7 +91,7 @@ def _other(array: Array, place: int) -> Array:
     if array.dtype.kind in "iu":
         limits = np.iinfo(array.dtype)
         found = found.copy()
-        for lane in range(1, len(array), 2):  # every other lane has numbers of the whole type as well
+        for lane in range(1, len(array), 2):  # every other lane also has numbers from the whole type
             wild = rng.integers(limits.min, limits.max, shape, array.dtype, endpoint=True)
             found[lane] = np.where(rng.random(shape) < 0.5, wild, found[lane])
     return found

@@ -1,7 +1,7 @@
-"""Triggers: where a wrong implementation hides, since it is rarely wrong everywhere.
+"""Triggers: the conditions under which an implementation is wrong, since it is rarely wrong everywhere.
 
-A rank, an extent about a vector register's, the place of axes, a number of outputs or inputs, an element type, an
-opset, which run of a program it is, what is fixed with the program, a tensor that is given twice.
+A rank, an extent around a vector register's, the position of axes, a number of outputs or inputs, an element type, an
+opset, the number of a program's run, constants of the program, a tensor that is given twice.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ PARTS: Mapping[str, tuple[int, ...]] = {
 ELEMENTS = (64, 300, 1000, 4096)
 AXES_NAMES = frozenset({"axis", "axes", "dim", "dims"})
 _FEW = (1, 2, 12)
-"""How many tensors there are at a variadic input beside others: what they are for, such as a body, is written out."""
+"""The numbers of tensors at a variadic input next to other inputs: bodies and the like must be written for each."""
 _LISTS = frozenset({"starts", "pads", "paddings", "scales", "sizes"})
-"""Lists that have an entry for each of the axes, which then are no axes along which is worked."""
+"""Lists with an entry for each of the axes; the operator does not work along these."""
 _TRIPLE = 3
 
 Axes: TypeAlias = tuple[int, ...]
@@ -59,7 +59,7 @@ def triggers(spec: Spec, version: VersionSpec) -> Iterator[Trigger]:
     span = opset_range(spec, version)
     if span is not None and span[0] < span[1]:
         for level, number in zip(("first", "last"), span, strict=True):
-            yield _when("opset", level, f"the {level} opset that has the version", _opset, number)
+            yield _when("opset", level, f"the {level} opset with the version", _opset, number)
     if spec.standard == "onnx":
         yield from _of_delivery(version)
     for names in version.strength.get(_TRIPLE, ()):
@@ -105,7 +105,7 @@ def _of_shapes() -> Iterator[Trigger]:
 
 
 def _about_widths(group: str, of: Callable[[Met], set[int]]) -> Iterator[Trigger]:
-    """Yield what sets off a wrong loop over vectors: extents that fill them, and that miss that by one."""
+    """Yield triggers for a wrong vector loop: extents that are a multiple of its width, or differ from one by 1."""
     for width, (level, words, rest) in itertools.product(WIDTHS, _MISSED):
 
         def met(met: Met, width: int = width, rest: int = rest) -> bool:
@@ -127,7 +127,7 @@ def _tensors(met: Met) -> Iterator[Array]:
 
 
 def _of_rank(rank: int) -> Callable[[Met], bool]:
-    """Return whether the first input, or the highest of outputs, has a rank; other inputs may be lists beside it."""
+    """Return whether the first input, or the output of the highest rank, has a rank; other inputs may be lists."""
 
     def met(met: Met) -> bool:
         first = met.invocation.ports[0] if met.invocation.ports else None
@@ -150,7 +150,7 @@ def _elements(met: Met) -> int:
 
 
 def _given(met: Met) -> int:
-    """Return how many tensors there are at the variadic input."""
+    """Return the number of tensors at the variadic input."""
     several = (given for given in met.invocation.ports if isinstance(given, tuple))
     return max(map(len, several), default=-1)
 
@@ -163,7 +163,7 @@ def _opset(met: Met) -> int | None:
 
 
 def _has_axes(version: VersionSpec) -> bool:
-    """Return whether axes are named along which is worked, and not only where a smaller input begins."""
+    """Return whether the operator works along named axes, rather than broadcasting a smaller input from an axis on."""
     legacy = version.signature.attribute("broadcast") is not None
     return any(a.name in AXES_NAMES and not legacy for a in version.signature.attributes) or bool(_axes_ports(version))
 
@@ -217,21 +217,21 @@ def _gaps(axes: Axes, rank: int) -> set[int]:
 
 
 AXES: Mapping[str, tuple[str, Callable[[Axes, int], bool]]] = {
-    "front": ("the first axis alone", lambda axes, rank: rank > 1 and _whole(axes, rank) == [0]),
-    "middle": ("an axis in the middle alone", lambda axes, rank: len(axes) == 1 and 0 < axes[0] % rank < rank - 1),
-    "end": ("the last axis alone", lambda axes, rank: rank > 1 and _whole(axes, rank) == [rank - 1]),
-    "negative": ("an axis below zero", lambda axes, _: min(axes, default=0) < 0),
-    "adjacent": ("axes side by side", lambda axes, rank: 1 < len(axes) < rank and _gaps(axes, rank) == {1}),
+    "front": ("only the first axis", lambda axes, rank: rank > 1 and _whole(axes, rank) == [0]),
+    "middle": ("only an axis in the middle", lambda axes, rank: len(axes) == 1 and 0 < axes[0] % rank < rank - 1),
+    "end": ("only the last axis", lambda axes, rank: rank > 1 and _whole(axes, rank) == [rank - 1]),
+    "negative": ("a negative axis", lambda axes, _: min(axes, default=0) < 0),
+    "adjacent": ("adjacent axes", lambda axes, rank: 1 < len(axes) < rank and _gaps(axes, rank) == {1}),
     "apart": ("axes with others between them", lambda axes, rank: max(_gaps(axes, rank), default=1) > 1),
     "all": ("all axes", lambda axes, rank: rank > 1 and len(set(_whole(axes, rank))) == rank),
-    "unsorted": ("axes that do not ascend", lambda axes, rank: _whole(axes, rank) != sorted(_whole(axes, rank))),
+    "unsorted": ("unsorted axes", lambda axes, rank: _whole(axes, rank) != sorted(_whole(axes, rank))),
     "none": ("an empty list of axes", lambda axes, _: not axes),
 }
 _AXIS = ("front", "middle", "end", "negative")
 
 
 def _axes(i: Invocation) -> Iterator[tuple[Axes, int]]:
-    """Yield the axes that are named by an attribute, given or not, or an input, with the rank of the first input."""
+    """Yield the axes in an attribute, given or not, or in an input, with the rank of the first input."""
     rank = i.arrays[0].ndim - 1 if i.arrays else 0
     lists = ((name, i.port(name)) for name in i.names if name in AXES_NAMES)
     ports = {
@@ -254,7 +254,7 @@ RUNS = (
 
 
 def _of_delivery(version: VersionSpec) -> Iterator[Trigger]:
-    """Yield whether an input is fixed with the program or comes with each run, and one tensor at two inputs."""
+    """Yield triggers for each input as a constant or fed, and for one tensor at two inputs."""
     signature = version.signature
     types: list[str] = []
     for port in signature.inputs:
@@ -263,7 +263,7 @@ def _of_delivery(version: VersionSpec) -> Iterator[Trigger]:
         if signature.attribute(port.name) is None and any(
             map(is_tensor, signature.types[letter] if port.type == letter else (port.type,))
         ):
-            text = f"the input {port.name} fixed with the program"
+            text = f"the input {port.name} as a constant"
             yield Trigger("from", f"{port.name}-constant", text, _delivered(port.name, fed=False))
             text = f"the input {port.name} fed at each run"
             yield Trigger("from", f"{port.name}-fed", text, _delivered(port.name, fed=True))
@@ -272,7 +272,7 @@ def _of_delivery(version: VersionSpec) -> Iterator[Trigger]:
 
 
 def _says_more(version: VersionSpec, port: Port) -> bool:
-    """Return whether an input's elements are written, as what they mean decides what they may be."""
+    """Return whether levels write an input's elements, because their meaning limits them."""
     bundles = (level for levels in version.parameters.values() for level in levels.values())
     return has_values(version, port) or any(isinstance(one, Mapping) and port.name in one for one in bundles)
 
@@ -290,7 +290,7 @@ def _is_twice(met: Met) -> bool:
 
 
 def _of_triples(version: VersionSpec, names: Sequence[str], types: Mapping[str, Trigger]) -> Iterator[Trigger]:
-    """Yield all triples of types, places of axes, and values of other attributes, of parameters that interact."""
+    """Yield all triples of types, positions of axes, and values of other attributes, for interacting parameters."""
     levels = {name: found for name in names if (found := _levels_of(version, name, types))}
     for some in itertools.combinations(levels.values(), _TRIPLE):
         for several in itertools.product(*some):
@@ -323,7 +323,7 @@ def _valued(name: str) -> Callable[[Met], Any]:
 
 
 Place: TypeAlias = Callable[[int], int]
-"""Which of so many elements; negative or too large where there is none."""
+"""Returns an index into so many elements; negative or too large if there is no such element."""
 
 PLACES: Mapping[str, tuple[str, Place]] = {
     "first": ("the first element", lambda _: 0),
@@ -336,7 +336,7 @@ PLACES: Mapping[str, tuple[str, Place]] = {
 
 
 def placed(place: Place, change: Callable[[Array], Array], array: Array) -> Array:
-    """Return an array, lanes first, with one element of each lane changed; itself where nothing is."""
+    """Return an array, lanes first, with one element of each lane changed; the array itself if nothing changes."""
     flat = array.reshape(len(array), -1)
     index = place(flat.shape[1])
     if not 0 <= index < flat.shape[1]:
@@ -347,12 +347,12 @@ def placed(place: Place, change: Callable[[Array], Array], array: Array) -> Arra
 
 
 def in_outputs(place: Place) -> Callable[[Met], bool]:
-    """Return whether some output has an element there."""
+    """Return whether some output has an element at this position."""
     return lambda met: _has(place, met.right)
 
 
 def in_inputs(place: Place) -> Callable[[Met], bool]:
-    """Return whether the first input has an element there, or one of those that stand there."""
+    """Return whether the first input, or any tensor of it, has an element at this position."""
 
     def there(met: Met) -> bool:
         given = met.invocation.ports[0] if met.invocation.ports else None
@@ -367,12 +367,12 @@ def _has(place: Place, arrays: Sequence[Array]) -> bool:
 
 
 def at_outputs(place: Place, change: Callable[[Array], Array]) -> Callable[[Invocation, Answer], Answer]:
-    """Return what spoils an element of each output."""
+    """Return a function that changes one element of each output."""
     return lambda _i, outs: [placed(place, change, out) for out in outs]
 
 
 def at_inputs(place: Place, change: Callable[[Array], Array]) -> Callable[[Invocation], Invocation]:
-    """Return what misreads an element of the first input, or of each that stands there."""
+    """Return a function that misreads one element of the first input, or of each of its tensors."""
 
     def reading(i: Invocation) -> Invocation:
         if not i.ports or i.ports[0] is None:

@@ -1,4 +1,4 @@
-"""The primitives that formulas are made of, a module ("room") a group: all that is known of one stands in its class."""
+"""The primitives of formulas, one module ("room") per group; everything about a primitive is in its class."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ def _named(*rooms: ModuleType) -> dict[str, type[Primitive]]:
 
 
 ROOMS: Final = MappingProxyType(_named(arithmetic, choice, conversions, functions, movement, products, sums, turns))
-"""Every primitive by its name."""
+"""All primitives by name."""

@@ -1,4 +1,4 @@
-"""Arithmetic of two numbers: real ones, with one rounding each and none where exact; whole ones; bits."""
+"""Arithmetic of two numbers: real numbers, with one rounding unless exact; whole numbers; bits."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def largest(values: Array) -> int:
 
 
 def whole(operation: Callable[..., Any], *xs: Array) -> Array:
-    """Apply an operation of one or two operands in their type or in 64 bits where its result surely fits.
+    """Apply an operation of one or two operands in their type, or in 64 bits, if its result certainly fits.
 
-    Else in Python's integers.
+    Otherwise use Python's integers.
     """
     tops = [largest(x) for x in xs]
     top = math.prod(tops) if operation is np.multiply else sum(tops)
@@ -61,7 +61,7 @@ def whole(operation: Callable[..., Any], *xs: Array) -> Array:
 
 
 def are_whole(values: Array) -> bool:
-    """Return whether values are whole numbers of an integer type, in whatever carries them."""
+    """Return whether values are whole numbers of an integer type, in any carrier."""
     return values.dtype.kind in "iu" or (
         values.dtype == object and bool(values.size) and isinstance(values.flat[0], int)
     )
@@ -107,7 +107,7 @@ ROUNDINGS: Final = MappingProxyType(
 
 
 class Whole(Primitive):
-    """A primitive of whole numbers: no error; what is undefined of an operand is undefined of the result."""
+    """A primitive of whole numbers: no error; undefined operands give undefined results."""
 
     work = "selects"
 
@@ -117,7 +117,7 @@ class Whole(Primitive):
 
 
 def whole_error(y: Known, xs: Sequence[Known], es: Sequence[Error]) -> Error:
-    """Return the error of a whole result: free where an operand is, or where an operand's error leaves it open."""
+    """Return the error of a whole result: free where an operand is free, or its error leaves the result open."""
     flags: Any = 0
     for error in es:
         if not isinstance(error.flags, int):
@@ -158,7 +158,7 @@ class Fit(Whole):
 
 
 class Quotient(Whole):
-    """A quotient of whole numbers, rounded; whatever where the divisor is zero."""
+    """A quotient of whole numbers, rounded; free if the divisor is zero."""
 
     name, overflows = "quotient", True
     text = "{0} / {1}, rounded: {rounding}"
@@ -186,7 +186,7 @@ class Quotient(Whole):
 
 
 class Mod(Primitive):
-    """The remainder of a division, with the divisor's sign or the dividend's; of whole numbers, whatever by zero."""
+    """The remainder of a division, with the divisor's or the dividend's sign; for whole numbers, free by zero."""
 
     name, text = "mod", "{0} mod {1}, with the sign of the {sign}"
 
@@ -236,7 +236,7 @@ def _real_rest(a: Array, b: Array) -> Array:
 
 
 class Shift(Whole):
-    """Bits shifted to the left (wrapped) or right; whatever by less than zero or all bits and more."""
+    """Bits shifted to the left (wrapped) or right; free for negative amounts, and for the width or more."""
 
     name, text = "shift", "{0} shifted by {1} bits to the {direction}"
 
@@ -264,7 +264,7 @@ class Shift(Whole):
 
 
 class Power(Whole):
-    """A whole number to the power of another; whatever to a negative power, but of one and minus one."""
+    """A whole number to the power of another; free for a negative power, unless the base is 1 or -1."""
 
     name, overflows, text = "whole_power", True, "{0} to the power of {1}"
 
@@ -282,12 +282,14 @@ class Power(Whole):
 
 
 _LONGEST = 1 << 14
-"""How many bits a power may have that is written out."""
+"""The most bits of a power that is computed in full."""
 
 
 def _power(base: int, power: int) -> int:
     base, power = int(base), int(power)
-    if power * base.bit_length() > _LONGEST and abs(base) > 1:  # beyond every type: its sign and its last 64 bits count
+    if (
+        power * base.bit_length() > _LONGEST and abs(base) > 1
+    ):  # beyond every type: only its sign and its last 64 bits count
         return (-1 if base < 0 and power % 2 else 1) * (1 << _LONGEST) + pow(base, power, 1 << 64)
     if power >= 0:
         return int(base**power)
@@ -295,7 +297,7 @@ def _power(base: int, power: int) -> int:
 
 
 def carried(operation: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
-    """Return what an operation makes of exact values: in gmpy2 where one is, in Python's integers where they grow."""
+    """Return an operation's result for exact values: in gmpy2 if an operand is, in Python's integers if they grow."""
     if a.dtype.kind in "iu" and b.dtype.kind in "iu":
         return whole(operation, a, b)
     if object in (a.dtype, b.dtype) and np.float64 in (a.dtype, b.dtype):
@@ -345,7 +347,7 @@ def _added(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], *,
 
 
 def _no_rest(a: Array, b: Array) -> Array:
-    """Return where a sum of float64 numbers is one (Knuth's TwoSum); what is not finite counts as such."""
+    """Return a mask of the sums that are float64 numbers (Knuth's TwoSum); infinities and NaN count as such."""
     s = a + b
     t = s - a
     return np.asarray(((a - (s - t)) + (b - t) == 0) | ~np.isfinite(s))
@@ -367,11 +369,13 @@ class Mul(Primitive):
             return whole_error(y, xs, es)
         (a, b), (ea, eb) = xs, es
         exact: Any = True
-        if c.storage.precision >= 53 and y.v.dtype != object:  # the carrier itself, which holds whatever it rounded
+        if (
+            c.storage.precision >= 53 and y.v.dtype != object
+        ):  # the carrier itself, which represents its own rounded results
             exact = y.fact("no rest", lambda: _few_bits(a, b))
         if ea.none and eb.none:
             return charged(c, y, 0.0, 0, rule="multiply", exact=exact)
-        # zero times whatever finite number is zero
+        # zero times any finite number is zero
         parts = [c.spread(eb.e, a.size), c.spread(ea.e, b.size), np.multiply(ea.e, eb.e)]
         e = parts[0] + parts[1] + parts[2]
         if np.isnan(e.max(initial=0.0)):
@@ -381,7 +385,7 @@ class Mul(Primitive):
             flags = np.bitwise_or(flip(ea.flags, b.f < 0), flip(eb.flags, a.f < 0))
             eta = c.storage.eta
             endless = [np.bitwise_and(error.flags, INFINITE) > 0 for error in es]
-            # by a number that may be zero, whose sign its error leaves open, or that may be infinite itself
+            # by a number that may be zero with either sign because of its error, or that may be infinite
             vague = endless[0] & (np.abs(b.f) <= c.bound(eb.e) + eta) | endless[0] & endless[1]
             vague = vague | endless[1] & (np.abs(a.f) <= c.bound(ea.e) + eta)
             flags = (np.where(vague, flags | EXCEPTIONAL, flags) & ~SIGNED_ZERO).astype(np.uint8)
@@ -389,16 +393,16 @@ class Mul(Primitive):
 
 
 def _few_bits(a: Known, b: Known) -> Array:
-    """Return where a product of float64 numbers surely is one, by their highest and lowest set bits."""
+    """Return a mask of the products that certainly are float64 numbers, by their highest and lowest set bits."""
     width = np.frexp(a.clean)[1] - a.bit + np.frexp(b.clean)[1] - b.bit
     zero = (a.clean == 0) | (b.clean == 0)
     return np.asarray(zero | ((width <= 53) & (a.bit + b.bit >= -1074)))
 
 
 class Div(Primitive):
-    """The quotient of two operands: two roundings, since a rounded reciprocal may be multiplied by.
+    """The quotient of two operands: two roundings, since an implementation may multiply by a rounded reciprocal.
 
-    A spec's `precision` counts instead: so many ulp, exact or not, but for zeros and infinities.
+    A spec's `precision` replaces this: a number of ulp, even if exact, except for zeros and infinities.
     """
 
     name, rational = "div", True
@@ -407,7 +411,7 @@ class Div(Primitive):
     @classmethod
     def record(cls, value: Any, *others: Any, **_: Any) -> Any:
         if value.kind == "int":
-            raise TypeError("whole numbers are divided by quotient(), which rounds as it is told")
+            raise TypeError("whole numbers are divided by quotient(), which has a rounding mode")
         ulp = value.graph.precision.get("div")
         return super().record(value, *others, **({} if ulp is None else {"ulp": ulp}))
 
@@ -429,10 +433,10 @@ class Div(Primitive):
         e = np.where(infinite, 0.0, without_nan(e))
         flags = _divided(c, xs, es)
         singular = (below <= 0) & np.greater(reach, 0) & ~infinite
-        if singular.any():  # an infinity that comes of a divisor's error may be any number as well
+        if singular.any():  # an infinity that is due to a divisor's error may also be any number
             flags = flags | np.where(singular, np.where(y.finite, EXCEPTIONAL, FREE), np.uint8(0))
             e = np.where(singular, np.inf, e)
-        if not isinstance(eb.flags, int):  # by what may be an infinity, and no NaN: zero
+        if not isinstance(eb.flags, int):  # a divisor that may be infinite, but not NaN, gives zero
             zero = np.bitwise_and(eb.flags, INFINITE) > 0
             e = np.where(zero, np.maximum(e, c.of_bound(y.size)), e)
         exact = np.equal(ea.e, 0) & np.equal(eb.e, 0)
@@ -457,7 +461,7 @@ def _divided(c: Arithmetic, xs: Sequence[Known], es: Sequence[Error]) -> Flags:
 
 
 def _roundings(c: Arithmetic, y: Known, a: Known, b: Known) -> Array:
-    """Return how often a quotient of operands without error is rounded: not at all where it is exact."""
+    """Return the number of roundings of a quotient of operands without error: none if it is exact."""
     key = ("roundings", c.storage)
     return y.fact(key, lambda: _count_roundings(c, y, a, b))
 
@@ -471,14 +475,14 @@ def _count_roundings(c: Arithmetic, y: Known, a: Known, b: Known) -> Array:
 
 
 def _no_remainder(y: Known, a: Known, b: Known) -> Array:
-    """Return where the quotient, rounded to float64, times the divisor is the dividend, exactly."""
-    few = (y.bit + b.bit) > -NO_BIT  # products of 53 bits at most, by their lowest set bits
+    """Return a mask: whether the quotient, rounded to float64, times the divisor equals the dividend exactly."""
+    few = (y.bit + b.bit) > -NO_BIT  # products of at most 53 bits, by their lowest set bits
     width = np.frexp(y.clean)[1] - y.bit + np.frexp(b.clean)[1] - b.bit
     return np.asarray(few & ((width <= 53) | (y.clean == 0)) & (y.clean * b.clean == a.clean))
 
 
 class Neg(Primitive):
-    """The operand with the other sign."""
+    """The operand with the opposite sign."""
 
     name, work, rational, overflows, keeps_zeros = "neg", "selects", True, True, True
     text = "-{0}: exact"
@@ -520,7 +524,7 @@ class Abs(Primitive):
 
 
 class Sign(Primitive):
-    """-1, 0 or 1; NaN of NaN."""
+    """-1, 0 or 1; NaN for NaN."""
 
     name, work, rational = "sign", "selects", True
     text = "sign of {0}: open where its error reaches zero"
@@ -548,7 +552,7 @@ class Sign(Primitive):
 
 
 class Undefined(Primitive):
-    """The first operand, and whatever value where the second one holds."""
+    """The first operand, with any value admitted where the second is true."""
 
     name, work, keeps_zeros = "free", "moves", True
     text = "{0}, any value where {1}"
@@ -571,7 +575,7 @@ class Undefined(Primitive):
 
 
 class AnyZero(Primitive):
-    """The operand, whose zeros may have either sign."""
+    """The operand, with zeros of either sign."""
 
     name, work, frees_zeros = "any_zero", "moves", True
     text = "{0}, a zero of either sign"
@@ -590,7 +594,7 @@ class AnyZero(Primitive):
 
 
 class OrZero(Primitive):
-    """The operand, or zero: which of them is drawn at random."""
+    """The operand or zero, chosen at random."""
 
     name, work = "or_zero", "moves"
     text = "{0}, or zero"
@@ -609,7 +613,7 @@ class OrZero(Primitive):
 
 
 class Reciprocal(Primitive):
-    """One divided by the operand; with a budget in ulp of the spec's, which approximate reciprocals need."""
+    """One divided by the operand; the spec may give a budget in ulp, for approximate reciprocals."""
 
     name, rational = "reciprocal", True
     text = "1 / {0}: 2·u·|y|, u·|y| by a power of two, nothing where exact; or a budget of the spec's"

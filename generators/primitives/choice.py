@@ -1,4 +1,4 @@
-"""Comparisons and what is chosen by them. A condition's error is positive where its operands' errors leave it open."""
+"""Comparisons and choices by them. A condition's error is positive if its operands' errors leave it open."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from .sums import without
 
 
 def is_nan(values: Array) -> Array:
-    """Return which values are NaN, whatever carries them."""
+    """Return a mask of NaN, for values in any carrier."""
     return np.asarray(values != values, bool)  # noqa: PLR0124 - NaN alone is not itself
 
 
 def _open(c: Arithmetic, xs: Sequence[Known], es: Sequence[Error]) -> Error:
-    """Return where two operands are closer than their errors, or may be something else than numbers."""
+    """Return an error that is positive where two operands are closer than their errors, or may not be numbers."""
     if es[0].none and es[1].none:
         return Error()
     flags: Flags = 0
@@ -53,7 +53,7 @@ def _open(c: Arithmetic, xs: Sequence[Known], es: Sequence[Error]) -> Error:
 
 
 class Comparison(Primitive):
-    """A comparison of two operands: open where they are closer than their errors."""
+    """A comparison of two operands; open if they are closer than their errors."""
 
     work, rational = "selects", True
     operation: ClassVar[Callable[..., Any]]
@@ -190,7 +190,7 @@ class Not(Logic):
 
 
 class Where(Primitive):
-    """`x.where(mask, other)`: x where the mask holds, the other one elsewhere; both where the mask is open."""
+    """`x.where(mask, other)`: x where the mask is true, `other` elsewhere; either where the mask is open."""
 
     name, work, rational, keeps_zeros = "where", "moves", True, True
     text = "{0} where {2}, else {1}: both where {2} is open"
@@ -229,17 +229,17 @@ class Where(Primitive):
 
 
 def _is_real(x: Known) -> bool:
-    """Return whether values are real numbers, and neither whole ones nor text, which objects carry too."""
+    """Return whether values are real numbers: object arrays may also hold whole numbers or text."""
     return x.v.dtype.kind == "f" or (x.v.dtype == object and x.v.size > 0 and not isinstance(x.v.flat[0], (int, str)))
 
 
 def _apart(y: Known, other: Known) -> Array:
-    """Return the distance of finite values; zero where one is not finite, whose flags tell."""
+    """Return the distance of finite values; zero if one is not finite, as its flags cover this."""
     return np.where(y.finite & other.finite, np.abs(y.clean - other.clean), 0.0)
 
 
 def _outcomes(x: Known, error: Error) -> Flags:
-    """Return what may come of an operand beside numbers: its flags, and the infinity or NaN that it is."""
+    """Return an operand's outcomes besides numbers: its flags, and its own infinity or NaN."""
     flags = np.bitwise_or(unsigned(error.flags), np.uint8(0))
     if x.all_finite:
         return flags
@@ -248,7 +248,7 @@ def _outcomes(x: Known, error: Error) -> Flags:
 
 
 class Either(Primitive):
-    """Two algorithms, element by element; the value is the first one's, and what either admits is admitted."""
+    """Two algorithms, element by element; the value is the first one's, and the results of both are admitted."""
 
     name, work, text = "either", "rounds", "{0}, or {1}: what either admits"
 
@@ -263,7 +263,7 @@ class Either(Primitive):
         other = _outcomes(xs[1], es[1])
         same = (y.f == xs[1].f) | (np.isnan(y.f) & np.isnan(xs[1].f))
         flags = np.bitwise_or(unsigned(es[0].flags), np.where(same, np.bitwise_and(other, es[1].flags), other))
-        # a number, or an infinity, which stands beside NaN; a number beside an infinity
+        # a number or an infinity next to NaN; a number next to an infinity
         number = ~y.finite & ~np.isnan(xs[1].f) & (xs[1].finite | np.isnan(y.f))
         if not number.any():
             return Error(c.of_bound(e), flags.astype(np.uint8))
@@ -272,7 +272,7 @@ class Either(Primitive):
 
 
 class Between(Primitive):
-    """A whole number, and what may come in its place: any from a least to a largest one, of the same shape."""
+    """A whole number, with every other one from a smallest to a largest admitted too; all of the same shape."""
 
     name, work, text = "between", "selects", "{0}, or another from {1} to {2}"
 
@@ -287,7 +287,7 @@ class Between(Primitive):
 
 
 class Larger(Primitive):
-    """The larger of two operands. `nan`: of a number and NaN it is NaN (`propagate`), or the number (`ignore`)."""
+    """The larger of two operands. `nan`: for a number and NaN, NaN (`propagate`) or the number (`ignore`)."""
 
     name, work, rational, text = "maximum", "selects", True, "the larger of {0} and {1} (NaN: {nan})"
     sign: ClassVar[int] = 1
@@ -319,7 +319,9 @@ class Larger(Primitive):
             return whole_error(y, xs, es)
         e = np.maximum(*(_beyond(c, y, x, error) for x, error in zip(xs, es, strict=True)))
         flags = unsigned(np.bitwise_or(es[0].flags, es[1].flags))
-        gone = NEGATIVE if cls.sign > 0 else POSITIVE  # one that may be infinite on the other side leaves the other
+        gone = (
+            NEGATIVE if cls.sign > 0 else POSITIVE
+        )  # one that may be infinite on the other side leaves the other operand
         for one, other in ((0, 1), (1, 0)):
             maybe = np.bitwise_and(es[one].flags, gone) > 0
             if np.any(maybe):
@@ -330,7 +332,7 @@ class Larger(Primitive):
 
 
 def _beyond(c: Arithmetic, y: Known, x: Known, error: Error) -> Size:
-    """Return how far an operand's error reaches beyond the one that is taken: not at all if the other is far off."""
+    """Return how far an operand's error reaches beyond the chosen one: zero if it is far from it."""
     if c.norm != 1 or error.quiet:
         return error.e
     off = np.abs(y.f - x.f)
@@ -345,7 +347,7 @@ class Smaller(Larger):
 
 
 class Max(Primitive):
-    """The largest over axes, which stay with extent 1; of none: minus infinity, or the type's smallest number."""
+    """The largest over axes, which stay with extent 1; for no elements, minus infinity or the type's lowest number."""
 
     name, work, rational, text = "max", "selects", True, "the largest of {0} over {axes} (NaN: {nan})"
     sign: ClassVar[int] = 1
@@ -383,7 +385,7 @@ class Max(Primitive):
             flags = unsigned(np.bitwise_or.reduce(spread, axis=axes, keepdims=True))
             gone = NEGATIVE if cls.sign > 0 else POSITIVE
             maybe = flags & gone > 0
-            if maybe.any() and not x.whole:  # one of those left may be the largest
+            if maybe.any() and not x.whole:  # one of the remaining elements may be the largest
                 reduce = np.maximum.reduce if cls.sign > 0 else np.minimum.reduce
                 sure = np.where(spread & gone > 0, -cls.sign * np.inf, x.f - cls.sign * c.bound(error.e))
                 least = reduce(sure, axis=axes, keepdims=True)
@@ -403,7 +405,7 @@ class Min(Max):
 
 
 class Clip(Primitive):
-    """The operand within limits: the larger of it and the lower one, and of that and the upper one the smaller."""
+    """The operand clamped to limits: the smaller of the upper limit and the larger of it and the lower limit."""
 
     name, text = "clip", "{0} clamped to limits"
 
@@ -415,14 +417,14 @@ class Clip(Primitive):
 
 
 def _sortable(x: Array, *, nan_first: bool = False) -> Array:
-    """Return values that compare with one another as NumPy's floats do, where gmpy2 carries them: NaN at an end."""
+    """Return values that sort like NumPy's floats, even if gmpy2 carries them: NaN at one end."""
     if x.dtype != object or not is_nan(x).any():
         return x
     return each(lambda v: ((v != v) != nan_first, v), x)  # noqa: PLR0124 - NaN
 
 
 class Order(Primitive):
-    """Where the elements of the sorted axis lie; of equal ones the first comes first, or (`late`) the last."""
+    """The indices that sort an axis; among equal elements the first comes first, or (`late`) the last."""
 
     name, work, text = "order", "selects", "order of {0} along {axis} (largest first: {largest})"
 
@@ -453,7 +455,7 @@ class Order(Primitive):
             return Error(np.broadcast_to(wild, y.v.shape).astype(float))
         reach = np.take_along_axis(np.broadcast_to(c.bound(error.e), x.v.shape), y.v, axis)
         sorted_ = np.take_along_axis(x.f, y.v, axis)
-        # places are open where neighbours are closer than their errors
+        # indices are open where neighbours are closer than their errors
         sides = [np.take(a, range(k, x.v.shape[axis] - 1 + k), axis) for a in (sorted_, reach) for k in (0, 1)]
         near = (np.abs(sides[0] - sides[1]) <= sides[2] + sides[3]) & (sides[2] + sides[3] > 0)
         none = np.zeros_like(np.take(near, [0], axis) if near.shape[axis] else np.take(y.v, [0], axis), bool)
@@ -466,7 +468,7 @@ class Order(Primitive):
 
 
 class Argmax(Primitive):
-    """Where the largest along an axis lies, the first of equal ones, or (`late`) the last; the axis stays."""
+    """The index of the largest along an axis, the first of equal ones, or (`late`) the last; the axis stays."""
 
     name, work, text = "argmax", "selects", "where the largest of {0} along {axis} lies (last: {late})"
     smallest: ClassVar[bool] = False
@@ -512,6 +514,6 @@ class Argmax(Primitive):
 
 
 class Argmin(Argmax):
-    """Where the smallest along an axis lies; see `argmax`."""
+    """The index of the smallest along an axis; see `argmax`."""
 
     name, smallest, text = "argmin", True, "where the smallest of {0} along {axis} lies (last: {late})"

@@ -1,4 +1,4 @@
-"""Rounding to whole numbers, and casts between element types: exact, or both where an error reaches a decision."""
+"""Rounding to whole numbers, and casts between element types: exact, or either result if an error crosses a tie."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from .arithmetic import largest, whole_error
 from .primitive import Primitive
 
 _WHOLE: Final = 1 << 53
-"""Whole numbers up to here are float64 numbers."""
+"""float64 represents all whole numbers up to this one."""
 
 
 class Rounding(Primitive):
-    """A real number rounded to a whole one: exact; either where its error reaches a decision."""
+    """A real number rounded to a whole one: exact; either result if its error crosses a decision point."""
 
     work = "selects"
     floats: ClassVar[Callable[..., Any]]
@@ -64,19 +64,19 @@ class Rounding(Primitive):
 
 
 class Rint(Rounding):
-    """To the nearest whole number, halves to the even one."""
+    """To the nearest whole number, ties to even."""
 
     name, text, floats, precise = "rint", "{0} rounded, half to even", np.rint, gmpy2.rint
 
 
 class Floor(Rounding):
-    """To the largest whole number that is not larger."""
+    """To the largest whole number up to the operand."""
 
     name, text, floats, precise = "floor", "the floor of {0}", np.floor, gmpy2.rint_floor
 
 
 class Ceil(Rounding):
-    """To the smallest whole number that is not smaller."""
+    """To the smallest whole number from the operand on."""
 
     name, text, floats, precise = "ceil", "the ceiling of {0}", np.ceil, gmpy2.rint_ceil
 
@@ -94,16 +94,16 @@ def _away(values: Array) -> Array:
 
 
 class Away(Rounding):
-    """To the nearest whole number, halves away from zero."""
+    """To the nearest whole number, ties away from zero."""
 
     name, text, floats, precise = "rint_away", "{0} rounded, half away from zero", staticmethod(_away), gmpy2.rint_round
 
 
 def rounded_to(form: FloatFormat, values: Array, *, saturate: bool = False) -> Array:
-    """Round to a format, to nearest and ties to even; float64 from float64, gmpy2.mpfr or Python's integers.
+    """Round to a format, to nearest with ties to even; returns float64 for float64, gmpy2.mpfr or Python's integers.
 
-    What is beyond its largest number becomes infinite, or NaN where there are no infinities, or with `saturate` the
-    largest number; infinities too where the format has none or with `saturate`, as ONNX has it for its 8-bit floats.
+    Numbers beyond the largest one become infinite, or NaN if the format has no infinities, or with `saturate` the
+    largest number. So do infinities if the format has none, or with `saturate`, as in ONNX for 8-bit floats.
     """
     exact = values.dtype == object
     floats = values.astype(np.float64) if not exact else each(float, values).astype(np.float64)
@@ -153,9 +153,9 @@ def _nearest(form: FloatFormat, value: Any) -> float:
 class Cast(Primitive):
     """The same number in another type.
 
-    To a float: rounded to nearest, ties to even (`saturate` as ONNX has it). From a float to a whole number: towards
-    zero, and whatever where that does not fit. From a whole number to another: wrapped. Text is parsed. `mode` is
-    that of powers of two, see `power_of_two`.
+    To a float: rounded to nearest, ties to even (`saturate` as in ONNX). From a float to a whole number: towards zero,
+    and free if that does not fit. From a whole number to another: wrapped. Text is parsed. `mode` is for powers of two,
+    see `power_of_two`.
     """
 
     name, work, text = "cast", "selects", "{0} as {to}"
@@ -240,9 +240,9 @@ def _rounded(form: FloatFormat, values: Array, p: dict[str, Any]) -> Array:
 
 
 def power_of_two(form: FloatFormat, values: Array, *, saturate: bool, mode: str) -> Array:
-    """Round to a format of powers of two alone: `up`, `down`, or to the `nearest` one, 1.5 of one up.
+    """Round to a format that only has powers of two: `up`, `down`, or to the `nearest` one, with 1.5 times one up.
 
-    What is out of the format's range is its nearer end with `saturate`, else NaN, as are negative numbers.
+    Numbers out of the format's range become its nearer end with `saturate`, else NaN, like negative numbers.
     """
     floats = values.astype(np.float64) if values.dtype != object else each(float, values).astype(np.float64)
     smallest = math.ldexp(1.0, form.emin)
@@ -275,12 +275,12 @@ def _to_whole(x: Array, kind: str, to: str) -> Array:
 
 
 def _truncated_mpfr(value: Any, low: int, high: int) -> int:
-    """Return a number without what is after the point; gmpy2 itself would round it. 0 for what does not fit."""
+    """Return a number without its fraction; gmpy2 itself would round it. 0 for numbers that do not fit."""
     return int(gmpy2.rint_trunc(value)) if low - 1 < value < high + 1 else 0
 
 
 def _rounded_error(c: Arithmetic, y: Known, x: Known, error: Error, p: dict[str, Any]) -> Error:
-    """Return the error of a rounded number: rounding is monotone, so the ends of its interval bound it."""
+    """Return the error of a rounded number: rounding is monotone, so its interval's ends are bounds."""
     flags = unsigned(error.flags) if not isinstance(error.flags, int) else error.flags
     form = format_of(p["to"])
     if error.quiet or (form.precision >= 53 and c.storage == form):
@@ -309,7 +309,7 @@ def _truncated(c: Arithmetic, y: Known, x: Known, error: Error, to: str) -> Erro
 
 
 def _parsed(word: str) -> Any:
-    """Return the number that a text stands for, in 200 bits; NaN for what is none."""
+    """Return the number in a text, with 200 bits; NaN if it is not a number."""
     try:
         return gmpy2.mpfr(word.strip(), 200)
     except ValueError:
@@ -317,7 +317,7 @@ def _parsed(word: str) -> Any:
 
 
 def _told(x: Array, kind: str) -> Array:
-    """Return whole numbers and truth values as text; how others are written is the reference's to say."""
+    """Return whole numbers and truth values as text; the reference decides the text of other numbers."""
     if kind == "real":
-        raise TypeError("numbers that are not whole have no one text")
+        raise TypeError("numbers that are not whole have several texts")
     return each(lambda v: str(int(v)), x.astype(object))

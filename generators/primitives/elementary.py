@@ -1,8 +1,8 @@
-"""Elementary functions of float64 by +, -, *, /, sqrt, rint and ldexp alone: the same on every processor.
+"""Elementary functions of float64, computed only with +, -, *, /, sqrt, rint and ldexp: the same on every processor.
 
-NumPy's differ between processors in the last bit, and an expectation must not. Within 2**-49 of the value; where that
-takes more than float64 has (sines of large numbers), gmpy2 computes an element at a time. All are total: NaN outside
-the domain, limits at infinities.
+NumPy's functions differ between processors in the last bit, and an expectation must not. Results are within 2**-49 of
+the value; if float64 is not enough for that (sines of large numbers), gmpy2 computes the element. All functions are
+total: NaN outside the domain, limits at infinities.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def atan(x: Array) -> Array:
     a = np.abs(x)
     small = a <= 1
     z = np.where(small, a, 1 / np.where(small, 1.0, a))
-    for _ in range(2):  # half the angle, twice: at most a sixteenth of a turn's half
+    for _ in range(2):  # halving the angle twice: at most 1/32 of a turn
         z = z / (1 + np.sqrt(1 + z * z))
     found = 4 * z * _polynomial(_ATAN, z * z)
     return np.where(np.isnan(x), x, np.copysign(np.where(small, found, _PI_2 - found), x))
@@ -139,7 +139,7 @@ def acos(x: Array) -> Array:
 
 
 def _turned(x: Array) -> tuple[Array, Array]:
-    """Return what is left of angles beyond whole quarters of a turn, and which of four quarters they are in."""
+    """Return the remainders of angles after whole quarters of a turn, and the numbers of their quarters, 0 to 3."""
     inside = np.where(np.abs(x) < _TURNS, x, 0.0)
     n = np.rint(inside / _PI_2)
     return ((inside - n * _HALF_PI[0]) - n * _HALF_PI[1]) - n * _HALF_PI[2], n.astype(np.int64) & 3
@@ -153,7 +153,7 @@ def _sine(x: Array, name: str, quarters: int) -> Array:
 
 
 def _far(x: Array, name: str, found: Array) -> Array:
-    """Replace what comes of large angles, whose turns take more bits of pi than float64 has."""
+    """Replace the results of large angles, whose reduction needs more bits of pi than float64 has."""
     far = np.abs(x) >= _TURNS
     if far.any():
         found = np.array(found)
@@ -191,7 +191,7 @@ def erf(x: Array) -> Array:
         total = total + term
     inner = _ROOT_PI * exp(-near * near) * total
     rest = far.copy()
-    for n in range(80, 0, -1):  # the continued fraction of the rest
+    for n in range(80, 0, -1):  # the continued fraction of the complement
         rest = far + n / 2 / rest
     outer = 1 - exp(-far * far) * (_ROOT_PI / 2) / rest
     return np.where(np.isnan(x), x, np.copysign(np.where(a < 2.5, inner, np.where(a < 6, outer, 1.0)), x))

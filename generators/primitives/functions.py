@@ -1,4 +1,4 @@
-"""Elementary functions: a budget in ulp, how steep they are where an error may reach, what becomes of infinities."""
+"""Elementary functions: a budget in ulp, their slope within an operand's error, and their limits at infinities."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class Function(Primitive):
     """A function of real numbers.
 
     `ulp`: the budget in units in the last place, from OpenCL C 3.0's tables of relative error: full profile, and half
-    for storage of less than 24 bits; a spec's `precision` counts instead. `domain`: outside it is NaN. `at_ends`: what
-    it is at plus and at minus infinity. `span`: what it cannot leave, but for its own budget. `exact_at`: where it is
-    exact.
+    for storage of less than 24 bits; a spec's `precision` replaces it. `domain`: outside it, the result is NaN.
+    `at_ends`: the values at plus and at minus infinity. `span`: the range of values, apart from the budget. `exact_at`:
+    the operands with exact results.
     """
 
     ulp: ClassVar[tuple[float, float]]
@@ -73,7 +73,7 @@ class Function(Primitive):
 
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
-        """Return how far the function goes from y = f(x) where its operand errs by e; NaN where that is unknown."""
+        """Return how far the function moves from y = f(x) if its operand has the error e; NaN if that is unknown."""
         raise NotImplementedError
 
     @classmethod
@@ -94,7 +94,7 @@ class Function(Primitive):
 
     @classmethod
     def _roundings(cls, c: Arithmetic, y: Known, x: Known, e: Size, budget: float) -> Size:
-        """Return the budget in unit roundoffs: an ulp is at most two of the value's; none where it is exact."""
+        """Return the budget in unit roundoffs: an ulp is at most two of them; zero if the value is exact."""
         exact = y.fact(("exact", cls.name), lambda: cls.is_exact(x, y)) & np.equal(e, 0)
         if not exact.any():
             return 2.0 * budget
@@ -102,7 +102,7 @@ class Function(Primitive):
 
     @classmethod
     def is_exact(cls, x: Known, y: Known) -> Array:
-        """Return where the value is exact, and any implementation has it."""
+        """Return a mask of the values that are exact in every implementation."""
         return np.asarray(np.isin(x.f, cls.exact_at) | np.isinf(x.f))
 
     @classmethod
@@ -112,7 +112,7 @@ class Function(Primitive):
         low, high = x.f - off, x.f + off
         outside = (off > 0) & ((low < cls.domain[0]) | (high > cls.domain[1]))
         surely = (high < cls.domain[0]) | (low > cls.domain[1])
-        # beyond what is finite an error may lead back to any number
+        # from an infinity, an error may lead back to any number
         lost = (off > 0) & x.finite & ~y.finite & ~surely & ~cls.surely_infinite(low)
         e = without_nan(e)
         flags, outside = unsigned(error.flags), outside | np.isinf(e)
@@ -124,12 +124,12 @@ class Function(Primitive):
 
     @classmethod
     def surely_infinite(cls, low: Array) -> Array:
-        """Return where the result overflows float64 whatever the operand, which is at least this."""
+        """Return a mask: whether the result overflows float64 for every operand that is at least `low`."""
         return np.asarray(np.zeros(low.shape, bool))
 
     @classmethod
     def _of_infinities(cls, c: Arithmetic, y: Known, e: Size, flags: Flags) -> tuple[Size, Flags]:
-        """Return error and flags where the operand may be infinite: its limits there."""
+        """Return error and flags for operands that may be infinite, from the function's limits."""
         given = np.bitwise_or(flags, np.uint8(0))
         found = given & ~INFINITE
         for bit, limit in zip((POSITIVE, NEGATIVE), cls.at_ends, strict=True):
@@ -246,7 +246,7 @@ class Erf(Function):
 
 
 class Probit(Function):
-    """Where the normal distribution has its probability: the inverse of (1 + erf(x/√2)) / 2."""
+    """The quantile of the normal distribution: the inverse of (1 + erf(x/√2)) / 2."""
 
     name, ulp, at_ends, domain = "probit", (16, 4), (math.nan, math.nan), (0.0, 1.0)
     exact_at, text = (0.0, 0.5, 1.0), "the normal distribution's quantile of {0}: 16 ulp (half: 4)"
@@ -275,7 +275,7 @@ def _quantile(p: Any) -> Any:
         return gmpy2.mpfr("inf" if p else "-inf")
     low = min(p, 1 - p)
     x, root = -gmpy2.sqrt(-2 * gmpy2.log(2 * low)), gmpy2.sqrt(gmpy2.mpfr(2))
-    for _ in range(60):  # left of it, the tail is convex in its logarithm: steps in that never overshoot
+    for _ in range(60):  # left of the root, the tail's logarithm is convex: Newton steps in it never overshoot
         tail = gmpy2.erfc(-x / root) / 2
         density = gmpy2.exp(-x * x / 2) / gmpy2.sqrt(2 * gmpy2.const_pi())
         step = gmpy2.log(tail / low) * tail / density
@@ -419,7 +419,7 @@ class Atanh(Function):
 
 
 class Within(Primitive):
-    """The operand, which no formula in use takes out of limits: clamps the bound, not the value."""
+    """The operand, with its bounds clamped to limits that no usual formula exceeds; the value is not clamped."""
 
     name, work, rational, keeps_zeros = "within", "moves", True, True
     text = "{0}, which stays within [{low}, {high}]"
@@ -441,7 +441,7 @@ class Within(Primitive):
 
 
 class Sigmoid(Primitive):
-    """1 / (1 + exp(-x)), or by a hyperbolic tangent; what either admits, between 0 and 1."""
+    """1 / (1 + exp(-x)), or by a hyperbolic tangent; the results of both are admitted, between 0 and 1."""
 
     name, text = "sigmoid", "sigmoid of {0}"
 
@@ -500,7 +500,7 @@ class Pow(Primitive):
 
 
 def _power(base: Any, power: Any) -> Any:
-    """Return a power as IEEE 754's pow has it (clause 9.2.1)."""
+    """Return a power like IEEE 754's pow (clause 9.2.1)."""
     if base == 1 or power == 0:
         return gmpy2.mpfr(1)
     if base == 0 and power < 0:

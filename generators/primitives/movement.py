@@ -1,4 +1,4 @@
-"""What moves elements and computes nothing, alike for values, errors, flags and native arrays; and text."""
+"""Primitives that move elements without computing, the same for values, errors, flags and native arrays; and text."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .primitive import Primitive
 
 
 def lanes_of(*arrays: Array) -> int:
-    """Return how many lanes a result has; none if an operand has none."""
+    """Return the number of lanes of a result; zero if an operand has none."""
     counts = [len(a) for a in arrays]
     return max(counts) if all(counts) else 0
 
 
 def to_lanes(array: Array, lanes: int) -> Array:
-    """Return an array of one lane as one of many."""
+    """Return an array of one lane repeated to `lanes` lanes."""
     return array if len(array) == lanes else np.broadcast_to(array, (lanes, *array.shape[1:]))
 
 
 class Movement(Primitive):
-    """A primitive that moves its first operands, `moved` of them (0: all); the others say where to."""
+    """A primitive that moves its first `moved` operands (0: all); the others are indices."""
 
     work, rational, keeps_zeros = "moves", True, True
     text = "{name}({0}, …)"
@@ -53,12 +53,12 @@ class Movement(Primitive):
 
     @classmethod
     def open_places(cls, y: Known, xs: Sequence[Known], es: Sequence[Error]) -> Any:
-        """Return FREE where an index is open that decides which element stands there."""
+        """Return FREE for elements whose index is open."""
         return np.full(y.v.shape, FREE)
 
     @staticmethod
     def beside(parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters for errors and flags: what is put in has none."""
+        """Return the parameters for errors and flags: inserted elements have none."""
         return parameters
 
     @classmethod
@@ -67,7 +67,7 @@ class Movement(Primitive):
 
 
 class Reshape(Movement):
-    """The same elements in another shape; -1 is what is left."""
+    """The same elements in another shape; -1 is the remaining extent."""
 
     name, text = "reshape", "{0} in the shape {to}"
 
@@ -100,7 +100,7 @@ class Transpose(Movement):
 
 
 class Broadcast(Movement):
-    """Repeated to a shape by the rule of NumPy."""
+    """The operand broadcast to a shape by NumPy's rule."""
 
     name, text = "broadcast", "{0} broadcast to {to}"
 
@@ -146,7 +146,7 @@ def _dtype(xs: Sequence[Array]) -> np.dtype[Any]:
 
 
 class Slice(Movement):
-    """Elements by whole numbers and slices."""
+    """Elements selected by whole numbers and slices."""
 
     name, text = "slice", "{0}[{key}]"
 
@@ -179,7 +179,7 @@ class Flip(Movement):
 
 
 class Pad(Movement):
-    """A frame around the last dimensions, of one number; negative extents cut."""
+    """The operand with a frame of one number around its last dimensions; negative extents crop."""
 
     name, text = "pad", "{0} with a frame of {frame}, filled with {number}"
 
@@ -194,7 +194,7 @@ class Pad(Movement):
         frame = [(0, 0)] * (xs[0].ndim - len(p["frame"])) + list(p["frame"])
         cut = tuple(slice(max(-a, 0), d - max(-b, 0)) for (a, b), d in zip(frame, xs[0].shape, strict=True))
         whole = xs[0].dtype == object and xs[0].size > 0 and isinstance(xs[0].flat[0], int)
-        number = np.asarray(p["number"], object) if whole else p["number"]  # NumPy's own whole numbers would overflow
+        number = np.asarray(p["number"], object) if whole else p["number"]  # NumPy's integers would overflow
         return np.pad(xs[0][cut], [(max(a, 0), max(b, 0)) for a, b in frame], constant_values=number)
 
     @staticmethod
@@ -203,7 +203,7 @@ class Pad(Movement):
 
 
 class Windows(Movement):
-    """Windows over the last dimensions, which become those of where windows start and then those within one."""
+    """Windows over the last dimensions, which become the dimensions of windows' starts, then of a window's elements."""
 
     name, text = "windows", "windows of {kernel} over {0}, strides {strides}, dilations {dilations}"
 
@@ -255,9 +255,9 @@ class Take(Movement):
 
 
 class Gather(Movement):
-    """Elements along an axis, by indices that each lane has of its own.
+    """Elements along an axis, by each lane's own indices.
 
-    One out of range is some element: that it is invalid, or free, is the reference's to say.
+    An index out of range gives some element: the reference decides whether it is invalid or free.
     """
 
     name, text = "gather", "{0} at {1} along {axis}"
@@ -282,7 +282,7 @@ class Gather(Movement):
 
 
 class Along(Movement):
-    """Of each line along an axis the elements at its own indices, whose shape is the result's but for that axis."""
+    """The elements of each line along an axis at its own indices; these have the result's shape."""
 
     name, text = "along", "{0} along {axis}, each line at its own {1}"
 
@@ -309,10 +309,10 @@ class Along(Movement):
 
 
 class Scatter(Movement):
-    """The first operand with elements of the third at places that the second names: flat indices, each lane its own.
+    """The first operand with elements of the third at the flat indices in the second, for each lane its own.
 
-    `data` is flattened by the caller; indices have the updates' shape, one dimension. Of equal indices the last one
-    counts; what else they may mean is the reference's to say.
+    The caller flattens `data`; indices have the updates' shape, one dimension. The last of equal indices counts; the
+    reference handles other meanings.
     """
 
     name, moved, text = "scatter", 0, "{0} with {2} at {1}"
@@ -361,7 +361,7 @@ class Join(Primitive):
 
 
 class Mapped(Primitive):
-    """What a function of texts makes of each: `value.mapped(function)`; the function has a name of its own."""
+    """A function applied to each text: `value.mapped(function)`; the function must have a unique name."""
 
     name, work, text = "mapped", "moves", "{function.__name__} of {0}"
 

@@ -1,4 +1,4 @@
-"""What a room tells of one primitive: all interpretations of a recorded formula ask here, and nowhere else."""
+"""The interface of a primitive: the only source for all interpretations of a recorded formula."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ Work: TypeAlias = Literal["moves", "selects", "rounds"]
 
 
 class Primitive:
-    """One primitive. Arrays have lanes first, one lane standing for all; parameters (axes too) are those of a lane.
+    """One primitive. Arrays have lanes first, where a single lane means all; parameters, including axes, are a lane's.
 
-    `work`: whether it moves elements as they are; selects, compares or changes signs, where subnormal numbers may be
-    read as zero but nothing rounds; or rounds. `keeps_zeros`: the result's zeros have the sign that the operand's have;
-    `frees_zeros`: they have either, whatever the operand's.
-    `rational`: fractions are enough to compute it. `overflows`: a whole result may not fit its type. `widens`: `exact`
-    takes float64 and, told `wide`, returns gmpy2.mpfr. `accumulates`: a machine's order and its accumulator make a
-    difference. `text` tells what it is and what it is charged.
+    `work`: `moves` elements unchanged; `selects`, including comparisons and changes of sign, so that subnormal numbers
+    may be read as zero but nothing rounds; or `rounds`. `keeps_zeros`: the result's zeros have the signs of the
+    operand's; `frees_zeros`: they have either sign. `rational`: fractions are enough to compute it. `overflows`: a
+    whole result may not fit its type. `widens`: `exact` accepts float64 and, with `wide`, returns gmpy2.mpfr.
+    `accumulates`: a machine's order and its accumulator make a difference. `text` describes it and its charge.
     """
 
     name: ClassVar[str] = ""
@@ -40,49 +39,49 @@ class Primitive:
 
     @classmethod
     def record(cls, value: Value, *others: Any, **parameters: Any) -> Value:
-        """Return the node of `value.<name>(*others, **parameters)`: operands aligned, numbers taken as literals."""
+        """Return the node of `value.<name>(*others, **parameters)`, with operands aligned and numbers as literals."""
         first, *rest = value.aligned(*others)
         return first.node(cls.name, *rest, **parameters)
 
     @classmethod
     def type(cls, types: Sequence[str], **parameters: Any) -> str:
-        """Return the element type of the result, of the operands'."""
+        """Return the element type of the result, from the operands' types."""
         return types[0]
 
     @staticmethod
     def exact(*xs: Array, **parameters: Any) -> Array:
         """Return the exact result: float64 or gmpy2.mpfr for real numbers, int64 or Python's integers for whole ones.
 
-        Total: what is invalid does not raise. Also asked over zero lanes, for the result's shape.
+        Total: invalid operands do not raise. Also called with zero lanes, for the result's shape.
         """
         raise NotImplementedError
 
     @classmethod
     def fractions(cls, *xs: Array, **parameters: Any) -> Array:
-        """Return the exact result over arrays of Fraction, of a rational primitive."""
+        """Return the exact result for arrays of Fraction, if the primitive is rational."""
         return cls.exact(*xs, **parameters)
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **parameters: Any) -> Error:
-        """Return what an implementation in the arithmetic `c` may err by, from the result and the operands' errors."""
+        """Return the error of an implementation in the arithmetic `c`, from the result and the operands' errors."""
         raise NotImplementedError
 
     @classmethod
     def native(cls, m: Machine, *xs: Array, **parameters: Any) -> Array:
-        """Return what a machine computes, in its own types."""
+        """Return a machine's result, in its own types."""
         return m.rounded(np.asarray(cls.exact(*xs, **parameters)))
 
     @classmethod
     def terms(cls, shapes: Sequence[tuple[int, ...]], **parameters: Any) -> int:
-        """Return how many elements are added up into one."""
+        """Return the number of elements that are summed into one."""
         return 1
 
     @staticmethod
     def underflows(c: Arithmetic, y: Known, xs: Sequence[Known], **parameters: Any) -> Array | None:
-        """Return where what is computed on the way may be below the normal range, lanes first; None: nowhere."""
+        """Return a mask of intermediate results that may be below the normal range, lanes first; None for none."""
         return None
 
 
 def lane_axes(axes: Sequence[int]) -> tuple[int, ...]:
-    """Return axes of a lane as axes of the array with its leading lane axis."""
+    """Return a lane's axes as axes of the array, which has a leading lane axis."""
     return tuple(a + 1 for a in axes)

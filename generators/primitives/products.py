@@ -1,4 +1,4 @@
-"""Products of matrices, products over axes: in any order, in the accumulator's format."""
+"""Matrix products and products over axes: in any order, in the accumulator's format."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ROOM: Final = 1 << 62
 
 
 class Matmul(Primitive):
-    """The product of matrices, of the last two axes; those before broadcast."""
+    """The product of matrices in the last two axes; leading axes broadcast."""
 
     name, rational, overflows, accumulates = "matmul", True, True, True
     text = "{0} @ {1}: n·u·Σ|xy|, nothing where every order is exact"
@@ -111,7 +111,7 @@ class Matmul(Primitive):
 
 
 def product(a: Array, b: Array) -> Array:
-    """Return the product of float64 matrices in an order of our own: a library's differs between processors."""
+    """Return the product of float64 matrices in a fixed order: a library's order differs between processors."""
     k = a.shape[-1]
     shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     m, n = a.shape[-2], b.shape[-1]
@@ -156,11 +156,11 @@ def _flags_of_product(a: Known, b: Known, ea: Error, eb: Error) -> Flags:
     rows = np.bitwise_or.reduce(np.broadcast_to(ea.flags, a.v.shape).astype(np.uint8), axis=-1)[..., :, None]
     columns = np.bitwise_or.reduce(np.broadcast_to(eb.flags, b.v.shape).astype(np.uint8), axis=-2)[..., None, :]
     union = unsigned(rows | columns)
-    return np.where(union & 7, union | 7, union).astype(np.uint8)  # an infinity times whatever sign
+    return np.where(union & 7, union | 7, union).astype(np.uint8)  # an infinity times a number of either sign
 
 
 def _signs_of_products(a: Known, b: Known, ea: Error, eb: Error) -> Array:
-    """Return the infinities that partial sums may overflow to: of one sign where all products have it."""
+    """Return flags for the infinities to which partial sums may overflow: only one sign if all products have it."""
     vague = not (ea.quiet and eb.quiet)
     positive, negative = (np.maximum(s * a.clean, 0.0) for s in (1, -1))
     up = product(positive, np.maximum(b.clean, 0.0)) + product(negative, np.maximum(-b.clean, 0.0))
@@ -195,10 +195,10 @@ class Prod(Sum):
         if n == 1:
             return Error(error.e, error.flags)
         flags = unsigned(gathered(error.flags, x.v.shape, lanes))
-        if not isinstance(flags, int):  # times a zero, or a number of the other sign
+        if not isinstance(flags, int):  # times a zero, or a number of the opposite sign
             flags = np.where(flags & (INFINITE | NAN), flags | INFINITE | NAN, flags).astype(np.uint8)
         reach = np.broadcast_to(c.bound(error.e), x.v.shape)
-        grown = multiplied(np.maximum(x.size + reach, 1.0), lanes)  # what partial products may be
+        grown = multiplied(np.maximum(x.size + reach, 1.0), lanes)  # the possible partial products
         relative = np.zeros(1)
         if not error.quiet:
             zero = (x.size <= reach) & (reach > 0)
@@ -232,7 +232,7 @@ class Prod(Sum):
 
 
 def multiplied(x: Array, lanes: tuple[int, ...]) -> Array:
-    """Return the product along axes of the array, which stay with extent 1, in an order of our own."""
+    """Return the product along axes of the array, which stay with extent 1, in a fixed order."""
     kept = [1 if i in lanes else d for i, d in enumerate(x.shape)]
     rest = [d for i, d in enumerate(x.shape) if i not in lanes]
     parts = np.moveaxis(x, lanes, range(-len(lanes), 0)).reshape(*rest, count_along(x.shape, lanes))
@@ -246,19 +246,19 @@ def multiplied(x: Array, lanes: tuple[int, ...]) -> Array:
 
 
 def _widths(x: Known) -> Array:
-    """Return the bits of every factor: none of a power of two, by which multiplying is exact, nor of a zero."""
+    """Return the number of bits of every factor; zero for powers of two, whose products are exact, and for zeros."""
     width = np.where(x.clean != 0, np.frexp(x.clean)[1] - x.bit, 0)
     return np.where(width == 1, 0, width)
 
 
 def _roundings(x: Known, wrong: Array, lanes: tuple[int, ...]) -> Array:
-    """Return how many products round: one less than there are factors that are no power of two, or may be `wrong`."""
+    """Return the number of products that round: one less than factors that are no powers of two, or may be `wrong`."""
     many = ((_widths(x) > 0) | wrong).sum(axis=lanes, keepdims=True)
     return np.asarray(np.maximum(many - 1, 0))
 
 
 def _exact_product(form: FloatFormat, x: Known, lanes: tuple[int, ...]) -> Array:
-    """Return where all partial products fit the format: the bits of all factors together, above its smallest number."""
+    """Return a mask: whether all partial products fit the format, by the factors' bits and its smallest number."""
     there, width = x.clean != 0, _widths(x)
     high = np.frexp(x.clean)[1] - (width == 0)
     below = np.where(there, np.minimum(x.bit, 0), 0).sum(axis=lanes, keepdims=True)

@@ -1,4 +1,4 @@
-"""Sums, means, running sums: added up in any order, in the accumulator's format."""
+"""Sums, means and running sums: in any order, in the accumulator's format."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from .primitive import Primitive, lane_axes
 _ROOM: Final = 1 << 62
 _DOUBLE: Final = FloatFormat(53, -1022, 1023)
 SHORTEST: Final = 3
-"""How many addends a running mean takes to differ: that of two exact addends is exact."""
+"""The fewest addends for which a running mean differs: for two exact addends it is exact."""
 
 
 def count_along(shape: Sequence[int], axes: Sequence[int]) -> int:
-    """Return how many elements there are along axes."""
+    """Return the number of elements along axes."""
     return math.prod(shape[a] for a in axes)
 
 
 def every_order_is_exact(form: FloatFormat, magnitude: Array, lowest: Array, *, flush: bool) -> Array:
-    """Return where all partial sums are multiples of the lowest bit that fit the accumulator's format."""
+    """Return a mask: whether all partial sums fit the accumulator's format, as multiples of the lowest bit."""
     grid = np.ldexp(1.0, np.minimum(lowest, 1023))
     limit = np.ldexp(1.0, np.maximum(np.minimum(lowest + form.precision, 1023), -1074))
-    # a sum of float64 magnitudes that is beyond the limit may have been rounded to it
+    # a float64 sum of magnitudes beyond the limit may have been rounded to the limit
     fits = (magnitude == 0) | (magnitude < limit) | ((magnitude == limit) & (form.precision < 53))
     floor = form.tiny if flush else form.eta
     return np.asarray(fits & (magnitude <= form.largest) & (grid >= floor))
@@ -57,10 +57,10 @@ def every_order_is_exact(form: FloatFormat, magnitude: Array, lowest: Array, *, 
 
 @dataclass(frozen=True, slots=True)
 class Addends:
-    """What a sum needs to know of its addends whatever the arithmetic: an array an element of the sum.
+    """Facts about the addends of sums, for any arithmetic; each array has an element for each sum.
 
-    `mean` is that of the magnitudes, which stays finite where their sum does not; `lowest` the exponent of the lowest
-    set bit.
+    `mean` is the mean of the magnitudes, which stays finite even if their sum does not; `lowest` the exponent of the
+    lowest set bit.
     """
 
     positive: Array
@@ -71,7 +71,7 @@ class Addends:
 
     @classmethod
     def of(cls, x: Known, lanes: tuple[int, ...]) -> Addends:
-        """Return what is known of addends along some axes of the array."""
+        """Return the facts about addends along some axes of the array."""
         return x.fact(("addends", lanes), lambda: cls._of(x, lanes))
 
     @classmethod
@@ -87,14 +87,14 @@ class Addends:
 
 
 def real_sum(values: Array, lanes: tuple[int, ...], *, wide: bool = False) -> Array:
-    """Add up real numbers along axes of the array, which stay with extent 1."""
+    """Sum real numbers along axes of the array, which stay with extent 1."""
     if wide or values.dtype == object:
         return summed(values, lanes)
     return np.asarray(values.sum(axis=lanes, keepdims=True))
 
 
 def gathered(flags: Flags, shape: tuple[int, ...], lanes: tuple[int, ...]) -> Flags:
-    """Return the flags of all addends together; a zero's sign if all have it."""
+    """Return the combined flags of all addends; a zero's sign only if all have it."""
     if isinstance(flags, int):
         return flags
     flags = np.broadcast_to(flags, shape)
@@ -104,7 +104,7 @@ def gathered(flags: Flags, shape: tuple[int, ...], lanes: tuple[int, ...]) -> Fl
 
 
 def _accumulated(c: Arithmetic, x: Known, error: Error, axes: tuple[int, ...]) -> tuple[Addends, Error]:
-    """Return the error of a sum in the accumulator's format, not yet rounded to storage; two addends at least."""
+    """Return the error of a sum in the accumulator's format, before it is rounded to storage; at least two addends."""
     lanes = lane_axes(axes)
     n, parts, form = count_along(x.v.shape, lanes), Addends.of(x, lanes), c.accumulator
     carried = 0.0 if error.quiet else ordered_sum(np.broadcast_to(error.e, x.v.shape), lanes, keepdims=True)
@@ -123,14 +123,14 @@ def _accumulated(c: Arithmetic, x: Known, error: Error, axes: tuple[int, ...]) -
 
 
 def _variance(form: FloatFormat, x: Known, lanes: tuple[int, ...], n: int) -> Array:
-    """Return what roundings add to a sum's variance: the k-th partial sum has mean k·µ and variance k·s²."""
+    """Return the variance of a sum's roundings: the k-th partial sum has mean k·µ and variance k·s²."""
     mean, square = (ordered_sum(part, lanes, keepdims=True) / n for part in (x.clean, x.clean**2))
     moments = n**2 / 2 * np.maximum(square - mean**2, 0.0) + n**3 / 3 * mean**2
     return np.asarray(form.roundoff**2 * moments)
 
 
 def _flags_of_sum(form: FloatFormat, parts: Addends, error: Array, carried: Size, flags: Flags) -> Flags:
-    """Return what a sum in the accumulator's format may be beside its value, which has this error."""
+    """Return the flags of a sum in the accumulator's format, whose value has this error."""
     # without negative terms no partial sum is negative, however large its error
     wrong = np.greater(carried, 0)
     up = ((parts.positive > 0) | wrong) & exceeds(form, parts.positive + error)
@@ -139,13 +139,13 @@ def _flags_of_sum(form: FloatFormat, parts: Addends, error: Array, carried: Size
         return flags
     flags = flags | (parts.finite & up).astype(np.uint8) | ((parts.finite & down).astype(np.uint8) << 1)
     both = (flags & INFINITE) == INFINITE
-    # beside an infinity, an overflow to the other side would make NaN
+    # with an infinity, an overflow to the other side would give NaN
     meets = ~parts.finite & ((up & (parts.negative == np.inf)) | (down & (parts.positive == np.inf)))
     return np.where(both | meets, flags | NAN, flags).astype(np.uint8)
 
 
 def stored(c: Arithmetic, total: Known, error: Error) -> Error:
-    """Round what the accumulator holds to storage."""
+    """Round the accumulator's value to storage."""
     if c.accumulator == c.storage:
         return error
     exact = np.equal(error.e, 0) & total.held(c.storage)
@@ -155,7 +155,7 @@ def stored(c: Arithmetic, total: Known, error: Error) -> Error:
 
 
 def _subnormal_sums(form: FloatFormat, x: Known, lanes: tuple[int, ...]) -> Array:
-    """Return where a sum of two addends or more may be below the normal range: of small ones, or ones that cancel."""
+    """Return a mask of sums of two or more addends that may be below the normal range: small or cancelling ones."""
     parts = Addends.of(x, lanes)
     low = np.asarray((parts.lowest < form.emin) & (count_along(x.v.shape, lanes) > 1))
     if not low.any():
@@ -211,14 +211,14 @@ class Sum(Primitive):
 
 
 def whole_sum(x: Array, lanes: tuple[int, ...]) -> Array:
-    """Add up whole numbers, in 64 bits where they surely fit."""
+    """Sum whole numbers, in 64 bits if they certainly fit."""
     if x.dtype != object and largest(x) * max(count_along(x.shape, lanes), 1) >= _ROOM:
         x = x.astype(object)
     return np.asarray(x.sum(axis=lanes, keepdims=True))
 
 
 def fraction_sum(x: Array, lanes: tuple[int, ...]) -> Array:
-    """Add up fractions as whole multiples of one: fractions one by one take ten times as long."""
+    """Sum fractions as whole multiples of a common unit: adding Fractions one by one takes ten times as long."""
     multiples, common = of_common_denominator(x)
     total = np.asarray(multiples.sum(axis=lanes, keepdims=True), object)
     return each(lambda number: Fraction(number, common), total)
@@ -236,13 +236,13 @@ def without(value: Any, axes: tuple[int, ...]) -> Any:
 
 
 def gathered_whole(x: Known, error: Error, lanes: tuple[int, ...]) -> Error:
-    """Return the error of whole numbers taken together: free where any of them is."""
+    """Return the error of combined whole numbers: free if any of them is."""
     found = whole_error(x, (x,), (error,))
     return Error(0.0, unsigned(gathered(found.flags, x.v.shape, lanes)))
 
 
 class Mean(Sum):
-    """The mean over axes, which stay with extent 1: the sum divided by n, or the sum of shares, or a running mean."""
+    """The mean over axes, which stay with extent 1: the sum divided by n, the sum of quotients, or a running mean."""
 
     name, overflows = "mean", False
     text = "mean of {0} over {axes}: (n+1)·u·Σ|x|/n, nothing where the sum and its share are exact"
@@ -256,7 +256,7 @@ class Mean(Sum):
         operands, graph = total.aligned(count_along(value.shape, axes)), value.graph
 
         def quotient(rounding: str) -> Any:
-            return graph.node("quotient", operands, {"rounding": rounding})  # it fits where the sum does
+            return graph.node("quotient", operands, {"rounding": rounding})  # it fits if the sum does
 
         return graph.choose("integer-rounding", "truncate", quotient)
 
@@ -300,7 +300,7 @@ class Mean(Sum):
     def underflows(c: Arithmetic, y: Known, xs: Sequence[Known], **parameters: Any) -> Array | None:
         lanes = lane_axes(parameters["axes"])
         parts, n = Addends.of(xs[0], lanes), count_along(xs[0].v.shape, lanes)
-        # of sums of some addends, whichever were lost, the mean is below the normal range too, and zero
+        # if partial sums were flushed, the mean is below the normal range too, and zero is admitted
         surely = parts.mean * (1 + (n + 1) * c.accumulator.roundoff) < c.storage.tiny
         return _subnormal_sums(c.accumulator, xs[0], lanes) & ~surely
 
@@ -313,17 +313,17 @@ class Mean(Sum):
 
 
 def _charged(c: Arithmetic, y: Known, error: Error, rule: str, charge: Size) -> Error:
-    """Add an absolute error that no rounding rule gives; it does not overflow."""
+    """Add an absolute error that is not from a rounding rule; it does not overflow."""
     charge = np.where(y.finite, charge, 0.0)
     c.note(rule, c.storage.roundoff, charge)
     return Error((error.e + charge) * SLACK, error.flags, error.exact_mean)
 
 
 def _divided(c: Arithmetic, y: Known, total: Known, error: Error, n: int, *, power: bool) -> Error:
-    """Divide by a whole number as the formula is written: one rounding by a power of two, else two."""
+    """Divide by a whole number as the formula is written: one rounding for a power of two, else two."""
     if power:
         whole = y.held(c.storage)
-    else:  # where the float64 quotient surely is the exact one: the product has no more than 53 bits
+    else:  # the float64 quotient certainly is exact: the product has at most 53 bits
         quotient = total.f / n
         few = FloatFormat(max(1, 53 - n.bit_length()), -1022, 1023)
         whole = holds(few, quotient) & (quotient * n == total.f)
@@ -335,15 +335,15 @@ def _divided(c: Arithmetic, y: Known, total: Known, error: Error, n: int, *, pow
 
 
 def _shares(c: Arithmetic, y: Known, parts: Addends, total: Error, n: int, *, power: bool) -> Size:
-    """Return what dividing a sum, or its addends first, may add: nothing where both are exact."""
+    """Return the error of dividing a sum, or its addends first: zero if both are exact."""
     storage, unit = c.storage, c.accumulator.roundoff
     smallest = np.ldexp(1.0 / n, np.minimum(parts.lowest, 1023))
     share = parts.mean
     relative = 2 * storage.roundoff * (share + total.e / n)
     underflow = max(2 * n * replace(c, flush=c.flush and c.shares).underflow(storage), c.underflow(storage))
-    if not power:  # an exact sum is no longer one if inexact shares are added up
+    if not power:  # an exact sum is no longer exact if it adds inexact quotients
         if storage != c.accumulator:
-            relative = relative + storage.roundoff * share  # their sum is rounded, where an exact one was not
+            relative = relative + storage.roundoff * share  # their sum is rounded, unlike an exact one
         adding = np.maximum((n - 1) * unit * share - total.e / n, 0.0)
         return adding + relative + np.where(smallest >= storage.tiny, c.underflow(storage), underflow)
     shares_exact = smallest >= (storage.tiny if c.flush and c.shares else storage.eta)
@@ -356,7 +356,7 @@ def _shares(c: Arithmetic, y: Known, parts: Addends, total: Error, n: int, *, po
 def _running(
     c: Arithmetic, y: Known, x: Known, parts: Addends, *, total: Error, mean: Error, n: int, lanes: tuple[int, ...]
 ) -> Error:
-    """Widen the error of means of exact sums to that of running means, where the arithmetic says so; note where."""
+    """Widen the error of means of exact sums to that of running means, if the arithmetic uses them; record where."""
     exact = np.equal(total.e, 0) & parts.finite
     if c.summation == "sums" and not exact.any():
         return mean
@@ -370,7 +370,7 @@ def _running(
 
 
 def _span(floats: Array, lanes: tuple[int, ...]) -> Array:
-    """Return the largest addend less the smallest."""
+    """Return the difference of the largest and the smallest addend."""
     return np.asarray(floats.max(axis=lanes, keepdims=True) - floats.min(axis=lanes, keepdims=True))
 
 
@@ -387,7 +387,7 @@ def _running_charge(terms: int, mean: Array, span: Array, unit: float, underflow
     """
     n = terms - 1
     harmonic = sum(1 / k for k in range(1, n + 1)) if n < 64 else math.log(n) + 0.5773 + 0.5 / n
-    grown = (terms + 3 * harmonic + 6) * unit  # what earlier errors are rounded by
+    grown = (terms + 3 * harmonic + 6) * unit  # the roundings of earlier errors
     if grown >= 0.5:
         return np.where(span == 0, 0.0, np.inf)
     differences = np.minimum((1 + harmonic) * mean, max(1.0, math.log2(terms) / 2) * span)
@@ -396,7 +396,7 @@ def _running_charge(terms: int, mean: Array, span: Array, unit: float, underflow
 
 
 class Cumsum(Primitive):
-    """Running sums along an axis: of all up to each, it included unless `exclusive`; `reverse`: from the end."""
+    """Running sums along an axis, including the element itself unless `exclusive`; `reverse`: from the end."""
 
     name, rational, overflows = "cumsum", True, True
     text = "running sums of {0} along {axis}: (k-1)·u·Σ|x|, nothing where every order is exact"

@@ -16,11 +16,11 @@ from . import elementary
 from .primitive import Primitive
 
 _ROUNDINGS: Final = 3
-"""Those of the angle: 2·pi, the quotient, the product; in any order."""
+"""The roundings of the angle: 2·pi, the quotient, the product; in any order."""
 
 
 class CosTurns(Primitive):
-    """The cosine of so many n-ths of a turn, whole numbers. The angle may be computed as it is written, unreduced."""
+    """The cosine of whole multiples of 1/n of a turn. Implementations may compute the angle as written, unreduced."""
 
     name = "cos_turns"
     text = "cos(2·pi·{0}/{n}): 3·u of the angle, and 4 ulp (half: 2)"
@@ -33,11 +33,11 @@ class CosTurns(Primitive):
 
     @classmethod
     def exact(cls, *xs: Array, **p: Any) -> Array:
-        """Return the cosine: at whole quarters of a turn it is exact."""
+        """Return the cosine; it is exact at whole quarters of a turn."""
         x, n = xs[0], p["n"]
         if x.dtype == object:
             return each(lambda v: _cosine((4 * int(v) - cls.quarters * n) % (4 * n), n), x)
-        rest = np.mod(4 * x - cls.quarters * n, 4.0 * n)  # in quarters of an n-th of a turn
+        rest = np.mod(4 * x - cls.quarters * n, 4.0 * n)  # in quarters of 1/n of a turn
         whole = np.isin(rest, (n, 3.0 * n))
         return np.where(whole, 0.0, elementary.cos(np.minimum(rest, 4.0 * n - rest) * (math.pi / 2 / n)))
 
@@ -58,7 +58,7 @@ class CosTurns(Primitive):
 
 
 class SinTurns(CosTurns):
-    """The sine of so many n-ths of a turn."""
+    """The sine of whole multiples of 1/n of a turn."""
 
     name, quarters = "sin_turns", 1
     text = "sin(2·pi·{0}/{n}): 3·u of the angle, and 4 ulp (half: 2)"
@@ -66,14 +66,14 @@ class SinTurns(CosTurns):
 
 @functools.lru_cache(maxsize=1 << 14)
 def _cosine(rest: int, n: int) -> Any:
-    """Return the cosine of `rest` quarters of an n-th of a turn."""
+    """Return the cosine of `rest` quarters of 1/n of a turn."""
     if rest in (n, 3 * n):
         return gmpy2.mpfr(0)
     return gmpy2.cos(gmpy2.const_pi() * rest / (2 * n))
 
 
 class FastFourier(Primitive):
-    """The first operand, [..., K, 2], a Fourier transform of the second, [..., N, 1 or 2], by a fast algorithm.
+    """The first operand, [..., K, 2], as a Fourier transform of the second, [..., N, 1 or 2], by a fast algorithm.
 
     An algorithm of factors multiplies by sparse matrices whose moduli have the product 1 in every place, so that
     element by element its error is at most (prod(1 + h) - 1) times the sum of |x|, where h is what one matrix adds to

@@ -1,6 +1,6 @@
-"""Specs against the standards' own schemas and libraries: what differs, and how much of the standards specs cover.
+"""Compares specs with the standards' own schemas and libraries: differences, and how much of a standard is covered.
 
-Where a page is the authority, its library is a witness.
+If a page is the authority, its library is only a witness.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from .findings import (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """An operator version to ask a library about; `signature` is that of its spec, None where it has none."""
+    """An operator version to ask a library about; `signature` is from its spec, None if there is no spec."""
 
     name: str
     version: Version
@@ -52,9 +52,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class LibraryAttribute:
-    """An attribute: the kinds of value that the library takes, and, where it tells them, default and whether required.
+    """An attribute: the kinds of value that the library accepts, its default, and whether it is required.
 
-    None stands for what the library does not tell.
+    None means that the library does not report it.
     """
 
     kinds: frozenset[str]
@@ -64,12 +64,12 @@ class LibraryAttribute:
 
 @dataclass(frozen=True, slots=True)
 class LibrarySchema:
-    """What a library tells of one operator version, found out by making operations of it.
+    """A library's description of one operator version, found by creating operations.
 
-    `attributes` is None where they could not be found out. `inputs` and `outputs` are the numbers of tensors that it
-    takes and gives, of those up to `counted`; empty if no operation could be made. `types` holds what it takes for each
-    letter of the question's signature, and without one for letters of the reading's own. A letter that is not there was
-    not found out.
+    `attributes` is None if they could not be found. `inputs` and `outputs` are the numbers of tensors that it accepts
+    and returns, up to `counted`; empty if no operation could be created. `types` has the accepted types of each letter
+    of the question's signature; without a signature, of letters that the reading invents. A missing letter could not be
+    found.
     """
 
     attributes: Mapping[str, LibraryAttribute] | None = None
@@ -83,8 +83,8 @@ class LibrarySchema:
 class Listing:
     """The operators of a library, by name, with their versions.
 
-    `group` says what operators these are. `later` names operators of newer libraries alone, and a version above
-    `newest` is of a newer library too.
+    `group` names the set of operators. `later` lists operators that only newer libraries have; versions above `newest`
+    are also from newer libraries.
     """
 
     library: str
@@ -100,7 +100,7 @@ class Listing:
         return f"{self.library} {self.version}"
 
     def is_newer(self, operator: str, version: Version) -> bool:
-        """Whether an operator version is of a newer library."""
+        """Whether an operator version is from a newer library."""
         return operator in self.later or (
             self.newest is not None and isinstance(version, int) and version > self.newest
         )
@@ -108,10 +108,10 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class LibraryReading:
-    """A library's listing, and what it told: a text in place of an answer says how asking failed.
+    """A library's listing and its answers; a text in place of an answer is the reason why it could not be asked.
 
-    `exact`: the library takes nothing but what it specifies. Where it is not, that it takes something proves nothing.
-    `untold` says what cannot be found out from it.
+    `exact`: the library accepts only what it specifies. Otherwise its acceptance proves nothing. `untold` describes
+    what it cannot report.
     """
 
     standard: str
@@ -122,7 +122,7 @@ class LibraryReading:
 
 
 def library_authority(reading: LibraryReading) -> Authority:
-    """Return what specs are held against: a library, as far as it tells."""
+    """Return a library as an authority to compare specs with, as far as it reports."""
     listing = reading.listing
     told = {
         (name, version): reading.told.get((name, version))
@@ -160,7 +160,7 @@ def _findings(spec: Spec, reading: LibraryReading) -> Findings:
 
 
 class _Comparison:
-    """Holds the signatures of a spec against what a library tells."""
+    """Compares the signatures of a spec with a library's."""
 
     def __init__(self, spec: Spec, reading: LibraryReading) -> None:
         self.reading, self.name = reading, reading.listing.name
@@ -234,7 +234,7 @@ class _Comparison:
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """How many inputs or outputs a signature allows, and how many of those up to `counted` a library takes."""
+    """The numbers of inputs or outputs that a signature allows, and those up to `counted` that a library accepts."""
 
     what: str
     ports: tuple[Port, ...]
@@ -243,7 +243,7 @@ class _Counts:
     counted: int
 
     def difference(self, *, exact: bool) -> int | None:
-        """Return the index of the first port that a library sees otherwise; None where there is no difference."""
+        """Return the index of the first port for which the library differs; None if there is no difference."""
         least, most = self.allowed
         for n in range(self.counted + 1):
             is_allowed = least <= n and (most is None or n <= most)
@@ -256,7 +256,7 @@ class _Counts:
         return None
 
     def span(self) -> str:
-        """Return what a library takes, in words."""
+        """Return the numbers that a library accepts, in words."""
         first, last = min(self.taken), max(self.taken)
         if last == self.counted and first < last:
             told = f"{first} or more"
@@ -268,7 +268,7 @@ class _Counts:
 
 
 def _agrees(here: AttributeSignature, told: LibraryAttribute) -> bool:
-    """Whether a spec's attribute is what the library tells, as far as it does."""
+    """Whether a spec's attribute agrees with the library, as far as it reports."""
     if here.kind not in told.kinds or (told.required is not None and here.required != told.required):
         return False
     if here.default is None or told.default is None:
@@ -294,15 +294,15 @@ def _told_text(told: LibraryAttribute | None) -> str:
 __all__ = ["AUDITED", "Audit", "Coverage", "Coverages", "Exercise", "audit", "check_standard"]
 
 AUDITED = ("onnx", "openvino", "onednn")
-"""The standards that can be audited; all but ONNX against what their library tells."""
+"""The standards that can be audited: ONNX against its schemas, the others against their library."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The result: what was found, coverage by domain, and what has no case.
+    """The result: findings, coverage by domain, and gaps.
 
-    `gaps` names what the specs describe and no case exercises, `without_spec` operator versions without a spec.
-    `authority` is what the specs were held against.
+    `gaps` lists parts of specs that no case exercises, `without_spec` operator versions without a spec. The specs were
+    compared with `authority`.
     """
 
     authority: Authority
@@ -318,26 +318,26 @@ class Audit:
 
     @property
     def differences(self) -> tuple[SpecError, ...]:
-        """Where a spec differs from the standard."""
+        """The differences between specs and the standard."""
         return self.findings.differences
 
     @property
     def disputed(self) -> tuple[SpecError, ...]:
-        """Where a spec differs from the library, and a disputed clause says so."""
+        """The differences between specs and the library that a disputed clause mentions."""
         return self.findings.disputed
 
     @property
     def unchecked(self) -> tuple[str, ...]:
-        """What of the specs cannot be checked."""
+        """The parts of specs that cannot be checked."""
         return self.findings.unchecked
 
     @property
     def coverages(self) -> Coverages:
-        """Coverage of all domains together."""
+        """The coverage of all domains together."""
         return sum(self.domains.values(), Coverages())
 
     def to_json(self) -> str:
-        """Return the audit as JSON: the four counts together and by domain, the differences, and versions."""
+        """Return the audit as JSON: the four counts, in total and by domain, the differences, and versions."""
         whole: dict[str, Any] = {"standard": self.standard, **asdict(self.coverages)}
         whole["domains"] = {domain: asdict(counted) for domain, counted in self.domains.items()}
         whole["differences"] = [_difference_json(error) for error in self.differences]
@@ -355,7 +355,7 @@ def check_standard(standard: str) -> None:
     """Raise OpconformError for a standard that cannot be audited."""
     if standard not in AUDITED:
         hint = did_you_mean(standard, AUDITED) or f"; known: {', '.join(AUDITED)}"
-        raise OpconformError(f"there is no schema to audit {standard!r} against{hint}")
+        raise OpconformError(f"{standard!r} cannot be audited: it has no schema{hint}")
 
 
 def audit(
@@ -364,18 +364,18 @@ def audit(
     touched: Mapping[str, Exercise] = MappingProxyType({}),
     reading: LibraryReading | None = None,
 ) -> Audit:
-    """Hold all specs of a standard against its schemas or library, and count what they cover.
+    """Compare all specs of a standard with its schemas or library, and count what the cases cover.
 
-    `touched` says by operator version (`onnx/ReduceMean-13`) what the generated cases touch. `reading` is what the
-    library told, for all standards but ONNX. Totals are those of the schemas or the library, over all operators, those
-    without a spec too; clauses are those of the specs. Raises OpconformError for a standard that cannot be audited,
-    SpecErrors for a broken spec.
+    `touched` has what the generated cases exercise, by operator version (`onnx/ReduceMean-13`). `reading` has the
+    library's answers, for all standards but ONNX. Totals come from the schemas or the library and include operators
+    without a spec; clauses come from the specs. Raises OpconformError for a standard that cannot be audited, SpecErrors
+    for a broken spec.
     """
     check_standard(standard)
     specs = [library.spec(name) for name in library.operators() if name.startswith(f"{standard}/")]
     authority = onnx_authority() if reading is None else library_authority(reading)
     if authority.standard != standard:
-        raise OpconformError(f"{standard} is audited against what its library tells")
+        raise OpconformError(f"{standard} is audited against its library: a reading of the library is needed")
     found = sum((authority.compare(spec) for spec in specs), Findings())
     counted = {
         group: coverages(extents, [s for s in specs if authority.group_of(s) == group], touched)

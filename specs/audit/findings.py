@@ -1,4 +1,4 @@
-"""What an audit finds out of one spec, how much of a standard has cases, and the schemas of the onnx package.
+"""The findings of an audit for one spec, the coverage of a standard, and the schemas of the onnx package.
 
 The schemas of the installed onnx package are ONNX's standard.
 """
@@ -27,10 +27,10 @@ from ..reading import Keys, SpecError
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What holding a spec against its standard brought.
+    """The result of comparing a spec with its standard.
 
-    `disputed`: differences that a disputed clause is about. `beyond`: what a library takes beyond the spec, which
-    proves nothing. `failures`: operator versions that could not be asked about.
+    `disputed`: differences covered by a disputed clause. `beyond`: what a library accepts beyond the spec, which proves
+    nothing. `failures`: operator versions that the library could not be asked about.
     """
 
     differences: tuple[SpecError, ...] = ()
@@ -45,10 +45,10 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """What the specs of a standard are held against, `source` and `version` by name.
+    """The schemas or library that the specs of a standard are compared with; `source` and `version` are its names.
 
-    `extents` says what there is to cover, by group and operator version, and `group_of` to which group a spec belongs.
-    `untold`: what cannot be found out; `uncounted`: operator versions whose types and attributes cannot be counted.
+    `extents` has what there is to cover, by group and operator version; `group_of` returns a spec's group. `untold`:
+    what cannot be found out; `uncounted`: operator versions whose types and attributes cannot be counted.
     """
 
     standard: str
@@ -62,7 +62,7 @@ class Authority:
 
 
 class Differences:
-    """Gathers differences by place and words, so that what versions inherit is told once."""
+    """Collects differences by path and message, so that a difference that versions inherit is reported once."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
@@ -70,11 +70,11 @@ class Differences:
         self._disputed: dict[tuple[Keys, str], list[Version]] = {}
 
     def add(self, version: Version, words: str, *place: str) -> None:
-        """Note a difference in a part of the signature: a section and a name, or a section alone."""
+        """Add a difference in a part of the signature: a section and a name, or a section alone."""
         self._agreed.setdefault((self.spec.written_at(version, *place), words), []).append(version)
 
     def add_unless_disputed(self, version: Version, words: str, *place: str) -> None:
-        """Note a difference between the standard's page and its library, which a disputed clause may be about."""
+        """Add a difference between the standard's page and its library, as disputed if a disputed clause covers it."""
         clause = disputing(self.spec.versions[version].clauses, ".".join(place))
         if clause is None:
             self.add(version, words, *place)
@@ -83,7 +83,7 @@ class Differences:
             self._disputed.setdefault((self.spec.written_at(version, *place), words), []).append(version)
 
     def add_to_version(self, version: Version, words: str) -> None:
-        """Note a difference in what versions do not inherit."""
+        """Add a difference in something that versions do not inherit."""
         self._agreed[("versions", version), words] = [version]
 
     def errors(self) -> list[SpecError]:
@@ -91,7 +91,7 @@ class Differences:
         return list(self._told(self._agreed))
 
     def disputed(self) -> list[SpecError]:
-        """Return the differences that a disputed clause is about."""
+        """Return the differences that a disputed clause covers."""
         return list(self._told(self._disputed))
 
     def _told(self, found: Mapping[tuple[Keys, str], list[Version]]) -> Iterable[SpecError]:
@@ -102,10 +102,10 @@ class Differences:
 def versions_held(
     spec: Spec, source: str, operators: Mapping[str, Iterable[Version]], newer: Collection[Version]
 ) -> tuple[Findings, list[Version]]:
-    """Return what is said of versions that one side alone has, and the versions that both have.
+    """Return findings about versions that only one side has, and the versions that both have.
 
-    `operators` are those of `source` with their versions; `newer` versions of the spec are beyond it, or were amended
-    after it.
+    `operators` are the operators of `source` with their versions; `newer` versions of the spec are newer than `source`,
+    or were amended later.
     """
     unchecked = tuple(f"{spec.versions[v].operator} cannot be checked: {source} is older" for v in newer)
     there = tuple(operators.get(spec.name, ()))
@@ -131,7 +131,7 @@ def disputing(clauses: Mapping[str, Clause], part: str) -> Clause | None:
 
 
 def attribute_text(attribute: AttributeSignature | None) -> str:
-    """Return an attribute as a spec writes it."""
+    """Return an attribute in the syntax of specs."""
     if attribute is None:
         return "none"
     if attribute.default is not None:
@@ -140,19 +140,19 @@ def attribute_text(attribute: AttributeSignature | None) -> str:
 
 
 def value_text(value: AttributeValue | bool) -> str:
-    """Return a default as a spec writes it."""
+    """Return a default in the syntax of specs."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(str, value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def port_text(port: Port | None) -> str:
-    """Return an input or output as a spec writes it, its name before it."""
+    """Return an input or output in the syntax of specs, with its name."""
     return "none" if port is None else f"{port.name}: {port_type_text(port)}"
 
 
 def port_type_text(port: Port) -> str:
-    """Return what a spec writes for an input or output."""
+    """Return the type of an input or output in the syntax of specs."""
     if port.is_variadic:
         suffix = {0: "*", 1: "+"}.get(port.minimum, f" (at least {port.minimum})")
         return f"{'each ' if port.option == 'each' else ''}{port.type}{suffix}"
@@ -161,9 +161,9 @@ def port_type_text(port: Port) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """What there is to cover of an operator version, or what its cases touch.
+    """The parts of an operator version to cover, or the parts that its cases exercise.
 
-    `types`: pairs of a type letter and a type; `attributes`: names, touched where they are given a value other than the
+    `types`: pairs of a type letter and a type; `attributes`: names, exercised if a case sets another value than the
     default; `clauses`: ids without the operator.
     """
 
@@ -174,7 +174,7 @@ class Exercise:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many of `total` things have a case."""
+    """The number of things, out of `total`, that have a case."""
 
     covered: int = 0
     total: int = 0
@@ -185,7 +185,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class Coverages:
-    """Four ways to count: operator versions; (version, letter, type); (version, attribute); (version, clause)."""
+    """Four counts: operator versions; (version, letter, type); (version, attribute); (version, clause)."""
 
     operator_versions: Coverage = Coverage()
     type_triples: Coverage = Coverage()
@@ -197,7 +197,7 @@ class Coverages:
 
 
 def coverages(extents: Mapping[str, Exercise], specs: Iterable[Spec], touched: Mapping[str, Exercise]) -> Coverages:
-    """Count what cases touch of the operator versions of `extents`, and of the clauses of `specs`."""
+    """Count the parts of `extents`, and the clauses of `specs`, that cases exercise."""
     versions, types, attributes, clauses = Coverage(), Coverage(), Coverage(), Coverage()
     for operator, extent in extents.items():
         did = touched.get(operator, Exercise())
@@ -212,7 +212,7 @@ def coverages(extents: Mapping[str, Exercise], specs: Iterable[Spec], touched: M
 
 
 def gaps(spec: Spec, touched: Mapping[str, Exercise]) -> Iterator[str]:
-    """Yield what a spec describes and no case exercises."""
+    """Yield the parts of a spec that no case exercises."""
     for one in spec.versions.values():
         name = str(one.operator)
         did = touched.get(name, Exercise())
@@ -220,7 +220,7 @@ def gaps(spec: Spec, touched: Mapping[str, Exercise]) -> Iterator[str]:
             yield from (f"{name}: no case with {letter} = {t}" for t in allowed if (letter, t) not in did.types)
         for attribute in one.signature.attributes:
             if attribute.name not in did.attributes:
-                yield f"{name}: no case sets {attribute.name} to other than its default"
+                yield f"{name}: no case sets {attribute.name} to another value than its default"
         for id_ in sorted(_judged_clauses(one) - did.clauses):
             yield f"{name}: no case tests clause {id_}"
 
@@ -233,7 +233,7 @@ if TYPE_CHECKING:
     from onnx.defs import OpSchema
 
 DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")
-"""The domains of the standard's operators; those called preview are drafts."""
+"""The domains of the standard's operators; preview domains are drafts."""
 
 _RENAMED: Mapping[str, str] = {"float": "float32", "double": "float64"}
 _TENSOR = re.compile(r"(?<!\w)tensor\((\w+)\)")
@@ -260,7 +260,7 @@ def onnx_version() -> str:
 
 @functools.cache
 def newest_opset(domain: str = "") -> int:
-    """Return the newest version of a domain's operator set that the installed onnx package knows."""
+    """Return the newest version of a domain's operator set in the installed onnx package."""
     import onnx.defs  # noqa: PLC0415
 
     if not domain:
@@ -269,7 +269,7 @@ def newest_opset(domain: str = "") -> int:
 
 
 def as_float32(value: float) -> float:
-    """Return the shortest decimal number that is `value` in a float32, which is what ONNX stores."""
+    """Return the shortest decimal number that equals `value` in float32, which ONNX stores."""
     import numpy as np  # noqa: PLC0415
 
     with np.errstate(over="ignore"):
@@ -317,7 +317,7 @@ def _port(port: OpSchema.FormalParameter) -> Port:
 
 
 def _type(text: str) -> str:
-    """Return ONNX's `seq(tensor(float))` as `seq(float32)`; a type letter as it is."""
+    """Return ONNX's `seq(tensor(float))` as `seq(float32)`; a type letter unchanged."""
     found = _TENSOR.sub(
         lambda m: _RENAMED.get(m[1], m[1]), text.replace("sparse_tensor(", "sparse(").replace(", ", ",")
     )
@@ -328,7 +328,7 @@ _Schemas: TypeAlias = Mapping[str, Mapping[int, Signature]]
 
 
 def onnx_authority() -> Authority:
-    """Return what ONNX specs are held against."""
+    """Return the schemas that ONNX specs are compared with."""
     schemas = {domain: onnx_signatures(domain) for domain in DOMAINS}
     return Authority(
         "onnx",
@@ -352,7 +352,7 @@ def _extents(schemas: _Schemas) -> dict[str, Exercise]:
 
 
 def _findings(spec: Spec, schemas: Mapping[str, _Schemas]) -> Findings:
-    """Return the differences of a spec, and what is newer than the schemas."""
+    """Return the differences of a spec, and the versions that are newer than the schemas."""
     if spec.domain not in schemas:
         known = ", ".join(domain or "ai.onnx (leave it out)" for domain in schemas)
         return Findings((spec.error(("domain",), f"no domain {spec.domain!r}; there is {known}"),))
@@ -370,14 +370,14 @@ def _findings(spec: Spec, schemas: Mapping[str, _Schemas]) -> Findings:
 
 
 class _Comparison:
-    """Holds the signatures of a spec against those of the schemas."""
+    """Compares the signatures of a spec with the schemas'."""
 
     def __init__(self, spec: Spec) -> None:
         self.differences = Differences(spec)
 
     def compare(self, version: Version, here: Signature, schema: Signature) -> None:
         if here.deprecated != schema.deprecated:
-            words = "the schema says that it is deprecated" if schema.deprecated else "the schema has it not deprecated"
+            words = "it is deprecated in the schema" if schema.deprecated else "it is not deprecated in the schema"
             self.differences.add_to_version(version, words)
         self.attributes(version, here, schema)
         self.ports(version, "inputs", here.inputs, schema.inputs)
@@ -398,7 +398,7 @@ class _Comparison:
             if a != b:
                 words = f"{section[:-1]} {index + 1}: here {port_text(a)}, the schema has {port_text(b)}"
                 self.differences.add(version, words, section, a.name if a else "")
-                return  # the others are shifted
+                return  # the others are only shifted
 
     def types(
         self, version: Version, here: Mapping[str, tuple[str, ...]], schema: Mapping[str, tuple[str, ...]]
@@ -415,12 +415,12 @@ class _Comparison:
 
 
 def _release(text: str | None) -> tuple[int, ...]:
-    """Return the first numbers of a release: (1, 20) of `1.20.0rc1`; none of None."""
+    """Return the first numbers of a release: (1, 20) for `1.20.0rc1`, () for None."""
     return tuple(int(number) for number in (text or "").split(".")[:2] if number)
 
 
 def _rounded(attribute: AttributeSignature | None) -> object:
-    """Return what must be equal: defaults of floats as the float32 that ONNX stores."""
+    """Return an attribute's key for comparison: float defaults as the float32 that ONNX stores."""
     if attribute is None:
         return None
     default = attribute.default

@@ -158,4 +158,4 @@ def test_a_version_that_a_new_release_brings_is_missed(monkeypatch: pytest.Monke
 def test_a_scaffold_of_another_standard_says_what_to_do() -> None:
     done = call("scaffold", "onednn/Add")
     assert done.exit_code == 2
-    assert "write the file by the page, and `opconform audit onednn` checks it" in done.output
+    assert "write the file from the page, and `opconform audit onednn` checks it" in done.output

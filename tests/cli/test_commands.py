@@ -151,7 +151,7 @@ WRONG = {
     "two archives": ("export --format npz --out a.zip --pack b.zip", "two archives, a.zip and b.zip"),
     "nothing to list": ("list cases --select nonesuch", "nonesuch selects no case"),
     "no operators to list": ("list --select nonesuch", "nonesuch selects no case"),
-    "an unknown standard": ("audit onxx", "there is no schema to audit 'onxx' against; did you mean 'onnx'?"),
+    "an unknown standard": ("audit onxx", "'onxx' cannot be audited: it has no schema; did you mean 'onnx'?"),
     "an unknown operator": ("scaffold onnx/RedceMean", "no operator 'RedceMean'; did you mean 'ReduceMean'?"),
     "an unknown command": ("rnu", "No such command 'rnu'"),
     "an unknown option of a command": ("run onnxruntime --nonesuch", "No such option"),

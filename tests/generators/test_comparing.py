@@ -129,6 +129,6 @@ def test_the_first_and_the_last_version_of_an_operator_can_be_held_together(
     try:
         rows = differences(sides[0], sides[-1])
     except OpconformError as error:
-        assert "cannot be put to the same inputs" in str(error)  # noqa: PT017 - other references, no other reason
+        assert "cannot be compared on the same inputs" in str(error)  # noqa: PT017 - other references, no other reason
         return
     assert all(row.said[0].content != row.said[1].content for row in rows)

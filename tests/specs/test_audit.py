@@ -82,7 +82,7 @@ def test_a_scaffold_is_a_start_and_says_so() -> None:
         ("onnx/Addd", "did you mean 'Add'?"),
         ("onnx/ai.onnx.ml/Add", "ONNX has no operator 'ai.onnx.ml/Add'"),
         ("Add", "name it as in onnx/Add"),
-        ("openvino/Add", "write the file by the page, and `opconform audit openvino` checks it"),
+        ("openvino/Add", "write the file from the page, and `opconform audit openvino` checks it"),
         ("onnx/", "name it as in onnx/Add"),
     ],
 )
@@ -164,12 +164,12 @@ DAMAGE = {
     "a type too few": ("Add", r"T: \[ieee\]", "«T: [float16, float32]", "only in the schema: float64"),
     "a type too many": ("Add", r"T: \[ieee\]", "«T: [ieee, bool]", "types of T: only here: bool"),
     "a type letter too many": ("Add", r"T: \[ieee\]\}", "T: [ieee], «U: [bool]}", "letter U is not in the schema"),
-    "a deprecation left out": ("Upsample", r"    deprecated: true\n", "", "the schema says that it is deprecated"),
+    "a deprecation left out": ("Upsample", r"    deprecated: true\n", "", "it is deprecated in the schema"),
     "a deprecation too many": (
         "Add",
         r"  14:\n",
         "  «14:\n    deprecated: true\n",
-        "the schema has it not deprecated",
+        "it is not deprecated in the schema",
     ),
     "an unknown operator": (
         "Add",
@@ -276,7 +276,7 @@ def test_coverage_counts_what_cases_exercise() -> None:
     clauses = [len(v.clauses) for name in names for v in library.spec(name).versions.values()]
     assert found.coverages.clauses.total == sum(clauses)
     assert "onnx/Mean-13: no case with T = bfloat16" in found.gaps
-    assert "onnx/ReduceMean-18: no case sets noop_with_empty_axes to other than its default" in found.gaps
+    assert "onnx/ReduceMean-18: no case sets noop_with_empty_axes to another value than its default" in found.gaps
     assert "onnx/Mean-1: no case tests clause mean" in found.gaps
     assert "onnx/Mean-13: no case tests clause mean" not in found.gaps
 
@@ -301,7 +301,7 @@ def test_differences_in_json_have_a_place(tmp_path) -> None:
 
 
 def test_another_standard_cannot_be_audited() -> None:
-    with pytest.raises(OpconformError, match="there is no schema to audit 'onxx' against; did you mean 'onnx'"):
+    with pytest.raises(OpconformError, match="'onxx' cannot be audited: it has no schema; did you mean 'onnx'"):
         audit(Library(), "onxx")
 
 

@@ -268,5 +268,5 @@ def test_the_json_has_the_keys_that_are_promised(tmp_path) -> None:
 
 
 def test_a_library_of_another_standard_is_refused(tmp_path) -> None:
-    with pytest.raises(OpconformError, match="onednn is audited against what its library tells"):
+    with pytest.raises(OpconformError, match="onednn is audited against its library"):
         audit(Library(tmp_path), "onednn")

@@ -350,7 +350,7 @@ def test_an_operator_without_versions_is_found_by_its_name(tmp_path) -> None:
 def test_a_file_named_for_another_operator_is_told(tmp_path) -> None:
     (tmp_path / "onnx").mkdir()
     (tmp_path / "onnx" / "Sum.yaml").write_text(MEAN)
-    with pytest.raises(SpecErrors, match=r"Sum.yaml:1:11: the file is that of onnx/Sum; read onnx/Mean"):
+    with pytest.raises(SpecErrors, match=r"Sum.yaml:1:11: expected onnx/Sum, as in the file's name; read onnx/Mean"):
         Library(tmp_path, VOCABULARY).spec("onnx/Sum")
 
 
