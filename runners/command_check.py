@@ -143,7 +143,7 @@ _SIGNS = (
     ("stdout", "line"),
     ("JSON is malformed", "line"),
     ("is no element type", "element-type"),
-    ("is no type", "element-type"),
+    ("is not a type", "element-type"),
     ("in a file", "file"),
     ("its file", "file"),
 )

@@ -100,7 +100,7 @@ def test_a_type_is_written_as_it_is_read(text: str) -> None:
     "text", ["float", "seq(float)", "seq()", "map(float32)", "map(float32,int64)", "seq(float32", "sparse(seq(int8))"]
 )
 def test_a_type_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no type"):
+    with pytest.raises(ValueError, match="is not a type"):
         parse_type(text)
 
 

@@ -61,7 +61,7 @@ def test_a_right_program_has_no_mistakes() -> None:
         ),
         ("other-type", "every-run", "onnx/Abs-13 of 2x3", "int32 [2, 3]; expected float32 [2, 3]", "`program.outputs`"),
         ("other-shape", "every-run", "onnx/Abs-13 of a scalar", "[1]; expected float32 []", "the type and the shape"),
-        ("short", "every-run", "onnx/Abs-13 of 2x3", "21 bytes; expected those of shape [2, 3]", "in C order"),
+        ("short", "every-run", "onnx/Abs-13 of 2x3", "21 bytes; that is not the size of shape [2, 3]", "in C order"),
         ("unknown-type", "every-run", "onnx/Abs-13 of 2x3", "'float33' is no element type", "in lower case: float32"),
         (
             "float32-always",

@@ -249,7 +249,7 @@ def test_models_whose_weights_lie_elsewhere_and_types_without_cases_are_left_out
     named.write_bytes(named.read_bytes().replace(b"Relu", b"R\xff\xffu"))
     source = ForeignCases(tmp_path / "d")
     assert len(source.ids()) == 1
-    assert source.left_out["named/test_data_set_0"] == "a name in its model is no text"
+    assert source.left_out["named/test_data_set_0"] == "a name in its model is not text"
     assert source.left_out["node/test_data_set_0"] == "its weights are in another file"
     assert source.left_out["weights/test_data_set_0"] == "its weights are in another file"
     assert "none of the types of cases" in source.left_out["odd/test_data_set_0"]

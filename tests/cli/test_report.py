@@ -187,6 +187,6 @@ def test_more_shards_than_parts_are_refused_by_each(tmp_path: Path) -> None:
             "run", RIGHT, "--select", UNSORTED, "--select", MIXED, "--shard", f"{index}/5", "--out", tmp_path / "out"
         )
         assert done.exit_code == 2
-        assert "come in 2 parts, one a program: choose at most so many shards" in done.output
+        assert "have 2 parts, one per program; choose at most that many shards" in done.output
         assert not (tmp_path / "out").exists()
     assert "expected I/N" in call("run", RIGHT, "--shard", "3/2").output

@@ -45,7 +45,7 @@ def link() -> zipfile.ZipInfo:
         (zipfile.ZipInfo("clauses.json"), bytes(50_000_000), "bytes that unpack to 50,000,000"),
         (zipfile.ZipInfo("clauses.json"), bytes(5_000_000), "clauses.json (larger than the"),
         (zipfile.ZipInfo("values/more"), bytes(5_000_000), "added: values/more"),
-        (zipfile.ZipInfo("manifest.json"), b'{"schema": 3}', "manifest.json: of schema 3; this version"),
+        (zipfile.ZipInfo("manifest.json"), b'{"schema": 3}', "manifest.json: has schema 3; this version"),
         (zipfile.ZipInfo("cases.txt"), b"", "changed: cases.txt"),
     ],
 )
@@ -75,7 +75,7 @@ def archive_with(folder: Path, *entries: zipfile.ZipInfo, method: int = zipfile.
 @pytest.mark.parametrize("name", ["../up", "/root", "a/../../up", "C:/x", "a\\b", "a//b", "a\nb", "./a", "a/ "])
 def test_a_path_that_leaves_the_archive_is_refused(name: str, tmp_path: Path) -> None:
     file = archive_with(tmp_path, zipfile.ZipInfo(name))
-    with pytest.raises(CorpusError, match=r"hostile\.zip: .* is no path of a file in a corpus"):
+    with pytest.raises(CorpusError, match=r"hostile\.zip: .* is not a valid path in a corpus"):
         ArchiveFiles(file).sizes()
 
 

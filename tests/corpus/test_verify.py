@@ -127,7 +127,7 @@ def test_a_foreign_schema_is_refused_by_its_version(corpus: Path) -> None:
     edited(corpus / "manifest.json", lambda told: told.update(schema=1))
     done = verified(corpus)
     assert done.exit_code == 2
-    assert "manifest.json: of schema 1; this version of opconform reads schema 2" in done.output
+    assert "manifest.json: has schema 1; this version of opconform reads schema 2" in done.output
 
 
 def test_a_folder_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_folder_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
         (b"[" * 100_000, "nested too deeply"),
         (b'{"schema": NaN}', "NaN is no number"),
         (b'{"schema": 2, "schema": 2}', "twice"),
-        (b'{"schema": 2}', "no manifest of schema 2"),
+        (b'{"schema": 2}', "not a manifest of schema 2"),
         (b'{"schema": ' + b"1" * 10_000 + b"}", "no JSON"),
         (b"\xff", "no JSON"),
         (b"3", "expected a JSON object"),
@@ -169,7 +169,7 @@ def damaged_tensor(name: str, content: bytes) -> Callable[[Path], object]:
     ("change", "said"),
     [
         (damaged_descriptor(lambda told: told.update(schema=7)), "of schema 7"),
-        (damaged_descriptor(lambda told: told.pop("options")), "no descriptor of schema 2"),
+        (damaged_descriptor(lambda told: told.pop("options")), "not a descriptor of schema 2"),
         (
             damaged_descriptor(lambda told: told["inputs"][0].update(shape=[1, 2, 3, 4])),
             "does not match the descriptor",
@@ -204,7 +204,7 @@ def test_a_case_that_contradicts_itself_is_refused_by_its_file(
         ("clauses.json", lambda told: told.update(dict.fromkeys(told, "rule")), "expected text, status, source"),
         ("clauses.json", lambda told: next(iter(told.values())).pop("text"), "expected text, status, source"),
         ("clauses.json", lambda told: told.pop(next(iter(told))), "has no clause"),
-        ("manifest.json", lambda told: told["selection"].update(siblings=5), "expected a list of cases that are there"),
+        ("manifest.json", lambda told: told["selection"].update(siblings=5), "a list of cases in this manifest"),
         ("manifest.json", lambda told: told["selection"].update(siblings=["no/case"]), "expected a list of cases"),
         (
             "manifest.json",
@@ -226,7 +226,7 @@ def test_a_descriptor_without_labels_is_refused_when_a_run_asks_for_its_silences
         resealed(corpus, damaged_descriptor(lambda told, new=options: told.update(options=new)))
         words = ["run", "python:fakes.backends:Right", "--corpus", str(corpus), "--require", "axes-duplicate=as-once"]
         done = CliRunner().invoke(main, words)
-        assert (done.exit_code, "case.json: no descriptor of schema 2" in done.output) == (2, True), done.output
+        assert (done.exit_code, "case.json: not a descriptor of schema 2" in done.output) == (2, True), done.output
 
 
 def test_a_file_that_is_not_that_of_the_sums_is_refused_when_it_is_read(corpus: Path) -> None:

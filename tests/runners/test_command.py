@@ -74,7 +74,7 @@ LIES = {
     "short": ("crash", "outputs[0] of type float32 and shape [64]: 253 bytes; expected"),
     "unknown-type": ("crash", "'float33' is no element type"),
     "negative-shape": ("crash", "Expected `int` >= 0 - at `$.outputs[0].shape[0]`"),
-    "huge-shape": ("crash", "256 bytes; expected those of shape"),
+    "huge-shape": ("crash", "256 bytes; that is not the size of shape"),
     "no-base64": ("crash", "Invalid base64 encoded string - at `$.outputs[0].content`"),
     "list-of-numbers": ("crash", "Expected `str`, got `float`"),
     "structure": ("crash", "its structure is none of its tensors: more tensors"),
@@ -141,7 +141,7 @@ def test_a_lie_over_an_invalid_program_is_no_refusal() -> None:
         ("no-json", "no answer of protocol 1"),
         ("exit", "it ended by exit code 3"),
         ("unsupported", "it answered 'unsupported' to 'hello'; expected 'hello'"),
-        ("claims", "it claims onnx/Abs for 'float33' is no type; expected float32"),
+        ("claims", "it claims onnx/Abs for 'float33' is not a type; expected float32"),
     ],
 )
 def test_a_program_that_does_not_say_what_it_is_ends_the_run_and_says_why(fault: str, words: str) -> None:
