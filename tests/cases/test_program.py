@@ -122,7 +122,7 @@ def test_values_of_a_program_take_exactly_its_leaves() -> None:
     assert [x.shape for x in first] == [(2,), ()]
     assert second is None
     for wrong in (arrays[:1], [*arrays, arrays[0]]):
-        with pytest.raises(ValueError, match="tensors than the program is given"):
+        with pytest.raises(ValueError, match="tensors than the program takes"):
             nested(made, wrong)
 
 

@@ -120,7 +120,7 @@ def test_a_truncated_archive_is_refused(share: float, made: Path, tmp_path: Path
     (tmp_path / "half.zip").write_bytes(content[: int(len(content) * share)])
     done = verified(tmp_path / "half.zip")
     assert done.exit_code == 2
-    assert "half.zip: no whole zip archive" in done.output
+    assert "half.zip: not a complete zip archive" in done.output
 
 
 def test_a_foreign_schema_is_refused_by_its_version(corpus: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_folder_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
     [
         (b"{", "no JSON"),
         (b"[" * 100_000, "nested too deeply"),
-        (b'{"schema": NaN}', "NaN is no number"),
+        (b'{"schema": NaN}', "NaN is not a JSON number"),
         (b'{"schema": 2, "schema": 2}', "twice"),
         (b'{"schema": 2}', "not a manifest of schema 2"),
         (b'{"schema": ' + b"1" * 10_000 + b"}", "no JSON"),
@@ -168,15 +168,15 @@ def damaged_tensor(name: str, content: bytes) -> Callable[[Path], object]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (damaged_descriptor(lambda told: told.update(schema=7)), "of schema 7"),
+        (damaged_descriptor(lambda told: told.update(schema=7)), "has schema 7"),
         (damaged_descriptor(lambda told: told.pop("options")), "not a descriptor of schema 2"),
         (
             damaged_descriptor(lambda told: told["inputs"][0].update(shape=[1, 2, 3, 4])),
             "does not match the descriptor",
         ),
         (damaged_descriptor(lambda told: told["options"][0].update(kind="perhaps")), "perhaps"),
-        (damaged_descriptor(lambda told: told["options"][0]["labels"].update(more="one")), "tells of what is settled"),
-        (damaged_descriptor(lambda told: told["program"].update(opset=99)), "not those of its case_digest"),
+        (damaged_descriptor(lambda told: told["options"][0]["labels"].update(more="one")), "names a silence that is not open"),
+        (damaged_descriptor(lambda told: told["program"].update(opset=99)), "do not match the case_digest"),
         (damaged_descriptor(lambda told: told.update(id="another")), "manifest.json has"),
         (damaged_tensor("input_0.pb", b"\xff\xff"), "no TensorProto of ONNX"),
         (damaged_tensor("input_0.pb", b""), "data_type 0"),
@@ -234,7 +234,7 @@ def test_a_file_that_is_not_that_of_the_sums_is_refused_when_it_is_read(corpus: 
     content = file.read_bytes()
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     read = CorpusCases(corpus)
-    with pytest.raises(CorpusError, match=r"input_0\.pb: not the file that SHA256SUMS tells"):
+    with pytest.raises(CorpusError, match=r"input_0\.pb: its sha256 differs from the one in SHA256SUMS"):
         list(cases_of(read, read.ids()))
 
 
@@ -244,7 +244,7 @@ def test_sums_that_are_none_are_refused_by_their_line(corpus: Path) -> None:
     for text, said in (
         (first.upper(), "SHA256SUMS:1: expected a sha256 in lower case"),
         (first + first, "SHA256SUMS:2: "),
-        (first[:64] + "  ../up\n", "no path of a file"),
+        (first[:64] + "  ../up\n", "not a valid path"),
         (first[:64] + "  SHA256SUMS\n", "the path of another file"),
         (whole[:-1], "each once; read"),
     ):

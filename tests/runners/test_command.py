@@ -71,7 +71,7 @@ def test_a_program_is_judged_as_any_backend() -> None:
 
 
 LIES = {
-    "short": ("crash", "outputs[0] of type float32 and shape [64]: 253 bytes; expected"),
+    "short": ("crash", "outputs[0] of type float32 and shape [64]: 253 bytes; that is not the size of shape"),
     "unknown-type": ("crash", "'float33' is no element type"),
     "negative-shape": ("crash", "Expected `int` >= 0 - at `$.outputs[0].shape[0]`"),
     "huge-shape": ("crash", "256 bytes; that is not the size of shape"),
@@ -100,7 +100,7 @@ LIES = {
     "file-empty": ("crash", "its file ends after 0 bytes; an output is 256 from 0 on"),
     "file-cut": ("crash", "its file ends after 255 bytes; an output is 256 from 0 on"),
     "file-beyond": ("crash", "its file ends after 256 bytes; an output is 256 from 1 on"),
-    "file-short": ("crash", "outputs[0] of type float32 and shape [64]: 252 bytes; expected"),
+    "file-short": ("crash", "outputs[0] of type float32 and shape [64]: 252 bytes; that is not the size of shape"),
     "file-negative": ("crash", "Expected `int` >= 0 - at `$.outputs[0].content.offset`"),
     "file-huge": ("crash", "its file has 1,099,511,627,776 bytes, more than 268,435,456"),
     "file-twice": ("crash", "its file has 256 bytes, of which outputs take 512: two have the same ones"),
