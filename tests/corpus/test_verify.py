@@ -175,7 +175,7 @@ def damaged_tensor(name: str, content: bytes) -> Callable[[Path], object]:
             "does not match the descriptor",
         ),
         (damaged_descriptor(lambda told: told["options"][0].update(kind="perhaps")), "perhaps"),
-        (damaged_descriptor(lambda told: told["options"][0]["labels"].update(more="one")), "names a silence that is not open"),
+        (damaged_descriptor(lambda told: told["options"][0]["labels"].update(more="one")), "silence that is not open"),
         (damaged_descriptor(lambda told: told["program"].update(opset=99)), "do not match the case_digest"),
         (damaged_descriptor(lambda told: told.update(id="another")), "manifest.json has"),
         (damaged_tensor("input_0.pb", b"\xff\xff"), "no TensorProto of ONNX"),
@@ -246,7 +246,7 @@ def test_sums_that_are_none_are_refused_by_their_line(corpus: Path) -> None:
         (first + first, "SHA256SUMS:2: "),
         (first[:64] + "  ../up\n", "not a valid path"),
         (first[:64] + "  SHA256SUMS\n", "the path of another file"),
-        (whole[:-1], "each once; read"),
+        (whole[:-1], "each path once; read"),
     ):
         (corpus / "SHA256SUMS").write_text(text)
         done = verified(corpus)

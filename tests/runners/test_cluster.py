@@ -240,7 +240,7 @@ def test_a_scheduler_that_cannot_be_reached_is_named() -> None:
     [
         (("--executor", "slurm"), "expected local, dask"),
         (("--executor", "dask:"), "expected local, dask"),
-        (("--executor", "dask:morse://host:1"), "is no address of a dask scheduler"),
+        (("--executor", "dask:morse://host:1"), "is not the address of a dask scheduler"),
         (("--executor", "dask", *GOOD), "with --executor dask there is none"),
         (GOOD, "with --executor local there is none"),
         (("--executor", "dask:tcp://host:1", "--resource", "npu"), "expected NAME=NUMBER"),
