@@ -519,7 +519,7 @@ def _as_a_whole(held: _Held, row: int) -> str:
     failing = [name for name, lanes in held.failing.items() if lanes[row]]
     if failing:
         chance = f" (right answers fail with a probability of at most {ALARM:g})" if RANDOM & {*failing} else ""
-        return f"each element is admitted, but not all together:  {', '.join(failing)}{chance}"
+        return f"each element is admitted, but not all together: {', '.join(failing)}{chance}"
     spreads = [bounds.spread for bounds in held.bounds if bounds.spread is not None]
     return (
         f"errors too large as a whole: mean (error/sigma)² > {spreads[0].limit}" if spreads else "no option admits it"

@@ -135,7 +135,7 @@ def test_a_corrected_expectation_decides_anew_about_a_kept_answer(
     ("keep", "change", "why"),
     [
         ("none", {"expectation_digest": OLD}, "the expectation has changed, and the answer was not kept"),
-        ("all", {"case_digest": OLD}, "its program or its inputs are others now"),
+        ("all", {"case_digest": OLD}, "its program or its inputs have changed"),
         ("digest", {"expectation_digest": OLD}, "the expectation has changed, and the answer was not kept"),
     ],
 )

@@ -153,7 +153,7 @@ def test_a_program_that_does_not_say_what_it_is_ends_the_run_and_says_why(fault:
     ("name", "words"),
     [
         ("cmd:", "expected cmd:./program args"),
-        ("cmd:'./a", "no shell words"),
+        ("cmd:'./a", "not valid shell syntax"),
         ("cmd:./no-such-program --flag", "'./no-such-program' is no program that can be run"),
     ],
 )

@@ -130,7 +130,7 @@ def test_an_operation_whose_set_is_misnamed_is_run(runner) -> None:
 
 @pytest.mark.parametrize(("operator", "version"), [("If", 8), ("Loop", 5), ("TensorIterator", 1)])
 def test_operations_without_their_bodies_are_unsupported_in_words(runner, operator: str, version: int) -> None:
-    with pytest.raises(Unsupported, match=f"bodies of {operator} are not made here: none"):
+    with pytest.raises(Unsupported, match=f"these bodies of {operator}: none"):
         runner.prepare(native(operator, version, feed("c", "bool")))
 
 
