@@ -89,7 +89,7 @@ def continued(options: RunOptions, told: Mapping[str, Any], place: object) -> Ru
     try:
         begun = _read(told)
     except (KeyError, TypeError, ValueError, OpconformError) as error:
-        raise OpconformError(f"{place}: options: not as a run writes them: {error!r}") from None
+        raise OpconformError(f"{place}: options: not in the form that a run writes: {error!r}") from None
     if "out" in options.given:
         raise OpconformError("--out: leave it out with --resume; the run keeps its folder")
     selecting = {f.name for f in fields(Selection)}

@@ -247,7 +247,7 @@ class Rejudged:
         try:
             return answer_of(kept, case)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise OpconformError(f"{place}: not as a run writes them: {error}") from None
+            raise OpconformError(f"{place}: not in the form that a run writes: {error}") from None
 
 
 def answer_of(kept: StoredResult, case: Batch | None) -> Answer | None:

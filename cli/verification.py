@@ -191,7 +191,7 @@ def _accuracy(line: bytes) -> dict[str, Any]:
     try:
         told = dict(json.loads(line))
     except (ValueError, TypeError, RecursionError) as error:
-        raise OpconformError(f"accuracy: not as a run writes it: {error}") from None
+        raise OpconformError(f"accuracy: not in the form that a run writes: {error}") from None
     return {name: value for name, value in told.items() if name not in ("case", "backend")}
 
 

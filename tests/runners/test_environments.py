@@ -149,7 +149,7 @@ def test_what_cannot_run_elsewhere_is_refused_by_name(name: str, python: str, wo
     ("name", "words"),
     [
         ("onnxruntim==1.2", "did you mean 'onnxruntime'"),
-        ("onednn==3.1", "no releases of 'onednn' are known; expected one of onnxruntime,"),
+        ("onednn==3.1", "there are no known releases of 'onednn'; expected one of onnxruntime,"),
         ("onnxruntime==", "'' is not a version; expected one such as 1.20.1"),
         ("onnxruntime==1.2 --index-url x", "is no version"),
         ("onnxruntime==../x", "is no version"),

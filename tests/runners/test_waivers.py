@@ -105,7 +105,7 @@ def test_a_waiver_whose_cases_pass_is_stale(tmp_path: Path) -> None:
 
 def test_the_age_of_a_waiver_is_told_where_it_has_to_go(tmp_path: Path) -> None:
     old = {"since": "2026-05-16"}
-    assert after(run_with(tmp_path, old), result())[0].startswith("2: stale, 30 days old: nothing that it names")
+    assert after(run_with(tmp_path, old), result())[0].startswith("2: stale, 30 days old: nothing that it matches")
     late = run_with(tmp_path, old, today=dt.date(2026, 7, 1))
     assert after(late, result())[0].startswith("2: expired on 2026-06-15, 46 days old (its cases")
     (waiver,) = load_waivers(written(tmp_path, old)).entries

@@ -301,8 +301,8 @@ TEXT = result(case=RAMP).to_json().decode()
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{}\n", "results.jsonl:2: no result: "),
-        ('{"case": "half\n', "results.jsonl:2: no result: "),
+        ("{}\n", "results.jsonl:2: not a result: "),
+        ('{"case": "half\n', "results.jsonl:2: not a result: "),
         (TEXT.replace('"strict"', "7") + "\n", "results.jsonl:2: no result: "),
         (TEXT.replace("{}", '{"a": 7}') + "\n", "results.jsonl:2: no result: "),
         (TEXT.replace('"pass"', '"Pass"') + "\n", "results.jsonl:2: no result: "),

@@ -170,4 +170,4 @@ def test_two_whole_runs_of_one_backend_are_refused_with_the_way_to_show_both(tmp
     named = [word.format(old=old) for word in given]
     done = CliRunner().invoke(main, ["report", str(new), *named])
     assert done.exit_code == 2
-    assert ("--before: shown in the site of --html" if len(given) == 2 else "with --before") in done.output
+    assert ("--before: shown in the site of --html" if len(given) == 2 else "use --before") in done.output

@@ -251,7 +251,7 @@ def test_a_folder_that_is_no_site_is_refused(folders: list[Path], tmp_path: Path
     for name in ("used", "file"):
         done = call("report", *folders, "--html", tmp_path / name)
         assert done.exit_code == 2
-        assert "choose a new or an empty folder" in done.output
+        assert "choose a new or empty folder" in done.output
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["file", "thesis.txt", "used"]
 
 
