@@ -312,8 +312,8 @@ def _expectation_lines(case: Batch) -> Iterator[str]:
 
 def _labels(option: Option) -> str:
     labels = ", ".join(f"{silence}={answer}" for silence, answer in option.labels) or "the one answer"
-    kind = {"values": "", "rejected": ": a refusal", "anything": ": whatever it answers"}[option.kind]
-    declared = " (only as declared arithmetic)" if option.level == "declared" else ""
+    kind = {"values": "", "rejected": ": a refusal", "anything": ": any answer"}[option.kind]
+    declared = " (only under declared arithmetic)" if option.level == "declared" else ""
     return f"{labels}{kind}{declared}"
 
 
