@@ -163,9 +163,8 @@ def _print_rest(console: Console, summary: Summary, detail: Detail) -> None:
 
 def print_silences(console: Console, summary: Summary, backend: str, title: str) -> None:
     """Print what a backend does where the standard is silent; versions that do the same share a line."""
-    found = [
-        t for t in summary.behaviours.chosen(backend) if t.silence != "invalid"
-    ]  # invalid inputs have their own figure: refusal
+    # Invalid inputs have a figure of their own, refusal.
+    found = [t for t in summary.behaviours.chosen(backend) if t.silence != "invalid"]
     if not found:
         return
     _heading(console, f"{title}, where the standard is silent")

@@ -112,7 +112,7 @@ WRONG = {
     "a negative seed": ("run onnxruntime --seed -1", "Invalid value for '--seed'"),
     "no workers": ("run onnxruntime --jobs 0", "Invalid value for '--jobs'"),
     "no time": ("run onnxruntime --timeout 0", "Invalid value for '--timeout'"),
-    "a time that is none": ("run onnxruntime --timeout nan", "nan is no number of seconds"),
+    "a time that is none": ("run onnxruntime --timeout nan", "nan is not a number of seconds"),
     "a requirement without option": ("run onnxruntime --require flush", "expected SILENCE=OPTION"),
     "an unknown silence": (
         "run onnxruntime --require accumulatr=wide",

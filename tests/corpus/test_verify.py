@@ -259,11 +259,11 @@ def test_an_index_that_is_not_the_cases_is_refused(corpus: Path) -> None:
     text = (corpus / "cases.txt").read_text()
     resealed(corpus, lambda _: (corpus / "cases.txt").write_text(text.replace("option values", "option anything", 1)))
     done = verified(corpus)
-    assert (done.exit_code, "changed: cases.txt (it is not what the cases are)" in done.output) == (1, True)
+    assert (done.exit_code, "changed: cases.txt (it does not match the cases)" in done.output) == (1, True)
 
 
 def test_a_manifest_that_tells_other_counts_or_sizes_is_refused(corpus: Path) -> None:
-    for key, said in (("counts", "its counts are not those"), ("bytes", "it tells ")):
+    for key, said in (("counts", "its counts do not match"), ("bytes", "it says ")):
         whole = (corpus / "manifest.json").read_bytes()
 
         def change(told: dict[str, Any], key: str = key) -> None:
