@@ -248,9 +248,8 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
     code = max(tables.tally.exit_code(len(problems)), 2 if broken else 0, OUR_SIDE_FAILED if lost else 0)
     code = max(code, INTERRUPTED if interrupted else 0)
     status = "interrupted" if interrupted else "finished"
-    folder.finish(
-        status, code, {**_description(progress), **tables.to_dict(problems)}
-    )  # last, when everything is there
+    # Last, when everything else is written.
+    folder.finish(status, code, {**_description(progress), **tables.to_dict(problems)})
     seconds = None if goes_on else time.monotonic() - started
     summary = tables.summary(
         code,

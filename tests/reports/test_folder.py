@@ -78,7 +78,7 @@ def test_results_of_a_finished_run_that_were_truncated_are_named_as_that(tmp_pat
     assert list(read_results(folder)) == RESULTS
     lines = (folder / "results.jsonl").read_bytes().splitlines(keepends=True)
     (folder / "results.jsonl").write_bytes(b"".join(lines[:2])[: None if at == "between lines" else -5])
-    with pytest.raises(OpconformError, match=r"results\.jsonl: truncated: [12] whole lines?, and run\.json counts 3"):
+    with pytest.raises(OpconformError, match=r"results\.jsonl: truncated: [12] whole lines?, but run\.json counts 3"):
         list(read_results(folder))
     done = CliRunner().invoke(main, ["report", str(folder)])
     assert (done.exit_code, "truncated" in done.stderr) == (2, True)
@@ -103,7 +103,7 @@ def test_results_of_a_finished_run_that_were_truncated_are_named_as_that(tmp_pat
 def test_a_line_that_is_no_result_is_told_with_its_number(tmp_path: Path, line: bytes) -> None:
     file = tmp_path / "results.jsonl"
     file.write_bytes(RESULTS[0].to_json() + b"\n" + line + b"\n")
-    with pytest.raises(OpconformError, match=r"results\.jsonl:2: no result"):
+    with pytest.raises(OpconformError, match=r"results\.jsonl:2: not a result"):
         list(read_results(tmp_path))
 
 

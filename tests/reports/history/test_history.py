@@ -303,10 +303,10 @@ TEXT = result(case=RAMP).to_json().decode()
     [
         ("{}\n", "results.jsonl:2: not a result: "),
         ('{"case": "half\n', "results.jsonl:2: not a result: "),
-        (TEXT.replace('"strict"', "7") + "\n", "results.jsonl:2: no result: "),
-        (TEXT.replace("{}", '{"a": 7}') + "\n", "results.jsonl:2: no result: "),
-        (TEXT.replace('"pass"', '"Pass"') + "\n", "results.jsonl:2: no result: "),
-        (TEXT[:-1] + ',"more":1}\n', "results.jsonl:2: no result: "),
+        (TEXT.replace('"strict"', "7") + "\n", "results.jsonl:2: not a result: "),
+        (TEXT.replace("{}", '{"a": 7}') + "\n", "results.jsonl:2: not a result: "),
+        (TEXT.replace('"pass"', '"Pass"') + "\n", "results.jsonl:2: not a result: "),
+        (TEXT[:-1] + ',"more":1}\n', "results.jsonl:2: not a result: "),
         (result(case=UNIFORM).to_json().decode() + "\n", "is there twice"),
         (
             result(case=RAMP, backend="stranger").to_json().decode() + "\n",
