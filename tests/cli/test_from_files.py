@@ -134,7 +134,7 @@ def test_shards_of_a_corpus_have_every_case_once_and_are_put_together(
     whole = invoke("report", *shards)
     assert whole.exit_code == 0, whole.output
     done = invoke("run", RIGHT, "--corpus", corpus / "npz", "--shard", "1/9999", "--out", tmp_path / "no")
-    assert (done.exit_code, "choose at most so many shards" in done.output) == (2, True)
+    assert (done.exit_code, "choose at most that many shards" in done.output) == (2, True)
 
 
 def test_a_corpus_that_is_not_whole_is_refused_with_the_files_name(corpus: Path, tmp_path: Path) -> None:
