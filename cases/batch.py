@@ -265,7 +265,7 @@ class Expectation:
     @functools.cached_property
     def digests(self) -> list[str]:
         """Return for each lane the sha256 of everything that decides a verdict, to the bit."""
-        if "_whole" in self.__dict__:  # with those of its neighbours, which costs little more
+        if "_whole" in self.__dict__:  # together with its neighbours', at little extra cost
             whole, start, stop = self.__dict__["_whole"]
             return list(whole.digests[start:stop])
         found = [""] * self.lanes

@@ -87,19 +87,19 @@ def parse_id(text: str) -> CaseId:
     """Parse a case id. Raises CaseIdError, which names the wrong part."""
     parts = text.split("/")
     if len(parts) not in (6, 7):
-        raise CaseIdError(f"{text!r} is no case id: it has {len(parts)} parts, expected {_FORM}")
+        raise CaseIdError(f"{text!r} is not a case id: it has {len(parts)} parts, expected {_FORM}")
     words = () if parts[2] == "-" else tuple(parts[2].split(","))
     for word in (*parts[:2], *words, *parts[6:]):
         if not (_TYPE if word in words else _WORD).fullmatch(word):
-            raise CaseIdError(f"{text!r} is no case id: {word!r} is no name, expected {_FORM}")
+            raise CaseIdError(f"{text!r} is not a case id: {word!r} is not a name, expected {_FORM}")
     if not _FILL.fullmatch(parts[5]):
-        raise CaseIdError(f"{text!r} is no case id: {parts[5]!r} is no name, expected {_FORM}")
+        raise CaseIdError(f"{text!r} is not a case id: {parts[5]!r} is not a name, expected {_FORM}")
     settings = _parse_settings(parts[4], text)
     edge = parts[6] if len(parts) == 7 else None
     types = tuple(_type_of(word, text) for word in words)
     found = CaseId("/".join(parts[:2]), types, _parse_shapes(parts[3], text), settings, parts[5], edge)
     if str(found) != text:  # each content has exactly one id
-        raise CaseIdError(f"{text!r} is no case id: it is written {str(found)!r}")
+        raise CaseIdError(f"{text!r} is not a case id: it is written {str(found)!r}")
     return found
 
 
@@ -164,7 +164,7 @@ def _parse_shapes(text: str, whole: str) -> tuple[Part, ...]:
         run = _RUN.fullmatch(word)
         shapes += [None] if word == "_" else [_parse_shape(run[2] if run else word, whole)] * int(run[1] if run else 1)
         if len(shapes) > _TOO_MANY_INPUTS:
-            raise CaseIdError(f"{whole!r} is no case id: more than {_TOO_MANY_INPUTS} inputs")
+            raise CaseIdError(f"{whole!r} is not a case id: more than {_TOO_MANY_INPUTS} inputs")
     return tuple(shapes)
 
 
@@ -180,7 +180,7 @@ def _parse_shape(word: str, whole: str) -> Shape | Structure:
     if kind == "sparse" and _COUNT.fullmatch(number):
         return Structure("sparse", _item(dims, whole).dims, count=int(number))
     if not _SHAPE.fullmatch(word):
-        raise CaseIdError(f"{whole!r} is no case id: {word!r} is no shape; expected 3x2, scalar, 40*3x2, _ or none")
+        raise CaseIdError(f"{whole!r} is not a case id: {word!r} is not a shape; expected 3x2, scalar, 40*3x2, _, none")
     return () if word == "scalar" else tuple(int(d) for d in word.split("x"))
 
 
@@ -207,7 +207,7 @@ def _type_of(word: str, whole: str) -> str:
                 return head
     except ValueError:
         pass
-    raise CaseIdError(f"{whole!r} is no case id: {word!r} is no type; expected float32, seq.float32 or the like")
+    raise CaseIdError(f"{whole!r} is not a case id: {word!r} is not a type; expected float32, seq.float32 or the like")
 
 
 def _parse_settings(text: str, whole: str) -> tuple[tuple[str, str], ...]:
@@ -217,7 +217,7 @@ def _parse_settings(text: str, whole: str) -> tuple[tuple[str, str], ...]:
     for part in text.split(";"):
         match = _SETTING.fullmatch(part)
         if not match:
-            raise CaseIdError(f"{whole!r} is no case id: {part!r} is no setting; expected name=value, or - for none")
+            raise CaseIdError(f"{whole!r} is not a case id: {part!r} is not a setting; expected name=value, - for none")
         settings.append((match[1], match[2]))
     if settings != sorted(dict(settings).items()):
         raise CaseIdError(f"{whole!r} is not a case id: each setting appears once, sorted by name")

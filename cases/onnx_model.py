@@ -257,7 +257,7 @@ def _content(value: object, attribute: Attribute) -> Any:
             return _type(parse_type(value), None) if is_type else value.encode("utf-8", "surrogateescape")
     if attribute.kind.startswith("float"):
         return value
-    if value != int(value):  # type: ignore[call-overload]  # what is no number raises
+    if value != int(value):  # type: ignore[call-overload]  # raises if it is not a number
         raise ValueError(f"attribute {attribute.name} of kind {attribute.kind} cannot be {value!r}")
     return int(value)  # type: ignore[call-overload]
 

@@ -403,7 +403,7 @@ class Input:
     def array(self) -> Array:
         """Return a constant's content; TypeError for other inputs."""
         if self.constant is None:
-            raise TypeError(f"input {self.name!r} is no constant")
+            raise TypeError(f"input {self.name!r} is not a constant")
         return from_content(self.type, tuple(int(d) for d in self.dims), self.constant)
 
 

@@ -16,7 +16,7 @@ Reason: TypeAlias = Literal[
 ]
 
 
-class Unsupported(Exception):  # noqa: N818 - it is no error: a backend may leave things out
+class Unsupported(Exception):  # noqa: N818 - not an error: a backend may leave things out
     """The backend says that it does not implement this program; the message is the backend's own."""
 
     def __init__(self, words: str, reason: Reason = "other") -> None:

@@ -155,7 +155,7 @@ class _Check:
                 yield f"{RUN}: planned: {self.told.get('planned', {}).get(backend)} for {backend}, and {planned} are"
             own, known = self._standards(backend), standards.get(backend)
             if known and own != known:
-                yield f"{RUN}: {backend}: run on {', '.join(own) or 'all standards'}, but it has {', '.join(known)}"
+                yield f"{RUN}: {backend}: ran on {', '.join(own) or 'all standards'}, but implements {', '.join(known)}"
 
     def _standards(self, backend: str) -> tuple[str, ...]:
         return tuple(self.told.get("backends", {}).get(backend, {}).get("standards", ()))

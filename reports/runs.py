@@ -261,7 +261,7 @@ class StoredResults:
             result = _result(line, file, number)
             done = self.done.setdefault(result.backend, set())
             if result.case in done:
-                raise OpconformError(f"{file}:{number}: {result.case} on {result.backend} is there twice")
+                raise OpconformError(f"{file}:{number}: {result.case} on {result.backend} appears twice")
             done.add(result.case)
             head = _head(line, file, number)
             outputs, accuracy = beside[OUTPUTS].take(head), beside[ACCURACY].take(head)

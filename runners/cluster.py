@@ -407,7 +407,7 @@ class _ClusterRun:
             size = max(1, -(-len(sent.ids) // _PIECES))
             self._suspects += [sent.ids[start : start + size] for start in range(0, len(sent.ids), size)]
         else:
-            words = f"KilledWorker: {error.allowed_failures + 1} workers of the cluster died, each with this case alone"
+            words = f"KilledWorker: {error.allowed_failures + 1} workers of the cluster died, each with only this case"
             yield Judged(Result(sent.ids[0], self._assignment.backend.name, Outcome.CRASH, detail=words))
 
     def _look(self) -> None:

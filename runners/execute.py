@@ -460,7 +460,7 @@ def _later(begin: Begin, places: int, place: int, phase: Phase) -> None:
     begin(places + place, phase)
 
 
-# What travels beside a result
+# Attachments of a result
 
 
 def _attachments(

@@ -207,7 +207,7 @@ def judged_again(
     if result.outcome is Outcome.RUNNER_ERROR:
         return result
     if case is None:
-        raise CannotJudge("there is no such case any more")
+        raise CannotJudge("this case no longer exists")
     if case.digest != result.case_digest:
         raise CannotJudge("its program or its inputs have changed")
     verdict = _verdict(result, case, answer, required, before)

@@ -294,7 +294,7 @@ def _operation(operator: OperatorVersion, inputs: Sequence[Any], attributes: Seq
     factory = _part("utils.node_factory").NodeFactory(f"opset{operator.version}")
     made = factory.create(operator.name).get_type_info().version_id
     if made != _MISNAMED.get((operator.name, int(operator.version)), f"opset{operator.version}"):
-        words = f"the newest {operator.name} in operation set {operator.version} is that of {made}"
+        words = f"the newest {operator.name} in operation set {operator.version} comes from {made}"
         raise Unsupported(words, "operator-version")
     return factory.create(operator.name, inputs, {a.name: _value(a) for a in attributes})
 

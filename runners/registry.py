@@ -377,9 +377,9 @@ def _plug_ins() -> dict[str, importlib.metadata.EntryPoint]:
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         # The same distribution may be found twice, for example an editable one.
         if entry.name in _BUILT_INS or (entry.name in found and found[entry.name].value != entry.value):
-            other = f"that of {_origin(found[entry.name])}" if entry.name in found else "the built-in one"
+            other = f"one from {_origin(found[entry.name])}" if entry.name in found else "the built-in one"
             raise OpconformError(
-                f"two backends are called {entry.name!r}: {other} and that of {_origin(entry)}; remove one"
+                f"two backends are called {entry.name!r}: {other} and one from {_origin(entry)}; remove one"
             )
         found[entry.name] = entry
     return found

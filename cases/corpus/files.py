@@ -93,7 +93,7 @@ class FolderFiles:
                 elif entry.is_file(follow_symlinks=False):
                     yield prefix + entry.name, entry
                 else:
-                    raise CorpusError(f"{self.root / prefix / entry.name}: a link or a device; expected files alone")
+                    raise CorpusError(f"{self.root / prefix / entry.name}: a link or a device; expected only files")
 
     def read(self, path: str, largest: int = LARGEST_FILE) -> bytes:
         """Return a file's content."""
@@ -119,7 +119,7 @@ class FolderFiles:
             if step == self.root:
                 return
             if step.is_symlink():
-                raise CorpusError(f"{step}: a link; expected files and folders alone")
+                raise CorpusError(f"{step}: a link; expected only files and folders")
 
 
 class ArchiveFiles:
@@ -191,7 +191,7 @@ def _checked(entries: list[zipfile.ZipInfo], name: str) -> dict[str, zipfile.Zip
         check_path(entry.filename.removesuffix("/"), name)
         _check_entry(entry, name)
         if entry.filename.lower() in folded:
-            raise CorpusError(f"{name}: {entry.filename} is there twice")
+            raise CorpusError(f"{name}: {entry.filename} appears twice")
         folded.add(entry.filename.lower())
         if not entry.is_dir():
             found[entry.filename] = entry
@@ -204,7 +204,7 @@ def _checked(entries: list[zipfile.ZipInfo], name: str) -> dict[str, zipfile.Zip
 def _check_entry(entry: zipfile.ZipInfo, name: str) -> None:
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-        raise CorpusError(f"{name}: {entry.filename} is a link or a device; expected files alone")
+        raise CorpusError(f"{name}: {entry.filename} is a link or a device; expected only files")
     if entry.flag_bits & _ENCRYPTED:
         raise CorpusError(f"{name}: {entry.filename} is encrypted")
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

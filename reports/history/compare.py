@@ -182,7 +182,7 @@ def _sorted(wholes: Sequence[Whole], backends: frozenset[str]) -> Iterator[CaseR
     found.sort(key=lambda record: record[:2])
     for one, other in itertools.pairwise(found):
         if one[:2] == other[:2]:
-            raise OpconformError(f"{one.case} on {one.backend} is there twice: the folders are not one run")
+            raise OpconformError(f"{one.case} on {one.backend} appears twice: the folders are not one run")
     yield from found
 
 

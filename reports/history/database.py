@@ -98,7 +98,7 @@ class History:
 def reading(path: Path) -> Iterator[History]:
     """Open a history for reading. Raises OpconformError if there is none, or it cannot be read."""
     if not path.exists():
-        raise OpconformError(f"{path}: there is no history; `opconform history add DIR --db {path}` begins one")
+        raise OpconformError(f"{path}: there is no history; `opconform history add DIR --db {path}` creates one")
     with _opened(path, write=False) as history:
         _check(history)
         yield history
@@ -157,7 +157,7 @@ def _reason(message: str) -> str:
     if "lock" in message:
         return "is in use by another process; try again when it has ended"
     if "not a valid DuckDB" in message:
-        return "is no history of opconform (no DuckDB file); choose another file with --db"
+        return "is not a history of opconform (not a DuckDB file); choose another file with --db"
     return message.splitlines()[0]
 
 
@@ -169,7 +169,7 @@ def _check(history: History) -> None:
     """Raise OpconformError unless the tables have this version."""
     path = history.path
     if "opconform_history" not in _tables(history):
-        raise OpconformError(f"{path}: is no history of opconform; choose another file with --db")
+        raise OpconformError(f"{path}: is not a history of opconform; choose another file with --db")
     schema = history.one("SELECT schema FROM opconform_history")
     if schema != SCHEMA:
         mend = "use that version, or a newer one" if (schema or 0) > SCHEMA else "begin a new one"
@@ -278,7 +278,7 @@ def _arrive(history: History, wholes: Sequence[Whole]) -> None:
         history.run("INSERT INTO arrived SELECT * FROM portion")
     twice = history.rows('SELECT backend, "case" FROM arrived GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL LIMIT 1')
     if twice:
-        raise OpconformError(f"{twice[0][1]} on {twice[0][0]} is there twice: the folders are not one run")
+        raise OpconformError(f"{twice[0][1]} on {twice[0][0]} appears twice: the folders are not one run")
     for state, number in list(known.items())[before:]:
         counts = [getattr(state.figures, count) for count in COUNTS]
         history.run(f"INSERT INTO state VALUES ({', '.join('?' * (7 + len(counts)))})", [number, *state, *counts])  # noqa: S608 - question marks

@@ -227,7 +227,7 @@ def stays(history: History, case: str, *, backend: str = "*") -> list[Stay]:
     """Return the verdicts on a case, by backend and in order of time. Raises OpconformError if there are none."""
     number = history.one('SELECT "case" FROM cases WHERE name = ?', [case])
     if number is None:
-        raise OpconformError(f"{history.path}: has no case {case}; `opconform history show` has the runs")
+        raise OpconformError(f"{history.path}: has no case {case}; `opconform history show` lists the runs")
     by_place = {(turn.series, turn.turn): turn for turn in turns(history, backend=backend)}
     ends = {turn.series: turn.turn for turn in by_place.values()}
     known, found = states(history), []

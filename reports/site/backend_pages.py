@@ -25,7 +25,7 @@ GRADES: Mapping[Grade, str] = {
     Grade.STEPWISE: "within the bound of rounding after each step",
     Grade.NARROW: "within the bound of a narrow accumulator",
     Grade.BOUND: "within the bound of its type",
-    Grade.DECLARED: "within the bound of declared arithmetic alone",
+    Grade.DECLARED: "only within the bound of declared arithmetic",
     Grade.OUTSIDE: "not admitted",
 }
 """The meaning of each grade of accuracy, as in docs/accuracy.md."""

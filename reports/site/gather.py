@@ -182,7 +182,7 @@ def _natural(case: str) -> str:
 
 
 OTHER = "other"
-"""The family of operators of which the suite has no spec file."""
+"""The family of operators without a spec file in the suite."""
 
 
 @dataclass(frozen=True)

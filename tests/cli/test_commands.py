@@ -155,7 +155,7 @@ WRONG = {
     "an unknown operator": ("scaffold onnx/RedceMean", "no operator 'RedceMean'; did you mean 'ReduceMean'?"),
     "an unknown command": ("rnu", "No such command 'rnu'"),
     "an unknown option of a command": ("run onnxruntime --nonesuch", "No such option"),
-    "no case id": ("show garbage", "'garbage' is no case id: it has 1 parts, expected standard/Operator-version/"),
+    "no case id": ("show garbage", "'garbage' is not a case id: it has 1 parts, expected standard/Operator-version/"),
     "a fill that is none": (f"show {BEYOND.replace('beyond-2^53', 'rmap')}", "no fill is called 'rmap'"),
     "an unknown version": (
         "show onnx/ReduceMean-19/float32/3/-/ramp",

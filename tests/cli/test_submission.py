@@ -238,7 +238,7 @@ def test_a_seed_that_was_announced_after_the_files_is_demanded(run: Path, tmp_pa
     right, wrong = (invoke("verify", tmp_path / "s.zip", "--seed", seed) for seed in (0, 7))
     assert (right.exit_code, wrong.exit_code) == (0, 1)
     assert "challenge: seed 0, announced after these files were frozen: backend.so (sha256 " in right.output
-    assert "seed: 0, and 7 was announced" in wrong.output
+    assert "seed: 0, but 7 was announced" in wrong.output
 
 
 @pytest.mark.parametrize("name", ["run.json", "results.jsonl", "outputs.jsonl", "submission.json"])
@@ -290,7 +290,7 @@ def test_a_foreign_schema_and_a_truncated_archive_are_refused(submission: Path, 
     files = content(submission)
     files["submission.json"] = files["submission.json"].replace(b'"schema": 1', b'"schema": 9')
     done = invoke("verify", packed(files, tmp_path / "s.zip"))
-    assert (done.exit_code, "submission.json: of kind 'submission', schema 9" in done.output) == (2, True)
+    assert (done.exit_code, "submission.json: has kind 'submission', schema 9" in done.output) == (2, True)
     (tmp_path / "half.zip").write_bytes(submission.read_bytes()[:2000])
     for words in ((), ("--key", "public.pem")):
         done = invoke("verify", tmp_path / "half.zip", *words)

@@ -90,7 +90,7 @@ def test_links_and_devices_in_an_archive_are_refused(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_names_that_are_one_on_some_file_systems_are_refused(tmp_path: Path) -> None:
     for one, other in (("a", "a"), ("a/B", "A/b")):
-        with pytest.raises(CorpusError, match="is there twice"):
+        with pytest.raises(CorpusError, match="appears twice"):
             ArchiveFiles(archive_with(tmp_path, zipfile.ZipInfo(one), zipfile.ZipInfo(other))).sizes()
 
 

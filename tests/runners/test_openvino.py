@@ -298,7 +298,7 @@ def test_what_the_library_does_not_implement_is_unsupported(kind, program, reaso
 
 
 def test_a_version_that_no_operation_set_has_is_told_with_the_one_that_is_there(runner) -> None:
-    with pytest.raises(Unsupported, match="ReduceMean in operation set 2 is that of opset1"):
+    with pytest.raises(Unsupported, match="ReduceMean in operation set 2 comes from opset1"):
         runner.prepare(reduced(DATA, constant("axes", AXIS_1), version=2))
 
 
