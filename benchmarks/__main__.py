@@ -1,6 +1,6 @@
 """`python -m benchmarks` from a checkout: generation, end-to-end speed against a bare loop, memory, and start-up.
 
-Everything is measured in one run, what is compared in turns, and printed as ratios; see docs/benchmarks.md.
+Everything is measured in one run, compared values alternately, and printed as ratios; see docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from .theirs import bare_loop
 
 NARROW = tuple(f"*/{name}/*" for name in ("float16", "bfloat16", "float32", "int32", "uint32"))
 MEANS = ("onnx/ReduceMean*", "onnx/Mean-*")
-BARE = 10  # one batch in so many is put to the bare loop, which would take minutes
+BARE = 10  # the bare loop runs one batch in so many; all of them would take minutes
 
 
 def main() -> None:
     """Print the whole table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--cases", type=int, default=20_000, help="how many cases, about (default 20000)")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured (default 3)")
+    parser.add_argument("--cases", type=int, default=20_000, help="approximate number of cases (default 20000)")
+    parser.add_argument("--rounds", type=int, default=3, help="number of measurements of each (default 3)")
     parser.add_argument(
         "--only", choices=["generation", "first-run", "end-to-end", "memory", "protocol", "start-up"], action="append"
     )
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def ids_of(source: GeneratedCases, cases: int, globs: tuple[str, ...] = ()) -> tuple[list[str], int]:
-    """Return ids of about as many cases as wanted, and the draws that gave them."""
+    """Return ids of about as many cases as wanted, and the number of draws that gave them."""
     every = list(planned(source.library, Selection(globs)))
     if cases <= len(every):
         return every, 1
@@ -67,11 +67,11 @@ def ids_of(source: GeneratedCases, cases: int, globs: tuple[str, ...] = ()) -> t
 
 
 def generation(cases: int, rounds: int) -> None:
-    """Time the making of cases with expectations, one process, processor time."""
+    """Measure the generation of cases with expectations: processor time of one process."""
     source = GeneratedCases()
     ids, draws = ids_of(source, cases, NARROW)
     whole = list(batched(ids))
-    batches = whole[:: max(1, len(ids) // cases)]  # every so many, where there are more
+    batches = whole[:: max(1, len(ids) // cases)]  # one in so many, if there are more
     ids = [id_ for batch in batches for id_ in batch]
     spent = []
     for _ in range(rounds):
@@ -85,7 +85,7 @@ def generation(cases: int, rounds: int) -> None:
 
 
 def first_run(_cases: int, rounds: int) -> None:
-    """Time a run of the means as it is by default: processor time of all processes, without their start."""
+    """Measure a default run of the means: processor time of all processes, without their start."""
     source = GeneratedCases()
     ids = list(planned(source.library, Selection(MEANS)))
     ours, bare = [], []
@@ -110,12 +110,12 @@ def _processor_seconds(globs: Sequence[str]) -> float:
 
 
 def end_to_end(cases: int, rounds: int) -> None:
-    """Time the suite with two workers against a bare loop with a session a case, in turns.
+    """Measure the suite with two workers and a bare loop with a session per case, alternately.
 
-    The bare loop takes every batch of a part.
+    The bare loop runs every batch of a part.
     """
     plain = GeneratedCases()
-    ids, draws = ids_of(plain, cases, ("onnx/*Mean-*",))  # of others some kill the process, which here is this one
+    ids, draws = ids_of(plain, cases, ("onnx/*Mean-*",))  # others can crash the process, which here is this one
     ours, bare = [], []
     for part in range(rounds):
         sample = list(batched(ids))[part::BARE]
@@ -131,10 +131,10 @@ def end_to_end(cases: int, rounds: int) -> None:
 
 
 def timed_run(source: GeneratedCases, ids: list[str]) -> float:
-    """Return the seconds of a whole run with two workers, from the first result to the last."""
+    """Return the duration of a whole run with two workers in seconds, from the first result to the last."""
     assignment = Assignment(backend_spec("onnxruntime"), source)
     results = run_cases(assignment, batched(ids), jobs=2, limits=Limits())
-    next(results)  # what the backend says of itself, once it has started
+    next(results)  # the backend's description, once it has started
     started = time.perf_counter()
     found = sum(isinstance(one, Judged) for one in results)
     if found != len(ids):
@@ -167,7 +167,7 @@ def _peaks(cases: int) -> Iterator[tuple[str, float]]:
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    """Yield the processes that a process started, and those that they did."""
+    """Yield the descendants of a process."""
     for child in _read(Path(f"/proc/{pid}/task/{pid}/children")).split():
         yield int(child)
         yield from _descendants(int(child))
@@ -181,7 +181,7 @@ def _read(path: Path) -> str:
 
 
 def protocol(_cases: int, rounds: int) -> None:
-    """Time an Identity through a program over the process protocol, contents in the line and in files, in turns."""
+    """Measure an Identity run over the process protocol, with contents in the line and in files, alternately."""
     for count in (1 << 8, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22):
         sent = np.arange(count, dtype=np.float32)
         program = Program(
@@ -204,7 +204,7 @@ def protocol(_cases: int, rounds: int) -> None:
 
 
 def start_up(_cases: int, _rounds: int) -> None:
-    """Time `opconform --help` against a Python that does nothing, in turns."""
+    """Measure `opconform --help` and a Python that does nothing, alternately."""
     ours, bare = [], []
     for _ in range(7):
         bare.append(_seconds([sys.executable, "-c", "pass"]))

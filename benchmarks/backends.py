@@ -1,7 +1,7 @@
-"""`python -m benchmarks.backends RESULTS... > docs/backends.md`: what runs of the whole suite found, by operator.
+"""`python -m benchmarks.backends RESULTS... > docs/backends.md`: the results of runs of the whole suite, by operator.
 
-RESULTS are folders of `opconform run`, of one backend or of several; a folder of such folders holds the shards of a
-run. `--table` prints the first table alone, of what shards there are, for docs/third-parties.md.
+RESULTS are folders of `opconform run`, of one backend or of several; a folder of such folders has the shards of a run.
+`--table` only prints the first table, from the shards that exist, for docs/third-parties.md.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OUTCOMES = tuple(outcome for outcome in Outcome if outcome not in (Outcome.RUNN
 
 @dataclass(frozen=True)
 class _Run:
-    """A run of one backend: its title, when it began, what all of it came to, and each operator of it."""
+    """A run of one backend: its title, its start, its figures, and the figures of each operator."""
 
     title: str
     started: str

@@ -1,4 +1,4 @@
-"""A program over the process protocol that answers its first input: `python echo_program.py [files]`."""
+"""A program over the process protocol that returns its first input: `python echo_program.py [files]`."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ FILES = sys.argv[1:] == ["files"]
 
 
 def answer(question):
-    """Return the answer to a question; the content is decoded and encoded, as a program that computes has to."""
+    """Return the answer to a question; contents are decoded and encoded, as in a program that computes."""
     if question["ask"] == "hello":
         return {"answer": "hello", "protocol": 1, "name": "echo", "version": "1", "standards": ["onnx"], "files": FILES}
     if question["ask"] == "prepare":

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.faults` from a checkout: milliseconds that a fault costs a run, by how workers are started.
+"""`python -m benchmarks.faults` from a checkout: the cost of a fault in a run in milliseconds, by how workers start.
 
-Everything is measured in one run, what is compared in turns; see docs/isolation.md.
+Everything is measured in one run, compared values alternately; see docs/isolation.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from opconform.runners.pool import Limits, Loss, Pool
 from .faulty import FAULTS, Faulty
 
 Cell: TypeAlias = tuple[bool, bool, str]
-"""Whether workers are forked, whether the worker has run other keys before the fault, and which fault."""
+"""Whether workers are forked, whether the worker ran other keys before the fault, and the fault."""
 
 ROUNDS = 3
 LIMITS = Limits(run_seconds=1.0)
@@ -25,7 +25,7 @@ LIMITS = Limits(run_seconds=1.0)
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
-    parser.add_argument("--faults", type=int, default=10, help="how many of each kind in a run (default 10)")
+    parser.add_argument("--faults", type=int, default=10, help="number of faults of each kind in a run (default 10)")
     chosen = parser.parse_args()
     for line in table(chosen.faults):
         print(line, flush=True)
@@ -48,12 +48,12 @@ def table(count: int) -> Iterator[str]:
 
 
 def milliseconds(fork: bool, used: bool, name: str, count: int) -> float:
-    """Return what a fault adds to a run on one worker, the start of the first worker apart."""
+    """Return the time that a fault adds to a run on one worker, without the start of the first worker."""
     between = ["ok"] if used else []
     keys = [f"{one}-{i}" for i in range(count) for one in (*between, name)]
     batches = [["ok-first"], *([key] for key in keys)]
     found = Pool(Faulty, jobs=1, limits=LIMITS, fork=fork).run(batches)
-    next(found)  # the first worker is up
+    next(found)  # the first worker is ready
     started = time.perf_counter()
     losses = sum(isinstance(one, Loss) for one in found)
     spent = time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""A task whose keys say which fault it is to do; apart, since a spawned worker imports it each time."""
+"""A task whose keys name the fault to cause; a separate module, because a spawned worker imports it each time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CHUNK = b"x" * (1 << 20)
 
 
 class Faulty:
-    """Does what a key's name says, and answers with the key."""
+    """Causes the fault that a key names, or answers with the key."""
 
     def run(self, keys: Sequence[str], begin: Begin, /) -> Iterator[bytes]:
         """Yield the keys that do not end the process."""

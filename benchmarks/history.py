@@ -1,8 +1,8 @@
-"""`python -m benchmarks.history` from a checkout: a made-up year of nightly runs, its size on disk, and how fast it is.
+"""`python -m benchmarks.history` from a checkout: an invented year of nightly runs, its size on disk, and its speed.
 
-Each night some cases flip, and every thirtieth the backends have new versions and one expectation in a hundred is
-another. These nights, the first and the last are taken in from results folders; the flips of the others are written to
-the database as `add` would write them, unless `--from-files` says otherwise.
+Each night some cases flip. Every thirtieth night the backends have new versions, and one expectation in a hundred
+changes. These nights, the first and the last are added from results folders; the flips of the others are written to the
+database as `add` would write them, unless `--from-files` is given.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _FILLS = ("uniform", "ramp", "normal", "large", "inexact", "subnormal")
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.history", description=__doc__)
-    parser.add_argument("--runs", type=int, default=365, help="how many nights (default 365)")
+    parser.add_argument("--runs", type=int, default=365, help="number of nights (default 365)")
     parser.add_argument("--cases", type=int, default=100_000, help="cases of each backend (default 100,000)")
-    parser.add_argument("--backends", type=int, default=10, help="how many backends (default 10)")
+    parser.add_argument("--backends", type=int, default=10, help="number of backends (default 10)")
     parser.add_argument("--flips", type=int, default=50, help="cases of each backend that change a night (default 50)")
-    parser.add_argument("--from-files", action="store_true", help="take every night in from a results folder")
+    parser.add_argument("--from-files", action="store_true", help="add every night from a results folder")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="opconform-history-") as place:
         for line in measured(Path(place), chosen):
@@ -84,7 +84,7 @@ def measured(place: Path, chosen: argparse.Namespace) -> Iterator[str]:
 
 
 def _queries(db: Path, case: str, runs: int) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield queries by their name; each opens the database."""
+    """Yield queries by name; each opens the database."""
 
     def asked(query: Callable[..., object]) -> Callable[[], object]:
         def ask() -> None:
@@ -116,14 +116,14 @@ def _seconds(query: Callable[[], object]) -> float:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A made-up case: what its line has after the backend's name if it passes, fails and is not supported."""
+    """An invented case: the part of its line after the backend's name if it passes, fails and is not supported."""
 
     head: str
     tails: tuple[str, str, str]
 
 
 class Made:
-    """A made-up suite and backends: 92 % of the cases pass, 5 % are not supported, 3 % fail."""
+    """An invented suite and backends: 92 % of the cases pass, 5 % are not supported, 3 % fail."""
 
     def __init__(self, cases: int, backends: int, flips: int) -> None:
         self._random = random.Random(7)
@@ -154,7 +154,7 @@ class Made:
                 )
 
     def change(self, night: int) -> None:
-        """Let a night change what is answered, and now and then what is asked."""
+        """Change some answers for a night, and occasionally some cases."""
         self._flipped = []
         for name, answers in zip(self._backends, self._answers, strict=True):
             for number in set(self._random.choices(range(len(answers)), k=self._flips)):

@@ -1,7 +1,7 @@
 """`python -m benchmarks.pictures SITE` from a checkout: takes the pictures of docs/pictures from a site, in Chromium.
 
-They are to be of a real run of all installed backends, with a history and an earlier release:
-`opconform report DIR --html SITE --history DB --before DIR-OF-RELEASE`.
+The site should be of a real run of all installed backends, with a history and an earlier release: `opconform report DIR
+--html SITE --history DB --before DIR-OF-RELEASE`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from PIL import Image
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 WIDTH, HEIGHT, PHONE = 1280, 820, 390
-COLOURS = 128  # of the palette: text and flat colours lose nothing that is seen
+COLOURS = 128  # of the palette: text and flat colours lose nothing visible
 OUT = Path(__file__).parent.parent / "docs" / "pictures"
 
 
 def main() -> None:
-    """Take all pictures, or those that are named."""
+    """Take all pictures, or the named ones."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pictures", description=__doc__)
     parser.add_argument("site", type=Path)
-    parser.add_argument("names", nargs="*", metavar="name", help=f"which of them: {', '.join(PICTURES)}")
-    parser.add_argument("--case", help="the case of case.png; without it, the first that is wrong in its values")
+    parser.add_argument("names", nargs="*", metavar="name", help=f"pictures to take:{', '.join(PICTURES)}")
+    parser.add_argument("--case", help="the case of case.png; default: the first wrong value")
     chosen = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
@@ -53,7 +53,7 @@ def _as_it_is(_page: Page, _case: str | None) -> None:
 
 
 def _case(page: Page, case: str | None) -> None:
-    """Open a case that is wrong, and let what it answered be seen."""
+    """Open a case with a wrong answer, and scroll to the answer."""
     page.wait_for_selector(".tabulator-row a")
     first = "document.querySelector('.tabulator-row a').ariaLabel"
     target = page.evaluate(f"id => 'case.html?' + new URLSearchParams({{id: id || {first}}})", case)

@@ -1,4 +1,4 @@
-"""Whole runs of `opconform run`, timed from outside: seconds from the opened backend to the end, and peak memory."""
+"""Whole runs of `opconform run`, measured from outside: seconds from the opened backend to the end, and peak memory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_LOOK = 0.004  # seconds between two looks at a run that starts
-_LOOK_AGAIN = 0.05  # and at one that is under way
+_LOOK = 0.004  # seconds between two checks of a run that is starting
+_LOOK_AGAIN = 0.05  # and of one in progress
 _CODES = (0, 1)
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A run: cases, seconds until its backend was open, and from then on until it had ended; peak memory in MiB."""
+    """A run: cases, seconds until its backend was open, and from then to its end; peak memory in MiB."""
 
     cases: int
     start_up: float
@@ -28,19 +28,19 @@ class Timed:
 
     @property
     def each(self) -> float:
-        """Seconds a case, start-up apart."""
+        """Return the seconds per case, without start-up."""
         return self.seconds / self.cases
 
 
 def timed(glob: str, draws: int, folder: Path, more: Sequence[str] = ()) -> Timed:
-    """Run the cases of a glob with two workers. RuntimeError if the run breaks."""
+    """Run the cases of a glob with two workers. Raises RuntimeError if the run fails."""
     command = [sys.executable, "-m", "opconform", "run", "onnxruntime", "-q", "--jobs", "2", "--select", glob]
     command += ["--draws", str(draws), "--out", str(folder / "out"), *more]
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=folder)
     opened, seen = None, set[int]()
     while opened is None and process.poll() is None:
-        # run.json is written when the run begins, and anew once the backend is open
+        # run.json is written when the run begins, and again once the backend is open
         seen |= _inode(folder / "out" / "run.json")
         opened = time.perf_counter() if len(seen) > 1 else None
         time.sleep(_LOOK)
@@ -54,7 +54,7 @@ def timed(glob: str, draws: int, folder: Path, more: Sequence[str] = ()) -> Time
 
 
 def _peak_until_end(process: subprocess.Popen[bytes]) -> float:
-    """Wait until a process has ended, and return its peak memory; it is looked at rarely, for that costs it time."""
+    """Wait until a process has ended, and return its peak memory; it is checked rarely, because that costs time."""
     peak, end = 0.0, os.pidfd_open(process.pid)
     try:
         while True:
@@ -73,7 +73,7 @@ def _inode(file: Path) -> set[int]:
 
 
 def peak_memory(pid: int) -> float:
-    """Return the peak resident memory of a process in MiB, 0 where it has ended."""
+    """Return the peak resident memory of a process in MiB, 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

@@ -1,7 +1,7 @@
-"""How long a site takes to make and to open: `python -m benchmarks.site --cases 100000 --backends 10`, in a checkout.
+"""The time to write and to open a site: `python -m benchmarks.site --cases 100000 --backends 10`, in a checkout.
 
-Prints seconds, peak memory, bytes on disk, the bytes that the first view of the list of cases loads and, where
-Playwright and a Chromium are there, how long the browser takes until it shows rows, and to filter them.
+Prints seconds, peak memory, bytes on disk, the bytes that the first view of the list of cases loads and, if Playwright
+and a Chromium are installed, how long the browser takes to show rows, and to filter them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FAILURES = (Outcome.WRONG_VALUE, Outcome.ERROR, Outcome.WRONG_SHAPE, Outcome.CR
 
 
 def main() -> None:
-    """Make results folders and a site of them, and print what it costs."""
+    """Write results folders and a site of them, and print the cost."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.site", description=__doc__)
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--backends", type=int, default=4)
@@ -87,7 +87,7 @@ def _cpu() -> float:
 
 
 def _ids(wanted: int) -> Iterator[str]:
-    """Yield so many ids of the suite, in as many draws as that takes."""
+    """Yield so many ids of the suite, with as many draws as necessary."""
     library = GeneratedCases().library
     one, two = (sum(1 for _ in planned(library, Selection(draws=draws))) for draws in (1, 2))
     draws = max(1, 1 + -(-(wanted - one) // (two - one)))
@@ -95,7 +95,7 @@ def _ids(wanted: int) -> Iterator[str]:
 
 
 def write_folder(folder: Path, backend: str, names: list[str], chance: random.Random, failing: float) -> None:
-    """Write a results folder whose failures are drawn: a few kinds, some answers kept."""
+    """Write a results folder with random failures: a few kinds, some answers kept."""
     folder.mkdir(parents=True)
     with (folder / "results.jsonl").open("wb") as results:
         results.writelines(b"%b\n" % _result(backend, name, chance, failing).to_json() for name in names)

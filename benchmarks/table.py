@@ -1,6 +1,6 @@
 """`python -m benchmarks.table` from a checkout: the figures of long runs, each with its goal, as rows of Markdown.
 
-What is compared is measured in turns in this one run, and medians of ratios count; see docs/benchmarks.md.
+Compared values are measured alternately in this one run, and medians of ratios count; see docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ FAMILY = "onnx/*"
 ALIKE = "onnx/ReduceMean-18/float32/*/uniform"
 """Draws of a few programs, so that ten times the cases are ten times the work."""
 NARROW = tuple(f"*/{name}/*" for name in ("float16", "bfloat16", "float32", "int32", "uint32"))
-BARE = 20  # one batch in so many is put to the bare loop, which would take minutes
+BARE = 20  # the bare loop runs one batch in so many; all of them would take minutes
 
 Row: TypeAlias = tuple[str, str, str]
-"""What, the goal, and what was measured."""
+"""A figure, its goal, and the measured value."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured: cases of a run, of the largest run, and how often."""
+    """The extent of the measurements: cases of a run, of the largest run, and repetitions."""
 
     cases: int
     largest: int
@@ -51,7 +51,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.table", description=__doc__)
     parser.add_argument("--cases", type=int, default=200_000, help="cases of a run, about (default 200000)")
     parser.add_argument("--largest", type=int, default=1_000_000, help="cases of the largest run (default 1000000)")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured (default 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="number of measurements of each (default 3)")
     parser.add_argument("--only", choices=list(PARTS), action="append", help="one part; may be given several times")
     chosen = parser.parse_args()
     sizes = Sizes(chosen.cases, chosen.largest, chosen.rounds)
@@ -63,14 +63,14 @@ def main() -> None:
 
 
 def draws_for(cases: int, *globs: str) -> int:
-    """Return the draws that make about so many cases of some globs."""
+    """Return the number of draws that gives about so many cases of some globs."""
     library = GeneratedCases().library
     once, twice = (counted(library, Selection(globs, draws=draws)).total() for draws in (1, 2))
     return max(1, 1 + round((cases - once) / (twice - once)))
 
 
 def end_to_end(sizes: Sizes) -> Iterator[Row]:
-    """Time whole runs against a bare loop over a part of the same cases, in turns; and ONNX's own tests."""
+    """Measure whole runs and a bare loop over a part of the same cases, alternately; and ONNX's own tests."""
     draws, plain = draws_for(sizes.cases, FAMILY), GeneratedCases()
     batches = list(batched(planned(plain.library, Selection((FAMILY,), draws=draws))))
     kinds: dict[str, tuple[str, ...]] = {
@@ -109,16 +109,16 @@ def _rate(runs: Sequence[Timed]) -> str:
 
 
 def pool(sizes: Sizes) -> Iterator[Row]:
-    """Compare a worker of the pool with the same worker without one, in turns."""
+    """Compare a worker of the pool with the same worker without a pool, alternately."""
     source = GeneratedCases()
-    attach = {"accuracy": attach_accuracy}  # as a run has them
+    attach = {"accuracy": attach_accuracy}  # as in a run
     assignment = Assignment(backend_spec("onnxruntime"), source, attach=attach)
     draws = draws_for(sizes.cases, FAMILY)
     batches = list(batched(planned(source.library, Selection((FAMILY,), draws=draws))))
     in_process(assignment, batches)
     alone = [in_process(assignment, batches)]
     shares = []
-    for _ in range(sizes.rounds + 2):  # each between two of the other, since a machine is not as fast all the time
+    for _ in range(sizes.rounds + 2):  # each between two of the other, because a machine's speed varies
         pooled = in_pool(assignment, batches)
         alone.append(in_process(assignment, batches))
         shares.append(2 * pooled / sum(alone[-2:]))
@@ -128,7 +128,7 @@ def pool(sizes: Sizes) -> Iterator[Row]:
 
 
 def in_pool(assignment: Assignment, batches: Sequence[list[str]]) -> float:
-    """Return the seconds of a run on one worker, from the opened backend to the last result."""
+    """Return the duration of a run on one worker in seconds, from the opened backend to the last result."""
     results = run_cases(assignment, iter(batches), jobs=1, limits=Limits())
     next(results)
     started = time.perf_counter()
@@ -139,7 +139,7 @@ def in_pool(assignment: Assignment, batches: Sequence[list[str]]) -> float:
 
 
 def in_process(assignment: Assignment, batches: Sequence[list[str]]) -> float:
-    """Return the seconds of inputs, runs, and judging in this process."""
+    """Return the seconds for inputs, runs, and judging in this process."""
     assignment.warm()
     worker = assignment()
     started = time.perf_counter()
@@ -150,7 +150,7 @@ def in_process(assignment: Assignment, batches: Sequence[list[str]]) -> float:
 
 
 def generation(sizes: Sizes) -> Iterator[Row]:
-    """Time the making of cases of 32 bits and less, in this process and nothing kept: processor time."""
+    """Measure the generation of cases of 32 bits and less, in this process without keeping them: processor time."""
     source = GeneratedCases()
     draws = draws_for(sizes.cases // 2, *NARROW)
     batches = list(batched(planned(source.library, Selection(NARROW, draws=draws))))
@@ -170,10 +170,10 @@ def made(source: GeneratedCases, batches: Sequence[list[str]]) -> float:
 
 
 def growth(sizes: Sizes) -> Iterator[Row]:
-    """Time whole runs of ever more cases: what each costs, and the peak memory of the parent."""
+    """Measure whole runs of more and more cases: the cost of each, and the peak memory of the parent."""
     wanted = [1_000, sizes.largest // 100, sizes.largest // 10, sizes.largest]
     found: dict[int, list[Timed]] = {cases: [] for cases in wanted}
-    for _ in range(sizes.rounds):  # in turns, since a machine is not as fast at each moment
+    for _ in range(sizes.rounds):  # alternately, because a machine's speed varies
         for cases in wanted:
             with _folder() as folder:
                 found[cases].append(timed(ALIKE, draws_for(cases, ALIKE), folder, ("--keep-outputs", "none")))
@@ -181,7 +181,7 @@ def growth(sizes: Sizes) -> Iterator[Row]:
     told = ", ".join(f"{run.parent:.0f} MiB" for run in runs)
     names = ", ".join(f"{run.cases:,}" for run in runs)
     yield f"peak memory of the parent at {names} cases", "flat, < 100 MB", told
-    first, *more = runs  # its time is that of starting and ending, nearly
+    first, *more = runs  # its time is almost only starting and ending
     each = [(run.seconds - first.seconds) / (run.cases - first.cases) for run in more]
     told = ", ".join(f"{1e6 * seconds:.1f} us" for seconds in each)
     spread = max(each) / min(each) - 1
@@ -191,7 +191,7 @@ def growth(sizes: Sizes) -> Iterator[Row]:
 
 
 def crash(sizes: Sizes) -> Iterator[Row]:
-    """Time a segmentation fault as a worker's first case: what it adds to a run."""
+    """Measure a segmentation fault as a worker's first case: what it adds to a run."""
     for fork, start, goal in ((True, "a warm forkserver", "≤ 25 ms"), (False, "spawn", "≤ 100 ms")):
         found = [milliseconds(fork, False, "segv", 10) for _ in range(sizes.rounds + 1)]
         yield f"a crash, {start}", goal, f"{statistics.median(found):.0f} ms"

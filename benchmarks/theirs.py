@@ -1,4 +1,4 @@
-"""What other ways of testing cost a case: a bare loop with a session a case, and ONNX's own tests under pytest."""
+"""The cost per case of other ways to test: a bare loop with a session per case, and ONNX's own tests under pytest."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def _bare(case: Batch, model: bytes) -> None:
 
 
 def own_tests() -> tuple[int, float]:
-    """Run ONNX's node tests of means on onnxruntime; returns how many ran, and seconds each, by pytest's account.
+    """Run ONNX's node tests of means on onnxruntime; return their number, and the seconds of each according to pytest.
 
-    That is without starting Python, importing and collecting. RuntimeError where none ran.
+    This excludes starting Python, importing and collecting. Raises RuntimeError if none ran.
     """
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "test_own.py").write_text(_OWN_TESTS)

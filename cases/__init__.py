@@ -1,1 +1,1 @@
-"""The case model: element types, programs, cases, expectations, ids, and the protocol that a runner fulfils."""
+"""The case model: element types, programs, cases, expectations, ids, and the runner protocol."""

@@ -1,6 +1,6 @@
-"""Cases side by side, and what the standard admits for them: labelled options, each a bound for every element.
+"""Batches of cases, and the answers that the standard admits for them: labelled options with a bound for every element.
 
-A batch is one program and arrays whose leading axis counts the cases. A case is a batch of one.
+A batch is one program and arrays whose leading axis counts the cases. A single case is a batch of one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Labels: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class Flag(enum.IntFlag):
-    """What an element admits beside the values between its bounds."""
+    """Values that an element admits in addition to those between its bounds."""
 
     POSITIVE_INFINITY = 1
     NEGATIVE_INFINITY = 2
@@ -38,9 +38,9 @@ EXCEPTIONAL = Flag.POSITIVE_INFINITY | Flag.NEGATIVE_INFINITY | Flag.NAN
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A bound on the second moment of the errors over a whole tensor: mean of (error/sigma)² <= limit, in each lane.
+    """A bound on the second moment of the errors of a whole tensor: mean of (error/sigma)² <= limit, in each lane.
 
-    `sigma` has the shape of the bounds; it is the standard deviation that rounding errors reach in the worst usual
+    `sigma` has the shape of the bounds. It is the standard deviation that rounding errors reach in the worst usual
     order of summation, as TOSA's compliance mode DOT_PRODUCT bounds it.
     """
 
@@ -50,7 +50,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """What `Bounds.value` leaves of the exact result, which lies within `doubt` of value + `rest`; float64, one shape.
+    """The difference between the exact result and `Bounds.value`: `rest`, give or take `doubt` (float64, one shape).
 
     A rest that is too small for float64 is zero.
     """
@@ -61,13 +61,13 @@ class Residue:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The admissible values of one output, element by element, lanes first.
+    """The admissible values of each element of one output; the first axis counts the lanes.
 
     All arrays have the shape (lanes, *output). Floating-point outputs of any width: `value` is the exact result rounded
     to float64, `lower` and `upper` are float64; NaN in `lower` admits no number. Other outputs: all three have the
-    output's own dtype, and are the same where they cannot be compared by size (complex numbers, text). `flags` holds
-    bits of Flag, or is None where none is set. `residue` decides no verdict: None if all that is known of the exact
-    result is that it rounds to `value`.
+    output's own dtype. They are equal if the values have no order (complex numbers, text). `flags` holds bits of Flag,
+    or is None if no bit is set. `residue` never decides a verdict. It is None if the exact result is known only to
+    round to `value`.
     """
 
     type: str
@@ -80,11 +80,11 @@ class Bounds:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape that the output must have, without the lanes."""
+        """Return the shape that the output must have, without the lanes."""
         return self.value.shape[1:]
 
     def mapped(self, change: Callable[[Array], Array]) -> Bounds:
-        """Return the bounds with each of their arrays changed."""
+        """Return the bounds with `change` applied to each array."""
         spread, residue = self.spread, self.residue
         return Bounds(
             self.type,
@@ -98,7 +98,7 @@ class Bounds:
 
     @property
     def decisive(self) -> list[Array]:
-        """The arrays that decide a verdict, in the order in which a digest is taken over them."""
+        """Return the arrays that decide a verdict, in the order in which a digest covers them."""
         arrays = [self.lower, self.upper]
         if self.flags is not None:
             arrays.append(self.flags)
@@ -112,10 +112,10 @@ CheckName: TypeAlias = Literal["order", "follows", "moments", "frequencies", "ma
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A test that an option makes beside its bounds, on whole outputs: see `runners/answers.py` for what each does.
+    """A test of whole outputs that an option makes in addition to its bounds; `runners/answers.py` explains each one.
 
-    `outputs` are the places of the outputs that it is about. `settings` are numbers and words by name; `arrays` what
-    outputs are held against, lanes first.
+    `outputs` are the indices of the outputs that it tests. `settings` are numbers and words by name. `arrays` are the
+    values that the outputs are compared with, lanes first.
     """
 
     name: CheckName
@@ -126,13 +126,13 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One admissible answer of cases side by side, and which option of which silence it is.
+    """One admissible answer of a batch of cases, with the silences and options that it belongs to.
 
-    `kind`: `values` (within the bounds), `rejected` (a refusal), `anything` (whatever shape and value). `exceptional`:
-    admits a tensor only if an infinity or NaN that the flags allow does show, so that it can be told from the option
-    without. `level` is `declared` for what only a declared arithmetic admits. `applies`: in which lanes, bool of shape
-    (lanes,). `structure` is that of each answer of the program, without dimensions, where some are no tensors;
-    `outputs` are then all their tensors.
+    `kind`: `values` (within the bounds), `rejected` (a refusal), `anything` (any shape and value). `exceptional`:
+    admits a tensor only if it contains an infinity or NaN that the flags allow; this separates it from the option
+    without. `level` is `declared` if only a declared arithmetic admits the answer. `applies`: the lanes in which the
+    option applies, bool of shape (lanes,). `structure` has the structure of each answer, without dimensions, if some
+    answers are not tensors; `outputs` then lists the tensors of all answers.
     """
 
     labels: Labels
@@ -145,7 +145,7 @@ class Option:
     checks: tuple[Check, ...] = ()
 
     def mapped(self, change: Callable[[Array], Array]) -> Option:
-        """Return the option with each of its arrays changed."""
+        """Return the option with `change` applied to each array."""
         return replace(
             self,
             outputs=tuple(bounds.mapped(change) for bounds in self.outputs),
@@ -158,7 +158,7 @@ class Option:
 class Expectation:
     """The options that the standard admits, in order of preference, for all lanes.
 
-    A lane in which none applies has an invalid input. `types` are those of the outputs.
+    A lane in which no option applies has an invalid input. `types` are the element types of the outputs.
     """
 
     options: tuple[Option, ...]
@@ -167,12 +167,12 @@ class Expectation:
 
     @property
     def invalid(self) -> bool:
-        """Whether some lane's input is invalid: no answer is right, a refusal is welcome."""
+        """Return whether the input of some lane is invalid: no answer is right, and a refusal is welcome."""
         return not all(map(any, self.patterns))
 
     @property
     def silences(self) -> dict[str, tuple[str, ...]]:
-        """The silences that are open in some lane, each with its options in order."""
+        """Return the silences that are open in some lane, each with its options in order."""
         found: dict[str, dict[str, None]] = {}
         for pattern in dict.fromkeys(self.patterns):
             for labels in self.labels(pattern):
@@ -182,7 +182,7 @@ class Expectation:
 
     @functools.cached_property
     def patterns(self) -> list[bytes]:
-        """Which options apply, lane by lane, a byte an option; lanes mostly agree."""
+        """Return which options apply in each lane, one byte per option; most lanes agree."""
         if not self.options:
             return [b""] * self.lanes
         return lane_contents(np.stack([option.applies for option in self.options], axis=1))
@@ -190,7 +190,7 @@ class Expectation:
     def labels(self, pattern: bytes) -> list[Labels]:
         """Return the labels of the options that apply in a pattern.
 
-        Those of silences that have a single answer left are left out: these do not apply.
+        Silences with a single answer left are omitted, because they don't apply.
         """
         found = self._labels.get(pattern)
         if found is None:
@@ -208,7 +208,7 @@ class Expectation:
         return {}
 
     def part(self, start: int, stop: int) -> Expectation:
-        """Return the expectations of the lanes from `start` on and before `stop`: the options that apply in any."""
+        """Return the expectations of the lanes from `start` up to `stop`: the options that apply in any of them."""
         if (start, stop) == (0, self.lanes):
             return self
         applying = tuple(option for option in self.options if option.applies[start:stop].any())
@@ -217,9 +217,9 @@ class Expectation:
         return found
 
     def of_lanes(self, which: slice | Array, lanes: int) -> Expectation:
-        """Return the expectations of some lanes, by a slice or by their numbers, and how many these are.
+        """Return the expectations of some lanes, given by a slice or by their numbers, and the number of lanes.
 
-        Arrays that options share stay shared.
+        Arrays that several options share stay shared.
         """
         made: dict[int, tuple[Array, Array]] = {}
 
@@ -232,11 +232,11 @@ class Expectation:
         return Expectation(tuple(option.mapped(cut) for option in self.options), self.types, lanes)
 
     def case(self, lane: int) -> Expectation:
-        """Return the expectation of one lane: the options that apply there, labelled by what is open there alone."""
+        """Return the expectation of one lane: its options, labelled only by the silences that are open there."""
         return next(self.of_lanes(slice(lane, lane + 1), 1).by_pattern())[1].without_flags()
 
     def without_flags(self) -> Expectation:
-        """Return the same without flags where none is set."""
+        """Return the expectation, with None in place of flags of which no bit is set."""
 
         def without(bounds: Bounds) -> Bounds:
             return bounds if bounds.flags is None or bounds.flags.any() else replace(bounds, flags=None)
@@ -245,7 +245,7 @@ class Expectation:
         return Expectation(tuple(options), self.types, self.lanes)
 
     def by_pattern(self) -> Iterator[tuple[Array, Expectation]]:
-        """Yield the lanes in which the same options apply, by number, and their expectation, of these options alone."""
+        """Yield the lanes in which the same options apply, as numbers, and the expectation with only these options."""
         shared: dict[bytes, list[int]] = {}
         for lane, pattern in enumerate(self.patterns):
             shared.setdefault(pattern, []).append(lane)
@@ -258,14 +258,14 @@ class Expectation:
 
     @property
     def digest(self) -> str:
-        """The digest of a single case's expectation; ValueError where there are more lanes."""
+        """Return the digest of a single case's expectation; ValueError if there are several lanes."""
         (found,) = self.digests
         return found
 
     @functools.cached_property
     def digests(self) -> list[str]:
-        """sha256 over all that decides a verdict, to the bit, of each lane."""
-        if "_whole" in self.__dict__:  # with those of its neighbours, which costs little more
+        """Return for each lane the sha256 of everything that decides a verdict, to the bit."""
+        if "_whole" in self.__dict__:  # together with its neighbours', at little extra cost
             whole, start, stop = self.__dict__["_whole"]
             return list(whole.digests[start:stop])
         found = [""] * self.lanes
@@ -286,7 +286,7 @@ class Expectation:
         return found
 
     def _begun(self, options: Sequence[Option], unset: set[int]) -> tuple[Any, list[int]]:
-        """Return a digest over all but arrays, and the ids of these, without `unset` flags."""
+        """Return a digest of everything except arrays, and the ids of the arrays, without `unset` flags."""
         heads = [
             (
                 *(o.labels, o.kind, o.exceptional, o.level, [(b.type, b.shape) for b in o.outputs]),
@@ -303,7 +303,7 @@ class Expectation:
 
 
 def _decisive(options: Sequence[Option]) -> list[Array]:
-    """Return the arrays of options that decide a verdict."""
+    """Return the arrays that decide a verdict."""
     found = []
     for option in options:
         found += [array for bounds in option.outputs for array in bounds.decisive]
@@ -312,16 +312,17 @@ def _decisive(options: Sequence[Option]) -> list[Array]:
 
 
 def any_of_lane(elements: Array) -> Array:
-    """Return in which lanes some element is true."""
+    """Return the lanes in which some element is true."""
     return np.asarray(elements.reshape(len(elements), -1).any(axis=1))
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Cases of one program that differ in their data alone, and what is expected of each.
+    """Cases of one program that differ only in their data, and their expectations.
 
-    `inputs` are those of `program.leaves`, each of shape (lanes, *input). `clauses` are ids of those that the cases
-    test, as `onnx/ReduceMean#mean`. `mended` is the id of the valid case that an invalid one is a damaged copy of.
+    `inputs` are the arrays of `program.leaves`, each of shape (lanes, *input). `clauses` are the ids of the clauses
+    that the cases test, such as `onnx/ReduceMean#mean`. `mended` is the id of the valid case that an invalid case was
+    made from.
     """
 
     ids: Sequence[str]
@@ -342,14 +343,14 @@ class Batch:
         clauses: tuple[str, ...] = (),
         mended: str | None = None,
     ) -> Batch:
-        """Return a single case; its `inputs` without lanes."""
+        """Return a batch of one case; its `inputs` have no lanes."""
         return cls((text,), program, tuple(i[np.newaxis] for i in inputs), expectation, clauses, mended)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def part(self, start: int, stop: int) -> Batch:
-        """Return the cases from `start` on and before `stop`."""
+        """Return the cases from `start` up to `stop`."""
         if (start, stop) == (0, len(self)):
             return self
         inputs = tuple(array[start:stop] for array in self.inputs)
@@ -359,7 +360,7 @@ class Batch:
         return found
 
     def case(self, lane: int) -> Batch:
-        """Return one of the cases: of its expectation what applies to it."""
+        """Return one of the cases, with the part of the expectation that applies to it."""
         inputs = tuple(array[lane : lane + 1] for array in self.inputs)
         found = replace(self, ids=(self.ids[lane],), inputs=inputs, expectation=self.expectation.case(lane))
         if "digests" in self.__dict__:
@@ -367,7 +368,7 @@ class Batch:
         return found
 
     def cases(self) -> Iterator[Batch]:
-        """Yield the cases one by one."""
+        """Yield the cases one at a time."""
         return map(self.case, range(len(self)))
 
     def tensors(self, lane: int = 0) -> tuple[Array, ...]:
@@ -376,26 +377,26 @@ class Batch:
 
     @property
     def id(self) -> str:
-        """The id of a single case; ValueError where there are more."""
+        """Return the id of a single case; ValueError if there are several."""
         (found,) = self.ids
         return found
 
     @property
     def digest(self) -> str:
-        """The digest of a single case; ValueError where there are more."""
+        """Return the digest of a single case; ValueError if there are several."""
         (found,) = self.digests
         return found
 
     @property
     def expectation_digest(self) -> str:
-        """The digest of what is expected of a single case; ValueError where there are more."""
+        """Return the digest of a single case's expectation; ValueError if there are several cases."""
         return self.expectation.digest
 
     @functools.cached_property
     def digests(self) -> list[str]:
-        """The digest of each case: sha256 over the program and the bytes of the inputs."""
+        """Return the digest of each case: sha256 of the program and the bytes of the inputs."""
         begun = hashlib.sha256(self.program.key.encode())
-        begun.update(repr([array.shape[1:] for array in self.inputs]).encode())  # the types are the program's
+        begun.update(repr([array.shape[1:] for array in self.inputs]).encode())  # the program already covers the types
         contents = [lane_contents(array) for array in self.inputs]
         found = []
         for lane in range(len(self)):
@@ -407,20 +408,20 @@ class Batch:
 
     @property
     def expectation_digests(self) -> list[str]:
-        """The digest of what is expected of each case."""
+        """Return the digest of each case's expectation."""
         return self.expectation.digests
 
 
 class CaseSource(Protocol):
-    """Cases by id; picklable, since a worker process has its own."""
+    """Provides cases by id. Must be picklable, because every worker process has its own."""
 
     def case(self, text: str, /) -> Batch:
-        """Return one case, a batch of one. Raises CaseIdError."""
+        """Return one case as a batch of one. Raises CaseIdError."""
 
     def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
-        """Yield the cases with these ids, in this order, neighbours that differ in their data alone side by side."""
+        """Yield the cases with these ids, in this order; neighbours that differ only in their data form one batch."""
 
 
 def cases_of(source: CaseSource, texts: Sequence[str]) -> Iterator[Batch]:
-    """Yield the cases with these ids, in this order, one by one. Raises CaseIdError."""
+    """Yield the cases with these ids, in this order, one at a time. Raises CaseIdError."""
     return (case for batch in source.batches(texts) for case in batch.cases())

@@ -1,4 +1,4 @@
-"""Element types of tensors: what they hold, how precisely, and how NumPy, bytes, ONNX and JSON write them."""
+"""Element types of tensors: their values and precision, and their forms in NumPy, bytes, ONNX and JSON."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ElementKind: TypeAlias = Literal["float", "signed", "unsigned", "bool", "complex
 class FloatFormat:
     """A binary floating-point format (IEEE 754-2019, clause 3.3, and the OCP 8-bit and microscaling formats).
 
-    `precision` counts significant bits with the hidden one; `emin`, `emax` are the exponents of the smallest normal and
-    the largest finite number. `subnormals` is whether there are numbers below the normal ones, zero included.
-    `reserved` counts the significands at the top of the largest exponent that are no finite numbers, in formats that
-    give the rest of that exponent to numbers (1 in float8e4m3fn).
+    `precision` counts significant bits including the hidden one. `emin` and `emax` are the exponents of the smallest
+    normal and the largest finite number. `subnormals`: whether there are numbers below the normal ones, including zero.
+    `reserved` counts the significands at the top of the largest exponent that are not finite numbers, in formats that
+    use the rest of that exponent for numbers (1 in float8e4m3fn).
     """
 
     precision: int
@@ -43,13 +43,13 @@ class FloatFormat:
     tiny: float = field(init=False, repr=False, compare=False)
     """The smallest positive normal number."""
     eta: float = field(init=False, repr=False, compare=False)
-    """The smallest positive number; the distance of subnormal numbers."""
+    """The smallest positive number, which is the distance between subnormal numbers."""
     largest: float = field(init=False, repr=False, compare=False)
     """The largest finite number."""
     overflow: float = field(init=False, repr=False, compare=False)
-    """The magnitude from which rounding to nearest leaves the finite numbers; infinity for float64.
+    """The magnitude from which rounding to nearest gives no finite number; infinity for float64.
 
-    It is half a unit above `largest`, and itself rounds to even: away from it, but to `largest` in float8e4m3fn.
+    It is half a unit above `largest`. A tie rounds to even: away from `largest`, except in float8e4m3fn.
     """
 
     def __post_init__(self) -> None:
@@ -67,10 +67,10 @@ class FloatFormat:
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """The type of a tensor's elements, by ONNX's name for it in NumPy's spelling (`float32`, `bfloat16`, `uint8`).
+    """The type of a tensor's elements, with ONNX's name for it in NumPy's spelling (`float32`, `bfloat16`, `uint8`).
 
-    `bits` is the size of an element where elements are packed, 0 for strings; `onnx` is the number in
-    TensorProto.DataType. `format` is that of the floating-point types and of the parts of a complex number.
+    `bits` is the size of an element when elements are packed, 0 for strings. `onnx` is the number in
+    TensorProto.DataType. `format` is set for floating-point types, and for complex types to the format of their parts.
     """
 
     name: str
@@ -81,46 +81,46 @@ class ElementType:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype: that of ml_dtypes where NumPy has none, `object` for strings."""
+        """Return the NumPy dtype: from ml_dtypes if NumPy lacks it, `object` for strings."""
         return _dtype(self.name)
 
     @property
     def is_integer(self) -> bool:
-        """Whether the values are integers (bool is not)."""
+        """Return whether the values are integers (bool is not)."""
         return self.kind in ("signed", "unsigned")
 
     @property
     def is_packed(self) -> bool:
-        """Whether several elements share a byte; in NumPy each has its own."""
+        """Return whether several elements share a byte; in NumPy each has its own."""
         return 0 < self.bits < 8
 
     @property
     def smallest(self) -> int:
-        """The smallest value of an integer type."""
+        """Return the smallest value of an integer type."""
         return -(1 << (self.bits - 1)) if self.kind == "signed" else 0
 
     @property
     def largest(self) -> int:
-        """The largest value of an integer type."""
+        """Return the largest value of an integer type."""
         return (1 << (self.bits - (self.kind == "signed"))) - 1
 
     @property
     def float_format(self) -> FloatFormat:
-        """The format of a floating-point type; TypeError for another."""
+        """Return the format of a floating-point type; TypeError for other types."""
         if self.format is None or self.kind != "float":
-            raise TypeError(f"{self.name} is no floating-point type")
+            raise TypeError(f"{self.name} is not a floating-point type")
         return self.format
 
     def size(self, count: int) -> int:
-        """Return how many bytes `count` elements take, packed; TypeError for strings, whose sizes differ."""
+        """Return the number of bytes of `count` elements, packed; TypeError for strings, whose sizes vary."""
         if self.kind == "string":
-            raise TypeError("strings have no size of their own")
+            raise TypeError("strings have no fixed size")
         return -(-count * self.bits // 8)
 
 
 @functools.cache
 def element_types() -> dict[str, ElementType]:
-    """All element types that cases can be made of, by name."""
+    """Return all element types that cases can have, by name."""
     single, double = FloatFormat(24, -126, 127), FloatFormat(53, -1022, 1023)
     finite = FloatFormat(4, -6, 8, infinities=False, reserved=1)
     ocp4 = FloatFormat(2, 0, 2, infinities=False, nans=False)
@@ -157,12 +157,12 @@ def element_types() -> dict[str, ElementType]:
 
 
 def element_type(name: str) -> ElementType:
-    """Return the element type called `name`; KeyError if cases cannot be made of it."""
+    """Return the element type called `name`; KeyError if cases cannot have it."""
     return element_types()[name]
 
 
 def numbered(number: int) -> ElementType | None:
-    """Return the element type with this number in ONNX's TensorProto.DataType, None if cases have none such."""
+    """Return the element type with this number in ONNX's TensorProto.DataType, None if cases cannot have it."""
     return next((t for t in element_types().values() if t.onnx == number), None)
 
 
@@ -173,7 +173,7 @@ def _dtype(name: str) -> np.dtype[Any]:
     if name not in np.sctypeDict:
         import ml_dtypes  # noqa: PLC0415 - only the runs that need it pay for it
 
-        # ml_dtypes ends a name with what the format lacks, where ONNX does not
+        # ml_dtypes ends a name with the features that the format lacks; ONNX does not
         named = {"float8e8m0": "float8_e8m0fnu", "float4e2m1": "float4_e2m1fn"}
         named |= {one: f"{one[:6]}_{one[6:]}fn" for one in ("float6e2m3", "float6e3m2")}
         spelled = f"{name[:6]}_{name[6:]}" if name.startswith("float8") else name
@@ -188,14 +188,14 @@ def _name_of(dtype: np.dtype[Any]) -> str:
 
 
 def type_of(array: Array) -> str:
-    """Return the name of an array's element type, or NumPy's name where it is none of ours."""
+    """Return the name of an array's element type, or NumPy's name if cases cannot have it."""
     return _name_of(array.dtype)
 
 
 def canonical(value: Any) -> Array:
-    """Return what a library gave as an array of an element type: strings of any form as an object array of `str`.
+    """Return a library's output as an array of an element type: strings of any form become an object array of `str`.
 
-    Other arrays stay as they are, whatever their type. Raises TypeError for objects that are no text.
+    Other arrays are returned unchanged, whatever their type. Raises TypeError for objects that are not text.
     """
     array: Array = value if type(value) is np.ndarray else np.asarray(value)
     if array.dtype.kind not in "OUST":
@@ -214,9 +214,9 @@ def _text(one: Any) -> str:
 
 
 def _utf8(text: Any) -> bytes:
-    # bytes that were no UTF-8 when they were read are written as they came
+    # bytes that were not UTF-8 when read are written back unchanged
     if not isinstance(text, str):
-        raise TypeError(f"a tensor of strings holds text alone; got {type(text).__name__}")
+        raise TypeError(f"a tensor of strings can only hold text; got {type(text).__name__}")
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -226,7 +226,7 @@ def _utf8(text: Any) -> bytes:
 def content(array: Array) -> bytes:
     """Return the elements in C order as bytes: little-endian, packed from the lowest bit, as ONNX's raw_data.
 
-    Strings are UTF-8, each after its length in four bytes. TypeError for objects that are no text.
+    Strings are UTF-8, each after its length in four bytes. Raises TypeError for objects that are not text.
     """
     element = element_types().get(type_of(array))
     if array.dtype.hasobject:
@@ -248,9 +248,9 @@ def lane_contents(array: Array) -> list[bytes]:
 
 
 def from_content(name: str, shape: Sequence[int], held: bytes) -> Array:
-    """Return the array of element type `name` whose content is `held`.
+    """Return the array of element type `name` with the content `held`.
 
-    ValueError if it is not that of so many elements, KeyError for an unknown type.
+    Raises ValueError if the number of bytes does not match the shape, KeyError for an unknown type.
     """
     element, shape = element_type(name), tuple(shape)
     count = math.prod(shape)
@@ -259,7 +259,7 @@ def from_content(name: str, shape: Sequence[int], held: bytes) -> Array:
     if element.kind == "string":
         return _strings(_split(held, count), shape)
     if len(held) != element.size(count):
-        raise ValueError(f"{len(held):,} bytes; expected those of shape {list(shape)} of {name}")
+        raise ValueError(f"{len(held):,} bytes; that is not the size of shape {list(shape)} of {name}")
     if element.is_packed:
         return _unpacked(held, element, count).reshape(shape)
     return np.frombuffer(held, element.dtype).reshape(shape)
@@ -296,7 +296,7 @@ def _unpacked(held: bytes, element: ElementType, count: int) -> Array:
 
 
 def bits_of(array: Array) -> Array:
-    """Return the elements' bits as unsigned integers: uint8 for types of up to 8 bits, without what is above them."""
+    """Return the elements' bits as unsigned integers; types of up to 8 bits give uint8 with the upper bits clear."""
     element = element_type(type_of(array))
     if element.kind in ("string", "complex"):
         raise TypeError(f"elements of {element.name} have no bits of their own")
@@ -306,12 +306,12 @@ def bits_of(array: Array) -> Array:
 
 
 def from_bits(name: str, bits: Array) -> Array:
-    """Return the elements of type `name` with these bits: unsigned integers of the dtype's size, none too large."""
+    """Return the elements of type `name` with these bits: unsigned integers of the dtype's size, none too wide."""
     return np.ascontiguousarray(bits).reshape(bits.shape).view(element_type(name).dtype)
 
 
 def equal(a: Array, b: Array) -> Array:
-    """Return which elements of two arrays of one type are the same number or text; NaN is NaN, -0 is 0."""
+    """Return where two arrays of one type have the same number or text; NaN equals NaN, -0 equals 0."""
     if a.dtype.kind == "c":
         return equal(a.real, b.real) & equal(a.imag, b.imag)
     a, b = comparable(a), comparable(b)
@@ -320,15 +320,15 @@ def equal(a: Array, b: Array) -> Array:
 
 
 def comparable(array: Array) -> Array:
-    """Return numbers as NumPy orders them: floats as float64, small integers as int8 or uint8, all else as it is.
+    """Return numbers in a type that NumPy orders: floats as float64, small integers as int8 or uint8, others unchanged.
 
-    Each holds what it came from exactly.
+    Every value is converted exactly.
     """
     known = element_types().get(type_of(array))
     if known is None:
         return array if array.dtype.kind in "iubcOUST" else array.astype(np.float64)
     if known.kind == "float":
-        # ml_dtypes takes what is above an element's bits for its sign
+        # ml_dtypes reads a bit above the element as its sign
         clean = from_bits(known.name, bits_of(array)) if known.is_packed else array
         with np.errstate(invalid="ignore"):  # signaling NaNs
             return clean.astype(np.float64, copy=False)
@@ -338,9 +338,9 @@ def comparable(array: Array) -> Array:
 
 
 def to_json(array: Array) -> list[Any]:
-    """Return the elements in C order for JSON: numbers, texts, booleans; `nan`, `inf`, `-inf` as text.
+    """Return the elements in C order for JSON: numbers, strings, booleans; `nan`, `inf`, `-inf` as strings.
 
-    A complex number is a list of two. All is kept but a NaN's bits.
+    A complex number is a list of two numbers. Nothing is lost except the bits of a NaN.
     """
     flat = array.reshape(-1)
     if flat.dtype.kind == "c":
@@ -354,7 +354,7 @@ def _json_float(one: float) -> float | str:
 
 
 def from_json(name: str, shape: Sequence[int], values: Sequence[Any]) -> Array:
-    """Return the array of type `name` whose elements `to_json` gives; ValueError or TypeError for others."""
+    """Return the array of type `name` that `to_json` wrote; ValueError or TypeError for other lists."""
     element = element_type(name)
     if element.kind == "string":
         return _strings((_utf8(one) for one in values), shape)
@@ -367,12 +367,12 @@ def from_json(name: str, shape: Sequence[int], values: Sequence[Any]) -> Array:
     if any(not isinstance(one, int) for one in values):
         raise TypeError(f"expected whole numbers of type {name}")
     if element.is_integer and any(not element.smallest <= one <= element.largest for one in values):
-        raise ValueError(f"out of the range of {name}")
+        raise ValueError(f"not in the range of {name}")
     return whole.astype(element.dtype).reshape(shape)
 
 
 def tensor_proto(array: Array, name: str = "") -> TensorProto:
-    """Return an array as ONNX's TensorProto: raw bytes, which every type can be written as; strings as string_data."""
+    """Return an array as ONNX's TensorProto: raw bytes, which suit every type, or string_data for strings."""
     from onnx import TensorProto  # noqa: PLC0415 - it takes long, and most readers do without
 
     number, dims = element_type(type_of(array)).onnx, array.shape
@@ -383,21 +383,21 @@ def tensor_proto(array: Array, name: str = "") -> TensorProto:
 
 
 def from_tensor_proto(tensor: TensorProto) -> Array:
-    """Return the array of a TensorProto, in any of its forms; strings that are no UTF-8 keep their bytes.
+    """Return the array of a TensorProto in any of its forms; strings that are not UTF-8 keep their bytes.
 
-    ValueError if its type is unknown, its content in another file, or not as much as its shape says.
+    Raises ValueError if its type is unknown, its content is in another file, or its size does not match its shape.
     """
     element = numbered(tensor.data_type)
     shape, count = tuple(tensor.dims), math.prod(tensor.dims)
     if element is None:
-        raise ValueError(f"data_type {tensor.data_type} is none of the types of cases")
+        raise ValueError(f"data_type {tensor.data_type} is not a type that cases can have")
     if tensor.external_data or tensor.data_location:
         raise ValueError("its content is in another file; expected raw_data")
     if any(extent < 0 for extent in shape):
         raise ValueError(f"no shape: {list(shape)}")
     if element.kind == "string":
         if len(tensor.string_data) != count:
-            raise ValueError(f"{len(tensor.string_data):,} strings; expected those of shape {list(shape)}")
+            raise ValueError(f"{len(tensor.string_data):,} strings; that does not match shape {list(shape)}")
         return _strings(tensor.string_data, shape)
     if tensor.HasField("raw_data"):
         return from_content(element.name, shape, tensor.raw_data)
@@ -405,7 +405,7 @@ def from_tensor_proto(tensor: TensorProto) -> Array:
 
 
 def _from_fields(tensor: TensorProto, element: ElementType, count: int) -> Array:
-    """Return the elements that stand in the field that ONNX's TensorProto has for the type."""
+    """Return the elements from the field that ONNX's TensorProto has for the type."""
     field, number = "int32_data", "int32"
     if element.name in ("float32", "complex64"):
         field, number = "float_data", "float32"
@@ -416,7 +416,7 @@ def _from_fields(tensor: TensorProto, element: ElementType, count: int) -> Array
     elif element.name == "int64":
         field, number = "int64_data", "int64"
     found: Array = np.array(getattr(tensor, field), number)
-    if element.bits in (2, 4):  # a number holds as many elements as a byte does
+    if element.bits in (2, 4):  # a number holds as many elements as a byte
         return from_content(element.name, (count,), found.astype(np.uint8).tobytes())
     if element.kind == "complex":
         found = found.view(element.dtype) if len(found) == 2 * count else found[:0]
@@ -433,9 +433,9 @@ Format: TypeAlias = Literal["float16", "bfloat16", "tf32", "float32", "float64"]
 
 @dataclass(frozen=True, slots=True)
 class DeclaredType:
-    """How a device computes with one element type; None for the usual format.
+    """The arithmetic that a device declares for one element type; None means the usual format.
 
-    `flush`: subnormal inputs are read as zero, subnormal results (intermediate ones too) become zero.
+    `flush`: subnormal inputs are read as zero, and subnormal results, also intermediate ones, become zero.
     """
 
     compute: str | None = None
@@ -445,7 +445,10 @@ class DeclaredType:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A whole declaration: by element type, and what else it states; `digest` identifies it in `run.json`."""
+    """A whole declaration: the arithmetic by element type, and further statements.
+
+    `digest` identifies it in `run.json`.
+    """
 
     types: Mapping[str, DeclaredType] = field(default_factory=dict)
     threads: int | None = None

@@ -7,22 +7,22 @@ from collections.abc import Iterable
 
 
 class OpconformError(Exception):
-    """Something the user can mend: a wrong name, file, value or option. The command line exits 2."""
+    """An error that the user can fix: a wrong name, file, value or option. The command line exits 2."""
 
 
 class NeedsArgumentError(OpconformError):
-    """A plug-in is named without the argument that it takes: `NAME:ARGUMENT`."""
+    """A plug-in was named without the argument that it takes: `NAME:ARGUMENT`."""
 
 
 class CaseIdError(OpconformError):
-    """A case id that cannot be read, or that names nothing."""
+    """A case id cannot be parsed, or there is no such case."""
 
 
 class ProgramError(ValueError):
-    """A program that we cannot write in the form that a backend takes: our own fault, never the backend's."""
+    """A program that opconform cannot write in the form that a backend takes: our own fault, never the backend's."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` for the nearest of `known`, or nothing."""
+    """Return `; did you mean 'x'?` for the closest of `known`, or an empty string."""
     near = difflib.get_close_matches(word, list(known), 1)
     return f"; did you mean {near[0]!r}?" if near else ""

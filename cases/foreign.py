@@ -1,4 +1,4 @@
-"""Anybody's directories in the layout of ONNX's backend tests, without descriptors: judged by their tolerances."""
+"""Test data in the layout of ONNX's backend tests, without descriptors; answers are judged by their tolerances."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from .program import (
 
 MODEL, TOLERANCES = "model.onnx", "data.json"
 LARGEST_MODEL = 512 << 20
-"""The bytes that a file may have."""
+"""Maximum size of a file in bytes."""
 
 _DATA_SET = re.compile(
     r"(?:(?P<folder>.+)/)?(?P<set>test_data_set_\d{1,6})/(?P<kind>input|output)_(?P<place>\d{1,4})\.pb"
 )
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.^+-]+")
 _MODEL_NAME = "model"
-"""What stands for the operator where a model has more than one node."""
+"""The operator's name in the id of a model with more than one node."""
 
 
 class _LeftOut(Exception):  # noqa: N818 - no error: the other data sets are run
@@ -85,7 +85,7 @@ class _DataSet:
 
 @dataclass(frozen=True)
 class StoredValue:
-    """What a file holds for an input or output of a model: a tensor, or those that a sequence or so consists of."""
+    """The content of a file for one input or output of a model: a tensor, or the tensors of a sequence or the like."""
 
     name: str
     type: str
@@ -95,7 +95,7 @@ class StoredValue:
 
 @dataclass(frozen=True)
 class StoredCase:
-    """A data set as its files have it; `model` is the ModelProto."""
+    """A data set as read from its files; `model` is the ModelProto."""
 
     id: str
     program: ModelProgram
@@ -106,10 +106,11 @@ class StoredCase:
 
 @dataclass(frozen=True)
 class ForeignCases:
-    """The cases of a folder or an archive, by ids that are made from models and tensors; picklable.
+    """The cases of a folder or an archive, by ids made from models and tensors; picklable.
 
-    An id's settings name the folder (`from`), its fill the data set. Files are read with limits, links are refused, and
-    nothing outside the folder is opened. Raises CorpusError, which names the file, where there is no case at all.
+    An id's settings name the folder (`from`), its fill names the data set. Files are read with size limits, links are
+    refused, and nothing outside the folder is opened. Raises CorpusError, which names the file, if there is no case at
+    all.
     """
 
     path: Path
@@ -119,12 +120,12 @@ class ForeignCases:
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """The data sets that are no case, each with the reason."""
+        """Return the data sets that cannot be cases, each with the reason."""
         return self._found.left_out
 
     @functools.cached_property
     def digest(self) -> str:
-        """sha256 over the names and contents of all files that cases are made of."""
+        """Return the sha256 of the names and contents of all files that the cases come from."""
         whole = hashlib.sha256()
         for one in self._found.cases.values():
             told = [one.tolerances] if one.tolerances in self._sizes else []
@@ -148,7 +149,7 @@ class ForeignCases:
         return case
 
     def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
-        """Yield the cases with these ids, in this order, one by one."""
+        """Yield the cases with these ids, in this order, one at a time."""
         return map(self.case, texts)
 
     @functools.cached_property
@@ -161,7 +162,7 @@ class ForeignCases:
 
     @functools.cached_property
     def _data_sets(self) -> tuple[_DataSet, ...]:
-        """All data sets beside a model, in the order of their paths."""
+        """Return all data sets that have a model, in the order of their paths."""
         found: dict[tuple[str, str], dict[str, dict[int, str]]] = {}
         for path in self._sizes:
             if match := _DATA_SET.fullmatch(path):
@@ -183,17 +184,17 @@ class ForeignCases:
                 found.left_out[one.path] = str(why).removeprefix(f"{self._files.name}: ")
                 continue
             if text in found.cases:
-                found.left_out[one.path] = f"has the id of {found.cases[text].path}"
+                found.left_out[one.path] = f"has the same id as {found.cases[text].path}"
             else:
                 found.cases[text] = one
         if not found.cases:
             first = next((f": {path}: {why}" for path, why in found.left_out.items()), "")
             expected = f"expected a corpus, or folders with {MODEL} and test_data_set_0/input_0.pb, output_0.pb"
-            raise CorpusError(f"{self.path}: has no case{first}; {expected}")
+            raise CorpusError(f"{self.path}: has no cases{first}; {expected}")
         return found
 
     def _known(self, text: str) -> _DataSet | None:
-        """Return the data set of an id; a worker looks at the files of its own cases alone."""
+        """Return the data set of an id; a worker reads only the files of its own cases."""
         if "_found" in self.__dict__:
             return self._found.cases.get(text)
         parts = parse_id(text)
@@ -208,7 +209,7 @@ class ForeignCases:
         return {}
 
     def _model(self, path: str) -> tuple[bytes, Any]:
-        """Return a model's bytes and the model; the last one is kept, since its data sets follow each other."""
+        """Return a model's bytes and the model; the last model is cached, because its data sets follow each other."""
         if path not in self._recent_model:
             content = self._files.read(path, LARGEST_MODEL)
             model = parsed("ModelProto", content, f"{self._files.name}: {path}")
@@ -217,7 +218,7 @@ class ForeignCases:
         return self._recent_model[path]
 
     def stored(self) -> Iterator[tuple[str, StoredCase | str]]:
-        """Yield every data set by its path, as its files have it, or why it is none."""
+        """Yield every data set by its path, as read from its files, or the reason why it cannot be a case."""
         for one in self._data_sets:
             try:
                 yield one.path, self._stored(one)
@@ -225,7 +226,7 @@ class ForeignCases:
                 yield one.path, str(why).removeprefix(f"{self._files.name}: ")
 
     def expectation(self, path: str, stored: StoredCase) -> Expectation:
-        """Return what the data set at a path admits: its outputs, within its tolerances. Raises CorpusError."""
+        """Return the expectation of the data set at a path: its outputs, within its tolerances. Raises CorpusError."""
         tolerances = self._tolerances(f"{path.rpartition('/')[0]}/{TOLERANCES}".removeprefix("/"))
         outputs = [array for value in stored.outputs for array in value.arrays]
         try:
@@ -241,12 +242,12 @@ class ForeignCases:
             raise _LeftOut("has no output_0.pb")
         if _refers_elsewhere(model):
             raise _LeftOut("its weights are in another file")
-        if any(isinstance(name, bytes) for name in _names(model)):  # protobuf's word for what is no UTF-8
-            raise _LeftOut("a name in its model is no text")
+        if any(isinstance(name, bytes) for name in _names(model)):  # protobuf's message for invalid UTF-8
+            raise _LeftOut("a name in its model is not text")
         graph = model.graph
         fed = _fed(graph, len(one.inputs))
         if len(fed) != len(one.inputs) or len(graph.output) != len(one.outputs):
-            raise _LeftOut("has not as many inputs and outputs as its model")
+            raise _LeftOut("its number of inputs or outputs differs from its model")
         given = [self._value(path, port) for path, port in zip(one.inputs, fed, strict=True)]
         wanted = [self._value(path, port) for path, port in zip(one.outputs, graph.output, strict=True)]
         program = _program(content, model, given, wanted)
@@ -262,7 +263,7 @@ class ForeignCases:
         return Batch.of_case(stored.id, stored.program, inputs, self.expectation(one.path, stored))
 
     def _tolerances(self, path: str) -> Tolerances:
-        """Return what a model's `data.json` says, as ONNX's loader reads it."""
+        """Return the tolerances in a model's `data.json`, read as ONNX's loader reads them."""
         if path not in self._sizes:
             return Tolerances()
         told = read_json(self._files.read(path, LARGEST_JSON), f"{self._files.name}: {path}")
@@ -272,11 +273,11 @@ class ForeignCases:
             raise _LeftOut(f"its {TOLERANCES}: {error}") from None
 
     def _value(self, path: str, port: Any) -> StoredValue:
-        """Return what a file holds for an input or an output of a model, whose type says which message it is."""
+        """Return the content of a file for an input or output of a model, whose type decides which message to parse."""
         held, name = self._files.read(path, LARGEST_MODEL), path.rpartition("/")[2]
         try:
             type_ = _type_of(port.type)
-            if type_ is None:  # a tensor, whatever the model says of its elements
+            if type_ is None:  # a tensor, whatever element type the model declares
                 array = from_tensor_proto(parsed("TensorProto", held, f"{self._files.name}: {path}"))
                 return StoredValue(port.name, type_of(array), [array], Structure("tensor", array.shape))
             return StoredValue(port.name, type_, *read_value_file(held, type_, name))
@@ -295,7 +296,7 @@ def _number(data_set: str) -> int:
 
 
 def _safe(folder: str) -> str:
-    """Return a folder's path as a setting of an id."""
+    """Return a folder's path in the form of an id's setting."""
     return _UNSAFE.sub("_", folder.replace("/", ".")) or "."
 
 
@@ -316,7 +317,7 @@ def _refers_elsewhere(message: Any) -> bool:
 
 
 def _names(model: Any) -> Iterator[str | bytes]:
-    """Yield the names of a model that ids and messages are made of."""
+    """Yield the names of a model that ids and messages contain."""
     yield from (one.domain for one in model.opset_import)
     for node in model.graph.node:
         yield from (node.op_type, node.domain)
@@ -325,7 +326,7 @@ def _names(model: Any) -> Iterator[str | bytes]:
 
 
 def _type_of(told: Any) -> str | None:
-    """Return a type of ONNX as an expression, None for a tensor; ValueError for what cases have no values of."""
+    """Return an ONNX type as an expression, None for a tensor; ValueError for types that cases cannot have."""
     match told.WhichOneof("value"):
         case "sequence_type":
             return f"seq({_element_of(told.sequence_type.elem_type)})"
@@ -337,7 +338,7 @@ def _type_of(told: Any) -> str | None:
         case "tensor_type" | None:
             return None
         case other:
-            raise ValueError(f"of a type that cases have no values of: {other}")
+            raise ValueError(f"of a type that cases cannot have: {other}")
 
 
 def _element_of(told: Any) -> str:
@@ -345,12 +346,12 @@ def _element_of(told: Any) -> str:
         return inner
     known = numbered(told.tensor_type.elem_type)
     if known is None:
-        raise ValueError("of a type that cases have no values of")
+        raise ValueError("of a type that cases cannot have")
     return known.name
 
 
 def _fed(graph: Any, count: int) -> list[Any]:
-    """Return the graph inputs that are given: before IR version 4 an initializer is an input with a default."""
+    """Return the graph inputs that a run is given: before IR version 4 an initializer is an input with a default."""
     initialized = {tensor.name for tensor in graph.initializer}
     found = [value for value in graph.input if value.name not in initialized]
     return found if len(found) == count else list(graph.input)[:count]
@@ -369,7 +370,7 @@ def _program(content: bytes, model: Any, given: Sequence[StoredValue], wanted: S
 
 
 def _operator(model: Any) -> tuple[OperatorVersion, int]:
-    """Return the operator version of a model's only node, or `model` with the opset, and the opset of its domain."""
+    """Return the operator version of a model's only node, or `model` with the opset; and the opset of its domain."""
     from onnx import defs  # noqa: PLC0415
 
     opsets = {_domain(one.domain): int(one.version) for one in model.opset_import}
@@ -395,7 +396,10 @@ RELATIVE, ABSOLUTE = 1e-3, 1e-7
 
 @dataclass(frozen=True, slots=True)
 class Tolerances:
-    """How far from an expected value an answer may be. Raises ValueError for what are no tolerances."""
+    """The admissible distance of an answer from the expected value.
+
+    Raises ValueError if a tolerance is out of range.
+    """
 
     relative: float = RELATIVE
     absolute: float = ABSOLUTE
@@ -406,14 +410,14 @@ class Tolerances:
                 raise ValueError(f"expected 0 <= rtol < 1 and 0 <= atol; read {self.relative!r} and {self.absolute!r}")
 
     def bounds(self, array: Array) -> Bounds:
-        """Return what is admitted: |expected - answer| <= atol + rtol * |answer|, NaN and infinities in place.
+        """Return the admissible answers: |expected - answer| <= atol + rtol * |answer|, NaN and infinities in place.
 
-        Text and truth values must be equal. ValueError for complex numbers, which bounds do not join.
+        Text and truth values must be equal. Raises ValueError for complex numbers, which have no tolerances.
         """
         name = type_of(array)
         kind = element_type(name)
         if kind.kind == "complex":
-            raise ValueError(f"tolerances of {name} are no bounds")
+            raise ValueError(f"tolerances of {name} do not give bounds")
         if kind.kind in ("bool", "string"):
             return Bounds(name, array, array, array)
         if kind.is_integer:
@@ -433,7 +437,7 @@ class Tolerances:
         return Bounds(name, value, lower, upper, flags if flags.any() else None)
 
     def _farthest(self, number: Array) -> Array:
-        """Return the largest answer that is admitted for each expected number."""
+        """Return the largest admissible answer for each expected number."""
         reach = number + self.absolute
         with np.errstate(over="ignore"):
             return np.where(reach >= 0, reach / (1 - self.relative), reach / (1 + self.relative))

@@ -1,9 +1,9 @@
-"""Case ids: a grammar that speaks, derived from a case's content alone, parsed and printed without loss.
+"""Case ids: a readable grammar, derived only from a case's content, which is parsed and printed without loss.
 
-`onnx/ReduceMean-13/float32/3x2x2/axes=-2;keepdims=0/uniform`: operator version, types, shapes, settings, fill, and the
-edge's name where the case is one. Shapes are those of the inputs that a fill or a recipe makes, in the signature's
-order, `_` for one that is left out; `seq:2x3+2x3` and the like are those of sequences, optionals, maps and sparse
-tensors. Text in settings is percent-encoded.
+`onnx/ReduceMean-13/float32/3x2x2/axes=-2;keepdims=0/uniform`: operator version, types, shapes, settings, fill, and for
+an edge case the edge's name. Shapes are given for the inputs that a fill or a recipe makes, in the signature's order;
+`_` is an omitted input; `seq:2x3+2x3` and the like are sequences, optionals, maps and sparse tensors. Text in settings
+is percent-encoded.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ _SHAPE = re.compile(r"scalar|\d{1,10}(?:x\d{1,10})*")
 _COUNT = re.compile(r"\d{1,10}")
 _RUN = re.compile(r"([1-9]\d{0,5})\*(.+)")
 _EMPTY_TEXT = "%"
-_SAFE = "@+:^~-._"  # and letters and digits: nothing that a shell or another part of an id reads
+_SAFE = "@+:^~-._"  # letters, digits and these: characters without meaning in a shell or in other parts of an id
 
 
 Part: TypeAlias = "Shape | Structure | None"
-"""What an id says of one input: a tensor's shape, the structure of what is no tensor, None where it is left out."""
+"""The shape of one input in an id: of a tensor, the structure of another value, or None for an omitted input."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseId:
     """The parts of a case id.
 
-    `types` are those that the case varies, in the signature's order; `shapes` a part for each input that is filled or
-    drawn, or could be. `settings` are sorted by name, their values as text. `edge` is None for a case that the covering
-    array chose.
+    `types` are the types that the case varies, in the signature's order. `shapes` has a part for each input that is, or
+    could be, filled or drawn. `settings` are sorted by name, their values as text. `edge` is None for a case that the
+    covering array chose.
     """
 
     operator: str
@@ -67,16 +67,16 @@ class CaseId:
 
     @property
     def size(self) -> int:
-        """How many elements the inputs have that a fill or a recipe makes."""
+        """Return the number of elements of the inputs that a fill or a recipe makes."""
         return sum(map(part_size, self.shapes))
 
     def setting(self, name: str) -> str | None:
-        """Return the text of one setting, or None if the id does not carry it."""
+        """Return the text of one setting, or None if the id does not have it."""
         return next((value for key, value in self.settings if key == name), None)
 
 
 def part_size(part: Part) -> int:
-    """Return how many elements an input has by what an id says of it."""
+    """Return the number of elements of an input, from its part of the id."""
     if isinstance(part, Structure):
         dense = part.dims is not None and part.kind == "tensor"
         return part.count + sum(map(part_size, part.items)) + (math.prod(_whole(part.dims)) if dense else 0)
@@ -84,39 +84,39 @@ def part_size(part: Part) -> int:
 
 
 def parse_id(text: str) -> CaseId:
-    """Parse a case id. Raises CaseIdError that says which part is wrong."""
+    """Parse a case id. Raises CaseIdError, which names the wrong part."""
     parts = text.split("/")
     if len(parts) not in (6, 7):
-        raise CaseIdError(f"{text!r} is no case id: it has {len(parts)} parts, expected {_FORM}")
+        raise CaseIdError(f"{text!r} is not a case id: it has {len(parts)} parts, expected {_FORM}")
     words = () if parts[2] == "-" else tuple(parts[2].split(","))
     for word in (*parts[:2], *words, *parts[6:]):
         if not (_TYPE if word in words else _WORD).fullmatch(word):
-            raise CaseIdError(f"{text!r} is no case id: {word!r} is no name, expected {_FORM}")
+            raise CaseIdError(f"{text!r} is not a case id: {word!r} is not a name, expected {_FORM}")
     if not _FILL.fullmatch(parts[5]):
-        raise CaseIdError(f"{text!r} is no case id: {parts[5]!r} is no name, expected {_FORM}")
+        raise CaseIdError(f"{text!r} is not a case id: {parts[5]!r} is not a name, expected {_FORM}")
     settings = _parse_settings(parts[4], text)
     edge = parts[6] if len(parts) == 7 else None
     types = tuple(_type_of(word, text) for word in words)
     found = CaseId("/".join(parts[:2]), types, _parse_shapes(parts[3], text), settings, parts[5], edge)
-    if str(found) != text:  # one id for one content
-        raise CaseIdError(f"{text!r} is no case id: it is written {str(found)!r}")
+    if str(found) != text:  # each content has exactly one id
+        raise CaseIdError(f"{text!r} is not a case id: it is written {str(found)!r}")
     return found
 
 
 def operator_version_of(case_id: str) -> str:
-    """Return the operator version that a case id begins with, `onnx/ReduceMean-13`."""
-    end = case_id.find("/", case_id.find("/") + 1)  # asked of every result, more than once
+    """Return the operator version at the start of a case id, such as `onnx/ReduceMean-13`."""
+    end = case_id.find("/", case_id.find("/") + 1)  # called for every result, more than once
     return case_id if end < 0 or "/" not in case_id[:end] else case_id[:end]
 
 
 def split_version(operator_version: str) -> tuple[str, str]:
-    """Return operator and version, `onnx/ReduceMean` and `13`; the version is empty where the name carries none."""
+    """Return operator and version, `onnx/ReduceMean` and `13`; the version is empty if the name has none."""
     operator, dash, version = operator_version.rpartition("-")
     return (operator, version) if dash else (operator_version, "")
 
 
 def encode_text(text: str) -> str:
-    """Return a text as a setting has it: percent-encoded, and without any of `, ; = /` and blanks."""
+    """Return a text in the form of a setting: percent-encoded, and without any of `, ; = /` and blanks."""
     return quote(text, safe=_SAFE) or _EMPTY_TEXT
 
 
@@ -126,7 +126,7 @@ def decode_text(text: str) -> str:
 
 
 def print_shapes(shapes: Iterable[Part]) -> str:
-    """Return shapes as an id has them: `3x2,scalar`, repeats as `40*3x2`, `_` and `seq:3x2+4`, `none` for no input."""
+    """Return shapes as in an id: `3x2,scalar`, repeats as `40*3x2`, `_`, `seq:3x2+4`, `none` without inputs."""
     words = []
     for shape, run in groupby(shapes):
         length = len(list(run))
@@ -136,7 +136,7 @@ def print_shapes(shapes: Iterable[Part]) -> str:
 
 
 def print_shape(shape: Part) -> str:
-    """Return one shape as an id has it."""
+    """Return one shape in the form of an id."""
     if shape is None:
         return "_"
     if isinstance(shape, tuple):
@@ -164,7 +164,7 @@ def _parse_shapes(text: str, whole: str) -> tuple[Part, ...]:
         run = _RUN.fullmatch(word)
         shapes += [None] if word == "_" else [_parse_shape(run[2] if run else word, whole)] * int(run[1] if run else 1)
         if len(shapes) > _TOO_MANY_INPUTS:
-            raise CaseIdError(f"{whole!r} is no case id: more than {_TOO_MANY_INPUTS} inputs")
+            raise CaseIdError(f"{whole!r} is not a case id: more than {_TOO_MANY_INPUTS} inputs")
     return tuple(shapes)
 
 
@@ -180,7 +180,7 @@ def _parse_shape(word: str, whole: str) -> Shape | Structure:
     if kind == "sparse" and _COUNT.fullmatch(number):
         return Structure("sparse", _item(dims, whole).dims, count=int(number))
     if not _SHAPE.fullmatch(word):
-        raise CaseIdError(f"{whole!r} is no case id: {word!r} is no shape; expected 3x2, scalar, 40*3x2, _ or none")
+        raise CaseIdError(f"{whole!r} is not a case id: {word!r} is not a shape; expected 3x2, scalar, 40*3x2, _, none")
     return () if word == "scalar" else tuple(int(d) for d in word.split("x"))
 
 
@@ -190,12 +190,12 @@ def _item(word: str, whole: str) -> Structure:
 
 
 def _type_word(name: str) -> str:
-    """Return a type as an id has it: `seq.float32` for `seq(float32)`."""
+    """Return a type in the form of an id: `seq.float32` for `seq(float32)`."""
     return re.sub(r"[(,]\s*", ".", name).replace(")", "")
 
 
 def _type_of(word: str, whole: str) -> str:
-    """Return the type that `_type_word` writes so; a plain word stays as it is."""
+    """Return the type that `_type_word` wrote; a plain name is unchanged."""
     head, *rest = word.split(".")
     try:
         match head, rest:
@@ -207,7 +207,7 @@ def _type_of(word: str, whole: str) -> str:
                 return head
     except ValueError:
         pass
-    raise CaseIdError(f"{whole!r} is no case id: {word!r} is no type; expected float32, seq.float32 or the like")
+    raise CaseIdError(f"{whole!r} is not a case id: {word!r} is not a type; expected float32, seq.float32 or the like")
 
 
 def _parse_settings(text: str, whole: str) -> tuple[tuple[str, str], ...]:
@@ -217,7 +217,7 @@ def _parse_settings(text: str, whole: str) -> tuple[tuple[str, str], ...]:
     for part in text.split(";"):
         match = _SETTING.fullmatch(part)
         if not match:
-            raise CaseIdError(f"{whole!r} is no case id: {part!r} is no setting; expected name=value, or - for none")
+            raise CaseIdError(f"{whole!r} is not a case id: {part!r} is not a setting; expected name=value, - for none")
         settings.append((match[1], match[2]))
     if settings != sorted(dict(settings).items()):
         raise CaseIdError(f"{whole!r} is not a case id: each setting appears once, sorted by name")
@@ -231,7 +231,7 @@ _WHOLE_NUMBER = re.compile(r"(?:^|=)[0-9]+(?:\Z|[;/])")
 
 @dataclass(frozen=True)
 class Glob:
-    """A glob as it was written."""
+    """A glob, with the text that the user wrote."""
 
     text: str
 
@@ -240,7 +240,7 @@ class Glob:
 
     @property
     def is_case(self) -> bool:
-        """Whether it is the id of one case."""
+        """Return whether it is the id of one case."""
         return self._literal == self.text != operator_version_of(self.text)
 
     @functools.cached_property
@@ -249,18 +249,18 @@ class Glob:
 
     @property
     def operator_version(self) -> str | None:
-        """The one operator version that it is about, None where that part has a wildcard."""
+        """Return the one operator version that the glob can match, None if that part has a wildcard."""
         found = operator_version_of(self.text)
         return found if "/" in found and len(found) <= len(self._literal) else None
 
     def matches(self, case_id: str) -> bool:
-        """Whether it names this case."""
-        if not case_id.startswith(self._literal):  # most do not, and are told so cheaply
+        """Return whether the glob matches this case."""
+        if not case_id.startswith(self._literal):  # a fast answer for the many cases that don't match
             return False
         return fnmatchcase(case_id, self.text) or fnmatchcase(operator_version_of(case_id), self.text)
 
     def concerns(self, operator_version: str) -> bool:
-        """Whether it is about cases of this operator version; read part by part, so that `*` stops at a slash."""
+        """Return whether the glob matches cases of this operator version; `*` stops at a slash."""
         parts = self.text.split("/")
         if len(parts) > 2:
             return fnmatchcase(operator_version, "/".join(parts[:2]))
@@ -273,9 +273,10 @@ class Glob:
 class Selection:
     """What to generate.
 
-    `globs` are matched, as fnmatchcase does, against case ids and operator versions; none selects all. `strength` of
-    the covering array, None for every combination. `draws` of each drawn fill; `seed` varies all of them. `standards`
-    are those that a backend implements; none: all. `suite` is a list of cases by its name, in place of the plan.
+    `globs` are matched, as fnmatchcase does, against case ids and operator versions; no globs select everything.
+    `strength` is the strength of the covering array, None for every combination. `draws` is the number of draws of each
+    drawn fill; `seed` varies all of them. `standards` are the standards that a backend implements; none means all.
+    `suite` names a list of cases to use in place of the plan.
     """
 
     globs: tuple[str, ...] = ()
@@ -294,14 +295,14 @@ class Selection:
         return not self.globs or any(fnmatchcase(text, g) or fnmatchcase(operator_version, g) for g in self.globs)
 
     def may_admit(self, operator_version: str) -> bool:
-        """Return whether a glob may select a case of this operator version; cheap, and true when in doubt."""
+        """Return whether a glob may select a case of this operator version; fast, and true when in doubt."""
         if self.standards and operator_version.partition("/")[0] not in self.standards:
             return False
         return not self.globs or any(may_match(glob, operator_version) for glob in self.globs)
 
 
 def strength_of(text: str) -> int | None:
-    """Return a strength as a user writes it: a whole number from 1, or `full`, which is None. Raises OpconformError."""
+    """Return the strength that a user wrote: a whole number from 1, or `full`, which is None. Raises OpconformError."""
     if text != "full" and not (text.isascii() and text.isdigit() and int(text)):
         raise OpconformError(f"strength {text}: expected a whole number from 1, or full")
     return None if text == "full" else int(text)
@@ -317,7 +318,7 @@ def may_match(glob: str, operator_version: str) -> bool:
 
 
 def matches_numbered(glob: str, before: str, after: str) -> bool | None:
-    """Return whether a glob matches `before`, a whole number and `after`; None if that may hang on the number.
+    """Return whether a glob matches `before`, a whole number and `after`; None if that may depend on the number.
 
     `before` ends with `=`, and `after` begins with `;` or `/`, as in `…/axes=0;draw=` and `/uniform`.
     """
@@ -334,7 +335,7 @@ def matches_numbered(glob: str, before: str, after: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of `count` shards, the first is 1."""
+    """One of `count` shards; the first has number 1."""
 
     index: int
     count: int
@@ -344,7 +345,7 @@ class Shard:
 
 
 def shard_of(text: str) -> Shard:
-    """Return the shard that a user writes as `I/N`. Raises OpconformError."""
+    """Return the shard that a user wrote as `I/N`. Raises OpconformError."""
     match = _SHARD.fullmatch(text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise OpconformError(f"shard {text}: expected I/N with I from 1 to N, as in 2/8")
@@ -355,18 +356,18 @@ _DRAWN = re.compile(r"(draw|seed)=\d+;?")
 _PLAIN = re.compile(
     r"ramp|negative-zero|ones|maximum|halves|underflow|subnormal-among|nan-among|zeros|(beside|upon)-2\^\d+"
 )
-"""The fills whose numbers are not drawn: their sums are short."""
+"""The fills whose numbers are not drawn; their sums are short."""
 
-# What a case costs, in tenths of a microsecond, as it was measured on one core: see docs/shards-and-resume.md.
+# The cost of a case in tenths of a microsecond, measured on one core: see docs/shards-and-resume.md.
 _PROGRAM = 15_000
 _CASE = 1_000
 _ELEMENT = 2
-_ELEMENT_OF_DOUBLES = 40  # whose exact sums take numbers of 160 bits
+_ELEMENT_OF_DOUBLES = 40  # their exact sums need numbers of 160 bits
 _LARGEST_PART = 1_000_000
 
 
 def of_shard(ids: Iterable[str], shard: Shard | None) -> Iterator[str]:
-    """Yield those of the ids that are in a shard, all of them without one, in their order; memory stays flat."""
+    """Yield the ids that belong to a shard, or all ids without one, in order; memory use stays constant."""
     if shard is None:
         yield from ids
         return
@@ -384,16 +385,16 @@ def share(ids: Iterable[str], shard: Shard) -> int:
         cases += len(part) if index == shard.index else 0
     if len(parts) < shard.count:
         raise OpconformError(
-            f"--shard {shard}: the cases come in {parts.total()} parts, one a program: choose at most so many shards"
+            f"--shard {shard}: the cases have {parts.total()} parts, one per program; choose at most that many shards"
         )
     return cases
 
 
 def shared_out(ids: Iterable[str], count: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield the parts that ids come in, each with the index of its shard: the one that has least to do so far.
+    """Yield the parts that ids are split into, each with the index of its shard: the one with the least work so far.
 
-    A part has the cases of one program that follow each other, so that their shard prepares it once. What part is
-    whose follows from the ids and `count` alone.
+    A part has consecutive cases of one program, so that a shard prepares the program once. The assignment depends only
+    on the ids and `count`.
     """
     loads = [(0, index) for index in range(1, count + 1)]
     for part, cost in _parts(ids):
@@ -403,7 +404,7 @@ def shared_out(ids: Iterable[str], count: int) -> Iterator[tuple[int, list[str]]
 
 
 def _parts(ids: Iterable[str]) -> Iterator[tuple[list[str], int]]:
-    """Yield parts and their costs; the many draws of one program are cut where the part would cost too much."""
+    """Yield parts and their costs; many draws of one program are split if the part would cost too much."""
     for _, group in itertools.groupby(ids, _program_of):
         part: list[str] = []
         cost = _PROGRAM
@@ -418,7 +419,7 @@ def _parts(ids: Iterable[str]) -> Iterator[tuple[list[str], int]]:
 
 
 def cost_of(case_id: str) -> int:
-    """Return about what a case costs, in tenths of a microsecond, its program apart."""
+    """Return the approximate cost of a case in tenths of a microsecond, without preparing its program."""
     operator, types, shapes, _, fill, *_ = (*case_id.split("/", 1)[1].split("/"), "", "", "")
     return _cost(operator, types, shapes, fill)
 
@@ -432,7 +433,7 @@ def _cost(operator: str, types: str, shapes: str, fill: str) -> int:
 
 
 def _program_of(case_id: str) -> str:
-    """Return what the cases of one program have in common; those of symbolic dimensions share one for all shapes."""
+    """Return what the cases of one program have in common; with symbolic dimensions one program serves all shapes."""
     operator, types, shapes, settings = case_id.split("/", 1)[1].split("/")[:4]
     own = _DRAWN.sub("", settings).rstrip(";") or "-"
     if "dims=symbolic" in own:

@@ -1,4 +1,4 @@
-"""The lock: the digests of every case of the suite, in git, so that no expected value changes unseen."""
+"""The lock: the digests of every case of the suite, kept in git, so that no expected value changes unnoticed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .ids import operator_version_of
 
 SUFFIX = ".lock"
 SHORT = 16
-"""The characters of a digest that a lock holds."""
+"""The number of characters that a lock keeps of each digest."""
 
 _HEAD = re.compile(r"# opconform lock 1: (\S+), suite (\d+\.\d+\.\d+), (\d+) cases?, sha256 ([0-9a-f]{64})")
 _LINE = re.compile(rf"([0-9a-f]{{{SHORT}}}) ([0-9a-f]{{{SHORT}}}) (\S+)")
@@ -35,7 +35,7 @@ class CaseDigests:
 
 @dataclass(frozen=True)
 class Lock:
-    """The cases of one operator version, sorted by id, as of a version of the suite."""
+    """The cases of one operator version, sorted by id, with the version of the suite."""
 
     operator: str
     suite: str
@@ -43,7 +43,7 @@ class Lock:
 
     @property
     def digest(self) -> str:
-        """sha256 over the lines of the cases."""
+        """Return the sha256 of the lines of the cases."""
         return hashlib.sha256("".join(self._lines()).encode()).hexdigest()
 
     def _lines(self) -> Iterator[str]:
@@ -58,18 +58,18 @@ class Lock:
 
     @property
     def file_name(self) -> str:
-        """The name of the lock's file: `onnx-ReduceMean-13.lock`."""
+        """Return the name of the lock's file: `onnx-ReduceMean-13.lock`."""
         return self.operator.replace("/", "-") + SUFFIX
 
 
 def lock_of(operator: str, suite: str, cases: Iterable[CaseDigests]) -> Lock:
-    """Return the lock of an operator version, digests cut short."""
+    """Return the lock of an operator version, with shortened digests."""
     short = (CaseDigests(one.id, one.case[:SHORT], one.expectation[:SHORT]) for one in cases)
     return Lock(operator, suite, tuple(sorted(short, key=lambda one: one.id)))
 
 
 def read_lock(file: Path) -> Lock:
-    """Read a lock. Raises LockError that names the file, and the line where one is wrong."""
+    """Read a lock. Raises LockError, which names the file, and the line if one is wrong."""
     try:
         lines = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -85,7 +85,7 @@ def read_lock(file: Path) -> Lock:
         cases.append(CaseDigests(found[3], found[1], found[2]))
     lock = Lock(head[1], head[2], tuple(cases))
     if lock.digest != head[4] or len(cases) != int(head[3]):
-        raise LockError(f"{file}: not as it was written; take it from git, or run `opconform lock`")
+        raise LockError(f"{file}: does not match its own digest; restore it from git, or run `opconform lock`")
     return lock
 
 
@@ -96,7 +96,7 @@ def read_locks(folder: Path) -> dict[str, Lock]:
 
 
 class Change(enum.IntEnum):
-    """What a difference means to those who use the suite, by the part of its version that grows."""
+    """The effect of a difference on users of the suite, by the part of the version that it increases."""
 
     NONE = 0
     PATCH = 1
@@ -111,9 +111,10 @@ class Change(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """How two sets of cases differ; ids in order.
+    """The difference between two sets of cases; ids in order.
 
-    `changed` have another input or program, `expected` another expectation. `operators` are versions that are new.
+    `changed` cases have another input or program, `expected` cases another expectation. `operators` are new operator
+    versions.
     """
 
     added: tuple[str, ...] = ()
@@ -124,7 +125,7 @@ class Difference:
 
     @property
     def change(self) -> Change:
-        """The part of the suite's version that grows: a case that went or is another is a major change."""
+        """Return the part of the suite's version to increase; a removed or changed case is a major change."""
         if self.removed or self.changed or self.expected:
             return Change.MAJOR
         if self.operators:
@@ -133,12 +134,12 @@ class Difference:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """The cases whose old results no longer hold: all but those added."""
+        """Return the cases whose old results are no longer valid: all except added ones."""
         return (*self.expected, *self.changed, *self.removed)
 
 
 def difference(old: Iterable[CaseDigests], new: Iterable[CaseDigests]) -> Difference:
-    """Return how two sets of cases differ; digests that were cut are compared as far as both go."""
+    """Return the difference between two sets of cases; shortened digests are compared up to the shorter length."""
     before, after = ({one.id: one for one in cases} for cases in (old, new))
     both = [(before[text], one) for text, one in after.items() if text in before]
     changed = tuple(b.id for a, b in both if not _same(a.case, b.case))
@@ -164,9 +165,9 @@ def operators_of(ids: Iterable[str]) -> dict[str, None]:
 
 
 def least_version(released: str, change: Change) -> str:
-    """Return the least version that may follow a release with such a change, by Semantic Versioning.
+    """Return the lowest version that may follow a release with such a change, by Semantic Versioning.
 
-    Before 1.0.0 a major change moves the middle number, and every other the last.
+    Before 1.0.0 a major change increases the middle number, any other change the last.
     """
     major, minor, patch = map(int, released.split("."))
     if change is Change.NONE:
@@ -177,21 +178,21 @@ def least_version(released: str, change: Change) -> str:
 
 
 def is_at_least(version: str, least: str) -> bool:
-    """Return whether a version is another or a later one."""
+    """Return whether a version is the other one or a later one."""
     return [int(part) for part in version.split(".")] >= [int(part) for part in least.split(".")]
 
 
 def latest_release(changelog: str) -> str | None:
-    """Return the newest version that a changelog has a heading for, or None if none was released."""
+    """Return the newest version with a heading in a changelog, or None if nothing was released."""
     found = re.search(r"(?m)^## \[?(\d+\.\d+\.\d+)\]?", changelog)
     return found[1] if found else None
 
 
 def unexplained(changelog: str, suite: str, broken: Sequence[str]) -> list[str]:
-    """Return the operator versions of `broken` cases that the changelog does not account for.
+    """Return the operator versions of `broken` cases that the changelog does not explain.
 
-    A line under *Unreleased*, or under the heading of the suite's version, must name the operator version, or its
-    operator, and have the word `expectation`.
+    A line under *Unreleased*, or under the heading of the suite's version, must name the operator version or its
+    operator, and contain the word `expectation`.
     """
     lines = [line for line in _section(changelog, suite) if "expectation" in line.lower()]
     words = {word for line in lines for word in re.findall(r"[\w./-]*\w", line)}

@@ -1,4 +1,4 @@
-"""Programs as ONNX models: one node with its bodies, in the lowest IR version that the opset allows."""
+"""Converts programs to ONNX models: one node with its bodies, in the lowest IR version that the opset allows."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ from .program import (
 
 _IR_COLUMN = 1
 _OPSET_COLUMN = {"": 2, "ai.onnx.ml": 3, "ai.onnx.preview.training": 4}
-# The IR versions of the opsets from 1 on. Not taken from the installed onnx, of which an older one does not know all:
-# a program has the same bytes everywhere.
+# The IR versions of the opsets from 1 on. They are not read from the installed onnx, because an older onnx does not
+# know all of them, and a program must have the same bytes everywhere.
 _RELEASED = {
     "": (3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 6, 7, 7, 7, 8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14),
     "ai.onnx.ml": (3, 6, 8, 9, 10),
@@ -50,9 +50,9 @@ _RELEASED = {
     "ai.onnx.preview": (13,),
 }
 _FIRST_IR_OF_FREE_INITIALIZERS = 4
-"""From this IR version on an initializer need not be a graph input as well."""
+"""From this IR version on, an initializer need not also be a graph input."""
 
-# ONNX has no boolean attributes: standards that have them write 0 and 1.
+# ONNX has no boolean attributes: those of other standards are written as 0 and 1.
 _ATTRIBUTE_FIELDS: dict[AttributeKind, tuple[AttributeProto.AttributeType, str]] = {
     "int": (AttributeProto.INT, "i"),
     "boolean": (AttributeProto.INT, "i"),
@@ -77,14 +77,13 @@ OutputShapes: TypeAlias = tuple[tuple[int, ...] | None, ...]
 def onnx_model(program: Program, shapes: OutputShapes = ()) -> ModelProto:
     """Return `program` as a model of one node; equal programs give equal bytes.
 
-    Constants are initializers, omitted inputs and outputs empty names. The answers declare their `shapes`, without them
-    those that the program fixes; where there is none their rank with dimension names that occur nowhere else, and no
-    shape where `rank` is None. Nothing
-    is checked, so that backends can be run on invalid programs too. ProgramError for what ONNX has no form for, such as
-    a program of another standard.
+    Constants become initializers, omitted inputs and outputs empty names. Outputs declare `shapes` if given, else the
+    shapes that the program fixes. An output without a fixed shape declares its rank with unique dimension names, or no
+    shape if its rank is None. Nothing is checked, so that backends can also run invalid programs. Raises ProgramError
+    if ONNX cannot express the program, for example one of another standard.
     """
     if program.operator.standard != "onnx":
-        raise ProgramError(f"{program.operator} has no ONNX model: it is no ONNX operator")
+        raise ProgramError(f"{program.operator} has no ONNX model: it is not an ONNX operator")
     if isinstance(program, ModelProgram):
         model = ModelProto()
         model.ParseFromString(program.model)
@@ -107,13 +106,13 @@ def _model(program: Program, shapes: OutputShapes) -> ModelProto:
 
 
 def onnx_bytes(program: Program, shapes: OutputShapes = ()) -> bytes:
-    """Return the model of `program` serialized, with the same bytes every time."""
+    """Return the serialized model of `program`; equal programs give equal bytes."""
     if isinstance(program, ModelProgram):
         return program.model
     return _serialized(program, shapes or _fixed(program))
 
 
-@functools.lru_cache(maxsize=64)  # a failure is confirmed on a program of its own
+@functools.lru_cache(maxsize=64)  # a failure is run again on a program of its own
 def _serialized(program: Program, shapes: OutputShapes) -> bytes:
     serialized: bytes = onnx_model(program, shapes).SerializeToString(deterministic=True)
     return serialized
@@ -124,7 +123,7 @@ def _fixed(program: Program) -> OutputShapes:
 
 
 def feed_names(program: Program) -> tuple[str, ...]:
-    """Return the names of the graph inputs that are given at each run, in the order of `program.feeds`."""
+    """Return the names of the graph inputs that each run is given, in the order of `program.feeds`."""
     return tuple(i.name for i in program.feeds)
 
 
@@ -134,25 +133,24 @@ def output_names(program: Program) -> tuple[str, ...]:
 
 
 def feeds(program: Program, inputs: Sequence[Array]) -> dict[str, Any]:
-    """Return what a case is given by the names of the graph inputs: arrays, or values as `program.nested` makes them.
+    """Return a case's inputs by the names of the graph inputs: arrays, or values as `program.nested` makes them.
 
-    ValueError if there are too few arrays or too many.
+    Raises ValueError if there are too few or too many arrays.
     """
     given = inputs if program.is_plain else nested(program, inputs)
     return dict(zip(feed_names(program), given, strict=True))
 
 
 def opset_of(program: Program) -> int:
-    """Return the opset of the operator's domain that carries `program`: its own, else the operator's version."""
+    """Return the opset of the operator's domain that `program` needs: its own, else the operator's version."""
     return int(program.operator.version) if program.opset is None else program.opset
 
 
 @functools.cache
 def ir_version(domain: str, opset: int) -> int:
-    """Return the lowest IR version that `opset` of `domain` was released with.
+    """Return the lowest IR version that was released with `opset` of `domain`.
 
-    An opset that the installed onnx does not know yet gets the newest IR version, a domain that it does not know the
-    oldest.
+    An opset that the installed onnx does not know gets the newest IR version, an unknown domain the oldest.
     """
     if 0 < opset <= len(_RELEASED.get(domain, ())):
         return _RELEASED[domain][opset - 1]
@@ -165,9 +163,9 @@ def ir_version(domain: str, opset: int) -> int:
 
 
 def _opsets(program: Program, opset: int) -> dict[str, int]:
-    """Return the opsets of the domains: other domains than the operator's are those that bodies use.
+    """Return the opset of each domain; domains other than the operator's come from the bodies.
 
-    Where a body names no version, that is the first opset that came with the program's IR version.
+    If a body names no version, its domain gets the first opset that came with the program's IR version.
     """
     found, ir = {program.operator.domain: opset}, ir_version(program.operator.domain, opset)
     outer = program.around.nodes if program.around else ()
@@ -235,7 +233,7 @@ def _node(node: Node, name: str = "") -> NodeProto:
 
 
 def _attribute(attribute: Attribute) -> AttributeProto:
-    # helper.make_attribute would guess the type from the value, and an empty list has none.
+    # helper.make_attribute would guess the type from the value, which an empty list does not show
     if attribute.kind not in _ATTRIBUTE_FIELDS:
         raise ValueError(f"attribute {attribute.name}: ONNX has no attributes of kind {attribute.kind}")
     type_, field = _ATTRIBUTE_FIELDS[attribute.kind]
@@ -250,7 +248,7 @@ def _content(value: object, attribute: Attribute) -> Any:
         case Tensor():
             return tensor_proto(value.array())
         case SparseTensor():
-            values = tensor_proto(value.values.array(), attribute.name)  # the checker wants a name here
+            values = tensor_proto(value.values.array(), attribute.name)  # the checker requires a name here
             return SparseTensorProto(values=values, indices=tensor_proto(value.indices.array()), dims=value.dims)
         case Body():
             return _body(value)
@@ -259,7 +257,7 @@ def _content(value: object, attribute: Attribute) -> Any:
             return _type(parse_type(value), None) if is_type else value.encode("utf-8", "surrogateescape")
     if attribute.kind.startswith("float"):
         return value
-    if value != int(value):  # type: ignore[call-overload]  # what is no number raises
+    if value != int(value):  # type: ignore[call-overload]  # raises if it is not a number
         raise ValueError(f"attribute {attribute.name} of kind {attribute.kind} cannot be {value!r}")
     return int(value)  # type: ignore[call-overload]
 
@@ -269,7 +267,7 @@ def _input(given: Input) -> ValueInfoProto:
 
 
 def _common_dims(structure: Structure) -> Dims | None:
-    """Return the dimensions that all tensors of a value have, None if they differ or there are none."""
+    """Return the dimensions that all tensors of a value share, None if they differ or there are none."""
     if not structure.items:
         return structure.dims
     found = {_common_dims(item) for item in structure.items}
@@ -280,7 +278,7 @@ def _value(name: str, type_: str, dims: Dims | None) -> ValueInfoProto:
     return ValueInfoProto(name=name, type=_type_of(type_, dims))
 
 
-@functools.lru_cache(maxsize=256)  # which is copied into what it becomes a part of
+@functools.lru_cache(maxsize=256)  # protobuf copies the message into its parent
 def _type_of(type_: str, dims: Dims | None) -> TypeProto:
     return _type(parse_type(type_), dims)
 
@@ -299,7 +297,7 @@ def _type(expression: TypeExpression, dims: Dims | None) -> TypeProto:
             tensor = found.tensor_type if expression.kind == "tensor" else found.sparse_tensor_type
             tensor.elem_type = element_type(expression.element).onnx
             if dims is not None:
-                # Given even if it is empty: a missing shape means any rank, an empty one rank 0.
+                # Set even if empty: no shape means any rank, an empty shape means rank 0.
                 tensor.shape.SetInParent()
                 for size in dims:
                     tensor.shape.dim.add(**{"dim_param" if isinstance(size, str) else "dim_value": size})

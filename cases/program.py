@@ -1,6 +1,6 @@
-"""Operator versions and programs, what a backend compiles, and types with structure such as `seq(float32)`.
+"""Operator versions; programs, which a backend compiles; and structured types such as `seq(float32)`.
 
-Values of such types are flat lists of tensors, nested for those who ask.
+A value of a structured type is a flat list of tensors, and is nested on request.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _DEEPEST = 8
 
 @dataclass(frozen=True, slots=True)
 class TypeExpression:
-    """A type: `element` is that of a tensor, of a sparse tensor, or of a map's values, whose keys have type `key`.
+    """A type.
 
-    `of` is what a sequence or an optional holds.
+    `element` is the element type of a tensor, a sparse tensor or a map's values; a map's keys have type `key`.
     """
 
     kind: StructureKind
@@ -61,9 +61,9 @@ class TypeExpression:
 
 @functools.cache
 def parse_type(text: str) -> TypeExpression:
-    """Return the type that `float32`, `seq(float32)`, `optional(seq(float32))`, `map(int64,float32)` or so writes.
+    """Return the type written as `float32`, `seq(float32)`, `optional(seq(float32))`, `map(int64,float32)` and so on.
 
-    ValueError for anything else; element types are those of cases.
+    Raises ValueError for anything else. Element types are the ones that cases can have.
     """
     return _parsed(text, _DEEPEST)
 
@@ -73,7 +73,7 @@ def _parsed(text: str, depth: int) -> TypeExpression:
         return TypeExpression("tensor", text)
     match = _EXPRESSION.fullmatch(text)
     if match is None or not depth:
-        raise ValueError(f"{text!r} is no type; expected float32, seq(float32), optional(seq(int64)) or the like")
+        raise ValueError(f"{text!r} is not a type; expected float32, seq(float32), optional(seq(int64)) or the like")
     kind, inner = _WORDS[match[1]], match[2]
     if kind in ("sequence", "optional"):
         return TypeExpression(kind, of=_parsed(inner, depth - 1))
@@ -81,18 +81,18 @@ def _parsed(text: str, depth: int) -> TypeExpression:
     element = element.strip()
     if element not in element_types() or (key in _KEYS) != (kind == "map"):
         raise ValueError(
-            f"{text!r} is no type: a map is from integers or text to numbers or text, as map(int64,float32)"
+            f"{text!r} is not a type: a map has integer or text keys and number or text values, as map(int64,float32)"
         )
     return TypeExpression(kind, element, key)
 
 
 def is_tensor(text: str) -> bool:
-    """Return whether a type is that of a dense tensor."""
+    """Return whether a type is a dense tensor."""
     return "(" not in text
 
 
 def element_names(text: str) -> tuple[str, ...]:
-    """Return the element types that a type is made of: one, and a map's keys before its values."""
+    """Return the element types in a type: one, or a map's key type and value type."""
     expression = parse_type(text)
     while expression.of is not None:
         expression = expression.of
@@ -101,10 +101,10 @@ def element_names(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """What a value consists of.
+    """The structure of a value.
 
-    A tensor or a sparse one has `dims`, None where only the nesting matters. A sequence has its items, an optional one
-    or none. A map has `count` entries, a sparse tensor `count` elements that are given.
+    A tensor or sparse tensor has `dims`, which are None if only the nesting matters. A sequence has its items, an
+    optional has one item or none. A map has `count` entries, a sparse tensor `count` stored elements.
     """
 
     kind: StructureKind
@@ -114,7 +114,7 @@ class Structure:
 
     @property
     def outline(self) -> Structure:
-        """The same without dimensions, by which answers are compared before their shapes."""
+        """Return the structure without dimensions, which is compared before shapes are."""
         return replace(self, dims=None, items=tuple(one.outline for one in self.items))
 
     def __str__(self) -> str:
@@ -149,7 +149,7 @@ def optional(*element: Structure) -> Structure:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A tensor of a value: its element type and dimensions (None: any)."""
+    """A tensor within a value: its element type and dimensions (None: any)."""
 
     type: str
     dims: Dims | None
@@ -158,14 +158,14 @@ class Leaf:
 def leaves(type_: str, structure: Structure) -> tuple[Leaf, ...]:
     """Return the tensors of a value, in order: a map's keys and values, a sparse tensor's values and linear indices.
 
-    ValueError if the structure is none of the type.
+    Raises ValueError if the structure does not match the type.
     """
     return tuple(_leaves(parse_type(type_), structure))
 
 
 def _leaves(expression: TypeExpression, structure: Structure) -> Iterator[Leaf]:
     if structure.kind != expression.kind or (structure.kind == "optional" and len(structure.items) > 1):
-        raise ValueError(f"{structure} is no value of type {expression}")
+        raise ValueError(f"{structure} is not a value of type {expression}")
     match structure.kind:
         case "tensor":
             yield Leaf(expression.element, structure.dims)
@@ -179,16 +179,16 @@ def _leaves(expression: TypeExpression, structure: Structure) -> Iterator[Leaf]:
 
 
 def held_by(expression: TypeExpression) -> TypeExpression:
-    """Return what a sequence or an optional holds; TypeError for another type."""
+    """Return the type that a sequence or an optional holds; TypeError for another type."""
     if expression.of is None:
         raise TypeError(f"{expression} holds nothing")
     return expression.of
 
 
 def nest(structure: Structure, arrays: Iterator[Any]) -> Any:
-    """Return a value made of the next of `arrays`: an array, a list, None for an empty optional, a dict for a map.
+    """Return a value built from the next of `arrays`: an array, a list, None for an empty optional, a dict for a map.
 
-    A sparse tensor is a tuple of values, linear indices and dimensions. Of a formula's values, a map is a pair.
+    A sparse tensor is a tuple of values, linear indices and dimensions. In a formula's values, a map is a pair.
     """
     match structure.kind:
         case "sequence":
@@ -206,10 +206,10 @@ def nest(structure: Structure, arrays: Iterator[Any]) -> Any:
 
 
 def flatten(type_: str, value: Any) -> tuple[list[Array], Structure]:
-    """Return the tensors of a value of a type, and its structure without dimensions; a map's entries sorted by keys.
+    """Return the tensors of a value of a type, and its structure without dimensions; map entries are sorted by key.
 
-    A value of another structure than the type's is taken as it looks, so that it can be compared: a list is a
-    sequence, None an empty optional, a dict a map. TypeError or ValueError for what is none of these.
+    If the value's structure is not the type's, it is inferred from the value, so that the two can be compared: a list
+    is a sequence, None an empty optional, a dict a map. Raises TypeError or ValueError for other objects.
     """
     arrays: list[Array] = []
     return arrays, _flatten(parse_type(type_), value, arrays, _DEEPEST)
@@ -236,7 +236,7 @@ def _flatten(expression: TypeExpression | None, value: Any, arrays: list[Array],
 
 
 def _column(name: str, entries: Sequence[Any]) -> Array:
-    """Return a map's keys or values: what is a number or a text takes the type's dtype, an array keeps its own."""
+    """Return a map's keys or values: numbers and strings get the type's dtype, an array keeps its own."""
     if any(isinstance(one, np.ndarray | np.generic) for one in entries) or not name:
         return canonical(np.asarray(entries))
     if element_type(name).kind == "string":
@@ -245,14 +245,14 @@ def _column(name: str, entries: Sequence[Any]) -> Array:
 
 
 def nested_all(structures: Iterable[Structure], arrays: Iterable[Any]) -> list[Any]:
-    """Return the values with these structures; ValueError if there are too few or too many arrays for them."""
+    """Return the values with these structures; ValueError if there are too few or too many arrays."""
     rest = iter(arrays)
     try:
         found = [nest(one, rest) for one in structures]
     except (StopIteration, RuntimeError):
-        raise ValueError("fewer tensors than the program is given") from None
+        raise ValueError("fewer tensors than the program takes") from None
     if next(rest, None) is not None:
-        raise ValueError("more tensors than the program is given")
+        raise ValueError("more tensors than the program takes")
     return found
 
 
@@ -282,16 +282,16 @@ AttributeKind: TypeAlias = Literal[
 ]
 
 _LATER: Mapping[str, Any] = MappingProxyType({"later": True})
-"""Marks a field that was added when programs had keys already: at its default it is no part of the key."""
+"""Marks a field that is newer than existing keys: while it has its default, it is not part of the key."""
 _FOLLOWS: Mapping[str, Any] = MappingProxyType({"follows": True})
-"""Marks a field that follows from the rest of the program: it is no part of the key."""
+"""Marks a field that follows from the rest of the program: it is not part of the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorVersion:
     """One version of one operator of one standard, such as `onnx/ReduceMean-13`.
 
-    `version` is `any` where the standard's page carries none (oneDNN Graph). `domain` is ONNX's, empty for ai.onnx.
+    `version` is `any` if the standard's page has no version (oneDNN Graph). `domain` is ONNX's, empty for ai.onnx.
     """
 
     standard: str
@@ -306,7 +306,7 @@ class OperatorVersion:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor as an attribute; `content` is as `elements.content` writes it."""
+    """A tensor as an attribute; `content` is in the form of `elements.content`."""
 
     type: str
     dims: tuple[int, ...]
@@ -314,7 +314,7 @@ class Tensor:
 
     @classmethod
     def of(cls, array: Array) -> Tensor:
-        """Return the tensor that holds what an array holds."""
+        """Return the tensor with an array's content."""
         return cls(type_of(array), array.shape, content(array))
 
     def array(self) -> Array:
@@ -324,7 +324,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class SparseTensor:
-    """A sparse tensor as an attribute, as ONNX's SparseTensorProto: `indices` are linear, or one row an element."""
+    """A sparse tensor as an attribute, like ONNX's SparseTensorProto: `indices` are linear, or one row per element."""
 
     values: Tensor
     indices: Tensor
@@ -333,7 +333,7 @@ class SparseTensor:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of a body: an operator version with names of values, empty where an input or output is left out."""
+    """A node of a body: an operator version with names of values; an empty name is an omitted input or output."""
 
     operator: OperatorVersion
     inputs: tuple[str, ...]
@@ -343,7 +343,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A graph as an attribute. Its nodes may use names of the program around it, as those of `Program.captured`.
+    """A graph as an attribute. Its nodes may use names of the surrounding program, as `Program.captured` does.
 
     Inputs with a constant are initializers.
     """
@@ -380,7 +380,7 @@ class Input:
     """An input of a program.
 
     `dims` holds numbers, and names of symbolic dimensions. A constant (an ONNX initializer) has its content in
-    `constant`, as `elements.content` writes it, and its dims are numbers. If `type` is not a tensor type, such as
+    `constant`, in the form of `elements.content`, and only numbers in `dims`. If `type` is not a tensor type, such as
     `seq(float32)`, the input has a `structure` and no dims.
     """
 
@@ -392,27 +392,27 @@ class Input:
 
     @property
     def layout(self) -> Structure:
-        """The structure, of a tensor too."""
+        """Return the structure, also for a tensor."""
         return Structure("tensor", self.dims) if self.structure is None else self.structure
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        """The tensors that it consists of."""
+        """Return the tensors of the input."""
         return leaves(self.type, self.layout)
 
     def array(self) -> Array:
-        """Return a constant's content; TypeError for another input."""
+        """Return a constant's content; TypeError for other inputs."""
         if self.constant is None:
-            raise TypeError(f"input {self.name!r} is no constant")
+            raise TypeError(f"input {self.name!r} is not a constant")
         return from_content(self.type, tuple(int(d) for d in self.dims), self.constant)
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output of a program; `rank` is None where admissible answers differ in rank, or are no tensors.
+    """An output of a program; `rank` is None if admissible answers differ in rank or are not tensors.
 
-    `shape` is what a model declares: that of the answer whatever the program is fed; None where it hangs on that, or
-    readings of the standard differ in it.
+    `shape` is what a model declares: the answer's shape for any input. It is None if the shape depends on the input, or
+    if readings of the standard disagree on it.
     """
 
     name: str
@@ -425,9 +425,9 @@ class Output:
 class Program:
     """A program for a backend: one operator version with attributes, input types and shapes. Cases share programs.
 
-    `inputs` and `outputs` follow the signature; None is one left out by an empty name. Inputs with the same name are
+    `inputs` and `outputs` follow the signature; None is an omitted one (an empty name). Inputs with the same name are
     one tensor. `opset` is ONNX's, or None. `captured` are inputs of the graph that only bodies use. `around` has the
-    nodes of the graph that come before the operator and take its inputs by name.
+    nodes of the graph that come before the operator and read its inputs by name.
     """
 
     operator: OperatorVersion
@@ -440,22 +440,22 @@ class Program:
 
     @functools.cached_property
     def given(self) -> tuple[Input, ...]:
-        """The inputs that are not omitted, each name once; captured ones last."""
+        """Return the inputs that are not omitted, each name once, captured ones last."""
         return tuple({i.name: i for i in (*self.inputs, *self.captured) if i is not None}.values())
 
     @functools.cached_property
     def feeds(self) -> tuple[Input, ...]:
-        """The inputs that are given at each run: all but constants and omitted ones; captured ones last."""
+        """Return the inputs that each run is given: all except constants and omitted ones, captured ones last."""
         return tuple(i for i in self.given if i.constant is None)
 
     @functools.cached_property
     def answers(self) -> tuple[Output, ...]:
-        """The outputs that are asked for: all but those left out."""
+        """Return the outputs that a run returns: all that are not omitted."""
         return tuple(o for o in self.outputs if o is not None)
 
     @functools.cached_property
     def named_leaves(self) -> tuple[tuple[str, Leaf], ...]:
-        """The tensors that are given at each run, in order, with names: `x`, or `s/0` of an input with structure."""
+        """Return the tensors that each run is given, in order, with names: `x`, or `s/0` inside a structured input."""
         return tuple(
             (feed.name if feed.structure is None else f"{feed.name}/{place}", leaf)
             for feed in self.feeds
@@ -464,23 +464,26 @@ class Program:
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        """The tensors that are given at each run, in order: those of the feeds."""
+        """Return the tensors that each run is given, in order."""
         return tuple(leaf for _, leaf in self.named_leaves)
 
     def operands(self, arrays: Sequence[Array]) -> list[Array | None]:
-        """Return the array of each of `inputs`, with constants, for the arrays of `leaves`. No input has structure."""
+        """Return the array of each of `inputs`, constants included, given the arrays of `leaves`.
+
+        No input has structure.
+        """
         fed = dict(zip((i.name for i in self.feeds), arrays, strict=True))
         return [None if i is None else fed[i.name] if i.constant is None else i.array() for i in self.inputs]
 
     @functools.cached_property
     def is_plain(self) -> bool:
-        """Whether all that goes in and out are tensors, one a feed and one an answer."""
+        """Return whether all inputs and outputs are plain tensors."""
         types = [i.type for i in self.feeds] + [o.type for o in self.answers]
         return all(map(is_tensor, types))
 
     @functools.cached_property
     def key(self) -> str:
-        """A digest of the content: programs with equal keys are equal."""
+        """Return a digest of the content: programs with equal keys are equal."""
         return hashlib.sha256(_canonical(self).encode()).hexdigest()
 
     def __hash__(self) -> int:
@@ -489,17 +492,17 @@ class Program:
 
 @dataclass(frozen=True)
 class ModelProgram(Program):
-    """A program that is a whole ONNX model, which a backend gets as unchanged bytes.
+    """A program that is a whole ONNX model, which the backend gets as unchanged bytes.
 
-    `inputs` and `outputs` are the fed inputs and the outputs of its graph; `operator` is the operator of its only
-    node, or `model` with the opset.
+    `inputs` are the graph inputs that a run is given, `outputs` the graph's outputs; `operator` is the operator of its
+    only node, or `model` with the opset.
     """
 
     model: bytes = b""
 
 
 def _canonical(value: Any) -> str:
-    """Return a value as text: a dataclass without fields that follow, and later ones at their defaults."""
+    """Return a value as text: a dataclass without derived fields, and without newer fields at their defaults."""
     if type(value) is tuple:
         return f"({', '.join(map(_canonical, value))}{',' if len(value) == 1 else ''})"
     kind: Any = type(value)
@@ -524,17 +527,17 @@ def _told_fields(kind: type) -> tuple[tuple[str, bool, object], ...] | None:
 
 
 def nested(program: Program, arrays: Sequence[Array]) -> list[Any]:
-    """Return one value for each of `program.feeds`: an array, a list, None, a dict (see `structures.nest`).
+    """Return one value for each of `program.feeds`: an array, a list, None, a dict (see `nest`).
 
-    ValueError if there are too few or too many arrays.
+    Raises ValueError if there are too few or too many arrays.
     """
     return nested_all((feed.layout for feed in program.feeds), arrays)
 
 
 def flat(program: Program, values: Sequence[Any]) -> tuple[list[Array], tuple[Structure, ...]]:
-    """Return the tensors of what a backend answered, and the structure of each answer without dimensions.
+    """Return the tensors of a backend's answer, and the structure of each output without dimensions.
 
-    Values beyond `program.answers` count as tensors. TypeError or ValueError for what is no value.
+    Values beyond `program.answers` count as tensors. Raises TypeError or ValueError for other objects.
     """
     arrays: list[Array] = []
     structures: list[Structure] = []
@@ -547,5 +550,5 @@ def flat(program: Program, values: Sequence[Any]) -> tuple[list[Array], tuple[St
 
 
 def count(shape: tuple[int, ...]) -> int:
-    """Return how many elements a tensor of this shape has."""
+    """Return the number of elements of a tensor of this shape."""
     return math.prod(shape)

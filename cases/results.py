@@ -12,7 +12,7 @@ import msgspec
 
 Level: TypeAlias = Literal["strict", "declared"]
 EffectReason: TypeAlias = Literal["input-overwritten", "answer-changed"]
-"""The reason of a wrong value that is no element of the answer: what the run did to its inputs or the answer before."""
+"""Reasons for a wrong value outside the answer's elements: the run changed an input or the previous answer."""
 
 SIDE_EFFECTS: Final[Mapping[str, str]] = {
     "input-overwritten": "the run wrote to an input",
@@ -37,11 +37,11 @@ class Outcome(enum.StrEnum):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """One line of `results.jsonl`; the keys are fixed, what does not apply is None.
+    """One line of `results.jsonl`; the keys are fixed, and a field that does not apply is None.
 
     `behaviour` maps each silence that applies to the options that admit the answer. `bound_ratio` is the largest error
-    as a share of the bound. `level` is `declared` where only declared arithmetic admits the answer. `seconds` is the
-    backend's own time for the case, preparing included where this case paid for it.
+    divided by the bound. `level` is `declared` if only declared arithmetic admits the answer. `seconds` is the
+    backend's own time for the case, including preparation if this case caused it.
     """
 
     case: str
@@ -58,7 +58,7 @@ class Result(msgspec.Struct, frozen=True):
     seconds: float | None = None
 
     def to_json(self) -> bytes:
-        """Return the result as one line of strict JSON in ASCII, without the line's end.
+        """Return the result as one line of strict JSON in ASCII, without a line end.
 
         Raises ValueError for NaN and infinities.
         """
@@ -67,20 +67,20 @@ class Result(msgspec.Struct, frozen=True):
                 raise ValueError(f"a result has {number} for a number")
         try:
             line = msgspec.json.encode(self)
-        except UnicodeEncodeError:  # a backend's name and words may hold what is no text
+        except UnicodeEncodeError:  # a backend's name and messages may contain invalid Unicode
             told = {name: getattr(self, name) for name in ("case", "backend", "reason", "detail")}
             texts = {name: text and text.encode(errors="backslashreplace").decode() for name, text in told.items()}
             line = msgspec.json.encode(msgspec.structs.replace(self, **texts))
-        # some readers end a line, and some terminals obey, at characters beyond ASCII
+        # beyond ASCII there are characters that end a line for some readers, and that some terminals obey
         return line if line.isascii() else json.dumps(json.loads(line), separators=(",", ":")).encode()
 
 
-# A result in memory may leave fields out, a line may not.
+# A result in memory may omit fields, a line may not.
 _LINE: Final = msgspec.json.Decoder(
     msgspec.defstruct("Line", [(f.name, f.type) for f in msgspec.structs.fields(Result)], forbid_unknown_fields=True)
 )
 
 
 def result_from_json(line: str | bytes) -> Result:
-    """Read one line of `results.jsonl`; ValueError if it is none."""
+    """Parse one line of `results.jsonl`; ValueError if it is invalid."""
     return Result(*msgspec.structs.astuple(_LINE.decode(line)))

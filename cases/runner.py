@@ -1,4 +1,4 @@
-"""What a runner is: the two protocols, how it says that it does not implement something, and what such words mean."""
+"""The protocols of a runner and its executables, and how a runner reports what its backend does not implement."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Reason: TypeAlias = Literal[
 ]
 
 
-class Unsupported(Exception):  # noqa: N818 - it is no error: a backend may leave things out
-    """The backend says that it does not implement this program; the message is the backend's own words."""
+class Unsupported(Exception):  # noqa: N818 - not an error: a backend may leave things out
+    """The backend says that it does not implement this program; the message is the backend's own."""
 
     def __init__(self, words: str, reason: Reason = "other") -> None:
         super().__init__(words)
@@ -25,7 +25,7 @@ class Unsupported(Exception):  # noqa: N818 - it is no error: a backend may leav
 
 
 class NotInstalled(Exception):  # noqa: N818 - says what to install
-    """The backend's library is not here; the message says what to install."""
+    """The backend's library is not installed; the message says what to install."""
 
 
 class Executable(Protocol):
@@ -34,15 +34,15 @@ class Executable(Protocol):
     def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
         """Return the outputs for `inputs`, the arrays of `program.leaves` in their order.
 
-        Arrays of types that NumPy lacks have the dtypes of ml_dtypes, an element each; strings are object arrays of
-        `str`. They are to stay as they are, and outputs too when the program runs again. `program.nested(...)` makes
+        Arrays of types that NumPy lacks have the dtypes of ml_dtypes, one element each; strings are object arrays of
+        `str`. Inputs must not be changed, nor must outputs when the program runs again. `program.nested(...)` makes
         sequences, optionals and maps of inputs; such outputs are lists, None and dicts. Raises Unsupported, or whatever
         the backend raises.
         """
 
 
 class Runner(Protocol):
-    """An adapter to one backend; made once a worker process, without arguments."""
+    """An adapter to one backend; each worker process makes one, without arguments."""
 
     name: str
     standards: tuple[str, ...]
@@ -56,29 +56,29 @@ class Runner(Protocol):
 
 @runtime_checkable
 class Classifies(Protocol):
-    """A runner that knows its library's words for refusals."""
+    """A runner that can classify its library's messages."""
 
     def reason(self, error: BaseException, /) -> Reason:
-        """Return why the backend refused, as far as its words tell."""
+        """Return why the backend refused, as far as its message shows."""
 
 
 @runtime_checkable
 class Describes(Protocol):
-    """A runner that tells more about its backend for `run.json`."""
+    """A runner that adds facts about its backend to `run.json`."""
 
     def describe(self) -> dict[str, str]:
         """Return facts such as the device, the instruction set or build options."""
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a backend claims of an operator: its versions and element types; `all` where nothing is said."""
+    """The support that a backend claims for an operator: versions and element types; `all` if it names none."""
 
     versions: tuple[int | str, ...] | Literal["all"] = "all"
     types: tuple[str, ...] | Literal["all"] = "all"
 
 
 class ClaimLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What limits all claims of a backend, as the same words of a profile do; None for no limit."""
+    """Limits on all claims of a backend, like the same keys of a profile; None means no limit."""
 
     opset: int | None = None
     rank: int | None = None
@@ -87,7 +87,7 @@ class ClaimLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """What a backend promises to support, by operator such as `onnx/ReduceMean`."""
+    """The operators that a backend promises to support, by name such as `onnx/ReduceMean`."""
 
     operators: Mapping[str, Claim]
     limits: ClaimLimits = ClaimLimits()
@@ -98,13 +98,13 @@ class Promises(Protocol):
     """A runner that says what its backend promises to support."""
 
     def claims(self) -> Claims | None:
-        """Return the claims; None if there are none to hold the backend to."""
+        """Return the claims; None if there are none to check."""
 
 
 class Words(NamedTuple):
-    """A pattern of a library's message, and what it tells.
+    """A pattern in a library's messages, and its meaning.
 
-    `plain` is whether these words say no more than "not implemented"; all else is an error of the backend.
+    `plain`: the message says only "not implemented"; anything else is an error of the backend.
     """
 
     pattern: str
@@ -113,5 +113,5 @@ class Words(NamedTuple):
 
 
 def meaning(table: Sequence[Words], message: str) -> Words | None:
-    """Return the first entry of `table` that occurs in `message`."""
+    """Return the first entry of `table` whose pattern occurs in `message`."""
     return next((words for words in table if re.search(words.pattern, message)), None)

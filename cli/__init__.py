@@ -1,4 +1,4 @@
-"""The command line: the group of all commands; each is declared here and does its work in a module of its own."""
+"""The command line: the group of all commands. Commands are declared here, and each has a module of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from . import commands, run
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Take a request to end and a closed terminal as an interruption; what was ignored before still is."""
+    """Treat a termination signal and a closed terminal as an interruption, unless the signal is ignored."""
     ends = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
     main_thread = threading.current_thread() is threading.main_thread()
     taken = [number for number in ends if main_thread and signal.getsignal(number) is signal.SIG_DFL]
@@ -38,9 +38,9 @@ def _interrupt(_number: int, _frame: object) -> NoReturn:
 
 
 class _Interruptible(click.Group):
-    """A group whose commands end with 130 when interrupted, where click's own code would say non-conformant.
+    """A group whose commands exit with 130 when interrupted; click's own code would mean non-conformant.
 
-    Where standard output takes no more they end with 2, and what its encoding lacks is escaped.
+    If standard output cannot be written they exit with 2; characters that its encoding lacks are escaped.
     """
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
@@ -57,8 +57,8 @@ class _Interruptible(click.Group):
         except OSError as error:
             if error.filename is not None:
                 raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python fails once more, as it ends
-            if isinstance(error, BrokenPipeError):  # `| head` has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python fails again while it exits
+            if isinstance(error, BrokenPipeError):  # `| head` has read enough
                 sys.exit(0)
             with suppress(OSError):
                 click.echo(f"opconform: standard output cannot be written: {error.strerror}", err=True)
@@ -82,8 +82,8 @@ def main() -> None:
 
 
 def _end_fast() -> None:
-    """Keep Python from looking through all that was read, again and again, while the process ends."""
-    if "duckdb" not in sys.modules:  # whose binding reports on stderr all that is then left
+    """Keep the garbage collector from visiting everything again while the process exits."""
+    if "duckdb" not in sys.modules:  # its binding reports whatever is left then on stderr
         gc.freeze()
 
 

@@ -1,4 +1,4 @@
-"""`opconform audit`: the spec files against the standard's schemas or library, and what the suite covers of it."""
+"""`opconform audit`: compares the spec files with the standard's schemas or library, and shows the suite's coverage."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def audited(
 ) -> tuple[Iterator[str], int]:
     """Return the lines of an audit and its exit code; write coverage as a page to `markdown`.
 
-    1 if a spec differs from the standard's schema or library, or if the suite's own specs lack a version of ONNX; 3 if
-    the library could not be asked.
+    The code is 1 if a spec differs from the standard's schema or library, or if the suite's own specs lack a version of
+    ONNX; 3 if the library could not be queried.
     """
     check_standard(standard)
     source = GeneratedCases(specs)
@@ -67,7 +67,7 @@ def _lines(found: Audit) -> Iterator[str]:
         yield f"not shown by {against}: {'; '.join(found.authority.untold)}"
     yield from _coverage(found)
     if uncounted := found.authority.uncounted:
-        yield f"types of {len(uncounted)} operator versions are not counted: no operation could be made of them"
+        yield f"types of {len(uncounted)} operator versions are not counted, because no operation could be made"
     for gap in found.gaps:
         yield f"no case: {gap}"
 
@@ -107,7 +107,7 @@ def _page(found: Audit, source: GeneratedCases, lacking: Sequence[str]) -> str:
         if name.startswith(f"{found.standard}/")
         for spec in [source.library.spec(name)]
     ]
-    missing: dict[str, dict[str, None]] = {}  # what of all versions of an operator, in order
+    missing: dict[str, dict[str, None]] = {}  # coverage of all versions of an operator, in order
     for gap in found.gaps:
         operator, _, words = gap.removeprefix(f"{found.standard}/").partition(": ")
         what, equals, value = words.removeprefix("no case ").partition(" = ")
@@ -140,7 +140,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def exercised(source: GeneratedCases, standard: str) -> dict[str, Exercise]:
-    """Return what is touched, by operator version; an invalid case touches the clauses that it tests alone."""
+    """Return what is covered, by operator version; an invalid case only covers the clauses that it tests."""
     found: dict[str, Exercise] = {}
     with tracked(planned(source.library, Selection((f"{standard}/*",))), "planning") as ids:
         for text in ids:
@@ -151,7 +151,7 @@ def exercised(source: GeneratedCases, standard: str) -> dict[str, Exercise]:
 
 
 def with_case(known: Exercise, row: Row) -> Exercise:
-    """Return what is touched once this case is one of the suite's, too."""
+    """Return what is covered when the suite also has this case."""
     clauses = known.clauses | {clause.partition("#")[2] for clause in clauses_of(row)}
     if row.rejected:
         return Exercise(known.types, known.attributes, clauses)
@@ -163,7 +163,7 @@ def with_case(known: Exercise, row: Row) -> Exercise:
 
 
 def _set(row: Row) -> set[str]:
-    """Return the attributes that a case sets to another value than their default, or that it has for its type."""
+    """Return the attributes that a case sets to a value other than their default, or to the type's only value."""
     made = {told.attribute for told in row.version.types_from.values()}
     return {
         attribute.name

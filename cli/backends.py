@@ -1,4 +1,4 @@
-"""`opconform list backends`: what is installed, in which version, how it was found; `--check` runs a case on each."""
+"""`opconform list backends`: lists backends, their versions and how they were found; `--check` runs a case on each."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ CASES = {
     "openvino": "openvino/ReduceMean-1/float32,int32/1/axes=0/ramp",
     "onednn": "onednn/ReduceMean/float32/2x4/axes=1/ramp",
 }
-"""The case that a backend is checked with, by standard."""
+"""The case for checking a backend, by standard."""
 SKIPPED, NOT_OPENED = "skipped", "not-opened"
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came of a backend's case: an outcome, or that it was not run; the words of it, if any."""
+    """The result of a backend's case: an outcome or that it was not run, and its message, if any."""
 
     outcome: str
     words: str = ""
 
     @property
     def is_failure(self) -> bool:
-        """Whether the backend cannot be opened, or failed its case; not to implement it is no failure."""
+        """Return whether the backend cannot be opened, or failed its case; unsupported is not a failure."""
         return self.outcome not in (Outcome.PASS, Outcome.UNSUPPORTED, SKIPPED)
 
 
 def backend_lines(*, as_json: bool, check: bool) -> Iterator[tuple[str, bool]]:
-    """Yield a line for each backend, and whether it tells of a failure; with `check` after running a case on it."""
+    """Yield a line for each backend, and whether it reports a failure; with `check`, a case runs on each backend."""
     known = known_backends()
     names = max(len(one.name) for one in known)
     for one in known:
@@ -50,7 +50,7 @@ def backend_lines(*, as_json: bool, check: bool) -> Iterator[tuple[str, bool]]:
 
 
 def check_backend(one: KnownBackend, limits: Limits | None = None) -> Checked:
-    """Run a case of the first standard that a backend implements; one that is not installed is skipped."""
+    """Run a case of the first standard that a backend implements; a backend that is not installed is skipped."""
     limits, source = limits or Limits(run_seconds=10.0, prepare_seconds=60.0), GeneratedCases()
     if not one.installed:
         return Checked(SKIPPED, "not installed")

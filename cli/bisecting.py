@@ -1,4 +1,4 @@
-"""`opconform bisect`: the release of a library that changed a case, each release in an environment of its own."""
+"""`opconform bisect`: finds the release of a library that changed a case; each release has its own environment."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from .generated_suite import case_of
 from .options import RunOptions
 
 NOTHING_CHANGED = 1
-"""The exit code where both ends are judged alike."""
+"""The exit code if both ends have the same verdict."""
 _SHOWN = 300
 
 Try: TypeAlias = Callable[[str], Result]
-"""Judges the case on a release. Raises OpconformError where that has no environment, or our side fails."""
+"""Judges the case on a release. Raises OpconformError if it has no environment, or our side fails."""
 
 
 @dataclass(frozen=True)
 class BisectOptions:
-    """What the user asks for: the runner, the case, the releases between which to look, and how a case runs."""
+    """The user's options: the runner, the case, the releases to search, and how a case runs."""
 
     backend: str
     case_id: str
@@ -52,9 +52,9 @@ class BisectOptions:
 
 @dataclass
 class Bisection:
-    """A search among releases, oldest first; one that cannot be judged is passed over, and leaves the list.
+    """A search among releases, oldest first; a release that cannot be judged is skipped and removed from the list.
 
-    Releases between two that are judged alike are taken to be judged so too.
+    Releases between two with the same verdict are assumed to have it too.
     """
 
     releases: list[str]
@@ -63,7 +63,7 @@ class Bisection:
     outcomes: dict[str, Outcome] = field(default_factory=dict)
 
     def outcome(self, version: str) -> Outcome | None:
-        """Return how the case is judged on a release; None where it cannot be judged."""
+        """Return the verdict on a release; None if it cannot be judged."""
         if version not in self.outcomes:
             try:
                 result = self.try_release(version)
@@ -77,7 +77,7 @@ class Bisection:
         return self.outcomes[version]
 
     def end(self, place: int) -> str:
-        """Return the first release, or with a `place` of -1 the last, on which the case can be judged."""
+        """Return the first release on which the case can be judged, or with a `place` of -1 the last."""
         while self.releases:
             version = self.releases[place]
             if self.outcome(version) is not None:
@@ -85,7 +85,7 @@ class Bisection:
         raise OpconformError("the case can be judged on no release")
 
     def change(self, low: str, high: str) -> tuple[str, str]:
-        """Return two neighbours among the releases that are judged differently, the first as `low` is."""
+        """Return two neighbouring releases with different verdicts, the first with the verdict of `low`."""
         while True:
             between = self.releases[self.releases.index(low) + 1 : self.releases.index(high)]
             if not between:
@@ -98,7 +98,7 @@ class Bisection:
                 high = middle
 
     def changes(self, low: str, high: str) -> list[tuple[str, str]]:
-        """Return changes that lead from how `low` is judged to how `high` is, oldest first; there may be others."""
+        """Return changes that lead from the verdict on `low` to that on `high`, oldest first; there may be others."""
         found = []
         while self.outcomes[low] != self.outcomes[high]:
             found.append(self.change(low, high))
@@ -115,7 +115,7 @@ def run_bisect(options: BisectOptions, console: Console | None = None) -> int:
     portable = PORTABLE[name]
     source, case = case_of(options.case_id, options.specs)
     if case.program.operator.standard not in portable.standards:
-        raise OpconformError(f"{case.id}: {name} runs cases of {', '.join(portable.standards)} alone")
+        raise OpconformError(f"{case.id}: {name} only runs cases of {', '.join(portable.standards)}")
     answered = required(options.requires, silences(source.library) if options.requires else {})
     progress = Console(stderr=True, quiet=options.quiet) if console is None else console
     with progress.status("listing releases") as status:
@@ -140,7 +140,7 @@ def run_bisect(options: BisectOptions, console: Console | None = None) -> int:
 
 
 def _between(known: Sequence[str], options: BisectOptions) -> list[str]:
-    """Return the releases to look among, oldest first. OpconformError where there are no two."""
+    """Return the releases to search, oldest first. Raises OpconformError if there are fewer than two."""
     named = [version for version in (options.good, options.bad) if version is not None]
     found = sorted({*known, *named}, key=release_of)
     if len(named) == 2:
@@ -156,7 +156,7 @@ def _between(known: Sequence[str], options: BisectOptions) -> list[str]:
 
 
 def _check_ends(options: BisectOptions, outcomes: Mapping[str, Outcome]) -> None:
-    """Raise OpconformError where a release that was named is not what it was named for."""
+    """Raise OpconformError if a release does not have the verdict of its option, --good or --bad."""
     for option, version, passes in (("--good", options.good, True), ("--bad", options.bad, False)):
         if version is not None and version not in outcomes:
             raise OpconformError(f"{option} {version}: the case cannot be judged there")

@@ -1,4 +1,4 @@
-"""How much the bounds of cases can show: which elements they leave open, and how wide they are elsewhere."""
+"""The power of cases' bounds: which elements they leave open, and how wide they are elsewhere."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from ..runners.answers import ulp_exponent
 
 
 def blindness(expectations: Iterable[Expectation]) -> dict[str, tuple[int, int]]:
-    """Return how many elements of outputs there are by type, and in how many of them no mistake would show.
+    """Return the number of output elements by type, and of those in which no mistake would show.
 
-    That is so where an option admits any value, or has a bound that exceeds the magnitude and no second moment beside.
+    A mistake would not show if an option admits any value, or has a bound that exceeds the magnitude and no bound on
+    the second moment.
     """
     found: dict[str, tuple[int, int]] = {}
     for expectation in expectations:
@@ -42,9 +43,9 @@ def _blind(expectation: Expectation) -> Iterator[tuple[str, Array]]:
 def tightness(expectations: Iterable[Expectation]) -> dict[str, tuple[float, float]]:
     """Return the median and the widest bound of floating-point outputs by type, in ulp of the exact value.
 
-    Of the usual reading, without elements whose exact value or bound is not finite. The median is that of the cases'
-    medians, since one large tensor has more elements than all others; the widest is that of the elements of which a
-    mistake can show.
+    This is for the usual reading, without elements whose exact value or bound is not finite. The median is the median
+    of the cases' medians, because one large tensor has more elements than all others. The widest bound only covers
+    elements in which a mistake can show.
     """
     found: dict[str, list[tuple[Array, float]]] = {}
     for expectation in expectations:
@@ -63,7 +64,7 @@ def tightness(expectations: Iterable[Expectation]) -> dict[str, tuple[float, flo
 
 
 def _ulps(bounds: Bounds, applies: Array) -> tuple[Array, float]:
-    """Return the median bound of each case, and the widest of the elements that are not left open."""
+    """Return the median bound of each case, and the widest bound of elements that are not left open."""
     with np.errstate(all="ignore"):
         reach = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower)
         ulps = np.ldexp(reach, -ulp_exponent(bounds.value, element_type(bounds.type).float_format))

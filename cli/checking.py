@@ -1,4 +1,4 @@
-"""`opconform check-runner`: whether a program keeps to the process protocol."""
+"""`opconform check-runner`: checks that a program follows the process protocol."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..runners.registry import backend_spec
 
 
 def checked_lines(backend: str, seconds: float) -> Iterator[tuple[str, bool]]:
-    """Yield the lines to print, each with whether it tells of a mistake. OpconformError if the program can't start."""
+    """Yield the lines to print, each with whether it reports a mistake. OpconformError if the program can't start."""
     spec = backend_spec(backend)
     if spec.scheme != "cmd":
         raise OpconformError(f"{backend}: check-runner is for programs over the process protocol: cmd:./program args")

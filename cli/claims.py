@@ -1,4 +1,4 @@
-"""`opconform claims`: what a backend supports, as the profile that it can be held to from then on."""
+"""`opconform claims`: what a backend supports, as a profile that later runs can check."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .session import run_session
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """How many valid cases of an operator version are supported and not, which share types and the kind of shapes.
+    """The number of supported and unsupported valid cases of an operator version that share types and kind of shapes.
 
-    `opset` is that which the case ids name, 0 if none. `example` is an unsupported one.
+    `opset` is the one in the case ids, 0 if none. `example` is an unsupported case.
     """
 
     operator: str
@@ -41,7 +41,7 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class OperatorClaim:
-    """A claim on an operator of which nothing is unsupported; without versions where there is none.
+    """A claim on an operator with no unsupported case inside it; without versions if nothing can be claimed.
 
     `claimed` and `left_out` count the supported cases inside and outside it; `example` is an unsupported one.
     """
@@ -54,7 +54,10 @@ class OperatorClaim:
 
 
 def claims_of_run(options: RunOptions, *, as_json: bool) -> str:
-    """Run a backend, and return what it supports as `claims_of_folder` does. OpconformError if that does not end."""
+    """Run a backend, and return its support as `claims_of_folder` does.
+
+    Raises OpconformError if the run does not finish.
+    """
     with tempfile.TemporaryDirectory() as made:
         out = Path(made) / "run"
         run_session(replace(options, out=out), [], Console(stderr=True))
@@ -64,7 +67,7 @@ def claims_of_run(options: RunOptions, *, as_json: bool) -> str:
 def claims_of_folder(folder: Path, backend: str | None, *, as_json: bool) -> str:
     """Return what a backend of a results folder supports: a profile in YAML, or `operators` of `hello` in JSON.
 
-    Raises OpconformError for a folder that is none or not finished, and where it does not have that backend alone.
+    Raises OpconformError if the folder is invalid or unfinished, or has several backends and none is named.
     """
     record = RunRecord(folder, read_run(folder))
     if not record.finished:
@@ -79,23 +82,23 @@ def claims_of_folder(folder: Path, backend: str | None, *, as_json: bool) -> str
     every = list(supported(one for one in read_results(folder) if one.backend == name))
     limits, claims = limited(every)
     if not any(one.versions for one in claims.values()):
-        raise OpconformError(f"{name} supports nothing of what was run: there is nothing to claim")
+        raise OpconformError(f"{name} supports none of the cases that were run, so there is nothing to claim")
     kept = {operator: _told(claim) for operator, claim in claims.items() if claim.versions}
     if as_json:
         return json.dumps({"operators": kept} | ({"limits": limits} if limits else {}), indent=1) + "\n"
-    # JSON is YAML too, and quotes every text as it must be
+    # JSON is also YAML, with every string quoted
     lines = [f"name: {json.dumps(name)}", f"version: {json.dumps(record.about(name).version)}"]
     lines += [f"{word}: {json.dumps(value)}" for word, value in limits.items()]
     lines += ["operators:", *(f"  {operator}: {json.dumps(claim)}" for operator, claim in kept.items())]
     for operator, claim in claims.items():
         if claim.left_out:
-            others = f"{claim.left_out} supported cases are not claimed, since others are unsupported"
+            others = f"{claim.left_out} supported cases are not claimed, because others like them are unsupported"
             lines += [f"# {operator}: {others}", f"#   {claim.example}"]
     return "\n".join(lines) + "\n"
 
 
 def supported(results: Iterable[Result]) -> Iterator[Support]:
-    """Yield how many cases are supported, for all that have the same part in claims."""
+    """Yield the number of supported cases for each group that claims treat alike."""
     counts: dict[tuple[str, str, tuple[str, ...], bool, int], Counter[bool]] = {}
     examples: dict[tuple[str, str, tuple[str, ...], bool, int], str] = {}
     for result in results:
@@ -117,9 +120,9 @@ def supported(results: Iterable[Result]) -> Iterator[Support]:
 
 
 def limited(every: Sequence[Support]) -> tuple[dict[str, Any], dict[str, OperatorClaim]]:
-    """Return the limits with which most is claimed, and the claims by operator.
+    """Return the limits under which most can be claimed, and the claims by operator.
 
-    A library that knows no newer opset refuses all models of it, whichever operator they have.
+    A library that does not know newer opsets refuses all models that use them, whatever the operator.
     """
     newest = max(one.opset if one.supported else 0 for one in every) if every else 0
     limits: dict[str, Any] = {}
@@ -146,9 +149,9 @@ def _operator(case: CaseId) -> tuple[str, str]:
 
 
 def largest(supports: Sequence[Support]) -> OperatorClaim:
-    """Return a claim of which nothing is unsupported: versions and types are left out, those first that cost least.
+    """Return a claim without unsupported cases: versions and types are removed, cheapest first.
 
-    It need not be the largest of all: versions and types are dropped one at a time.
+    It may not be the largest possible claim: versions and types are dropped one at a time.
     """
     versions, types = {one.version for one in supports}, {name for one in supports for name in one.types}
 

@@ -1,4 +1,4 @@
-"""Commands about files, spec files, results and change; each imports what it needs when it is called."""
+"""Commands for files, spec files, results and history; each imports its dependencies when it is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands share: options of one meaning, examples in the help, a clear line for what a user can mend."""
+"""Shared parts of commands: common options, examples in the help, one-line messages for user errors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ VERBOSE = click.option(
 
 
 def seconds_option(name: str, default: float, help_: str, as_: str | None = None) -> Callable[[Command], Command]:
-    """Return an option that takes a number of seconds, above 0 and finite; `as_` is its parameter, if not its name."""
+    """Return an option that takes a number of seconds, above 0 and finite; `as_` names its parameter if it differs."""
     return click.option(
         name,
         *([as_] if as_ else []),
@@ -78,21 +78,21 @@ def seconds_option(name: str, default: float, help_: str, as_: str | None = None
 
 
 def planned(command: Command) -> Command:
-    """Give a command the options that say which cases are planned."""
+    """Add the options that select the cases to a command."""
     for option in (SUITE, SEED, DRAWS, STRENGTH, SELECT):
         command = option(command)
     return command
 
 
 def _finite(_context: click.Context, _option: click.Parameter, value: float) -> float:
-    """Return a number that is one: a range lets NaN and infinity pass."""
+    """Return a finite number: a range check accepts NaN and infinity."""
     if not math.isfinite(value):
-        raise click.BadParameter(f"{value} is no number of seconds.")
+        raise click.BadParameter(f"{value} is not a number of seconds.")
     return value
 
 
 def clear_errors(command: Callable[P, int | None]) -> Callable[P, None]:
-    """Print what a user can mend in one line and exit 2; exit with what the command returns."""
+    """Print a user error in one line and exit 2; otherwise exit with the command's return value."""
 
     @wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -104,7 +104,7 @@ def clear_errors(command: Callable[P, int | None]) -> Callable[P, None]:
         except (OpconformError, NotInstalled) as error:
             click.echo(f"opconform: {error}", err=True)
             code = 2
-        except BrokenPipeError:  # `| head` has seen enough
+        except BrokenPipeError:  # `| head` has read enough
             code = 0
         sys.exit(code or 0)
 
@@ -112,14 +112,14 @@ def clear_errors(command: Callable[P, int | None]) -> Callable[P, None]:
 
 
 class Examples(click.Command):
-    """A command whose help ends with examples, one a line."""
+    """A command whose help ends with examples, one per line."""
 
     def __init__(self, *args: Any, examples: str = "", **more: Any) -> None:
         super().__init__(*args, **more)
         self._examples = examples
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples as they are."""
+        """Write the examples unchanged."""
         if self._examples:
             with formatter.section("Examples"):
                 formatter.write("".join(f"  {line}\n" for line in self._examples.splitlines()))
@@ -127,7 +127,7 @@ class Examples(click.Command):
 
 
 def selection_of(options: dict[str, Any]) -> Any:
-    """Take the options that select cases out of `options`."""
+    """Remove the options that select cases from `options`, and return the selection."""
     from ..cases.ids import Selection, strength_of  # noqa: PLC0415
 
     strength = strength_of(options.pop("strength"))

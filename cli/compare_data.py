@@ -1,4 +1,4 @@
-"""`opconform compare-data`: somebody's test data beside the suite: what each exercises, and what each exposes."""
+"""`opconform compare-data`: compares test data with the suite: what each covers, and which mutants each exposes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CompareDataOptions:
 
 @dataclass
 class _Suite:
-    """What a suite has, by operator version: cases, calls that are invalid, and what is touched."""
+    """The suite's content, by operator version: cases, invalid calls, and what they cover."""
 
     cases: Counter[str] = field(default_factory=Counter)
     invalid: Counter[str] = field(default_factory=Counter)
@@ -45,7 +45,7 @@ class _Suite:
 
 @dataclass(frozen=True)
 class _Exposure:
-    """Which mutants a suite kills, by name, and under which triggers it exposes all that shows."""
+    """The mutants that a suite kills, by name, and the triggers under which it exposes every effect that shows."""
 
     killed: frozenset[str]
     levels: frozenset[str]
@@ -63,12 +63,12 @@ _Table = tuple[Sequence[str], list[Sequence[str]]]
 
 
 def compare_data(options: CompareDataOptions) -> int:
-    """Compare, print or write what comes of it, and return the exit code. Raises OpconformError for unusable data."""
+    """Compare, print or write the result, and return the exit code. Raises OpconformError for unusable data."""
     source = GeneratedCases(options.specs)
     source.library.refuse_broken()
     theirs, put = _theirs(options.path, source)
     if not theirs.cases:
-        raise OpconformError(f"{options.path}: has no model of one node, of an operator version with a spec")
+        raise OpconformError(f"{options.path}: has no model with a single node of an operator version that has a spec")
     ours = _ours(source)
     sample = _sample(put, options.sample)
     ids = by_version(planned_ids(source, Selection(tuple(f"{name}/*" for name in sample) or ("nothing",))))
@@ -93,7 +93,7 @@ def compare_data(options: CompareDataOptions) -> int:
 
 
 def _theirs(path: Path, source: GeneratedCases) -> tuple[_Suite, dict[str, list[Bench]]]:
-    """Return what stored data touches, and the valid calls that mutants can be put to, small ones first."""
+    """Return what stored data covers, and its valid calls on which mutants can run, small ones first."""
     found, put = _Suite(), dict[str, list[Bench]]()
     cases = ForeignCases(path)
     for place, stored in cases.stored():
@@ -111,7 +111,7 @@ def _theirs(path: Path, source: GeneratedCases) -> tuple[_Suite, dict[str, list[
                 found.invalid[name] += 1
             else:
                 put.setdefault(name, []).extend(_benches(cases, place, stored, source))
-        except OpconformError:  # no plain tensors, or what a reference does not take
+        except OpconformError:  # not plain tensors, or inputs that a reference does not accept
             continue
     return found, {name: sorted(every, key=lambda one: one.size) for name, every in put.items() if every}
 
@@ -139,7 +139,7 @@ def _ours(source: GeneratedCases) -> _Suite:
 
 
 _ABOUT_TOTALS = (
-    "Models of one node count, with each of their data sets. An attribute counts where it has another value than its "
+    "Models of one node count, with each of their data sets. An attribute counts if its value differs from its "
     "default; a type triple is an operator version, a type letter and a type. Totals come from the schemas."
 )
 
@@ -190,7 +190,7 @@ def _versions(theirs: _Suite, ours: _Suite, source: GeneratedCases) -> _Table:
 
 
 def _sample(put: Mapping[str, Sequence[Bench]], size: int) -> list[str]:
-    """Return the newest versions of as many operators with stored data, evenly spread over their names."""
+    """Return the newest versions of some operators with stored data, evenly spread over their names."""
     newest = {name.rpartition("-")[0]: name for name in sorted(put, key=_number)}
     every = [newest[name] for name in sorted(newest)]
     return [every[place * len(every) // size] for place in range(size)] if size < len(every) else every

@@ -1,4 +1,4 @@
-"""Cases as files: `opconform export`, `verify` and `corpus-diff`; see docs/corpus.md."""
+"""Corpora of cases in files: `opconform export`, `verify` and `corpus-diff`; see docs/corpus.md."""
 
 from __future__ import annotations
 
@@ -64,15 +64,15 @@ Lines = tuple[list[str], int]
 
 
 def verify(path: Path) -> Lines:
-    """Return what is wrong with a corpus, the first thing first, and the exit code.
+    """Return what is wrong with a corpus, the first mistake first, and the exit code.
 
-    Raises OpconformError if there is no corpus, or one of another schema.
+    Raises OpconformError if there is no corpus, or it has another schema.
     """
     corpus = CorpusCases(path)
     manifest, sums = corpus.manifest, corpus.sums
     if not manifest.cases:
-        raise OpconformError(f"{path}: {MANIFEST}: has no case")
-    # what the files say is looked at only if they are those of the sums
+        raise OpconformError(f"{path}: {MANIFEST}: has no cases")
+    # the files' content is only read if it matches the sums
     wrong = [*differences(corpus.files, manifest, sums)] or [*chain(_inside(corpus), _contradictions(corpus))]
     if not wrong:
         told = f"{counted(len(manifest.cases), 'case')}, {counted(len(sums.files) + 1, 'file')}"
@@ -82,35 +82,35 @@ def verify(path: Path) -> Lines:
 
 
 def _inside(corpus: CorpusCases) -> Iterator[str]:
-    """Yield where a manifest is not that of the files, however well it is sealed."""
+    """Yield where a manifest contradicts the files, although all digests match."""
     manifest, sums = corpus.manifest, corpus.sums.files
     for name, entry in manifest.cases.items():
         if f"{entry.folder}/{DESCRIPTOR}" not in sums:
             yield f"missing: {entry.folder}/{DESCRIPTOR}, the descriptor of {name}"
     if manifest.counts != Counter(map(operator_version_of, manifest.cases)):
-        yield f"changed: {MANIFEST} (its counts are not those of its cases)"
+        yield f"changed: {MANIFEST} (its counts do not match its cases)"
     there = [size for path, size in corpus.files.sizes().items() if path not in (MANIFEST, SUMS)]
     if (len(there), sum(there)) != (manifest.files, manifest.size):
         told = f"{manifest.files:,} files of {manifest.size:,} bytes; there are {len(there):,} of {sum(there):,}"
-        yield f"changed: {MANIFEST} (it tells {told})"
+        yield f"changed: {MANIFEST} (it says {told})"
 
 
 def _contradictions(corpus: CorpusCases) -> Iterator[str]:
-    """Yield the first thing that tensors, descriptors and index tell differently, each by its file."""
+    """Yield the first contradiction between tensors, descriptors and index, with its file."""
     index = [index_head(corpus.manifest.format)]
     try:
         with tracked(corpus.manifest.cases.items(), "verifying", len(corpus.manifest.cases)) as cases:
             for name, entry in cases:
                 index.append(index_entry(corpus.case(name), entry.folder))
-                corpus.descriptor(name)  # its clauses are told
+                corpus.descriptor(name)  # its clauses are described
         if corpus.read(INDEX) != "".join(index).encode():
-            yield f"changed: {INDEX} (it is not what the cases are)"
-    except (CorpusError, TypeError, ValueError) as error:  # attributes that no text can tell
+            yield f"changed: {INDEX} (it does not match the cases)"
+    except (CorpusError, TypeError, ValueError) as error:  # attributes that cannot be written as text
         yield f"changed: {str(error).removeprefix(f'{corpus.files.name}: ')}"
 
 
 def corpus_difference(old: Path, new: Path, *, as_json: bool) -> Lines:
-    """Return how two corpora or locks differ, and the exit code: 1 if they do. Raises OpconformError."""
+    """Return the differences of two corpora or locks, and the exit code: 1 if there are any. Raises OpconformError."""
     before, after = _side(old), _side(new)
     found = difference(_compared(before, after), _compared(after, before))
     code = 1 if found.change else 0
@@ -129,7 +129,7 @@ class _Side:
 
 
 def _side(path: Path) -> _Side:
-    """Return what a corpus, a lock, or a folder of locks has."""
+    """Return the content of a corpus, a lock, or a folder of locks."""
     if path.suffix == SUFFIX and path.is_file():
         lock = read_lock(path)
         return _Side(lock.suite, lock.cases)
@@ -142,7 +142,7 @@ def _side(path: Path) -> _Side:
 
 
 def _compared(one: _Side, other: _Side) -> list[CaseDigests]:
-    """Return the cases of a side; less the siblings that a lock does not have, since it has the suite alone."""
+    """Return the cases of a side, without the siblings, which a lock does not have."""
     if one.siblings is None or other.siblings is not None:
         return list(one.cases)
     known = {case.id for case in other.cases}
@@ -182,12 +182,12 @@ def _json(found: Difference, suite: str, newer: str) -> dict[str, object]:
 Format = Literal["onnx", "npz"]
 
 _USUAL = 1e-7
-"""The absolute tolerance that ONNX's readers have unless a `data.json` says otherwise."""
+"""The absolute tolerance of ONNX's readers, unless a `data.json` has another."""
 
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What to export, in which form and where to: a folder, an archive, or both."""
+    """What to export, in which format, and where: a folder, an archive, or both."""
 
     selection: Selection
     format: Format
@@ -197,7 +197,7 @@ class ExportOptions:
 
 
 def export(options: ExportOptions) -> Written:
-    """Write a corpus and return what it is. Raises OpconformError if nothing is selected or the place is taken."""
+    """Write a corpus and return a description. Raises OpconformError if nothing is selected or the target exists."""
     if options.out is None and options.pack is None:
         raise OpconformError("export: where to? Give --out DIR, --pack FILE.zip, or both")
     if options.out is not None and options.out.suffix.lower() == ".zip" and not options.out.is_dir():
@@ -209,7 +209,7 @@ def export(options: ExportOptions) -> Written:
     source = GeneratedCases(options.specs)
     ids = _ids(source, options)
     if options.pack is not None and options.pack.exists():
-        raise CorpusError(f"{options.pack}: is there already; name another")
+        raise CorpusError(f"{options.pack}: already exists; choose another")
     sinks: list[Sink] = [] if options.out is None else [FolderSink(options.out)]
     if options.pack is None:
         return write_corpus(source, ids, options, sinks)
@@ -228,15 +228,15 @@ def _ids(source: GeneratedCases, options: ExportOptions) -> list[str]:
     if not ids:
         raise selects_nothing(source.library, options.selection)
     if options.format == "onnx" and not (ids := [text for text in ids if text.startswith("onnx/")]):
-        raise OpconformError(f"{globs} selects no case of ONNX: other standards have no models, use --format npz")
+        raise OpconformError(f"{globs} selects no ONNX case; other standards have no models, so use --format npz")
     return ids
 
 
 def write_corpus(source: GeneratedCases, ids: Sequence[str], options: ExportOptions, sinks: Sequence[Sink]) -> Written:
     """Write cases, their manifest and the sums to every sink.
 
-    What an invalid case is a damaged copy of is there too, since a refusal counts only if that one runs; the manifest's
-    selection names those cases that are there for that alone.
+    The valid case that an invalid one was made from is written too, because a refusal only counts if that case runs.
+    The manifest's selection lists the cases that are included only for this reason.
     """
     writing, clauses = _Writing(options.format, sinks), dict[str, Clause]()
     mended: dict[str, None] = {}
@@ -293,7 +293,7 @@ class _ExportedCase:
 
     @property
     def folder(self) -> str:
-        """The first folder of the case's path, by what a reader that knows tolerances alone can do with it."""
+        """Return the top folder of the case: it depends on what a reader that only knows tolerances can do with it."""
         if self.plain is None:
             return "refused"
         return "open" if self.plain.tolerance is None else "values"
@@ -309,7 +309,8 @@ def _corpus_case(source: GeneratedCases, case: Batch) -> _ExportedCase:
 class _Writing:
     """Writes cases one after the other.
 
-    By the folder of their program: `models` counts the data sets, `shapes` has those that each output may have.
+    Data sets share a folder per program: `models` counts the data sets, `shapes` has the possible shapes of each
+    output.
     """
 
     format: Format
@@ -329,7 +330,7 @@ class _Writing:
         self.models[model] += 1
         _, shapes = self.shapes.setdefault(model, (case.program, [set() for _ in case.program.answers]))
         for option in case.expectation.options:
-            for found, bounds in zip(shapes, option.outputs, strict=False):  # a refusal has none
+            for found, bounds in zip(shapes, option.outputs, strict=False):  # a refusal has no outputs
                 found.add(bounds.shape)
         folder = f"{model}/test_data_set_{number}"
         self.write(f"{folder}/{DESCRIPTOR}", compact_json(described(told.one)))
@@ -340,7 +341,7 @@ class _Writing:
         self._tolerate(model, told)
 
     def finish(self, clauses: Mapping[str, Clause]) -> None:
-        """Write the index, the clauses, and the tolerances that differ from what readers take."""
+        """Write the index, the clauses, and the tolerances that differ from the readers' defaults."""
         self.write(INDEX, "".join([index_head(self.format), *self.index]).encode())
         told = {i: {"text": c.text, "status": c.status, "source": c.source} for i, c in sorted(clauses.items())}
         self.write(CLAUSES, lined_json(told))
@@ -351,7 +352,7 @@ class _Writing:
                     self.write(f"{model}/data.json", compact_json({"rtol": relative, "atol": absolute}))
 
     def _models(self) -> None:
-        """Write the models. An output declares its shape where all cases agree: code generators need to know it."""
+        """Write the models. An output declares its shape if all cases agree, because code generators need it."""
         from ..cases.onnx_model import onnx_bytes  # noqa: PLC0415 - the npz form does without onnx
 
         for model, (program, shapes) in self.shapes.items():
@@ -385,7 +386,7 @@ def _content(one: CorpusCase, form: Format) -> Iterator[tuple[str, bytes]]:
 
 
 def export_lines(written: Written, *, as_json: bool) -> Iterator[str]:
-    """Yield what is told of a corpus that was written."""
+    """Yield the lines that describe a corpus that was written."""
     facts: Mapping[str, Any] = {
         "cases": len(written.manifest.cases),
         "files": len(written.sums.files) + 1,

@@ -1,4 +1,4 @@
-"""The suite that is generated from the spec files, and lists of what there is: operators, cases, backends."""
+"""The suite generated from the spec files, and lists of operators, cases and backends."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class GeneratedSuite(Suite):
 
     @functools.cached_property
     def _planners(self) -> list[GeneratedCases]:
-        """What planning threads read spec files with, one each: what it knows grows while `source` is pickled."""
+        """The spec libraries of planning threads, one each: one that grows cannot be pickled with `source`."""
         return []
 
     @functools.cached_property
@@ -62,22 +62,22 @@ class GeneratedSuite(Suite):
 
     @property
     def disputed(self) -> Mapping[str, str]:
-        """The clauses in dispute."""
+        """Return the disputed clauses."""
         return disputed_clauses(self._specs)
 
     @property
     def broken(self) -> Sequence[str]:
-        """The mistakes in spec files of operators that were asked for."""
+        """Return the mistakes in spec files of selected operators."""
         broken = {k: v for source in (self.source, *self._planners) for k, v in source.library.broken.items()}
         return [f"{name} is left out: {error}" for name, error in broken.items()]
 
     def silences(self) -> Mapping[str, tuple[str, ...]]:
-        """Return those of all operators and of the spec files."""
+        """Return the silences of all operators and of the spec files."""
         return silences(self.source.library)
 
     @functools.cached_property
     def _planned(self) -> dict[Selection, list[str]]:
-        """The ids that were counted, of whatever standard, if they are few: planning takes as long as judging."""
+        """Return the counted ids of any standard, if they are few; planning takes as long as judging."""
         return {}
 
     def _selected(self, selection: Selection) -> Iterator[str]:
@@ -87,7 +87,7 @@ class GeneratedSuite(Suite):
         return (text for text in known if not selection.standards or text.partition("/")[0] in selection.standards)
 
     def counts(self, selection: Selection) -> Counter[str]:
-        """Return how many cases are selected, by standard."""
+        """Return the number of selected cases, by standard."""
         if selection.draws == 1 and not selection.standards:
             with tracked(itertools.islice(selected(self.source, selection), _MOST_KEPT + 1), "planning") as shown:
                 ids = list(shown)
@@ -104,7 +104,7 @@ class GeneratedSuite(Suite):
         return GrowingPlan(selected(self._planners[-1], selection))
 
     def suggestions(self, selection: Selection) -> Sequence[str]:
-        """Return what a selection without a case may have been meant to be."""
+        """Return suggestions for a selection without a case."""
         return [hint for glob in selection.globs if (hint := suggestion(self.source.library, glob))]
 
     def clause_text(self, operator_version: str, clause: str) -> str | None:
@@ -112,7 +112,7 @@ class GeneratedSuite(Suite):
         return clause_text_of(self.source.library)(operator_version, clause)
 
     def attach(self, kept: KeepOutputs) -> Mapping[str, Attach]:
-        """Return what makes certificates."""
+        """Return the function that makes certificates."""
         return {"certificate": AttachCertificate(self.source, kept)}
 
 
@@ -135,7 +135,7 @@ def suite_digest(library: Library) -> str:
 def listed(what: str, specs: Path | None, selection: Selection, *, as_json: bool) -> Iterator[str]:
     """Yield the lines of a list of `operators` or `cases`.
 
-    Raises OpconformError if a glob selects nothing; at last, if spec files are wrong.
+    Raises OpconformError if a glob selects nothing; after the list, if spec files are wrong.
     """
     return _generated(what, GeneratedCases(specs), selection, as_json)
 
@@ -183,7 +183,7 @@ def _operators(source: GeneratedCases, selection: Selection, as_json: bool) -> I
 
 
 def case_of(text: str, specs: Path | None = None, arithmetic: Path | None = None) -> tuple[GeneratedCases, Batch]:
-    """Return a case and its source. Raises CaseIdError that names the nearest case of the suite."""
+    """Return a case and its source. Raises CaseIdError, which suggests the closest case of the suite."""
     declaration = load_declaration(arithmetic) if arithmetic else Declaration()
     source = GeneratedCases(specs, declaration)
     try:

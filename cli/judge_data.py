@@ -1,4 +1,4 @@
-"""`opconform judge-data`: the expected outputs of somebody's test data, judged as a backend's answers are."""
+"""`opconform judge-data`: judges the expected outputs of test data as if they were a backend's answers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class JudgeDataOptions:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why data sets of some folders differ as `detail` says, a part of what is told; `verdict`: whose mistake it is."""
+    """Why data sets of some folders differ in the way that contains `detail`; `verdict`: whose mistake it is."""
 
     test: str
     detail: str
@@ -51,13 +51,13 @@ class Explanation:
     reason: str
 
     def explains(self, path: str, detail: str) -> bool:
-        """Return whether it is about this difference."""
+        """Return whether it explains this difference."""
         return fnmatch.fnmatchcase(path.rpartition("/")[0], self.test) and self.detail in detail
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a data set's expected outputs are worth: `operator` with its version, empty where nothing is known of it."""
+    """The verdict on a data set's expected outputs. `operator` includes its version, and is empty if it is unknown."""
 
     path: str
     operator: str
@@ -73,7 +73,7 @@ class Judgement:
 
 
 def judgements(path: Path, library: Library, explanations: Sequence[Explanation] = ()) -> Iterator[Judgement]:
-    """Yield what each data set of a folder or an archive is worth, in the order of paths. Raises CorpusError."""
+    """Yield the verdict on each data set of a folder or an archive, in the order of paths. Raises CorpusError."""
     for place, stored in ForeignCases(path).stored():
         if isinstance(stored, str):
             yield Judgement(place, "", "unreadable", stored)
@@ -86,9 +86,9 @@ def judgements(path: Path, library: Library, explanations: Sequence[Explanation]
 def _judged(stored: StoredCase, library: Library) -> tuple[Outcome, str]:
     try:
         found = admitted(stored, library)
-    except OpconformError as why:  # NotCovered, or a body or an attribute that no formula is for
+    except OpconformError as why:  # NotCovered, or a body or an attribute without a formula
         return "not-covered", str(why)
-    except Exception as error:  # a defect of ours, in what is said of one model, costs that alone
+    except Exception as error:  # a defect in what we say about one model only affects that model
         return "failed", f"{type(error).__name__}: {error}"
     if found.invalid:
         return "differs", f"its inputs are invalid by the clause {found.invalid}"
@@ -107,7 +107,7 @@ def _judged(stored: StoredCase, library: Library) -> tuple[Outcome, str]:
 
 
 def load_explanations(path: Path | None) -> tuple[Explanation, ...]:
-    """Read a file of explanations. Raises SpecErrors for what is wrong in it, OpconformError if it cannot be read."""
+    """Read a file of explanations. Raises SpecErrors for wrong content, OpconformError if it cannot be read."""
     if path is None:
         return ()
     from ..specs.schema import ExplanationsText, parsed  # noqa: PLC0415 - pydantic, which few commands need
@@ -116,7 +116,7 @@ def load_explanations(path: Path | None) -> tuple[Explanation, ...]:
 
 
 def judge_data(options: JudgeDataOptions) -> int:
-    """Judge data, print or write what comes of it, and return the exit code."""
+    """Judge data, print or write the result, and return the exit code."""
     explanations = load_explanations(options.explained)
     found = list(judgements(options.path, GeneratedCases(options.specs).library, explanations))
     used = {one.explanation for one in found}
@@ -126,7 +126,7 @@ def judge_data(options: JudgeDataOptions) -> int:
     for line in (one.to_json() for one in found) if options.as_json else _lines(found):
         click.echo(line)
     for one in stale:
-        click.echo(f"opconform: explained, and there is no such difference: {one.test}", err=True)
+        click.echo(f"opconform: explained, but there is no such difference: {one.test}", err=True)
     return 1 if stale or any(_is_open(one) for one in found) else 0
 
 
@@ -147,13 +147,13 @@ def _lines(found: Sequence[Judgement]) -> Iterator[str]:
 
 
 def _totals(found: Iterable[Judgement]) -> Mapping[str, int]:
-    words = {"agrees": "admitted", "differs": "not admitted", "failed": "failed for a reason of ours"}
+    words = {"agrees": "admitted", "differs": "not admitted", "failed": "failed on our side"}
     told = Counter(words.get(one.outcome) or f"not judged: {one.detail}" for one in found)
     return dict(sorted(told.items()))
 
 
 def _by_operator(found: Iterable[Judgement]) -> Iterator[tuple[str, Counter[Outcome]]]:
-    """Yield the operators of which something was judged, with their versions, and how many data sets fared how."""
+    """Yield the operators with a judged data set, with their versions, and the number of data sets by verdict."""
     numbers: dict[str, Counter[Outcome]] = {}
     versions: dict[str, dict[str, None]] = {}
     for one in sorted(found, key=lambda one: one.operator):

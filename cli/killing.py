@@ -33,19 +33,19 @@ from ..specs.model import Spec, VersionSpec
 from .bounds import blindness, tightness
 
 KILLS = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
-"""What tells a mutant from a right implementation; an answer to an invalid input does not."""
+"""The outcomes that expose a mutant; an answer to an invalid input does not."""
 
-_TRIED = 8  # programs with a long formula that a mutant is tried on, where it makes a difference
-_WEIGHTS = {"unmet": 0.0, "same": 0.05, "unseen": 0.05}  # of those in which none is seen
-_STEPS = 1 << 13  # elements up to which variants are run that add up step by step
+_TRIED = 8  # programs with a long formula on which a mutant is tried and makes a difference
+_WEIGHTS = {"unmet": 0.0, "same": 0.05, "unseen": 0.05}  # the same for programs in which no difference is seen
+_STEPS = 1 << 13  # maximum elements for variants that add up step by step
 _SMOKE = 6  # cases of the smoke suite
-_SMALL = 384  # elements of the inputs and outputs of a case of it, as long as there are cases that small
-_CANDIDATES = 10  # groups of cases that the smoke suite is chosen from, beside the smallest that kills each mutant
+_SMALL = 384  # maximum elements of the inputs and outputs of a smoke case, if there are cases that small
+_CANDIDATES = 10  # groups from which the smoke suite is chosen, besides the smallest that kills each mutant
 _CHOICES = 4  # how many of these that kill a mutant are looked for
 _BOUND = "bound"
 _ZERO = "sign of a zero"
-_FACTORS = (100, 10, 2)  # of a bound to the change that it admits, as they are told
-_PROBED = 12  # calls with other data that a mutant is tried on
+_FACTORS = (100, 10, 2)  # as texts show it, the ratio of a bound to the change that it admits
+_PROBED = 12  # calls with other data on which a mutant is tried
 _PROBED_SIZE = 4096  # elements of these at most
 _NOWHERE = np.zeros(1, bool)
 _ORDER: tuple[Status, ...] = ("unmet", "same", "unseen", "admitted", "killed")
@@ -53,7 +53,7 @@ _ORDER: tuple[Status, ...] = ("unmet", "same", "unseen", "admitted", "killed")
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """A case that an implementation does not pass, and the outcome."""
+    """A case that an implementation fails, and the outcome."""
 
     id: str
     outcome: Outcome
@@ -61,10 +61,10 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What an effect comes to, case by case: the kill, None where it is admitted or makes no difference.
+    """The result of an effect on a case: the kill, None if it is admitted or makes no difference.
 
-    `differs`: where it makes one, which is not only the sign of a zero that may have either. `by` tells what admits
-    that: options of silences, else the bound.
+    `differs`: whether it makes a difference other than the sign of a zero that may have either sign. `by`: what admits
+    it, options of silences or the bound.
     """
 
     differs: Array
@@ -73,7 +73,7 @@ class Shown:
 
 
 Pardon: TypeAlias = Mapping[str, float]
-"""What admits an answer that is not right: options of silences; the bound, with how many times the change it is."""
+"""What admits a wrong answer: options of silences, or the bound with its ratio to the change."""
 
 
 def _merged(one: Pardon, other: Pardon) -> Pardon:
@@ -81,7 +81,7 @@ def _merged(one: Pardon, other: Pardon) -> Pardon:
 
 
 def _told(pardon: Pardon) -> str:
-    """Return a pardon in words, coarsely, so that they are the same for many."""
+    """Return a pardon in words, rounded, so that many have the same text."""
     words = []
     for why, times in pardon.items():
         factor = next((n for n in _FACTORS if n <= times < np.inf), None)
@@ -91,9 +91,9 @@ def _told(pardon: Pardon) -> str:
 
 @dataclass(eq=False)
 class Bench:
-    """Valid cases of one program that share what decides shapes, side by side, before many implementations.
+    """Valid cases of one program that share what decides shapes, as one batch, to run against many implementations.
 
-    `runs` and `resized` say which runs of the program they are, as told in `Met`.
+    `runs` and `resized` say which run of the program each case is, as described in `Met`.
     """
 
     batch: Batch
@@ -104,19 +104,19 @@ class Bench:
 
     @property
     def size(self) -> tuple[int, int, str]:
-        """What makes the cases small: few elements, then short ids."""
+        """Return the sort key of small cases: few elements, then short ids."""
         elements = sum(array[0, ...].size for array in self.batch.inputs)
         return elements, len(self.batch.ids[0]), self.batch.ids[0]
 
     @property
     def is_small(self) -> bool:
-        """Whether a case has few elements, outputs included."""
+        """Return whether a case has few elements, including outputs."""
         return self.size[0] + sum(output[0, ...].size for output in self.answering.right) <= _SMALL
 
     def put(
         self, implementation: Implementation, memory: Memory | None = None
     ) -> tuple[Status, tuple[Kill, ...], Pardon]:
-        """Return what becomes of an implementation here, the cases that it does not pass, or what admits its answer."""
+        """Return the result of an implementation here: the cases that it fails, or what admits its answer."""
         if implementation.overwrites:
             kills = self.overwritten()
             return ("admitted" if kills else "unmet"), kills, {}
@@ -130,14 +130,14 @@ class Bench:
         if len(answer) == len(right) and all(map(operator.is_, answer, right)):
             return "unmet", (), {}
         content = _content(answer)
-        if content == self._right:  # an effect on the answer that leaves it as it is does nothing
+        if content == self._right:  # an effect on the answer that leaves it unchanged does nothing
             return "unmet" if implementation.kind == "answer" else "unseen", (), {}
         if content not in self._verdicts:
             self._verdicts[content] = self.judged(answer)
         return "admitted", *self._verdicts[content]
 
     def judged(self, answer: Answer) -> tuple[tuple[Kill, ...], Pardon]:
-        """Return the cases that an answer does not pass; if it passes them all, what admits it where it differs."""
+        """Return the cases that an answer fails; if there are none, what admits it where it differs."""
         verdicts = self._judged(answer)
         kills = tuple(filter(None, map(self._kill, self.batch.ids, verdicts)))
         pardon: Pardon = {}
@@ -147,7 +147,7 @@ class Bench:
         return kills, pardon
 
     def overwritten(self) -> tuple[Kill, ...]:
-        """Return the cases whose inputs are others once they are zero."""
+        """Return the cases whose inputs differ from zero, and so would be changed by overwriting."""
         lanes = (
             range(len(self.batch)) if any(a.size and np.any(a != nothing_like(a)) for a in self.batch.inputs) else ()
         )
@@ -158,16 +158,16 @@ class Bench:
 
     @functools.cached_property
     def probes(self) -> tuple[Answering, ...]:
-        """The call on data of every kind."""
+        """Return the call on data of every kind."""
         return tuple(probes(self.answering))
 
     @functools.cached_property
     def met(self) -> Met:
-        """What triggers look at."""
+        """Return what triggers depend on."""
         return Met(self.answering.invocation, self.answering.right, self.runs, self.resized)
 
     def shown(self, effect: Implementation) -> Shown | None:
-        """Return what an effect comes to where it has no trigger; None where it makes no difference."""
+        """Return the result of an effect without a trigger; None if it makes no difference."""
         right = self.answering.right
         try:
             answer = self.answering.answer(effect)
@@ -188,7 +188,7 @@ class Bench:
         return Shown(differs, kills, tuple(by)) if differs.any() else None
 
     def _pardon(self, answer: Answer, lane: int, verdict: Verdict) -> Pardon:
-        """Return what admits an answer in one lane, where it differs from the right one and passes."""
+        """Return what admits an answer in one lane that differs from the right one and passes."""
         silences = _admitting(verdict, self._usual[lane])
         if silences:
             return {silences: np.inf}
@@ -218,7 +218,7 @@ class Bench:
             raise ValueError("an answer has not as many lanes as there are cases")
         values = (option for option in self.batch.expectation.options if option.kind == "values")
         structure = next((option.structure for option in values), ())
-        if sum(map(_size, structure)) != len(answer):  # a sequence of another length: it has none that fits
+        if sum(map(_size, structure)) != len(answer):  # a sequence of another length: nothing fits it
             structure = ()
         return judge(self.batch, Answers(len(lanes), (Stack(lanes, tuple(answer), structure),)))
 
@@ -230,7 +230,7 @@ class Bench:
 
 
 def _size(structure: Structure) -> int:
-    """Return how many tensors a value consists of."""
+    """Return the number of tensors in a value."""
     if structure.kind in ("sequence", "optional"):
         return sum(map(_size, structure.items))
     return 1 if structure.kind == "tensor" else len(("keys", "values"))
@@ -257,7 +257,7 @@ def _lanes_that_differ(answer: Answer, right: Answer) -> Array:
         else:
             one, other = (np.ascontiguousarray(x).reshape(lanes, -1).view(np.uint8) for x in (a, b))
             here = (one != other).any(axis=1)
-            if a.dtype.kind == "f" and here.any():  # one NaN is as good as another
+            if a.dtype.kind == "f" and here.any():  # all NaNs are equal
                 same = ((a == b) & (np.signbit(a) == np.signbit(b))) | (np.isnan(a) & np.isnan(b))
                 here &= ~same.reshape(lanes, -1).all(axis=1)
             found |= here
@@ -265,7 +265,7 @@ def _lanes_that_differ(answer: Answer, right: Answer) -> Array:
 
 
 def _admitted(answer: Array, right: Array, bounds: Bounds, lane: int) -> Pardon:
-    """Return what admits the elements of one output that are not right: its bounds, of which it may be beside them."""
+    """Return what admits the wrong elements of one output: its bounds, or the flags beside them."""
     if answer.dtype.hasobject or answer.dtype.kind in "bc" or bounds.value.dtype.hasobject:
         return {} if np.array_equal(answer, right) else {_BOUND: np.inf}
     with np.errstate(all="ignore"):
@@ -284,7 +284,7 @@ def _admitted(answer: Array, right: Array, bounds: Bounds, lane: int) -> Pardon:
 
 
 def _admitting(verdict: Verdict, usual: Verdict) -> str:
-    """Return what admits an answer: of a silence the options left, where the right one has more; nothing if none."""
+    """Return what admits an answer: for each silence the options left, if the right answer has more; empty if none."""
     other = [
         f"{silence}={'|'.join(verdict.behaviour[silence])}"
         for silence, options in usual.behaviour.items()
@@ -313,7 +313,7 @@ def benches(source: GeneratedCases, ids: Sequence[str]) -> tuple[list[Bench], st
 
 
 def bench_of(library: Library, batch: Batch) -> list[Bench]:
-    """Return cases as they are put before implementations, none a run after another; none where they are refused."""
+    """Return cases as implementations run them, none a run after another; None if they are refused."""
     parts = _parts(library, batch)
     return [Bench(part, answering, [0] * len(lanes), [False] * len(lanes)) for lanes, part, answering in parts]
 
@@ -324,7 +324,7 @@ def _parts(library: Library, batch: Batch) -> Iterator[tuple[Sequence[int], Batc
         try:
             answering = Answering(invocation)
         except Refused:
-            continue  # no option has values: whatever is answered is refused or admitted alike
+            continue  # no option has values: every answer is refused or admitted alike
         yield lanes, (batch if len(lanes) == len(batch) else _some(batch, lanes)), answering
 
 
@@ -339,9 +339,9 @@ def _some(batch: Batch, lanes: Sequence[int]) -> Batch:
 
 
 def exposed(spec: Spec, version: VersionSpec, every: Sequence[Bench]) -> Trial:
-    """Return the mutants of a version and its triggers, run against cases until one shows each.
+    """Return the mutants of a version and its triggers, run against cases until one exposes each.
 
-    Raises OpconformError where a case has a trigger that a clause excludes.
+    Raises OpconformError if a case has a trigger that a clause excludes.
     """
     wanted = [(trigger, effects, excluded(version, trigger)) for trigger, effects in grid(spec, version)]
     for trigger, _, clause in wanted:
@@ -391,7 +391,7 @@ def tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatr
 
 @dataclass
 class _Grid:
-    """Triggers and effects: an effect is run once against cases, and shows under each trigger that they meet."""
+    """Triggers and effects: an effect runs once against cases, and shows under each trigger that they meet."""
 
     wanted: Sequence[tuple[Trigger, Sequence[Implementation]]]
     excluded: Mapping[str, str]
@@ -425,7 +425,7 @@ class _Grid:
                 self.admitted[pair] = shown.by[lane]
 
     def smoke(self, candidates: Iterable[Bench]) -> Mapping[str, set[str]]:
-        """Return cases that expose each trigger, the first ones that did and more among candidates."""
+        """Return cases that expose each trigger: the first ones that did, and more candidates."""
         found = {level: set(ids) for level, ids in self.cases.items()}
         for bench in candidates:
             shown: dict[int, Shown | None] = {}
@@ -439,7 +439,7 @@ class _Grid:
         return found
 
     def levels(self) -> Mapping[str, str]:
-        """Return of each trigger why it is hidden: nothing shows under it, or effects that do are not exposed."""
+        """Return for each trigger why it is hidden: nothing shows under it, or effects that show are not exposed."""
         found: dict[str, str] = {}
         for trigger, effects in self.wanted:
             pairs = [(trigger.name, effect.name) for effect in effects]
@@ -448,7 +448,7 @@ class _Grid:
                 if pair in self.admitted:
                     reasons.setdefault(self.admitted[pair], []).append(pair[1])
             exposed = any(pair in self.killed for pair in pairs)
-            if exposed:  # what another option of a silence answers as well is no defect
+            if exposed:  # an answer that another option of a silence also gives is not a defect
                 reasons = {by: some for by, some in reasons.items() if by.startswith(_BOUND)}
             told = "; ".join(f"{', '.join(some)} ({by})" for by, some in sorted(reasons.items()))
             if not exposed and len(reasons) == 1:
@@ -457,13 +457,13 @@ class _Grid:
         return found
 
     def free(self, level: str) -> str:
-        """Return the options of silences that admit all effects under a trigger; nothing if not all are admitted so."""
+        """Return the options of silences that admit all effects under a trigger; empty if not all are admitted."""
         found = {why for (trigger, _), why in self.admitted.items() if trigger == level}
         exposed = any(trigger == level for trigger, _ in self.killed)
         return "" if exposed or any(why.startswith(_BOUND) for why in found) else "; ".join(sorted(found))
 
     def fates(self) -> Iterator[Fate]:
-        """Yield what became of each effect under each trigger, where it shows."""
+        """Yield the fate of each effect under each trigger where it shows."""
         for trigger, effects in self.wanted:
             for effect in effects:
                 pair = trigger.name, effect.name
@@ -477,9 +477,9 @@ class _Grid:
 
 @dataclass
 class Trial:
-    """The mutants of a version and its cases, small ones first: each mutant is tried until some case kills it.
+    """The mutants of a version and its cases, small ones first: each mutant is tried until a case kills it.
 
-    `killed` has for each mutant that is the cases that do, `grid` the triggers.
+    `killed` has the cases that kill each killed mutant, `grid` the triggers.
     """
 
     benches: Sequence[Bench]
@@ -507,7 +507,7 @@ class Trial:
                 self._put_shared(mutant)
 
     def _is_done(self, mutant: Implementation, bench: Bench) -> bool:
-        """Return whether enough programs with a long formula have shown that they do not tell this mutant."""
+        """Return whether enough programs with a long formula have shown that they do not expose this mutant."""
         return bench.answering.is_long and mutant.kind != "state" and self._tried[mutant.name] >= _TRIED
 
     def _put(self, mutant: Implementation, bench: Bench) -> None:
@@ -520,11 +520,11 @@ class Trial:
             self._best[mutant.name] = status
         if kills:
             self.killed[mutant.name] = kills
-            if mutant.recall is not None:  # it takes a run before
+            if mutant.recall is not None:  # it needs an earlier run
                 self._before[mutant.name] = self._first_of(key)
 
     def _put_shared(self, mutant: Implementation) -> None:
-        """Judge what stands in one buffer for the answers of all runs of a program, by the last run of their shapes."""
+        """Judge answers that share one buffer for all runs of a program, as the last run of their shapes left it."""
         last: dict[tuple[object, ...], tuple[int, str, Answer]] = {}
         for bench in self.benches:
             key, right = _buffer(bench), bench.answering.right
@@ -546,7 +546,7 @@ class Trial:
         return next(bench.batch.ids[0] for bench in self.benches if bench.batch.program.key == key)
 
     def fates(self) -> list[Fate]:
-        """Return what became of the mutants, without those that are none: what they misread says the same."""
+        """Return the fates of the mutants, without equivalent ones."""
         every = map(self._fate, self.mutants.values())
         none = {True: ("same", "unseen", "unmet"), False: ("same",)}
         own = [fate for fate in every if fate.status not in none[self.mutants[fate.name].incidental]]
@@ -554,7 +554,7 @@ class Trial:
         return [*(fate for fate in own if fate.name not in right), *self.grid.fates()]
 
     def _right(self, names: Sequence[str]) -> set[str]:
-        """Return which of the mutants that no case tells are right: on any data, or as their attribute does nothing."""
+        """Return which of the unexposed mutants are right: on any data, or because their attribute has no effect."""
         found = set()
         for name in names:
             mutant = self.mutants[name]
@@ -564,7 +564,7 @@ class Trial:
         return found
 
     def _is_right(self, mutant: Implementation) -> bool:
-        """Return whether a mutant answers as it should on data of every kind."""
+        """Return whether a mutant answers correctly on data of every kind."""
         tried = 0
         for bench in self.benches:
             if bench.size[0] > _PROBED_SIZE or not is_about(mutant, bench.answering):
@@ -605,7 +605,7 @@ class Trial:
         chosen: set[str] = set()
         for wanted in (mutants, self.grid.smoke(candidates)):
             chosen = _covering([ids & few for ids in wanted.values() if ids & few], chosen, most=_SMOKE)
-        for name, before in self._before.items():  # what goes wrong only after another run
+        for name, before in self._before.items():  # defects that only show after another run
             if mutants[name] & chosen and before in few:
                 chosen.add(before)
         return chosen or {small[0].batch.ids[0]}
@@ -619,12 +619,12 @@ class Trial:
 
 
 def _buffer(bench: Bench) -> tuple[object, ...]:
-    """Return what answers have in common that are written into one buffer: the program, shapes and types."""
+    """Return what answers that share a buffer have in common: the program, shapes and types."""
     return bench.batch.program.key, *((out.shape[1:], out.dtype.str) for out in bench.answering.right)
 
 
 def _covering(wanted: Iterable[set[str]], chosen: set[str], most: int) -> set[str]:
-    """Return `chosen` and few more cases, at most `most` in all, so that as many sets as possible have one of them."""
+    """Return `chosen` and a few more cases, at most `most` in all, to cover as many sets as possible."""
     left, found = [ids for ids in wanted if not ids & chosen], set(chosen)
     while left and len(found) < most:
         counted = Counter(id_ for ids in left for id_ in ids)
@@ -640,7 +640,7 @@ def _most_then_small(counted: tuple[str, int]) -> tuple[int, int, str]:
 
 
 def _goes_by_steps(variant: Implementation, bench: Bench) -> bool:
-    """Return whether a variant adds up from element to element, each taking several operations."""
+    """Return whether a variant adds up element by element, with several operations each."""
     machine = None if variant.machine is None else variant.machine(bench.answering.invocation)
     return machine is not None and (machine.order in ("compensated", "fused") or machine.division == "running")
 

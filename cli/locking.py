@@ -1,4 +1,4 @@
-"""`opconform lock`: the digests of the suite's cases as they are held in git, written or checked."""
+"""`opconform lock`: writes or checks the digests of the suite's cases that are kept in git."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Lines = tuple[list[str], int]
 
 @dataclass(frozen=True)
 class LockOptions:
-    """What to do with the lock: `folder` and `changelog` None are those of this checkout."""
+    """What to do with the lock; `folder` and `changelog` default to this checkout's."""
 
     check: bool = False
     folder: Path | None = None
@@ -53,7 +53,7 @@ def package_root() -> Path:
 
 
 def lock(options: LockOptions) -> Lines:
-    """Write or check the lock; return what to tell and the exit code. Raises OpconformError for what cannot be read."""
+    """Write or check the lock; return messages and the exit code. Raises OpconformError if a file cannot be read."""
     root = package_root()
     if not options.check and not options.folder and not (root / "CHANGELOG.md").is_file():
         raise OpconformError(
@@ -75,7 +75,7 @@ def suite_locks(source: GeneratedCases, suite: str) -> dict[str, Lock]:
     versions = list(by_version(planned_ids(source, Selection())).values())
     source.library.refuse_broken()
     if not versions:
-        raise OpconformError("the suite has no case")
+        raise OpconformError("the suite has no cases")
     with ProcessPoolExecutor(min(usable_cores(), len(versions)), get_context("forkserver")) as pool:
         made = pool.map(_digests, repeat(source.unread), sorted(versions, key=len, reverse=True))
         with tracked(made, "operator versions", len(versions)) as shown:
@@ -112,8 +112,8 @@ def _checked(folder: Path, old: Mapping[str, Lock], new: Mapping[str, Lock]) -> 
     found = difference(_every(old), _every(new))
     lines = list(difference_lines(found))
     if not lines:
-        return [f"the lock is that of the suite: {counted(len(_every(new)), 'case')}"], 0
-    told = f"{folder}: not the lock of this suite; run `opconform lock`, and look at what it changes"
+        return [f"the lock matches the suite: {counted(len(_every(new)), 'case')}"], 0
+    told = f"{folder}: does not match this suite; run `opconform lock`, and review its changes"
     return [*lines, told], 1
 
 
@@ -135,7 +135,7 @@ def _written(folder: Path, changelog: Path, old: Mapping[str, Lock], new: Mappin
 
 
 def _missing(changelog: Path, suite: str, found: Difference) -> list[str]:
-    """Return what has to be done before a change may be locked."""
+    """Return what must be done before a change can be locked."""
     try:
         text = changelog.read_text()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`opconform minimise`: a failing case becomes the smallest that fails alike, judged as any case of a run is."""
+"""`opconform minimise`: shrinks a failing case to the smallest one that fails in the same way, judged as in a run."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from .generated_suite import case_of
 from .options import RunOptions, usable_cores
 
 _FIRST, _MOST = 2, 64
-"""The candidates that are judged at once: few at first, since the next one may well fail, more where all pass."""
+"""The number of candidates that are judged at once: few at first, because the next may well fail; more if all pass."""
 
 
 @dataclass(frozen=True)
 class MinimiseOptions:
-    """What the user asks for: the case, the backend, how a case runs, and when the search ends."""
+    """The user's options: the case, the backend, how a case runs, and the limits of the search."""
 
     case_id: str
     backend: str
@@ -55,12 +55,12 @@ class MinimiseOptions:
 
     @property
     def of_run(self) -> RunOptions:
-        """The same options of a run."""
+        """Return the same options for a run."""
         return RunOptions(specs=self.specs, timeout=self.timeout, memory=self.memory, requires=self.requires)
 
 
 class _Judge:
-    """A backend in its own processes, which judges cases as they come."""
+    """A backend in its own processes that judges cases as they come."""
 
     def __init__(self, assignment: Assignment, options: MinimiseOptions) -> None:
         self._waiting: deque[list[str]] = deque()
@@ -70,7 +70,7 @@ class _Judge:
         self.about = About("unknown", ())
 
     def __enter__(self) -> _Judge:
-        """Open the backend, which says what it is before it has a case. Raises WorkerStartError."""
+        """Open the backend, which describes itself before its first case. Raises WorkerStartError."""
         self.about = next((found for found in self._found if isinstance(found, About)), self.about)
         return self
 
@@ -96,7 +96,7 @@ class _Judge:
 
 @dataclass
 class _Search:
-    """A search under way: the smallest failing case so far, and how many candidates were judged."""
+    """A search in progress: the smallest failing case so far, and the number of judged candidates."""
 
     judge: _Judge
     source: GeneratedCases
@@ -113,11 +113,11 @@ class _Search:
 
     @property
     def is_over(self) -> bool:
-        """Whether the bounds of the search are reached."""
+        """Return whether a limit of the search is reached."""
         return self.judged >= self.limit or time.monotonic() >= self.ends
 
     def run(self) -> None:
-        """Take every step that leaves a case that fails alike, until none does or a bound is reached."""
+        """Take every step to a smaller case that fails in the same way, until there is none or a limit is reached."""
         before = None
         while before != self.result.case and not self.is_over:
             before = self.result.case
@@ -127,10 +127,10 @@ class _Search:
                     self.taken += 1
 
     def _first(self, candidates: Iterable[str]) -> Result | None:
-        """Return the result of the first candidate that fails alike."""
+        """Return the result of the first candidate that fails in the same way."""
         new = (text for text in candidates if text not in self.tried)
         number, size, symptom = _FIRST, self.shrinker.size(self.result.case), symptom_of(self.result)
-        most = self.judge.jobs if self.result.outcome is Outcome.TIMEOUT else _MOST  # each may cost the whole limit
+        most = self.judge.jobs if self.result.outcome is Outcome.TIMEOUT else _MOST  # each may take the time limit
         while not self.is_over and (some := list(itertools.islice(new, number))):
             self.tried.update(some)
             drawn = {text: self.shrinker.draws(text) for text in some}
@@ -146,7 +146,7 @@ class _Search:
         return None
 
     def _asks_no_more(self, case_id: str) -> bool:
-        """Whether nothing is open in a case that was not open before, which would be another finding."""
+        """Return whether a case opens no new silence, which would make it another finding."""
         return self.source.case(case_id).expectation.silences.keys() <= self.open
 
     def _tell(self) -> None:
@@ -167,10 +167,10 @@ def run_minimise(options: MinimiseOptions, console: Console | None = None) -> in
         first = judge([case.id])[case.id]
         standards, name = judge.about.standards, f"{backend.name} {judge.about.version}"
         if standards and case.program.operator.standard not in standards:
-            raise OpconformError(f"{case.id}: {backend.name} runs cases of {', '.join(standards)} alone")
+            raise OpconformError(f"{case.id}: {backend.name} only runs cases of {', '.join(standards)}")
         if first.outcome in (Outcome.PASS, Outcome.RUNNER_ERROR):
             passes = first.outcome is Outcome.PASS
-            told = "it passes, there is nothing to minimise" if passes else f"our side failed\n{first.detail}"
+            told = "it passes, so there is nothing to minimise" if passes else f"our side failed\n{first.detail}"
             click.echo(f"opconform: {printable(f'{case.id} on {name}: {told}')}", err=True)
             return NOTHING_JUDGED if passes else OUR_SIDE_FAILED
         shrinker = Shrinker(source, operator_version_of(case.id))
@@ -179,22 +179,22 @@ def run_minimise(options: MinimiseOptions, console: Console | None = None) -> in
         try:
             if not case.expectation.invalid:
                 search.run()
-        except KeyboardInterrupt:  # what was found so far is worth printing
+        except KeyboardInterrupt:  # the result so far is worth printing
             search.interrupted = True
     click.echo(_report(search, first, name, source.case(search.result.case)))
     return INTERRUPTED if search.interrupted else 0
 
 
 def _report(search: _Search, first: Result, backend: str, case: Batch) -> str:
-    """Return what was found, as comments, and the script that reproduces it, if there is one."""
+    """Return the result as comments, and the script that reproduces it, if there is one."""
     result = search.result
     told = f"{counted(search.taken, 'step')}, {counted(search.judged, 'candidate')} judged"
     if search.interrupted:
         end = "interrupted"
     elif case.expectation.invalid:
-        end = "an invalid case has one mistake and stays as it is written"
+        end = "an invalid case has one mistake and is left as it is"
     else:
-        end = "a bound of the search was reached" if search.is_over else "no simpler case fails alike"
+        end = "a limit of the search was reached" if search.is_over else "no simpler case fails in the same way"
     lines = [f"{result.outcome} on {backend}", *(result.detail or "").splitlines(), ""]
     lines += [*content_lines(case), ""]
     lines += [f"minimised from {first.case}", f"{told}: {end}", f"reproduce: {reproduce_line(result)}"]

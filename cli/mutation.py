@@ -1,4 +1,4 @@
-"""`opconform mutants`: the cases are run against wrong and compliant implementations, an operator version a process."""
+"""`opconform mutants`: runs the cases against wrong and compliant implementations, one process per operator version."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class MutationOptions:
 def run_mutants(options: MutationOptions, console: Console | None = None) -> int:
     """Make the kill matrix, show and write it.
 
-    Returns 1 if a compliant variant is blamed, or if a mutant survives that did not in the record, where there is one.
-    Raises OpconformError for a wrong option or file.
+    Returns 1 if a compliant variant is blamed, or if a mutant survives that is not a survivor in the record, if there
+    is one. Raises OpconformError for a wrong option or file.
     """
     source = GeneratedCases(options.specs)
     for target in (options.record, options.json, options.html, options.markdown, options.write_smoke):
         if target is not None and not target.absolute().parent.is_dir():
-            raise OpconformError(f"{target}: {target.parent} is no folder; make it first")
+            raise OpconformError(f"{target}: {target.parent} is not a folder; create it first")
     known = Matrix({})
     if options.record is not None and options.record.exists():
         known = read_record(options.record, _smoke(options.write_smoke))
@@ -98,7 +98,7 @@ def _age(version: VersionSpec) -> int:
 
 
 def _smoke(file: Path | None) -> Mapping[str, Sequence[str]]:
-    """Return the cases of the smoke suite by operator version: of a file that is to be written, else of the package."""
+    """Return the cases of the smoke suite by operator version, from a file to be written or from the package."""
     cases = suite_cases("smoke") if file is None else suite_file(file) if file.exists() else ()
     found: dict[str, list[str]] = {}
     for text in cases:
@@ -109,7 +109,7 @@ def _smoke(file: Path | None) -> Mapping[str, Sequence[str]]:
 def _unchanged(
     specs: Mapping[str, Spec], codes: Mapping[str, str], known: Matrix, selection: Selection
 ) -> frozenset[str]:
-    """Return the operator versions that are selected as a whole, with cases as locked, and recorded with these."""
+    """Return the operator versions that are selected completely, have locked cases, and are in the record with them."""
     if replace(selection, globs=()) != Selection():
         return frozenset()
     locks = read_locks(package_root() / "cases" / "manifests")
@@ -128,7 +128,7 @@ def _is_whole(name: str, selection: Selection) -> bool:
 
 
 def _without(selection: Selection, unchanged: frozenset[str], names: Iterable[str]) -> Selection:
-    """Return the selection without whole operator versions, where it selects nothing but whole ones."""
+    """Return the selection without whole operator versions; it then selects nothing if it selects only those."""
     admitted = [name for name in names if selection.may_admit(name)]
     if not unchanged or not all(_is_whole(name, selection) for name in admitted):
         return selection
@@ -136,9 +136,9 @@ def _without(selection: Selection, unchanged: frozenset[str], names: Iterable[st
 
 
 def _codes(specs: Mapping[str, Spec]) -> dict[str, str]:
-    """Return of each operator version a digest of the code that its mutants are made by.
+    """Return for each operator version a digest of the code that makes its mutants.
 
-    Code of primitives is not among that: a change there that matters changes expectations, and so the lock.
+    The code of primitives is not included: a change there that matters changes expectations, and so the lock.
     """
     generators = package_root() / "generators"
     shared = [*sorted((generators / "mutants").glob("*.py")), generators / "arithmetic" / "native.py"]
@@ -173,7 +173,7 @@ def kill_matrix(source: GeneratedCases, ids: Mapping[str, Sequence[str]], jobs: 
         asked = {name: pool.submit(_tested, source.unread, name, ids[name]) for name in largest}
         with tracked(as_completed(asked.values()), "operator versions", len(asked)) as done:
             for one in done:
-                one.result()  # raises at once
+                one.result()  # raises immediately
         return Matrix({name: asked[name].result() for name in ids})
 
 

@@ -1,4 +1,4 @@
-"""The options of a run: as they are given, as `run.json` keeps them, and as a run that goes on takes them up."""
+"""The options of a run: as given, as kept in `run.json`, and as a resumed run takes them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ..runners.pool import Limits
 
 _PREPARE_FACTOR = 6
 _FILES = frozenset({"specs", "waivers", "errata", "profile", "arithmetic", "corpus", "python"})
-"""What may be found elsewhere when a run goes on; that it is the same is checked by digest, of backends by version."""
+"""Options whose files may have moved when a run resumes; digests, and versions of backends, must be the same."""
 _FREE = frozenset({"jobs", "junit", "quiet", "verbose", "executor", "resources"})
-"""What decides no outcome, and may be another when a run goes on."""
+"""Options that affect no outcome, and may change when a run resumes."""
 _NOT_KEPT = frozenset({"out", "resume", "given", "quiet", "verbose", "executor", "resources"})
-"""What `run.json` does not have."""
+"""Options that `run.json` does not keep."""
 _CODE = ("python:", "onnx-backend:", "cmd:")
-"""What the names of backends begin with that are code of the user's."""
+"""Prefixes of backend names that run the user's code."""
 _NAMES = {"globs": "select", "requires": "require", "keep_outputs": "keep-outputs"}
 
 
@@ -32,7 +32,7 @@ _NAMES = {"globs": "select", "requires": "require", "keep_outputs": "keep-output
 class RunOptions:
     """The options of `opconform run`; see its help.
 
-    `given` has the names of those that the user gave; with `resume` the others are those of the run that goes on.
+    `given` has the names of the options that the user gave; with `resume` the others come from the resumed run.
     """
 
     backends: Sequence[str] = ()
@@ -62,17 +62,17 @@ class RunOptions:
 
     @property
     def limits(self) -> Limits:
-        """The limits of a case."""
+        """Return the limits of a case."""
         memory = None if self.memory is None else self.memory << 20
         return Limits(run_seconds=self.timeout, prepare_seconds=_PREPARE_FACTOR * self.timeout, memory_bytes=memory)
 
     @property
     def partial(self) -> bool:
-        """Whether cases of the suite's operator versions are left out."""
+        """Return whether cases of the suite's operator versions are left out."""
         return bool(self.selection.globs or self.selection.suite or self.shard or self.corpus)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return for JSON what a run that goes on takes up; files as they were named."""
+        """Return the options that a resumed run needs, for JSON; files as they were named."""
         told: dict[str, Any] = {"selection": asdict(self.selection)}
         for name in (f.name for f in fields(self) if f.name not in _NOT_KEPT and f.name != "selection"):
             value = getattr(self, name)
@@ -81,15 +81,15 @@ class RunOptions:
 
 
 def continued(options: RunOptions, told: Mapping[str, Any], place: object) -> RunOptions:
-    """Return the options of the run that goes on: those that it began with, and what else the user gave now.
+    """Return the options of a resumed run: those that it began with, and the others that the user gave now.
 
-    `told` is what `to_dict` returned, of the `run.json` at `place`. No file is taken from there: see `refuse_unnamed`.
-    Raises OpconformError where both do not agree.
+    `told` is what `to_dict` returned, from the `run.json` at `place`. No file is taken from there: see
+    `refuse_unnamed`. Raises OpconformError if the two disagree.
     """
     try:
         begun = _read(told)
     except (KeyError, TypeError, ValueError, OpconformError) as error:
-        raise OpconformError(f"{place}: options: not as a run writes them: {error!r}") from None
+        raise OpconformError(f"{place}: options: not in the form that a run writes: {error!r}") from None
     if "out" in options.given:
         raise OpconformError("--out: leave it out with --resume; the run keeps its folder")
     selecting = {f.name for f in fields(Selection)}
@@ -106,7 +106,7 @@ def continued(options: RunOptions, told: Mapping[str, Any], place: object) -> Ru
 
 
 def refuse_unnamed(options: RunOptions, place: object) -> None:
-    """Raise OpconformError if a run that goes on would run code, or read a file, which its folder alone names."""
+    """Raise OpconformError if a resumed run would run code, or read a file, that only its folder names."""
     unnamed = [
         f"--{name} {getattr(options, name)}" for name in sorted(_FILES - options.given) if getattr(options, name)
     ]
@@ -118,7 +118,7 @@ def refuse_unnamed(options: RunOptions, place: object) -> None:
 
 
 def difference(name: str, old: object, new: object) -> str:
-    """Return the line that tells a difference between a run when it began and now."""
+    """Return the line that shows a difference between a run when it began and now."""
     return f"{name}: {_told(old)} when it began, {_told(new)} now"
 
 
@@ -153,14 +153,14 @@ def _read(told: Mapping[str, Any]) -> RunOptions:
 
 
 def options_of(begun: RunRecord, given: RunOptions) -> RunOptions:
-    """Return the options of a run that has begun, with those given now. Raises OpconformError where they disagree."""
+    """Return the options of a run that has begun, with the ones given now. Raises OpconformError if they disagree."""
     if not isinstance(begun.told.get("options"), dict):
         raise OpconformError(f"{begun.folder / RUN}: names no options: it was written by an older version")
     return continued(given, begun.told["options"], begun.folder)
 
 
 def check_same(begun: RunRecord, now: Mapping[str, Any]) -> None:
-    """Raise OpconformError that names what differs from `now`, the description of the run that would go on."""
+    """Raise OpconformError, which lists the differences from `now`, the description of the resumed run."""
     backends = {name: told["version"] for name, told in now["backends"].items()}
     known = {name: begun.about(name).version for name in backends}
     refuse(
@@ -177,6 +177,6 @@ def check_same(begun: RunRecord, now: Mapping[str, Any]) -> None:
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux alone tells
+    """Return the number of cores that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # only Linux reports it
     return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""The cases of a run, planned while the first of them run already: planning all of the suite takes ten seconds."""
+"""Plans the cases of a run while the first of them run already: planning the whole suite takes ten seconds."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def planned_ids(source: GeneratedCases, selection: Selection) -> list[str]:
 
 
 class GrowingPlan:
-    """Ids that a thread plans; they can be walked through, more than once, before all of them are known."""
+    """Ids that a thread plans; they can be iterated, more than once, before all of them are known."""
 
     def __init__(self, ids: Iterator[str]) -> None:
-        """Begin to plan; what `ids` raises is raised to whoever waits for more."""
+        """Begin to plan; if `ids` raises, waiting for more ids raises the same."""
         self._ids: list[str] = []
         self._is_whole = False
         self._error: BaseException | None = None
@@ -57,11 +57,14 @@ class GrowingPlan:
 
     @property
     def total(self) -> int | None:
-        """How many ids there are; None as long as that is not known."""
+        """Return the number of ids; None while it is unknown."""
         return len(self._ids) if self._is_whole else None
 
     def at_least(self, number: int | None) -> int:
-        """Wait until so many ids are known, or with None all of them, and return how many are; raises their error."""
+        """Wait until so many ids are known, or with None all of them, and return their number.
+
+        Raises the planner's error.
+        """
         with self._grown:
             self._grown.wait_for(lambda: self._is_whole or (number is not None and len(self._ids) >= number))
             if self._error is not None:

@@ -1,4 +1,4 @@
-"""`opconform rejudge`: a run judged once more by today's expectations and errata, from what was kept of it."""
+"""`opconform rejudge`: judges a run again by today's expectations and errata, from what was kept of it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class OutcomeChange:
-    """One result that is another now; `old` and `new` are outcomes, and tell whether the case is suspended."""
+    """One result that has changed; `old` and `new` have the outcome, and whether the case is suspended."""
 
     case: str
     backend: str
@@ -81,8 +81,8 @@ class OutcomeChange:
 class OutcomeChanges:
     """The changes of a whole run. `run_again` has the results that could not be judged again, each with the reason.
 
-    `from_answers` counts those that were judged from the bytes of an answer; others are refusals, which are judged by
-    their words, or are as they were since nothing that decides them has changed.
+    `from_answers` counts the results that were judged from the bytes of an answer. Others are refusals, which are
+    judged by their words, or are unchanged because nothing that decides them has changed.
     """
 
     changed: list[OutcomeChange] = field(default_factory=list)
@@ -91,7 +91,7 @@ class OutcomeChanges:
     from_answers: int = 0
 
     def add(self, old: Result, new: Result, suspended: tuple[str | None, str | None]) -> None:
-        """Compare a result with what is reported in its place; `suspended`: why its case did not and does not count."""
+        """Compare a result with the one reported in its place; `suspended`: why its case did not and does not count."""
         before, now = suspended
         told = _outcome(old, before), _outcome(new, now)
         if told[0] == told[1]:
@@ -100,7 +100,7 @@ class OutcomeChanges:
             self.changed.append(OutcomeChange(old.case, old.backend, *told, _reason(old, new, before, now)))
 
     def cannot(self, result: Result, why: str) -> None:
-        """Take in a result that keeps its outcome since it cannot be judged again."""
+        """Add a result that keeps its outcome because it cannot be judged again."""
         self.run_again.append((result.case, result.backend, why))
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class OutcomeChanges:
 
 
 def print_changes(console: Console, changes: OutcomeChanges) -> None:
-    """Print what changed, what has to be run again, and how much of each."""
+    """Print what changed, what must be run again, and the numbers of each."""
     kinds = Counter((change.old, change.new, change.reason) for change in changes.changed)
     for (old, new, reason), count in kinds.most_common():
         console.print(Text(f"{old} -> {new}: {counted(count, 'result')}, {printable(reason)}"), soft_wrap=True)
@@ -127,9 +127,7 @@ def print_changes(console: Console, changes: OutcomeChanges) -> None:
         for why in reasons:
             console.print(Text(f"  {printable(why)}:"), soft_wrap=True)
             _print_cases(console, [(case, backend) for case, backend, told in changes.run_again if told == why])
-    told = (
-        f"{len(changes.changed):,} changed, {changes.unchanged:,} as before, {len(changes.run_again):,} to be run again"
-    )
+    told = f"{len(changes.changed):,} changed, {changes.unchanged:,} unchanged, {len(changes.run_again):,} to run again"
     console.print(Text(told, "bold"), soft_wrap=True)
     console.print()
 
@@ -138,7 +136,7 @@ def _print_cases(console: Console, cases: list[tuple[str, str]]) -> None:
     for case, backend in cases[:_SHOWN]:
         console.print(Text(f"    {printable(case)}  on {printable(backend)}"), soft_wrap=True)
     if len(cases) > _SHOWN:
-        told = f"    and {len(cases) - _SHOWN:,} more; run.json has every one"
+        told = f"    and {len(cases) - _SHOWN:,} more; run.json lists all"
         console.print(Text(told, "dim"), soft_wrap=True)
 
 
@@ -158,9 +156,9 @@ def _reason(old: Result, new: Result, before: str | None, now: str | None) -> st
 
 @dataclass(frozen=True, slots=True)
 class Rejudgement:
-    """A result as it was, and as it is now before waivers; `why` it cannot be judged again if it cannot.
+    """A result as it was, and as it is now before waivers; `why` says why it cannot be judged again.
 
-    `case` is today's, None if there is none of that id; `answer` is None if it was not kept whole.
+    `case` is today's, None if there is none with this id; `answer` is None if it was not kept whole.
     """
 
     kept: StoredResult
@@ -170,7 +168,7 @@ class Rejudgement:
     answer: Answer | None
 
     def accuracy(self) -> dict[str, Any] | None:
-        """Return the accuracy of the answer by today's expectation; None where it has none, or was not kept."""
+        """Return the accuracy of the answer by today's expectation; None if it has none, or was not kept."""
         if self.case is None or self.answer is None:
             return None
         (graded,) = accuracies(self.case.expectation, Answers.of([self.answer]))
@@ -183,7 +181,7 @@ _HEAD = frozenset({"case", "backend", "case_digest"})
 
 @dataclass(frozen=True)
 class RejudgeOptions:
-    """The options of `opconform rejudge`; see its help. What is None or empty is as the run had it."""
+    """The options of `opconform rejudge`; see its help. None or empty means the run's own."""
 
     folder: Path
     out: Path | None = None
@@ -198,7 +196,7 @@ class RejudgeOptions:
 
 @dataclass(frozen=True)
 class Rejudged:
-    """A run that is judged again: what it was, and what judges it now, on which day."""
+    """A run that is judged again: its data, and what judges it now, on which day."""
 
     begun: RunRecord
     source: GeneratedCases
@@ -233,7 +231,7 @@ class Rejudged:
         return replace(found, judged=Judged(new, {**_as_kept(kept), **told}))
 
     def compare(self, one: Rejudgement, reported: Result, changes: OutcomeChanges) -> None:
-        """Add to `changes` what became of a result that is now `reported` so."""
+        """Add to `changes` a result that is now `reported` in this form."""
         if one.why is not None:
             changes.cannot(one.kept.result, one.why)
             return
@@ -247,7 +245,7 @@ class Rejudged:
         try:
             return answer_of(kept, case)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise OpconformError(f"{place}: not as a run writes them: {error}") from None
+            raise OpconformError(f"{place}: not in the form that a run writes: {error}") from None
 
 
 def answer_of(kept: StoredResult, case: Batch | None) -> Answer | None:
@@ -276,7 +274,7 @@ def run_rejudge(options: RejudgeOptions, command: Sequence[str], console: Consol
 
 
 def opened(options: RejudgeOptions) -> Rejudged:
-    """Read what judges a run again. Raises OpconformError."""
+    """Read everything that is needed to judge a run again. Raises OpconformError."""
     begun = RunRecord(options.folder, read_run(options.folder))
     place = options.folder / RUN
     old = terms_from(begun.told.get("terms") or {}, place)
@@ -337,7 +335,7 @@ def _take_all(rejudged: Rejudged, tables: Tables, changes: OutcomeChanges, folde
 
 
 def _description(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str]) -> dict[str, Any]:
-    """Return `run.json`: what the backends did is as it was, what judges it is of today."""
+    """Return `run.json`: what the backends did is unchanged, what judges it is today's."""
     told, terms = rejudged.begun.told, rejudged.new
     profile, errata = terms.demands.profile, terms.suspensions.errata
     suite = {"version": importlib.metadata.version("opconform"), "digest": suite_digest(rejudged.source.library)}
@@ -375,7 +373,7 @@ def _digest(file: Path) -> str | None:
 
 
 def _of_today(source: GeneratedCases, texts: Sequence[str]) -> Iterator[Batch | None]:
-    """Yield the cases of these ids, None for an id that names none any more."""
+    """Yield the cases with these ids, None for an id that no longer exists."""
     start = 0
     while start < len(texts):
         try:
@@ -388,7 +386,7 @@ def _of_today(source: GeneratedCases, texts: Sequence[str]) -> Iterator[Batch | 
 
 
 def _as_kept(kept: StoredResult) -> dict[str, Any]:
-    """Return what stands beside a result, as attachments."""
+    """Return the lines that accompany a result, as attachments."""
     found: dict[str, Any] = {}
     if kept.outputs is not None:
         told = json.loads(kept.outputs)

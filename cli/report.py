@@ -1,4 +1,4 @@
-"""`opconform report`: what runs have found, read from their results folders, with the shards of a run put together."""
+"""`opconform report`: reports on runs from their results folders, and merges the shards of a run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ReportOptions:
 
 
 def run_report(options: ReportOptions, console: Console | None = None) -> int:
-    """Show and write what the folders hold, and return the exit code that the run would have had.
+    """Show and write the folders' results, and return the exit code that the run would have had.
 
     Raises OpconformError if the folders do not belong together, or a file cannot be read or written.
     """
@@ -73,7 +73,7 @@ def run_report(options: ReportOptions, console: Console | None = None) -> int:
 
 
 def _counted(options: ReportOptions, wholes: Sequence[Whole]) -> CountedRuns | Gathered:
-    """Return all results counted, with the site written if one is wanted."""
+    """Return all results counted; write the site if requested."""
     if options.html is None:
         return count(wholes)
     from ..reports.site.build import write_site  # noqa: PLC0415 - templates take time to import

@@ -1,4 +1,4 @@
-"""`opconform run`, `list`, `show` and `minimise`: cases, and what backends make of them."""
+"""`opconform run`, `list`, `show` and `minimise`: lists and shows cases, and runs them against backends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
-    """Return the backends whose names begin so, for a shell that completes."""
+    """Return the backends whose names begin so, for shell completion."""
     from ..runners.registry import known_backends  # noqa: PLC0415
 
     return [one.name for one in known_backends() if one.name.startswith(begun)]
@@ -51,7 +51,7 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
 @planned
 @SPECS
 @JOBS
-@seconds_option("--timeout", 10.0, "Time limit of a case in seconds; preparing its program has six times as long.")
+@seconds_option("--timeout", 10.0, "Time limit of a case in seconds; preparing its program may take six times as long.")
 @MEMORY
 @PYTHON
 @click.option(
@@ -59,7 +59,7 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
     type=click.Choice(["program", "case"]),
     default="program",
     show_default=True,
-    help="What runs in one process: all cases of a worker, or a single case.",
+    help="What shares a process: all cases of a worker, or nothing (a process per case).",
 )
 @click.option("--waivers", metavar="FILE", type=click.Path(path_type=Path), help="Known failures (YAML).")
 @click.option("--errata", metavar="FILE", type=click.Path(path_type=Path), help="Other errata than the suite's.")
@@ -78,7 +78,7 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
     "--resume",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Go on with the run whose results folder this is. Files, and a BACKEND of yours, are named again; other "
+    help="Resume the run with this results folder. Name files, and a BACKEND of your own, again; other "
     "options may be left out.",
 )
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Also write JUnit XML to FILE.")
@@ -131,7 +131,7 @@ def run(**options: Any) -> int:
 
 
 def _tell_size(options: Mapping[str, Any], selection: Selection) -> int:
-    """Print the size of a run, and run nothing."""
+    """Print the size of a run without running it."""
     from ..generators.plan import selected_size  # noqa: PLC0415
     from ..generators.source import GeneratedCases  # noqa: PLC0415
     from ..generators.suggestions import selects_nothing  # noqa: PLC0415
@@ -139,8 +139,8 @@ def _tell_size(options: Mapping[str, Any], selection: Selection) -> int:
     from ..runners.registry import standards_of_name  # noqa: PLC0415
 
     if options["corpus"] is not None:
-        raise click.UsageError("--dry-run is about generated cases; `opconform verify` counts those of a corpus")
-    known = [standards_of_name(name) for name in options["backends"]]  # none for a plug-in that was not yet asked
+        raise click.UsageError("--dry-run only counts generated cases; `opconform verify` counts the cases of a corpus")
+    known = [standards_of_name(name) for name in options["backends"]]  # empty for a plug-in that has not been asked yet
     wanted = {standard for standards in known for standard in standards} if all(known) else set()
     source = GeneratedCases(options["specs"])
     with contextlib.ExitStack() as stack:
@@ -154,14 +154,14 @@ def _tell_size(options: Mapping[str, Any], selection: Selection) -> int:
 
 
 def _duration(seconds: float) -> str:
-    """Return a processor's seconds in words."""
+    """Return a duration of processor time in words."""
     hours, minutes = seconds / 3600, seconds / 60
     told = f"{hours:.1f} h" if hours >= 1 else f"{minutes:.0f} min" if minutes >= 2 else f"{max(seconds, 1):.0f} s"
     return f"about {told} of one processor for each backend, without the backend's own time"
 
 
 def given_options() -> frozenset[str]:
-    """Return the names of the options that stand on the command line."""
+    """Return the names of the options on the command line."""
     context = click.get_current_context()
     told = click.core.ParameterSource.COMMANDLINE
     return frozenset(name for name in context.params if context.get_parameter_source(name) is told)
@@ -176,10 +176,12 @@ def given_options() -> frozenset[str]:
 @planned
 @SPECS
 @JOBS
-@seconds_option("--timeout", 10.0, "Seconds that a case may run; preparing its program has six times as long.")
+@seconds_option("--timeout", 10.0, "Time limit of a case in seconds; preparing its program may take six times as long.")
 @MEMORY
-@click.option("--backend", metavar="NAME", help="Which backend of a results folder with several.")
-@click.option("--json", "as_json", is_flag=True, help="As `operators` of the process protocol's hello.")
+@click.option("--backend", metavar="NAME", help="The backend, if the results folder has several.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, in the form of `operators` in the process protocol's hello."
+)
 @click.option("--quiet", "-q", is_flag=True, help="No live progress.")
 @clear_errors
 def claims(*, source: str, backend: str | None, as_json: bool, **options: Any) -> None:
@@ -193,11 +195,11 @@ def claims(*, source: str, backend: str | None, as_json: bool, **options: Any) -
 
     if Path(source).is_dir():
         if given_options() - {"source", "backend", "as_json"}:
-            raise click.UsageError("a results folder is read as it is: the options of a run are for a BACKEND.")
+            raise click.UsageError("options of a run need a BACKEND; a results folder is only read.")
         click.echo(claims_of_folder(Path(source), backend, as_json=as_json), nl=False)
         return
     if backend is not None:
-        raise click.UsageError("--backend is for a results folder.")
+        raise click.UsageError("--backend needs a results folder.")
     made = RunOptions(backends=(source,), selection=selection_of(options), keep_outputs="none", **options)
     click.echo(claims_of_run(made, as_json=as_json), nl=False)
 
@@ -231,7 +233,7 @@ def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **option
             failures += failed
         return int(bool(failures))
     if check:
-        raise click.UsageError("--check is about backends: opconform list backends --check")
+        raise click.UsageError("--check only works with backends: opconform list backends --check")
     from .generated_suite import listed  # noqa: PLC0415
 
     for line in listed(what, specs, selection_of(options), as_json=as_json):
@@ -287,7 +289,9 @@ def show(
 @click.argument("backend", metavar="BACKEND", shell_complete=_backends)
 @SPECS
 @JOBS
-@seconds_option("--timeout", 10.0, "Time limit of a candidate in seconds; preparing its program has six times as long.")
+@seconds_option(
+    "--timeout", 10.0, "Time limit of a candidate in seconds; preparing its program may take six times as long."
+)
 @MEMORY
 @PYTHON
 @REQUIRE
@@ -321,10 +325,12 @@ def minimise(**options: Any) -> int:
 )
 @click.argument("backend", metavar="BACKEND")
 @click.argument("case_id", metavar="CASE_ID")
-@click.option("--good", metavar="VERSION", help="A release on which the case passes.  [default: not asked for]")
-@click.option("--bad", metavar="VERSION", help="A release on which it does not.  [default: not asked for]")
+@click.option("--good", metavar="VERSION", help="A release on which the case passes.  [default: oldest or newest]")
+@click.option("--bad", metavar="VERSION", help="A release on which it fails.  [default: oldest or newest]")
 @SPECS
-@seconds_option("--timeout", 10.0, "Seconds that the case may run; preparing its program has six times as long.")
+@seconds_option(
+    "--timeout", 10.0, "Time limit of the case in seconds; preparing its program may take six times as long."
+)
 @MEMORY
 @REQUIRE
 @click.option("--quiet", "-q", is_flag=True, help="No live progress.")

@@ -1,4 +1,4 @@
-"""One run from options to verdict: what it needs is read and checked, then workers, results folder and summary."""
+"""One run from options to verdict: reads and checks the options, then starts workers, results folder and summary."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from .suite import Suite, open_suite
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The cases for one backend: what selects them, and how many they are, or a plan that still grows."""
+    """The cases for one backend: their selection, and their number or a plan that still grows."""
 
     selection: Selection
     shard: Shard | None
@@ -66,11 +66,11 @@ class Plan:
 
     @property
     def total(self) -> int | None:
-        """How many cases there are; None as long as that is not known."""
+        """Return the number of cases; None while it is unknown."""
         return self.cases if isinstance(self.cases, int) else self.cases.total
 
     def at_least(self, number: int | None) -> int:
-        """Return how many cases there are, or that there are so many; None waits for all."""
+        """Return the number of cases, or that there are at least so many; None waits for all."""
         return self.cases if isinstance(self.cases, int) else self.cases.at_least(number)
 
     def ids(self, suite: Suite) -> Iterator[str]:
@@ -80,7 +80,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Session:
-    """A run that is ready to begin, or to go on. `abouts` has the backends that were opened for it already."""
+    """A run that is ready to begin or to resume. `abouts` has the backends that were opened for it already."""
 
     options: RunOptions
     executor: Executor
@@ -93,7 +93,7 @@ class Session:
 
     @property
     def source(self) -> CaseSource:
-        """Where the workers take the cases from."""
+        """Return the source of the workers' cases."""
         return self.suite.source
 
 
@@ -120,7 +120,7 @@ def opened(options: RunOptions, executor: Executor) -> Session:
 
 
 def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite: Suite) -> dict[str, Plan]:
-    """Return what each backend is put to: the selected cases of its standards. OpconformError where there is none."""
+    """Return the plan of each backend: the selected cases of its standards. Raises OpconformError if there are none."""
     selections = {
         name: replace(options.selection, standards=tuple(standards)) for name, standards in implemented.items()
     }
@@ -143,20 +143,21 @@ def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite:
 
 
 def _nothing(options: RunOptions, suite: Suite, name: str, standards: Sequence[str]) -> OpconformError:
-    """Return the error for a backend without a case; `standards` are its own where those of others have cases."""
+    """Return the error for a backend without cases; `standards` are its own, if others have selected cases."""
     globs = ", ".join(options.selection.globs) or ("the suite" if options.corpus is None else str(options.corpus))
-    hints = [f"{name} runs those of {', '.join(standards)} alone"] if standards else []
-    return OpconformError("; ".join([f"{globs} selects no case", *(hints or suite.suggestions(options.selection))]))
+    if standards:
+        return OpconformError(f"{globs} selects no case for backend {name}, which only runs {', '.join(standards)}")
+    return OpconformError("; ".join([f"{globs} selects no case", *suite.suggestions(options.selection)]))
 
 
 _LIBRARIES = ("numpy", "onnx", "ml_dtypes")
 _DEATHS = 1_000
-"""The deaths that run.json has in full."""
+"""Number of deaths that run.json lists."""
 
 
 @dataclass
 class _Progress:
-    """A run under way: what was gathered so far, and what was there before it went on."""
+    """A run in progress: the results so far, and those from before it was resumed."""
 
     session: Session
     command: Sequence[str]
@@ -169,18 +170,18 @@ class _Progress:
 
     @classmethod
     def of(cls, session: Session, command: Sequence[str]) -> _Progress:
-        """Return that of a run of which nothing is done."""
+        """Return the progress of a run that has not begun."""
         backends = [b.name for b in session.backends]
         return cls(session, command, Tables.of(session.terms, backends, session.started.date()), dict(session.abouts))
 
     def left(self, backend: str, number: int | None = None) -> int:
-        """Return how many cases a backend has still to be put to, or that they are so many."""
+        """Return the number of cases that a backend has left, or that there are at least so many."""
         done = len(self.done.get(backend, ()))
         return self.session.plans[backend].at_least(None if number is None else number + done) - done
 
     @property
     def versions(self) -> dict[str, str]:
-        """The versions of the backends, as far as they are known."""
+        """Return the versions of the backends, as far as known."""
         return {name: about.version for name, about in self.abouts.items()}
 
 
@@ -197,7 +198,7 @@ def run_session(options: RunOptions, command: Sequence[str], console: Console | 
 
 
 def _resumed(options: RunOptions, path: Path, console: Console) -> int:
-    """Go on with the run whose results folder is at `path`; what is there is checked before anything is touched."""
+    """Resume the run with the results folder `path`; the folder is checked before anything is touched."""
     with ResultsFolder.resume(path) as folder:
         begun = RunRecord(path, folder.told)
         options = options_of(begun, options)
@@ -225,7 +226,7 @@ def _opened(options: RunOptions, executor: Executor) -> Session:
 
 
 def _open_backends(progress: _Progress, begun: RunRecord) -> None:
-    """Ask the backends that have cases left who they are; of the others is known who they were."""
+    """Open the backends that have cases left, which describe themselves; for the others, use their old description."""
     session = progress.session
     for backend in session.backends:
         if not progress.left(backend.name, 1):
@@ -247,7 +248,8 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
     code = max(tables.tally.exit_code(len(problems)), 2 if broken else 0, OUR_SIDE_FAILED if lost else 0)
     code = max(code, INTERRUPTED if interrupted else 0)
     status = "interrupted" if interrupted else "finished"
-    folder.finish(status, code, {**_description(progress), **tables.to_dict(problems)})  # last: all is there then
+    # Last, when everything else is written.
+    folder.finish(status, code, {**_description(progress), **tables.to_dict(problems)})
     seconds = None if goes_on else time.monotonic() - started
     summary = tables.summary(
         code,
@@ -264,14 +266,14 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
 
 
 def _lost(progress: _Progress) -> list[str]:
-    """Return what tells of cases that have no result, which our side has lost."""
+    """Return lines about cases that have no result because our side has lost them."""
     tally = progress.tables.tally
     missing = {name: plan.at_least(None) - tally.figures(name).cases for name, plan in progress.session.plans.items()}
     return [f"{name}: {counted(count, 'case')} without a result" for name, count in missing.items() if count]
 
 
 def _run_all(progress: _Progress, folder: ResultsFolder, console: Console) -> bool:
-    """Run every backend and write JUnit XML; returns whether the user interrupted, which keeps what was judged."""
+    """Run every backend and write JUnit XML; return whether the user interrupted. Results so far are kept."""
     terms, more = progress.session.terms, progress.session.options.junit
     interrupted = _run_backends(progress, folder, console)
     targets = [folder.path / "junit.xml", *([more] if more else [])]
@@ -296,13 +298,13 @@ def _run_backends(progress: _Progress, folder: ResultsFolder, console: Console) 
 
 
 def _total(session: Session) -> int | None:
-    """Return how many results there will be; None as long as a plan still grows."""
+    """Return the number of results of the whole run; None while a plan grows."""
     totals = [plan.total for plan in session.plans.values()]
     return None if None in totals else sum(filter(None, totals))
 
 
 def _taken(progress: _Progress, judged: Judged, folder: ResultsFolder) -> Outcome:
-    """Count a result, write it down, and return its outcome as it is reported."""
+    """Count and write a result, and return its outcome as it is reported."""
     result = progress.tables.take(judged.result, judged.attachments)
     line = result.to_json()
     folder.add(line, companions(judged, line, progress.certified))
@@ -310,7 +312,7 @@ def _taken(progress: _Progress, judged: Judged, folder: ResultsFolder) -> Outcom
 
 
 def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -> Iterator[Judged]:
-    """Yield the results that a backend still owes; none before it is known, and written down, which version it is."""
+    """Yield the results that a backend still owes; write its version down before the first one."""
     session, name = progress.session, backend.name
     jobs = progress.left(name, session.options.jobs or usable_cores())
     if jobs <= 0:
@@ -338,7 +340,7 @@ def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -
 
 
 def _note(progress: _Progress, death: Death, folder: ResultsFolder) -> None:
-    """Write down a death of a worker; of those beyond the first ones only how many they were, once the run is over."""
+    """Write down a death of a worker; beyond the first ones only their number, when the run is over."""
     if len(progress.deaths) < _DEATHS:
         progress.deaths.append(asdict(death))
         folder.start(_description(progress))
@@ -382,12 +384,12 @@ def _description(progress: _Progress) -> Mapping[str, object]:
 
 @dataclass(frozen=True)
 class RunDescription:
-    """What decides a run's results, as `run.json` keeps it; no host, user or path.
+    """Everything that decides a run's results, as `run.json` keeps it; no host, user or path.
 
-    `command` is the command line as it was typed. `suite_digest` covers the spec files. `planned` is the number of
-    cases by backend, as far as it is known, `executor` where they ran, `deaths` the ends of workers that no case
-    explains, `corpus` the files that the cases come from, None if they are generated. `options` are those with which
-    the run can go on, `terms` what decided its verdicts, both in full.
+    `command` is the command line as typed. `suite_digest` covers the spec files. `planned` is the number of cases by
+    backend, as far as known, `executor` where they ran, `deaths` the deaths of workers that no case explains, `corpus`
+    the files of the cases, None if they are generated. `options` are the options for resuming the run, `terms`
+    everything that decided its verdicts, both complete.
     """
 
     command: Sequence[str]
@@ -440,7 +442,7 @@ class RunDescription:
 
 
 def _machine() -> dict[str, Any]:
-    """Return what of this machine may matter to results; no host, user or path."""
+    """Return facts about this machine that may affect results; no host, user or path."""
     return {
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),

@@ -1,4 +1,4 @@
-"""A submission: a results folder as one archive with its digest, maybe signed, that others judge again."""
+"""A submission: a results folder as one archive with its digest, optionally signed, that others judge again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _EXPECTED = "expected an Ed25519 key in PEM without a password, as `openssl genp
 def signed(content: bytes, key: Path) -> bytes:
     """Return the signature of `content` by the private key in a PEM file, in base64.
 
-    Raises OpconformError if that is none, NotInstalled without the library.
+    Raises OpconformError if the key is invalid, NotInstalled without the library.
     """
     keys, _ = _library()
     found = _loaded(key, lambda pem: keys.load_pem_private_key(pem, None))
@@ -44,7 +44,7 @@ def signed(content: bytes, key: Path) -> bytes:
 
 
 def unsigned_reason(content: bytes, signature: bytes | None, key: Path | None) -> str | None:
-    """Return why `content` is not signed by the public key in a PEM file; None if it is, or if no key is given."""
+    """Return why `content` is not signed by the public key in a PEM file; None if it is, or without a key."""
     if key is None:
         return None
     keys, invalid = _library()
@@ -56,7 +56,7 @@ def unsigned_reason(content: bytes, signature: bytes | None, key: Path | None) -
     try:
         found.verify(base64.b64decode(signature, validate=False), content)
     except (invalid, binascii.Error):
-        return "not by this key, or of other content"
+        return "made with another key, or for other content"
     return None
 
 
@@ -74,7 +74,7 @@ def _loaded(key: Path, load: Callable[[bytes], Any]) -> Any:
         return load(key.read_bytes())
     except OSError as error:
         raise OpconformError(f"{key}: cannot be read: {error.strerror}") from None
-    except Exception as error:  # the library raises of many kinds
+    except Exception as error:  # the library raises various exceptions
         raise OpconformError(f"{key}: {_EXPECTED}: {error}") from None
 
 
@@ -86,32 +86,32 @@ REPEATED = (
     "suite", "corpus", "backends", "machine", "waivers", "profile", "arithmetic", "errata", "required",
     "selection", "strength", "draws", "seed", "shard", "planned", "keep_outputs", "exit_code",
 )  # fmt: skip
-"""What of `run.json` the manifest of a submission repeats."""
+"""The keys of `run.json` that the manifest of a submission repeats."""
 
 
 class NotWholeError(CorpusError):
-    """A submission whose files are not those of its manifest; the message names the first."""
+    """A submission whose files do not match its manifest; the message names the first."""
 
 
 def is_submission(path: Path) -> bool:
-    """Return whether a file is a submission. Raises CorpusError for an archive that is none, or not safe."""
+    """Return whether a file is a submission. Raises CorpusError for an archive that is not one, or not safe."""
     return path.is_file() and MANIFEST in ArchiveFiles(path).entries()
 
 
 def submit(folder: Path, out: Path, key: Path | None = None, frozen: Sequence[Path] = ()) -> Iterator[str]:
-    """Pack a results folder into the archive `out`, and yield what is to tell.
+    """Pack a results folder into the archive `out`, and yield messages.
 
-    The same folder gives the same bytes. `key` is a private key to sign with, `frozen` are the files of the backend
-    that were there before the seed was announced. Raises OpconformError if the run is unfinished or damaged, a file
-    cannot be read, or `out` is there already.
+    The same folder gives the same bytes. `key` is a private key to sign with, `frozen` are files of the backend that
+    existed before the seed was announced. Raises OpconformError if the run is unfinished or damaged, a file cannot be
+    read, or `out` exists already.
     """
     told = read_run(folder)
     if told.get("status") != "finished":
         status = told.get("status")
-        raise OpconformError(f"{folder}: {status}; only a finished run can be submitted: `run --resume` ends it")
+        raise OpconformError(f"{folder}: {status}; only a finished run can be submitted; `run --resume` finishes it")
     if out.exists():
-        raise OpconformError(f"{out}: is there already; name another file")
-    results = sum(1 for _ in StoredResults(folder))  # raises for what is damaged
+        raise OpconformError(f"{out}: already exists; choose another file")
+    results = sum(1 for _ in StoredResults(folder))  # raises if the folder is damaged
     content = {name: (folder / name).read_bytes() for name in (*_NEEDED, *_MAY_BE) if (folder / name).exists()}
     manifest = _manifest(told, content, results, _challenge(told, frozen))
     if key is not None:
@@ -130,7 +130,7 @@ def submit(folder: Path, out: Path, key: Path | None = None, frozen: Sequence[Pa
 
 
 def _challenge(told: Mapping[str, Any], frozen: Sequence[Path]) -> dict[str, Any] | None:
-    """Return the seed that was announced, and the digests of the files that were frozen before; None without files."""
+    """Return the announced seed, and the digests of the files that were frozen before; None without files."""
     digests: dict[str, str] = {}
     for file in frozen:
         try:
@@ -139,7 +139,7 @@ def _challenge(told: Mapping[str, Any], frozen: Sequence[Path]) -> dict[str, Any
         except OSError as error:
             raise OpconformError(f"{file}: cannot be read: {error.strerror}") from None
     if len(digests) < len(frozen):
-        raise OpconformError("--frozen: two files of one name, which the manifest could not tell apart")
+        raise OpconformError("--frozen: two files have the same name; the manifest needs different names")
     return {"seed": told.get("seed"), "frozen": digests} if digests else None
 
 
@@ -164,7 +164,7 @@ def _digest(whole: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Opened:
-    """A submission whose files are those of its manifest; `manifest` is its bytes, `signature` what stands beside."""
+    """A submission whose files match its manifest; `manifest` is its bytes, `signature` the file beside it."""
 
     told: Mapping[str, Any]
     manifest: bytes
@@ -173,19 +173,19 @@ class Opened:
 
 
 def open_submission(path: Path) -> Opened:
-    """Read a submission. Raises CorpusError that names the file: NotWholeError where it was changed."""
+    """Read a submission. Raises CorpusError, which names the file; NotWholeError if it was changed."""
     files = ArchiveFiles(path)
     manifest = files.read(MANIFEST, _LARGEST_HEAD)
     name = f"{files.name}: {MANIFEST}"
     told = read_json(manifest, name)
     if told.get("kind") != KIND or told.get("schema") != SCHEMA:
         read = f"kind {told.get('kind')!r}, schema {told.get('schema')!r}"
-        raise CorpusError(f"{name}: of {read}; this version of opconform reads {KIND} {SCHEMA}")
+        raise CorpusError(f"{name}: has {read}; this version of opconform reads {KIND} {SCHEMA}")
     if told.get("digest") != _digest({key: value for key, value in told.items() if key != "digest"}):
-        raise NotWholeError(f"{name}: changed: its digest is not that of its content")
+        raise NotWholeError(f"{name}: changed: its digest does not match its content")
     there, listed = set(files.entries()) - {MANIFEST, SIGNATURE}, told.get("files")
     if not isinstance(listed, dict) or not set(_NEEDED) <= listed.keys() <= {*_NEEDED, *_MAY_BE}:
-        raise CorpusError(f"{name}: its files are not those of a submission")
+        raise CorpusError(f"{name}: does not have the files of a submission")
     if odd := sorted(there ^ listed.keys()):
         raise NotWholeError(f"{files.name}: {'added' if odd[0] in there else 'missing'}: {odd[0]}")
     content = {one: _checked(files, one, entry) for one, entry in listed.items()}
@@ -195,7 +195,7 @@ def open_submission(path: Path) -> Opened:
 
 def _checked(files: ArchiveFiles, name: str, entry: Any) -> bytes:
     if not isinstance(entry, dict) or type(entry.get("size")) is not int or entry["size"] < 0:
-        raise CorpusError(f"{files.name}: {MANIFEST}: tells no size of {name}")
+        raise CorpusError(f"{files.name}: {MANIFEST}: has no size for {name}")
     try:
         content = files.read(name, entry["size"])
     except CorpusError as error:
@@ -206,7 +206,7 @@ def _checked(files: ArchiveFiles, name: str, entry: Any) -> bytes:
 
 
 NOT_PROVEN = 3
-"""The exit code of `verify` where nothing is wrong, but not all could be checked."""
+"""The exit code of `verify` if nothing is wrong, but not everything could be checked."""
 
 
 def verify_submission(
@@ -214,8 +214,8 @@ def verify_submission(
 ) -> int:
     """Check a submission and judge it again by this version's suite; return 0 if it holds, 1 if not, or NOT_PROVEN.
 
-    `key` is the public key that must have signed it, `seed` the one that was announced. Raises OpconformError where a
-    file cannot be read.
+    `key` is the public key that must have signed it, `seed` the announced seed. Raises OpconformError if a file cannot
+    be read.
     """
     console = console or Console()
     try:
@@ -248,10 +248,10 @@ def _of_challenge(manifest: Mapping[str, Any]) -> Iterator[str]:
     frozen = challenge.get("frozen") if isinstance(challenge, dict) else None
     if isinstance(challenge, dict) and isinstance(frozen, dict):
         files = ", ".join(f"{name} (sha256 {digest})" for name, digest in frozen.items())
-        yield f"challenge: seed {challenge.get('seed')}, announced after these files were there: {files}"
+        yield f"challenge: seed {challenge.get('seed')}, announced after these files were frozen: {files}"
 
 
 def _of_signature(opened: Opened, key: Path | None) -> str:
     if key is not None:
-        return "signature: by this key"
-    return "signature: none" if opened.signature is None else "signature: there; give --key to check it"
+        return "signature: valid for this key"
+    return "signature: none" if opened.signature is None else "signature: present; use --key to check it"

@@ -1,4 +1,4 @@
-"""Where the cases of a run come from, and what is known of them: files here; generators in a module of their own."""
+"""The source of a run's cases and what is known about them: files here, generators in a module of their own."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from .options import RunOptions
 from .planning import GrowingPlan
 
 _OTHERS = ("strength", "draws", "seed", "suite", "specs", "arithmetic")
-"""The options that decide what is generated, or how."""
+"""The options that affect what is generated, or how."""
 _LEFT_OUT = 3
 
 
 class Suite(ABC):
-    """The cases that a run may have, which `source` hands out, in the workers too."""
+    """The cases that a run may have; `source` provides them, also in the workers."""
 
     source: CaseSource
 
     @property
     @abstractmethod
     def digest(self) -> str:
-        """What decides all cases and expectations."""
+        """Return the digest of everything that decides cases and expectations."""
 
     @abstractmethod
     def _selected(self, selection: Selection) -> Iterator[str]:
@@ -50,71 +50,71 @@ class Suite(ABC):
 
     @property
     def operator_versions(self) -> Sequence[str]:
-        """The operator versions that it has cases of; empty if it does not know others."""
+        """Return the operator versions that have cases; empty if others are allowed too."""
         return ()
 
     @property
     def disputed(self) -> Mapping[str, str]:
-        """The clauses in dispute, each with the address of the dispute or nothing."""
+        """Return the disputed clauses, each with the address of the dispute, or empty."""
         return {}
 
     @property
     def broken(self) -> Sequence[str]:
-        """The mistakes in files of operators that were asked for, and are left out: the run exits with 2."""
+        """Return the mistakes in files of selected operators, which are left out; the run exits with 2."""
         return ()
 
     @property
     def notes(self) -> Sequence[str]:
-        """What has to be said with every figure."""
+        """Return notes that must accompany every figure."""
         return ()
 
     def silences(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the silences with their options: those of all operators."""
+        """Return the silences of all operators, with their options."""
         return silences()
 
     def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
-        """Yield the ids of the selected cases, in a shard."""
+        """Yield the ids of the selected cases in a shard."""
         return of_shard(self._selected(selection), shard)
 
     def counts(self, selection: Selection) -> Counter[str]:
-        """Return how many cases are selected, by standard."""
+        """Return the number of selected cases, by standard."""
         return Counter(text.partition("/")[0] for text in self._selected(selection))
 
     def growing(self, selection: Selection) -> GrowingPlan | None:  # noqa: ARG002 - for suites that plan
-        """Return the ids of the selected cases while they are planned; None where they are better counted first."""
+        """Return the ids of the selected cases while they are planned; None if they should be counted first."""
         return None
 
     def share(self, selection: Selection, shard: Shard) -> int:
-        """Return how many cases a shard has. Raises OpconformError where some shard has none."""
+        """Return the number of cases in a shard. Raises OpconformError if some shard has none."""
         return share(self._selected(selection), shard)
 
     def suggestions(self, selection: Selection) -> Sequence[str]:  # noqa: ARG002 - for suites that know
-        """Return what a selection without a case may have been meant to be."""
+        """Return suggestions for a selection without a case."""
         return ()
 
     def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - for suites that know
-        """Return a clause's text, None if it is not known."""
+        """Return a clause's text, None if it is unknown."""
         return None
 
     def attach(self, kept: KeepOutputs) -> Mapping[str, Attach]:  # noqa: ARG002 - for suites that can
-        """Return what makes attachments that only this suite can make, by their names."""
+        """Return the functions that make attachments which only this suite can make, by name."""
         return {}
 
     def to_dict(self) -> dict[str, Any] | None:
-        """Return for `run.json` which files the cases come from; None if they are generated."""
+        """Return the files of the cases for `run.json`; None if they are generated."""
         return None
 
 
 def open_suite(options: RunOptions) -> Suite:
-    """Return the suite that the options name; with files the generators are not imported. Raises OpconformError."""
+    """Return the suite that the options name; files do not import the generators. Raises OpconformError."""
     if options.corpus is None:
         from .generated_suite import generated_suite  # noqa: PLC0415 - see above
 
         return generated_suite(options)
     for name in _OTHERS:
         if name in options.given:
-            raise OpconformError(f"--{name} with --corpus: its cases are there as they are; leave --{name} out")
-    path = options.corpus.resolve()  # the workers may be elsewhere
+            raise OpconformError(f"--{name} with --corpus: the corpus's cases are fixed; leave --{name} out")
+    path = options.corpus.resolve()  # the workers may run in another folder
     files = open_files(path)
     if MANIFEST not in files.sizes():
         return ForeignSuite(ForeignCases(path))
@@ -134,7 +134,7 @@ def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class CorpusSuite(Suite):
-    """The cases of a corpus that is whole; waivers may be about other operators than those that it has."""
+    """The cases of an undamaged corpus; waivers may also name other operators."""
 
     source: CorpusCases
 
@@ -145,16 +145,16 @@ class CorpusSuite(Suite):
 
     @property
     def disputed(self) -> Mapping[str, str]:
-        """The clauses in dispute when the corpus was written."""
+        """Return the clauses that were disputed when the corpus was written."""
         return {name: told["source"] for name, told in self.source.clauses.items() if told["status"] == "disputed"}
 
     @property
     def notes(self) -> Sequence[str]:
-        """Which corpus it is."""
+        """Return which corpus it is."""
         return (f"cases from a corpus of suite {self.source.manifest.suite}, digest {self.digest}",)
 
     def silences(self) -> Mapping[str, tuple[str, ...]]:
-        """Return those of all operators, and those that are open in a case."""
+        """Return the silences of all operators, and those that are open in a case."""
         found = silences()
         for text in self.source.ids():
             for name, answer in self.source.labels(text):
@@ -163,7 +163,7 @@ class CorpusSuite(Suite):
         return found
 
     def _selected(self, selection: Selection) -> Iterator[str]:
-        """Yield the ids of the selected cases; those that are there for others' sake only if they are named."""
+        """Yield the ids of the selected cases; cases that are included for others' sake only if they are named."""
         siblings = self.source.manifest.siblings - set(selection.globs)
         return _admitted([text for text in self.source.ids() if text not in siblings], selection)
 
@@ -180,7 +180,7 @@ class CorpusSuite(Suite):
 
 @dataclass(frozen=True)
 class ForeignSuite(Suite):
-    """Directories without descriptors, judged by ONNX's tolerances; there are no clauses."""
+    """Directories without descriptors, judged by ONNX's tolerances; they have no clauses."""
 
     source: ForeignCases
 
@@ -191,13 +191,13 @@ class ForeignSuite(Suite):
 
     @property
     def notes(self) -> Sequence[str]:
-        """How it is judged, and what was left out."""
+        """Return how it is judged, and what was left out."""
         told = [
             f"expected values from files, within ONNX's own tolerances (rtol {RELATIVE:g}, atol {ABSOLUTE:g}), "
             "or those of a folder's data.json, not within derived bounds"
         ]
         if left := self.source.left_out:
-            told.append(f"{counted(len(left), 'data set')} left out; run.json has every one:")
+            told.append(f"{counted(len(left), 'data set')} left out; run.json lists them:")
             told += [f"  {name}: {why}" for name, why in itertools.islice(left.items(), _LEFT_OUT)]
         return told
 

@@ -1,4 +1,4 @@
-"""What becomes of a submission that is judged again: what was checked, what could not be, and what is wrong."""
+"""The verification of a submission: what was checked, what could not be checked, and what is wrong."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ENDED = frozenset({Outcome.CRASH, Outcome.TIMEOUT})
 
 @dataclass
 class Verification:
-    """What was found. `unproven` counts what cannot be checked, in words; `trusted` what no answer can show."""
+    """The findings. `unproven` counts what cannot be checked, by name; `trusted` what no answer can show."""
 
     results: int = 0
     from_answers: int = 0
@@ -39,7 +39,7 @@ class Verification:
 
     @property
     def first_line(self) -> str:
-        """What was judged again, and what was not."""
+        """Return the line on what was judged again, and what was not."""
         told = f"{self.from_answers:,} of {counted(self.results, 'verdict')} judged again from answers"
         if self.unproven:
             told += "; not checked: " + ", ".join(f"{count:,} {what}" for what, count in self.unproven.items())
@@ -49,7 +49,7 @@ class Verification:
 
     @property
     def last_lines(self) -> list[str]:
-        """What is wrong, and the verdict."""
+        """Return what is wrong, and the verdict."""
         if self.wrong:
             more = [f"and {len(self.wrong) - _SHOWN:,} more"] if len(self.wrong) > _SHOWN else []
             return [*self.wrong[:_SHOWN], *more, f"does not hold: {counted(len(self.wrong), 'mistake')}"]
@@ -59,7 +59,7 @@ class Verification:
 
 
 def verified(folder: Path, manifest: Mapping[str, Any], seed: int | None = None) -> Verification:
-    """Judge a submission's results again. `seed` is the one that was announced. Raises OpconformError."""
+    """Judge a submission's results again. `seed` is the announced one. Raises OpconformError."""
     rejudged = opened(RejudgeOptions(folder))
     check = _Check(rejudged, rejudged.begun.told, Verification())
     for one in rejudged.judged():
@@ -72,13 +72,13 @@ def verified(folder: Path, manifest: Mapping[str, Any], seed: int | None = None)
         *check.of_totals(),
     ]
     if seed is not None and check.told.get("seed") != seed:
-        found.wrong.append(f"seed: {check.told.get('seed')}, and {seed} was announced")
+        found.wrong.append(f"seed: {check.told.get('seed')}, but {seed} was announced")
     found.decided += _decided(check.told, rejudged.old, check.tables)
     return found
 
 
 class _Check:
-    """A submission while it is being judged again."""
+    """A submission that is being judged again."""
 
     def __init__(self, rejudged: Rejudged, told: Mapping[str, Any], found: Verification) -> None:
         self.rejudged, self.told, self.found = rejudged, told, found
@@ -87,7 +87,7 @@ class _Check:
         self._done: dict[str, set[str]] = {}
 
     def take(self, one: Rejudgement) -> None:
-        """Compare a result with what it is when it is judged again."""
+        """Compare a result with the one from judging it again."""
         found, old = self.found, one.kept.result
         place = f"{old.case} on {old.backend}"
         self._done.setdefault(old.backend, set()).add(old.case)
@@ -96,13 +96,13 @@ class _Check:
         found.results += 1
         found.wrong += [f"{place}: {change.old} -> {change.new}, {change.reason}" for change in changes.changed]
         if old.level == "declared" and self.rejudged.old.declaration is None:
-            found.wrong.append(f"{place}: right by declared arithmetic alone, and none is declared")
+            found.wrong.append(f"{place}: right only under declared arithmetic, but none is declared")
         if one.answer is not None:
             found.from_answers += 1
             if json.loads(json.dumps(one.accuracy())) != (
                 None if one.kept.accuracy is None else _accuracy(one.kept.accuracy)
             ):
-                found.wrong.append(f"{place}: its accuracy is not that of the answer")
+                found.wrong.append(f"{place}: its accuracy does not match the answer")
         elif one.why is not None:
             self._not_judged(f"{place}: {one.why}", "results of another suite, which this version cannot judge")
         else:
@@ -119,19 +119,19 @@ class _Check:
         elif self.told.get("keep_outputs") != "all" or b'"left_out":' in (one.kept.outputs or b""):
             self.found.unproven["answers that were not kept"] += 1
         else:
-            self.found.wrong.append(f"{place}: {result.outcome} without an answer, and the run kept all")
+            self.found.wrong.append(f"{place}: {result.outcome} without an answer, although the run kept all")
 
     def _not_judged(self, why: str, what: str) -> None:
-        """Count what cannot be judged: a mistake if the suite is the one that the results are said to be from."""
+        """Count a result that cannot be judged; it is a mistake if the results claim to be from this suite."""
         if self.same_suite:
             self.found.wrong.append(why)
         else:
             self.found.unproven[what] += 1
 
     def of_plan(self) -> Iterator[str]:
-        """Yield what is wrong with the cases: each of the plan has one result, and there is no other."""
+        """Yield what is wrong with the cases: each case of the plan has one result, and there is no other."""
         if self.told.get("corpus") is not None:
-            self.found.unproven["cases of a corpus, which may have had others"] += self.found.results
+            self.found.unproven["cases of a corpus, which may have had more"] += self.found.results
             return
         suite = GeneratedSuite(self.rejudged.source)
         standards = {backend.name: backend.standards for backend in known_backends()}
@@ -150,12 +150,12 @@ class _Check:
             if missing:
                 yield f"{backend}: no result of {counted(missing, 'case')} of the plan, such as {example}"
             if done:
-                yield f"{backend}: {counted(len(done), 'result')} of no case of the plan, such as {min(done)}"
+                yield f"{backend}: {counted(len(done), 'result')} outside the plan, such as {min(done)}"
             if self.told.get("planned", {}).get(backend) != planned:
                 yield f"{RUN}: planned: {self.told.get('planned', {}).get(backend)} for {backend}, and {planned} are"
             own, known = self._standards(backend), standards.get(backend)
             if known and own != known:
-                yield f"{RUN}: {backend}: run on {', '.join(own) or 'all standards'}, and it is of {', '.join(known)}"
+                yield f"{RUN}: {backend}: ran on {', '.join(own) or 'all standards'}, but implements {', '.join(known)}"
 
     def _standards(self, backend: str) -> tuple[str, ...]:
         return tuple(self.told.get("backends", {}).get(backend, {}).get("standards", ()))
@@ -172,17 +172,17 @@ class _Check:
         )
 
     def of_totals(self) -> Iterator[str]:
-        """Yield what is wrong with what a run says of all its results."""
+        """Yield what is wrong with a run's statements about all its results."""
         told, tally = self.told, self.tables.tally
         partial = bool(told.get("selection") or told.get("suite", {}).get("name") or told.get("shard"))
         problems = self.tables.waivers.problems(partial=partial or told.get("corpus") is not None)
         for name, value in json.loads(json.dumps(self.tables.to_dict(problems))).items():
             if told.get(name) != value:
-                yield f"{RUN}: {name}: not what follows from the results"
+                yield f"{RUN}: {name}: does not follow from the results"
         lost = self.found.results != sum(told.get("planned", {}).values())
         code = max(tally.exit_code(len(problems)), OUR_SIDE_FAILED if lost else 0)
         if told.get("exit_code") != code:
-            yield f"{RUN}: exit_code: {told.get('exit_code')}, and {code} follows from the results"
+            yield f"{RUN}: exit_code: {told.get('exit_code')}, but {code} follows from the results"
         if told.get("status") != "finished":
             yield f"{RUN}: status: {told.get('status')}, expected finished"
 
@@ -191,7 +191,7 @@ def _accuracy(line: bytes) -> dict[str, Any]:
     try:
         told = dict(json.loads(line))
     except (ValueError, TypeError, RecursionError) as error:
-        raise OpconformError(f"accuracy: not as a run writes it: {error}") from None
+        raise OpconformError(f"accuracy: not in the form that a run writes: {error}") from None
     return {name: value for name, value in told.items() if name not in ("case", "backend")}
 
 
@@ -204,24 +204,24 @@ def _of_manifest(manifest: Mapping[str, Any], told: Mapping[str, Any], results: 
 
 
 def _of_terms(told: Mapping[str, Any], terms: Terms) -> Iterator[str]:
-    """Yield where the head of `run.json` hides what decided the verdicts."""
+    """Yield where the head of `run.json` contradicts the terms that decided the verdicts."""
     demands, errata = terms.demands, terms.suspensions.errata.entries
     profile = demands.profile and (demands.profile.name, demands.profile.version)
     named = told.get("profile") or {}
     if told.get("required", {}) != dict(demands.required):
-        yield f"{RUN}: required: not those of its terms"
+        yield f"{RUN}: required: does not match its terms"
     if profile != ((named.get("name"), named.get("version")) if named else None):
-        yield f"{RUN}: profile: not that of its terms"
+        yield f"{RUN}: profile: does not match its terms"
     if (told.get("arithmetic") is None) != (terms.declaration is None):
         yield f"{RUN}: arithmetic: its terms declare {'some' if terms.declaration else 'none'}"
     if terms.waivers.entries and not (told.get("waivers") or {}).get("digest"):
-        yield f"{RUN}: waivers: none are named, and its terms have {len(terms.waivers.entries)}"
+        yield f"{RUN}: waivers: none are named, but its terms have {len(terms.waivers.entries)}"
     if told.get("errata", {}).get("ids", []) != [erratum.id for erratum in errata]:
-        yield f"{RUN}: errata: not those of its terms"
+        yield f"{RUN}: errata: does not match its terms"
 
 
 def _decided(told: Mapping[str, Any], terms: Terms, tables: Tables) -> Iterator[str]:
-    """Yield what decided beside the cases, and which cases those were."""
+    """Yield what else decided the verdicts, and which cases were selected."""
     globs = ", ".join(map(str, told.get("selection", ())))
     name = told.get("suite", {}).get("name")
     what = f"those of {globs}" if globs else f"the suite {name}" if name else "the whole plan"

@@ -1,17 +1,17 @@
-"""Judge the answers that a results folder keeps once more, with Python's standard library alone.
+"""Judge the answers in a results folder again, using only Python's standard library.
 
     python check_certificate.py DIR
 
-DIR is what `opconform run` left behind. For every answer in outputs.jsonl, by the certificate of its case:
+DIR is a folder that `opconform run` wrote. For every answer in outputs.jsonl, the certificate of its case shows:
 
-1. the inputs and the bounds are those that results.jsonl names by their digests;
-2. the exact results, computed again from the inputs as fractions by the certificate's formula, are the certificate's;
-3. the bounds, derived again from the formula by the rules of docs/judging.md, are the certificate's: never narrower,
+1. the digests of the inputs and the bounds are those in results.jsonl;
+2. the exact results, computed again from the inputs as fractions by the certificate's formula, equal the certificate's;
+3. the bounds, derived again from the formula by the rules of docs/judging.md, match the certificate's: never narrower,
    and wider by no more than 2^-16 of the error;
-4. the recorded answer, held against the bounds, has the outcome that results.jsonl says.
+4. the recorded answer, compared with the bounds, has the outcome that results.jsonl says.
 
-What the standard library does not compute, elementary functions above all, is taken from the certificate, and the line
-says so. Exits 0 if all agree, 1 if anything differs, 2 if the folder cannot be read. The formats are described in
+Values that the standard library cannot compute, mostly of elementary functions, are taken from the certificate, and the
+line says so. Exits 0 if all agree, 1 if anything differs, 2 if the folder cannot be read. The formats are described in
 docs/results-folder.md and docs/certificates.md.
 """
 
@@ -36,7 +36,7 @@ FORMAT = 2
 FLAGS = ("positive-infinity", "negative-infinity", "nan", "free", "zero", "negative-zero", "positive-zero")
 ODD = ("nan", "inf", "-inf")
 WRONG = ("wrong-value", "wrong-shape", "wrong-dtype")
-ALLOWANCE = Fraction(1, 1 << 16)  # by how much of itself a bound may be wider than the rules make it
+ALLOWANCE = Fraction(1, 1 << 16)  # a bound may be wider than the rules make it by this share of itself
 LEAST = Fraction(1, 1 << 1072)  # four times float64's smallest number: what bounds lose below its range
 PLAIN = dict(zip("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64".split(), "?bhiqBHIQ", strict=True))  # noqa: SIM905
 PACKED = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2, "float4e2m1": 4}
@@ -57,11 +57,11 @@ Format = dict[str, Any]
 
 
 class Differs(Exception):  # noqa: N818 - it is a finding
-    """What the folder says, and what was found instead."""
+    """The folder's statement, and what was found instead."""
 
 
 class Unknown(Exception):  # noqa: N818 - it says what is not checked
-    """What is not computed here."""
+    """Something that is not computed here."""
 
 
 # Tensors and numbers
@@ -75,12 +75,12 @@ def content(told: dict[str, Any]) -> bytes:
     except (ValueError, zlib.error) as error:
         raise Differs(f"a tensor's bytes are damaged: {error}") from error
     if hashlib.sha256(found).hexdigest() != told["sha256"]:
-        raise Differs("a tensor's bytes are not those of its sha256")
+        raise Differs("a tensor's bytes do not match its sha256")
     return found
 
 
 def values(told: dict[str, Any]) -> list[Any]:
-    """Return a tensor's elements as Python's numbers and text, which hold all of them exactly."""
+    """Return a tensor's elements as Python's numbers and text, which represent all of them exactly."""
     found, kind, size = content(told), told["type"], math.prod(told["shape"])
     if kind == "string":
         return texts(found, size)
@@ -131,7 +131,7 @@ def texts(found: bytes, size: int) -> list[str]:
 
 
 def floating(bits: int, width: int, precision: int, emin: int, odd: str) -> float:
-    """Return the float that has these bits."""
+    """Return the float with these bits."""
     sign, body = bits >> (width - 1), bits & ((1 << (width - 1)) - 1)
     exponent, fraction = body >> (precision - 1), body & ((1 << (precision - 1)) - 1)
     top = (1 << (width - precision)) - 1
@@ -144,14 +144,14 @@ def floating(bits: int, width: int, precision: int, emin: int, odd: str) -> floa
 
 
 def numbers(told: Any, type_: str = "") -> list[Any]:
-    """Return the elements of a list of a certificate, or of a tensor where they are many; texts as they are."""
+    """Return the elements of a list in a certificate, or of a tensor if there are many; texts unchanged."""
     if type_ == "string" and isinstance(told, list):
         return told
     return values(told) if isinstance(told, dict) else [element(one) for one in told]
 
 
 def element(told: Any) -> Any:
-    """Return an element: a hexadecimal float, a decimal integer, a fraction of either notation, a pair of floats."""
+    """Return an element: a hexadecimal float, a decimal integer, a fraction in either notation, a pair of floats."""
     if isinstance(told, list):
         return complex(*map(float.fromhex, told))
     if "/" in told:
@@ -160,12 +160,12 @@ def element(told: Any) -> Any:
 
 
 def fraction(told: str) -> Fraction:
-    """Return a fraction, in decimals or, where they are too many, in hexadecimal notation."""
+    """Return a fraction from decimal or, if it has too many digits, hexadecimal notation."""
     return Fraction(*(int(part, 0) for part in told.split("/")))
 
 
 def identity(x: Any) -> Any:
-    """Return what tells one element from another: a zero's sign and NaN too, which are equal or unequal by value."""
+    """Return what distinguishes an element, also a zero's sign and NaN, whose values compare otherwise."""
     return (type(x).__name__, x.numerator, x.denominator) if isinstance(x, (int, Fraction)) else repr(x)
 
 
@@ -178,7 +178,7 @@ def flags(told: Any) -> list[int] | None:
 
 
 def digests(certificate: dict[str, Any]) -> dict[str, str]:
-    """Return the digests of what a certificate says: of program and inputs, and of all that decides an outcome."""
+    """Return the digests of a certificate's content: of program and inputs, and of all that decides an outcome."""
     case = hashlib.sha256(certificate["program_key"].encode())
     case.update(repr([tuple(one["shape"]) for one in certificate["inputs"]]).encode())
     for one in certificate["inputs"]:
@@ -201,7 +201,7 @@ def digests(certificate: dict[str, Any]) -> dict[str, str]:
 
 
 def packed(kind: str, told: Any) -> bytes:
-    """Return the bytes of bounds: those of floats are float64, others have the output's own type."""
+    """Return the bytes of bounds: floats as float64, others in the output's own type."""
     if isinstance(told, dict):
         return content(told)
     if kind == "string":
@@ -221,16 +221,16 @@ def packed(kind: str, told: Any) -> bytes:
     return whole.to_bytes(-(-len(found) * bits // 8), "little")
 
 
-# 2. Exact results: movement, by where each element comes from
+# 2. Exact results: movement, by the origin of each element
 
 
 def grid(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield the places of a tensor in C order."""
+    """Yield the index tuples of a tensor in C order."""
     return itertools.product(*map(range, shape))
 
 
 def flat(index: Sequence[int], shape: Sequence[int]) -> int:
-    """Return the number of a place in C order; an extent of 1 stands for any."""
+    """Return the number of an index tuple in C order; an extent of 1 accepts any index."""
     found = 0
     for i, d in zip(index, shape, strict=True):
         found = found * d + (0 if d == 1 else i)
@@ -238,12 +238,12 @@ def flat(index: Sequence[int], shape: Sequence[int]) -> int:
 
 
 def reached(index: Sequence[int], shape: Sequence[int]) -> int:
-    """Return which element of a tensor that is broadcast stands at a place."""
+    """Return which element of a broadcast tensor is at an index."""
     return flat(index[len(index) - len(shape) :], shape)
 
 
 def sliced(shape: Shape, key: list[Any]) -> Iterator[int]:
-    """Yield the elements that whole numbers, slices and None choose."""
+    """Yield the elements that whole numbers, slices and None select."""
     ranges, place = [], 0
     for k in key:
         if k is None:
@@ -263,7 +263,7 @@ def nest(told: Any) -> tuple[list[int], list[int]]:
 
 
 def moved(node: dict[str, Any], shapes: list[Shape], xs: list[list[Any]]) -> list[tuple[int, int] | None]:
-    """Return for each element of a result which operand it comes from, and its number there; None: a frame's number."""
+    """Return for each element of a result its operand, and its number there; None: a number of the frame."""
     op, p, out = node["op"], node["parameters"], tuple(node["shape"])
     shape = shapes[0]
     if op == "reshape":
@@ -311,12 +311,12 @@ def framed(frame: list[list[int]], rank: int) -> list[list[int]]:
 
 
 def inside(index: list[int], shape: Shape) -> tuple[int, int] | None:
-    """Return an element, None where there is none at a place."""
+    """Return an element, None if there is none at this index."""
     return (0, flat(index, shape)) if all(0 <= i < d for i, d in zip(index, shape, strict=True)) else None
 
 
 def part(at: tuple[int, ...], axis: int, shapes: list[Shape]) -> tuple[int, int]:
-    """Return which operand stands at a place of those that are one after the other."""
+    """Return which operand of a concatenation has an index."""
     place = at[axis]
     for which, shape in enumerate(shapes):
         if place < shape[axis]:
@@ -326,22 +326,22 @@ def part(at: tuple[int, ...], axis: int, shapes: list[Shape]) -> tuple[int, int]
 
 
 def window(at: tuple[int, ...], p: dict[str, Any], rank: int) -> list[int]:
-    """Return where an element of a window comes from: the last dimensions are those of starts, then those within."""
+    """Return the origin of a window's element: the last dimensions are those of starts, then those within."""
     k = len(p["kernel"])
     lead, start, offset = at[: rank - k], at[rank - k : rank], at[rank:]
     return [*lead, *(s * i + d * j for s, i, d, j in zip(p["strides"], start, p["dilations"], offset, strict=True))]
 
 
-# 2. Exact results: arithmetic, over fractions beside floats that are no numbers
+# 2. Exact results: arithmetic, over fractions and floats that are not numbers
 
 
 def tidy(x: Any) -> Any:
-    """Return a result as a fraction, or as the float that is no number."""
+    """Return a result as a fraction, or as the float that is not a number."""
     return Fraction(x) if isinstance(x, float) and math.isfinite(x) else x
 
 
 def both(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return an operation of two operands, in floats where one is no number."""
+    """Return an operation of two operands, in floats if one is not a number."""
 
     def applied(a: Any, b: Any) -> Any:
         if isinstance(a, float) or isinstance(b, float):
@@ -355,19 +355,19 @@ def both(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def divided(a: Any, b: Any) -> Any:
-    """Divide; by zero the sign of the zero decides, which a fraction does not have."""
+    """Divide; division by zero depends on the zero's sign, which a fraction does not have."""
     if b == 0:
         raise Unknown("a division by zero")
     return a / b
 
 
 def isodd(x: Any) -> bool:
-    """Whether something is no number."""
+    """Return whether something is not a number."""
     return isinstance(x, float) and math.isnan(x)
 
 
 def stands_beside(odd: float, other: Any) -> bool:
-    """Whether the second of two forms is taken, the first being no number: a number, or an infinity beside NaN."""
+    """Return whether the second of two forms is used because the first is not a number."""
     return not isodd(other) and (not isinstance(other, float) or isodd(odd))
 
 
@@ -401,7 +401,7 @@ def fitted(x: int, kind: str, way: str) -> int:
 
 
 def whole(x: Any, how: Callable[[Any], int]) -> Any:
-    """Round to a whole number; what is no number stays."""
+    """Round to a whole number; infinities and NaN are unchanged."""
     return x if isinstance(x, float) else Fraction(how(x))
 
 
@@ -411,7 +411,7 @@ def away(x: Fraction) -> int:
 
 
 def cast(x: Any, p: dict[str, Any]) -> Any:
-    """Return an element in another type, where that is exact, truncated or wrapped."""
+    """Return an element in another type, if that is exact, truncated or wrapped."""
     old, new = p["of"], p["to"]
     if new == "bool":
         return x != 0
@@ -459,7 +459,7 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "rint": lambda a: whole(a, round),
     "rint_away": lambda a: whole(a, away),
 }
-SETTLED: dict[str, Callable[..., Any]] = {  # of which there is more to know than the operands
+SETTLED: dict[str, Callable[..., Any]] = {  # primitives whose value does not only depend on the operands
     "isinf": lambda p, a: (p["positive"] and a == math.inf) or (p["negative"] and a == -math.inf),
     "maximum": lambda p, a, b: larger(a, b, p["nan"] == "ignore", 1),
     "minimum": lambda p, a, b: larger(a, b, p["nan"] == "ignore", -1),
@@ -470,7 +470,7 @@ SETTLED: dict[str, Callable[..., Any]] = {  # of which there is more to know tha
 
 
 def total(xs: list[Any]) -> Any:
-    """Add up, as whole multiples of one fraction: one by one takes longer. In floats where one is no number."""
+    """Add up as whole multiples of one fraction, which is faster than one by one; in floats if one is not a number."""
     odd = [x for x in xs if isinstance(x, float)]
     if odd:
         return sum(odd)
@@ -481,7 +481,7 @@ def total(xs: list[Any]) -> Any:
 
 
 def lines_of(shape: Shape, axes: list[int], xs: list[Any]) -> list[list[Any]]:
-    """Put together what is reduced along axes."""
+    """Group the elements that are reduced along axes."""
     groups: dict[tuple[int, ...], list[Any]] = {}
     for index, x in zip(grid(shape), xs, strict=True):
         groups.setdefault(tuple(i for k, i in enumerate(index) if k not in axes), []).append(x)
@@ -517,9 +517,9 @@ def product(a: Shape, b: Shape, xs: list[Any], ys: list[Any]) -> Iterator[list[t
 
 
 class Formula:
-    """A derivation's formula over a certificate's inputs: the exact elements of every node, and what they may err by.
+    """A derivation's formula over a certificate's inputs: the exact elements of every node, and their largest errors.
 
-    `taken` are the primitives of which a value or an error is the certificate's.
+    `taken` are the primitives whose value or error comes from the certificate.
     """
 
     def __init__(self, certificate: dict[str, Any], derivation: dict[str, Any], like: Formula | None = None) -> None:
@@ -536,12 +536,12 @@ class Formula:
 
     @property
     def key(self) -> Any:
-        """What the exact values depend on beside the inputs."""
+        """Return what the exact values depend on besides the inputs."""
         return self.nodes, self.told["flushed_inputs"]
 
     @functools.cached_property
     def most(self) -> list[list[Any]]:
-        """The errors where nothing is free for being exact."""
+        """Return the errors if nothing is free because it is exact."""
         return self._errors(shortcuts=False)
 
     def _value(self, place: int, node: dict[str, Any]) -> list[Any]:
@@ -584,7 +584,7 @@ class Formula:
         return [apply(*(x[reached(at, s)] for x, s in zip(xs, shapes, strict=True))) for at in grid(node["shape"])]
 
     def _input(self, x: Any, kind: str) -> Any:
-        """Return an input as a fraction, or as the float that is no number; subnormal ones as zero where so derived."""
+        """Return an input as a fraction, or as the float that is not a number; subnormal ones as zero if so derived."""
         if kind not in FLOATS and not kind.startswith("float"):
             if isinstance(x, complex):
                 raise Unknown("complex numbers")
@@ -599,7 +599,7 @@ class Formula:
         """Return the shape of a node."""
         return tuple(self.nodes[place]["shape"])
 
-    # 3. Bounds: what each node may err by
+    # 3. Bounds: the largest error of each node
 
     def _errors(self, shortcuts: bool) -> list[list[Any]]:
         found: list[list[Any]] = []
@@ -657,12 +657,12 @@ CHOICES = frozenset(
 
 
 def size(x: Any) -> Fraction:
-    """Return a magnitude, zero of what is no number."""
+    """Return a magnitude, zero for infinities and NaN."""
     return Fraction(0) if isinstance(x, float) else abs(x)
 
 
 class Rules:
-    """What primitives may err by in one arithmetic. Without `shortcuts` nothing is free for being exact."""
+    """The errors of primitives in one arithmetic. Without `shortcuts`, exact operations are charged too."""
 
     def __init__(self, arithmetic: dict[str, Any], shortcuts: bool) -> None:
         self.accumulator, self.storage = arithmetic["accumulator"], arithmetic["storage"]
@@ -681,17 +681,20 @@ class Rules:
         return tiny if flushed else max(tiny / 2 ** form["precision"], Fraction(1, 1 << 1074))
 
     def held(self, y: Any) -> bool:
-        """Whether storage represents a result, which is used where that makes it free."""
+        """Return whether storage represents a result exactly, if that makes it free."""
         return self.shortcuts and (isinstance(y, float) or nearest(self.storage, y) == y)
 
     def charged(self, y: Any, e: Fraction, roundings: int = 1) -> Fraction:
-        """Return an error after more roundings to storage; a result that storage holds, of exact operands, is free."""
+        """Return an error after more roundings to storage; exact results that storage represents are free."""
         if not roundings or (not e and self.held(y)):
             return e
         return e + roundings * (self.u_s * (size(y) + e) + self.under(self.storage))
 
     def elementwise(self, op: str) -> Callable[[list[Any], list[Fraction], Any], Fraction]:
-        """Return the rule of a primitive whose elements each come from one of each operand. Raises Unknown."""
+        """Return the rule of a primitive that computes each element from one element of each operand.
+
+        Raises Unknown.
+        """
         rules = {"add": self.add, "sub": self.add, "mul": self.mul, "div": self.div, "where": self.where}
         if op in ("neg", "abs"):
             return lambda _x, e, _y: e[0]
@@ -700,7 +703,7 @@ class Rules:
         return rules[op]
 
     def where(self, x: list[Any], e: list[Fraction], _y: Any) -> Fraction:
-        """Return the error of what is chosen."""
+        """Return the error of a selection."""
         if e[2]:
             raise Unknown("where")
         return e[0] if x[2] else e[1]
@@ -714,7 +717,7 @@ class Rules:
         return self.charged(y, size(x[0]) * e[1] + size(x[1]) * e[0] + e[0] * e[1])
 
     def div(self, x: list[Any], e: list[Fraction], y: Any) -> Fraction:
-        """Return the error of a quotient: two roundings, one by a power of two, none where it is exact."""
+        """Return the error of a quotient: two roundings, one for a power of two, none if it is exact."""
         below = size(x[1]) - e[1]
         if below <= 0:
             raise Unknown("a division by what may be zero")
@@ -725,7 +728,7 @@ class Rules:
         return carried + 2 * (self.u_s * (size(y) + carried) + self.under(self.storage))
 
     def accumulated(self, xs: list[Any], es: list[Fraction]) -> Fraction:
-        """Return the error of a sum in the accumulator, in any order: (n-1)·u·Σ|x|, nothing where all are exact."""
+        """Return the error of a sum in the accumulator, in any order: (n-1)·u·Σ|x|, zero if all orders are exact."""
         carried, sizes = total([Fraction(0), *es]), [size(x) for x in xs]
         whole_size = total([Fraction(0), *sizes])
         if any(isinstance(x, float) for x in xs):
@@ -739,14 +742,14 @@ class Rules:
     def every_order_is_exact(self, whole_size: Fraction, lowest: Fraction) -> bool:
         """Whether all partial sums are multiples of the lowest set bit of any addend that the accumulator holds."""
         form = self.accumulator
-        limit = lowest * 2 ** form["precision"]  # which float64 sums, being rounded themselves, must stay below
+        limit = lowest * 2 ** form["precision"]  # the limit for float64 sums, which are rounded themselves
         fits = whole_size < limit or (whole_size == limit and form["precision"] < 53)
         low, high = (Fraction(2) ** e for e in (form["emin"] - form["precision"] + 1, form["emax"] + 1))
         low = Fraction(2) ** form["emin"] if self.flush else low
         return not whole_size or (fits and lowest >= low and whole_size < high)
 
     def stored(self, y: Any, e: Fraction) -> Fraction:
-        """Round what the accumulator holds to storage."""
+        """Round the accumulator's value to storage."""
         if self.accumulator == self.storage:
             return e
         return self.charged(y, e, 0 if not e and self.held(y) else 1)
@@ -770,14 +773,14 @@ class Rules:
         return found
 
     def shares(self, error: Fraction, share: Fraction, lowest: Any, n: int, y: Any) -> Fraction:
-        """Return what dividing a sum, or its addends first, may add: nothing where both are exact."""
+        """Return what dividing a sum, or its addends first, may add: zero if both are exact."""
         under, tiny = self.under(self.storage), Fraction(2) ** self.storage["emin"]
         lost = max(2 * n * self.under(self.storage, share=True), under)
         relative = 2 * self.u_s * (share + error / n)
         smallest = tiny if lowest is None else lowest / n
         if n & (n - 1):
             if self.storage != self.accumulator:
-                relative += self.u_s * share  # their sum is rounded, where an exact one was not
+                relative += self.u_s * share  # their sum is rounded, although the exact one was not
             adding = max((n - 1) * self.u_a * share - error / n, Fraction(0))
             return adding + relative + (under if smallest >= tiny and self.shortcuts else lost)
         eta = tiny / 2 ** (self.storage["precision"] - 1)
@@ -785,7 +788,7 @@ class Rules:
         return inexact if not error and self.held(y) else inexact + relative / 2 + under
 
     def matmul(self, pairs: list[tuple[Any, Any]], errors: list[tuple[Fraction, Fraction]], y: Any) -> Fraction:
-        """Return the error of a sum of products: n·u·Σ|xy|, nothing where every order is exact."""
+        """Return the error of a sum of products: n·u·Σ|xy|, zero if every order is exact."""
         if isinstance(y, float):
             return Fraction(0)
         n, sizes = len(pairs), [(size(a), size(b)) for a, b in pairs]
@@ -820,7 +823,7 @@ def nearest(form: Format, x: Any) -> Any:
 
 
 def inward(end: Any, side: int) -> Any:
-    """Round an interval's end to the float64 number that is nearest within; `side` 1: it is the lower one."""
+    """Round an interval's end to the nearest float64 number inside; `side` 1: it is the lower end."""
     found = nearest({"precision": 53, "emin": -1022, "emax": 1023}, end)
     if isinstance(found, float) or side * (end - found) <= 0:
         return found
@@ -829,7 +832,7 @@ def inward(end: Any, side: int) -> Any:
 
 
 def running_mean_error(n: int, mean_size: Fraction, span: Fraction, u: Fraction, half: Fraction) -> Any:
-    """Return what a mean may err by that is updated addend by addend; `span` is the largest less the smallest."""
+    """Return the largest error of a mean that is updated addend by addend; `span` is the largest less the smallest."""
     harmonic = Fraction(sum(1 / k for k in range(1, n)) if n <= 64 else math.log(n - 1) + 0.5773 + 0.5 / (n - 1))
     grown = (n + 3 * harmonic + 6) * u
     if span == 0 or grown >= Fraction(1, 2):
@@ -841,8 +844,8 @@ def running_mean_error(n: int, mean_size: Fraction, span: Fraction, u: Fraction,
 def check_derivation(formula: Formula) -> list[list[tuple[Any, Any, Any]]]:
     """Return for each result the exact elements with the least and the largest error that the rules admit.
 
-    With whole numbers that may differ are the least and the largest ones that the formula names. Raises Differs unless
-    the certificate's exact results and errors are these.
+    Whole numbers that may differ come with the least and the largest number that the formula names. Raises Differs
+    unless the certificate's exact results and errors are the same.
     """
     told, found = formula.told, []
     slack = ALLOWANCE * (1 + Fraction(len(formula.nodes), 8))  # each step is widened by 2^-20
@@ -860,7 +863,7 @@ def check_derivation(formula: Formula) -> list[list[tuple[Any, Any, Any]]]:
             if isinstance(values_[at], float):
                 continue
             low, high = least[at], least[at] * (1 + slack) + LEAST
-            if error > high:  # float64 did not see that it was exact
+            if error > high:  # float64 did not detect that it is exact
                 high = formula.most[place][at] * (1 + slack) + LEAST
             if not low * (1 - ALLOWANCE / 1024) - LEAST <= error <= high:
                 raise Differs(f"element {at}: by the rules it may err by {float(low):g}, not by {error:g}")
@@ -870,7 +873,7 @@ def check_derivation(formula: Formula) -> list[list[tuple[Any, Any, Any]]]:
 
 
 def check_steps(formula: Formula) -> None:
-    """Raise Differs unless the certificate tells n and M = Σ|x|/n of sums as they are."""
+    """Raise Differs unless the certificate has the right n and M = Σ|x|/n of sums."""
     for step in formula.told["steps"]:
         node = formula.nodes[step["node"]]
         if step["M"] is None or node["op"] not in ("sum", "mean"):
@@ -898,10 +901,10 @@ def exact_of(told: list[str], like: list[Any]) -> list[Any]:
 def check_option(
     option: dict[str, Any], derivation: dict[str, Any], derived: list[list[tuple[Any, Any, Any]]], taken: bool
 ) -> None:
-    """Raise Differs unless an option's bounds are those that exact results and errors give.
+    """Raise Differs unless an option's bounds follow from exact results and errors.
 
-    `taken`: some values are the certificate's, rounded to float64, which bounds in float64 need not be. What that loses
-    is as large as the terms of a sum, and so a part of the error that is charged for them.
+    `taken`: some values come from the certificate, rounded to float64, but bounds in float64 need not be rounded. The
+    loss is relative to the terms of a sum, and so a part of the error that is charged for them.
     """
     for bounds, elements in zip(option["outputs"], derived, strict=True):
         kind, told = bounds["type"], flags(bounds["flags"])
@@ -920,7 +923,7 @@ def check_option(
             else:
                 off = abs(value) / 2**53 + least / 16 if taken and kind == "float64" else Fraction(0)
                 lows, highs = ([value - most - off, value - least + off], [value + least - off, value + most + off])
-                if kind == "float64":  # whose ends are rounded inward
+                if kind == "float64":  # ends that are rounded inward
                     lows, highs = ([inward(end, side) for end in some] for some, side in ((lows, 1), (highs, -1)))
                 right = nearest(last, lows[0]) <= low <= nearest(last, lows[1])
                 right = right and nearest(last, highs[0]) <= high <= nearest(last, highs[1])
@@ -931,7 +934,7 @@ def check_option(
 
 
 def rounding_of(derivation: dict[str, Any], kind: str) -> Format:
-    """Return what bounds are rounded to: the output's type, or float64 where storage is that type already."""
+    """Return the format of bounds: the output's type, or float64 if storage is that type already."""
     double = {"precision": 53, "emin": -1022, "emax": 1023}
     if kind not in FLOATS:
         return double
@@ -943,7 +946,7 @@ def rounding_of(derivation: dict[str, Any], kind: str) -> Format:
 
 
 def check_bounds(certificate: dict[str, Any]) -> set[str]:
-    """Check exact results and bounds; returns what is not derived here. Raises Differs."""
+    """Check exact results and bounds; return what is not derived here. Raises Differs."""
     taken: set[str] = set()
     formula: Formula | None = None
     derived: dict[int, list[list[tuple[Any, Any, Any]]] | None] = {}
@@ -972,7 +975,7 @@ def check_bounds(certificate: dict[str, Any]) -> set[str]:
 
 
 def admits(option: dict[str, Any], outputs: list[dict[str, Any]]) -> bool:
-    """Whether an option admits an answer: all elements, and the second moment of their errors where it is bounded."""
+    """Return whether an option admits an answer: all elements, and a bounded second moment of their errors."""
     if option["kind"] != "values":
         return bool(option["kind"] == "anything")
     if any(bounds["shape"] != told["shape"] for bounds, told in zip(option["outputs"], outputs, strict=True)):
@@ -998,19 +1001,19 @@ def admits(option: dict[str, Any], outputs: list[dict[str, Any]]) -> bool:
 
 
 def beside(y: Any, bits: int) -> bool:
-    """Whether the flags admit an element that is not within its bounds."""
+    """Return whether the flags admit an element outside its bounds."""
     shown = (y == math.inf, y == -math.inf, math.isnan(y), True, y == 0)
     return any(bits >> place & 1 and shows for place, shows in enumerate(shown))
 
 
 def wrong_zero(y: Any, bits: int) -> bool:
-    """Whether an element has the wrong sign where the flags ask for that of a zero."""
+    """Return whether a zero has the wrong sign according to the flags."""
     minus = math.copysign(1, y) < 0
     return bool((bits & 32 and not minus) or (bits & 64 and minus))
 
 
 def outcome(certificate: dict[str, Any], outputs: list[dict[str, Any]], required: dict[str, str]) -> str:
-    """Return what an answer is worth."""
+    """Return the outcome of an answer."""
     options = certificate["options"]
     if not options:
         return "accepted-invalid"
@@ -1029,7 +1032,7 @@ def outcome(certificate: dict[str, Any], outputs: list[dict[str, Any]], required
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    """Read a file of JSON lines; the last line may be torn, as a killed run leaves it. There may be no such file."""
+    """Read a file of JSON lines, if it exists; the last line may be torn, as a killed run leaves it."""
     texts = path.read_bytes().split(b"\n") if path.exists() else [b""]
     return [json.loads(text) for text in texts[:-1]]
 
@@ -1041,7 +1044,7 @@ def not_checked(certificate: dict[str, Any] | None, outputs: list[dict[str, Any]
     if certificate.get("format") != FORMAT:
         return f"a certificate of format {certificate.get('format', 1)}, which the checker of that release reads"
     if any(option.get("checks") for option in certificate["options"]):
-        return "it is judged by tests of whole outputs as well"
+        return "it is also judged by tests of whole outputs"
     return next((told["left_out"] for told in outputs if "left_out" in told), "")
 
 
@@ -1054,7 +1057,7 @@ def check(kept: dict[str, Any], certificate: dict[str, Any] | None, result: Any,
         return f"not checked: {reason}"
     for name, digest in digests(certificate).items():
         if not digest == certificate[name] == result[name]:
-            raise Differs(f"{name}: the certificate is not about what the result is about")
+            raise Differs(f"{name}: the certificate and the result are about different cases")
     taken = check_bounds(certificate)
     for told in outputs:
         content(told)

@@ -1,4 +1,4 @@
-"""A backend of one's own: ONNX ReduceMean and Mean, every version, computed by NumPy in float64.
+"""An example backend: ONNX ReduceMean and Mean, every version, computed by NumPy in float64.
 
 From this folder: `opconform run python:numpy_backend:NumpyBackend --select 'onnx/ReduceMean-*'`.
 """
@@ -43,7 +43,7 @@ class NumpyBackend:
         """Check what can be checked without inputs. Raises Unsupported, or ValueError for an invalid program."""
         operator = program.operator
         if (operator.name, operator.version) not in ATTRIBUTES:
-            raise Unsupported(f"{operator} is not written yet", "operator-version")
+            raise Unsupported(f"{operator} is not implemented yet", "operator-version")
         check_types(program)
         attributes = {a.name: a.value for a in program.attributes}
         unknown = attributes.keys() - ATTRIBUTES[operator.name, int(operator.version)]
@@ -62,7 +62,7 @@ class Prepared:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Return the outputs for the arrays of `program.feeds`."""
-        arrays = self.program.operands(inputs)  # omitted inputs are None, constants bring their content
+        arrays = self.program.operands(inputs)  # omitted inputs are None, constants have their content
         with np.errstate(all="ignore"):
             return [self.compute(int(self.program.operator.version), self.attributes, *arrays)]
 
@@ -80,21 +80,21 @@ def check_types(program: Program) -> None:
 
 
 def reduce_mean(version: int, attributes: dict[str, Any], data: Array, axes: Array | None = None) -> Array:
-    """ReduceMean: axes are an attribute before version 18 and an input since."""
+    """Compute ReduceMean: axes are an attribute before version 18 and an input since."""
     chosen = attributes.get("axes") if version < 18 else axes
     if axes is not None and axes.ndim != 1:
         raise ValueError(f"axes have rank {axes.ndim}, not 1")
     where = tuple(int(axis) for axis in chosen) if chosen is not None else ()
     if not where and not attributes.get("noop_with_empty_axes", 0):
         where = tuple(range(data.ndim))
-    if not where:  # a copy, signs of zeros included, which adding up would lose
+    if not where:  # a copy keeps the signs of zeros, which adding up would lose
         return data.copy()
     total = np.sum(data.astype(np.float64), axis=where, keepdims=bool(attributes.get("keepdims", 1)))
     return rounded(np.divide(total, math.prod(data.shape[axis] for axis in where)), data.dtype)
 
 
 def mean(version: int, _attributes: dict[str, Any], *inputs: Array) -> Array:
-    """Mean: inputs broadcast since version 8."""
+    """Compute Mean: inputs broadcast since version 8."""
     if version < 8 and len({x.shape for x in inputs}) > 1:
         raise ValueError("inputs of different shapes")
     total = np.zeros(())

@@ -1,4 +1,4 @@
-"""NumPy, PyTorch, JAX and TensorFlow by their own functions: independent implementations to hold the suite against.
+"""NumPy, PyTorch, JAX and TensorFlow by their own functions: independent implementations to test the suite with.
 
 From this folder, with the library installed:
 
@@ -7,9 +7,9 @@ From this folder, with the library installed:
     opconform run python:third_parties:Jax           pip install jax
     opconform run python:third_parties:TensorFlow    pip install tensorflow
 
-A row of `TABLE` names the function of each library for one operator. What the operator says and the function does not
-know (axes as an attribute or an input, older rules of broadcasting, the sides of a padding) is up to the row's form, a
-function of this module. The libraries know nothing of versions: what an operator's schema excludes is refused here.
+A row of `TABLE` names the function of each library for one operator. The row's form, a function of this module, adds
+what the operator defines and the function lacks: axes as an attribute or an input, older rules of broadcasting, the
+sides of a padding. The libraries don't know versions, so this module refuses what an operator's schema excludes.
 """
 
 from __future__ import annotations
@@ -136,11 +136,11 @@ WORDS: tuple[tuple[str, Reason], ...] = (
     (r"Unhandled input dimensions", "shape"),
     (r"must have the same depth|not supported in conjunction", "attribute"),
 )
-"""How the libraries say that a function is for other types or shapes alone."""
+"""The messages by which the libraries say that a function only supports other types or shapes."""
 
 
 class Library:
-    """A library's tensors, and how its functions are called."""
+    """A library's tensors, and how to call its functions."""
 
     name: ClassVar[str]
     column: ClassVar[int]
@@ -165,7 +165,7 @@ class Library:
         return Prepared(self, program, FORMS[form], self.function(name))
 
     def function(self, path: str) -> Callable[..., Any]:
-        """Return the function of a name, of the first module that has it."""
+        """Return the function of this name, from the first module that has it."""
         for module in self.modules:
             found: Any = module
             for part in path.split("."):
@@ -175,7 +175,7 @@ class Library:
         raise Unsupported(f"{self.name} {self.version()} has no {path}", "operator-version")
 
     def reason(self, error: BaseException) -> Reason:
-        """Return why the library refused, as far as its words tell."""
+        """Return why the library refused, as far as its message shows."""
         return next((reason for words, reason in WORDS if re.search(words, str(error))), "other")
 
     def give(self, x: Array) -> Any:
@@ -187,11 +187,11 @@ class Library:
         raise NotImplementedError
 
     def reduced(self, f: Callable[..., Any], x: Any, axes: Any, keep: bool, **more: Any) -> Any:
-        """Return a reduction along axes; none of them: of each element alone."""
+        """Return a reduction along axes; without axes each element is reduced alone."""
         return f(x, **{self.axis: axes, self.keep: keep}, **more)
 
     def same_type(self, x: Any) -> dict[str, Any]:
-        """Return what makes sums and products keep the type of what they are of."""
+        """Return arguments that make sums and products keep their operand's type."""
         return {"dtype": x.dtype}
 
     def divided(self, x: Any, y: Any) -> Any:
@@ -203,11 +203,11 @@ class Library:
         return f(x, low, high)
 
     def taken(self, f: Callable[..., Any], x: Any, places: Any, axis: int) -> Any:
-        """Return slices along an axis; places count from its end where they are negative."""
+        """Return slices along an axis; negative indices count from its end."""
         return f(x, places, axis=axis)
 
     def largest(self, f: Callable[..., Any], x: Any, k: int, axis: int, largest: bool) -> tuple[Any, Any]:
-        """Return the largest (smallest) numbers along an axis and their places, sorted."""
+        """Return the largest (smallest) numbers along an axis and their indices, sorted."""
         raise NotImplementedError
 
     def convolved(self, f: Callable[..., Any], x: Any, w: Any, pads: list[tuple[int, int]], c: Call) -> Any:
@@ -215,15 +215,15 @@ class Library:
         raise NotImplementedError
 
     def normalized(self, f: Callable[..., Any], x: Any, scale: Any, b: Any, mean: Any, var: Any, c: Call) -> Any:
-        """Return a batch normalized by means and variances that are given."""
+        """Return a batch normalized with given means and variances."""
         raise NotImplementedError
 
     def placed(self, f: Callable[..., Any], x: Any, axis: int, keep: bool) -> Any:
-        """Return the place of the largest or smallest along an axis, as int64."""
+        """Return the index of the largest or smallest along an axis, as int64."""
         return self.integers(self.reduced(f, x, axis, keep))
 
     def integers(self, x: Any) -> Any:
-        """Return places as int64."""
+        """Return indices as int64."""
         return x.astype("int64")
 
     def scanned(self, f: Callable[..., Any], x: Any, axis: int, exclusive: bool, reverse: bool) -> Any:
@@ -435,7 +435,7 @@ class TensorFlow(Library):
 
 
 class Call:
-    """What one run is given: a program's attributes with the defaults, and its inputs."""
+    """The arguments of one run: a program's attributes with defaults, and its inputs."""
 
     def __init__(self, library: Library, program: Program, arrays: Sequence[Any]) -> None:
         self.library, self.program, self.arrays = library, program, arrays
@@ -445,7 +445,7 @@ class Call:
 
     @functools.cached_property
     def tensors(self) -> list[Any]:
-        """The inputs as the library's tensors, None for one left out."""
+        """Return the inputs as the library's tensors, None for an omitted one."""
         return [None if x is None else self.library.give(x) for x in self.arrays]
 
     def __getitem__(self, name: str) -> Any:
@@ -468,7 +468,7 @@ class Call:
 
 
 class Prepared:
-    """A function of a library that is ready to be called."""
+    """A function of a library, ready to be called."""
 
     def __init__(self, library: Library, program: Program, form: Form, function: Callable[..., Any]) -> None:
         self.library, self.program, self.form, self.function = library, program, form, function

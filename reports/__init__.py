@@ -1,1 +1,1 @@
-"""What came of a run, for people and for machines."""
+"""Reports on runs, for people and for programs."""

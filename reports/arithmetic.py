@@ -1,4 +1,4 @@
-"""What arithmetic a backend has: how accurate it is, what it behaves like, and whether that bears out a declaration."""
+"""A backend's arithmetic: how accurate it is, what it behaves like, and whether this supports a declaration."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _FORMATS = {8: "bfloat16", 11: "tf32", 24: "float32", 53: "float64"}
 _BITS = re.compile(r"(beside|upon)-2\^(\d+)")
 _WIDTHS: Mapping[str, Probe] = {"beside": "accumulator", "upon": "inputs"}
 _ELEMENTS = 32  # fewer may round like one arithmetic by chance
-_FLUSHED = 3.0  # ulp: what a lost partial sum costs at least, in any type
+_FLUSHED = 3.0  # ulp: the least that a lost partial sum costs, in any type
 _GRADED = frozenset(Grade) - {Grade.DECLARED, Grade.OUTSIDE}
 
 
 class Place(NamedTuple):
-    """Of what something is told."""
+    """The operator version and type that a finding is about."""
 
     backend: str
     operator_version: str
@@ -42,9 +42,9 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Trait:
-    """One thing that a backend does in one operator version and type, and the cases that show it.
+    """One property of a backend in one operator version and type, and the cases that show it.
 
-    `subject` is a probe's, or a silence: then `told` has the options taken.
+    `subject` is a probe, or a silence; for a silence `told` has the options taken.
     """
 
     place: Place
@@ -55,40 +55,40 @@ class Trait:
 
 @dataclass(frozen=True)
 class Widths:
-    """Of how many bits something is: more than each of `kept`, at most each of `lost`; by bits, the first case."""
+    """A number of bits: more than each of `kept`, at most each of `lost`; both map bits to the first case."""
 
     kept: Mapping[int, str]
     lost: Mapping[int, str]
 
     @property
     def above(self) -> int:
-        """The number of bits that it has more than."""
+        """Return the number of bits that it exceeds."""
         return max(self.kept, default=0)
 
     @property
     def most(self) -> int | None:
-        """The number of bits that it has at most; None if no case shows a limit."""
+        """Return the largest possible number of bits; None if no case shows a limit."""
         return min(self.lost, default=None)
 
     @property
     def consistent(self) -> bool:
-        """Whether one number of bits would do for every case."""
+        """Return whether one number of bits agrees with every case."""
         return self.most is None or self.above < self.most
 
     def fits(self, bits: int) -> bool:
-        """Return whether so many bits would show what was seen."""
+        """Return whether this number of bits would give the observed results."""
         return self.above < bits and (self.most is None or bits <= self.most)
 
     @property
     def cases(self) -> tuple[str, ...]:
-        """The cases that draw the limits, the one that needs fewest bits first."""
+        """Return the cases that determine the limits, the one that needs fewest bits first."""
         limits = [self.kept.get(self.above), None if self.most is None else self.lost[self.most]]
         return tuple(case for case in limits if case is not None)
 
 
 @dataclass
 class _Seen:
-    """What the probes of one place show so far; it does not depend on the order in which results arrive."""
+    """The evidence of the probes in one place so far; it does not depend on the order in which results arrive."""
 
     shown: dict[tuple[Probe, int, bool], str] = field(default_factory=dict)
     silences: dict[str, SilenceEvidence] = field(default_factory=dict)
@@ -109,19 +109,19 @@ class _Seen:
 
 
 class Fingerprints:
-    """Joins what probes and silences show, as results arrive."""
+    """Combines the evidence of probes and silences as results arrive."""
 
     def __init__(self) -> None:
         self._seen: dict[Place, _Seen] = {}
 
     def add(self, result: Result, accuracy: Accuracy | None) -> None:
-        """Take in a result and how accurate it is; or so many that are alike, of which it is the first."""
+        """Add a result and its accuracy; `count` equal results are added as one, which is the first."""
         if accuracy is None and not result.behaviour:
             return
         parts = result.case.split("/")
         place = Place(result.backend, operator_version_of(result.case), parts[2].split(",")[0] if parts[2:] else "")
         for silence, options in result.behaviour.items():
-            if options and silence != "invalid":  # that one is a figure: refusal
+            if options and silence != "invalid":  # invalid inputs have their own figure: refusal
                 self._of(place).silences.setdefault(silence, SilenceEvidence()).add(result.case, options)
         if accuracy is not None and parts[5:]:
             self._probe(place, result, accuracy, parts[5])
@@ -140,21 +140,21 @@ class Fingerprints:
             self._of(place).add("rounding", 0, once, result.case)
 
     def places(self, backend: str | None = None) -> Iterator[Place]:
-        """Yield the places of which something is known, of one backend or all, sorted."""
+        """Yield the places with evidence, of one backend or all, sorted."""
         yield from sorted(place for place in self._seen if backend in (None, place.backend))
 
     def widths(self, place: Place, probe: Probe) -> Widths:
-        """Return of how many bits the probes show the accumulator, or the inputs, to be."""
+        """Return the width of the accumulator, or of the inputs, according to the probes."""
         return self._seen[place].widths(probe)
 
     def either(self, place: Place, probe: Probe) -> Mapping[bool, str]:
-        """Return, of rounding once or of keeping subnormal partial sums, whether that is so, each with a case."""
+        """Return whether sums are rounded once, or subnormal partial sums are kept: each answer with a case."""
         return self._seen[place].either(probe)
 
     def silence(self, place: Place, silence: str) -> Mapping[str, str]:
         """Return the options of a silence that cases show, each with the first case.
 
-        Beside those that a case shows on its own, the several of one that leaves out the option that most cases show.
+        These are the options that some case shows alone, and the options of a case that excludes the most frequent one.
         """
         joined = self._seen[place].silences.get(silence)
         if joined is None:
@@ -164,7 +164,7 @@ class Fingerprints:
         return shown if broken is None or len(shown) > 1 else {**shown, "|".join(broken.options): broken.case}
 
     def traits(self, backend: str | None = None) -> Iterator[Trait]:
-        """Yield what is known of each place."""
+        """Yield what is known in each place."""
         for place in self.places(backend):
             seen = self._seen[place]
             yield from _probed(place, seen)
@@ -174,7 +174,7 @@ class Fingerprints:
                     yield Trait(place, silence, " or ".join(sorted(shown)), tuple(shown[o] for o in sorted(shown)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it for JSON, by backend: for each subject what is told, where, and the cases that show it."""
+        """Return all of it for JSON, by backend: for each subject the finding, its places, and cases that show it."""
         found: dict[str, dict[str, list[dict[str, Any]]]] = {}
         for backend in dict.fromkeys(place.backend for place in self._seen):
             found[backend] = {}
@@ -188,7 +188,7 @@ class Fingerprints:
 
 @dataclass(frozen=True)
 class SharedTrait:
-    """The places where the same is told of a subject, and the cases that show it in the first of them."""
+    """The places where a subject has the same finding, and the cases that show it in the first of them."""
 
     subject: str
     told: str
@@ -197,12 +197,12 @@ class SharedTrait:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The types, in the order in which they came."""
+        """Return the types, in order of first appearance."""
         return tuple(dict.fromkeys(place.type for place in self.places))
 
     @property
     def operator_versions(self) -> tuple[str, ...]:
-        """The operator versions, in the order in which they came."""
+        """Return the operator versions, in order of first appearance."""
         return tuple(dict.fromkeys(place.operator_version for place in self.places))
 
     def to_dict(self) -> dict[str, Any]:
@@ -214,7 +214,7 @@ class SharedTrait:
 
 
 def rolled_up(traits: Iterator[Trait]) -> list[SharedTrait]:
-    """Return one backend's traits, those that tell the same of a subject as one; in the order of subjects."""
+    """Return one backend's traits in the order of subjects; those with the same finding are merged."""
     found: dict[tuple[str, str], list[Trait]] = {}
     for trait in traits:
         found.setdefault((trait.subject, trait.told), []).append(trait)
@@ -246,7 +246,7 @@ def _probed(place: Place, seen: _Seen) -> Iterator[Trait]:
 
 
 def format_told(widths: Widths, type_name: str) -> str:
-    """Return the formats of so many bits: `float32`, `float64 or wider`, `wider than float64`."""
+    """Return the formats with so many bits: `float32`, `float64 or wider`, `wider than float64`."""
     if not widths.consistent:
         return DIFFERS
     names = {**_FORMATS, 11: "float16" if type_name == "float16" else _FORMATS[11]}
@@ -263,7 +263,7 @@ _PRECISIONS = {"float16": 11, "bfloat16": 8, "tf32": 11, "float32": 24, "float64
 
 @dataclass(frozen=True)
 class DeclarationEvidence:
-    """What a backend's answers say of one declared field: with a case where they support or contradict it."""
+    """The evidence of a backend's answers on one declared field, with a case that supports or contradicts it."""
 
     backend: str
     type: str
@@ -279,7 +279,7 @@ class DeclarationEvidence:
 
 
 def evidence_on(declaration: Declaration, seen: Fingerprints, backend: str) -> list[DeclarationEvidence]:
-    """Return what is known of every declared field; a contradiction in one operator version is one."""
+    """Return the evidence on every declared field; one contradiction in one operator version contradicts it."""
     found = []
     for name, declared in declaration.types.items():
         places = [place for place in seen.places(backend) if place.type == name]
@@ -317,7 +317,7 @@ def _fields(
 
 
 def _wide(widths: Widths, bits: int) -> _View:
-    """Hold a number of bits against those that probes kept and lost."""
+    """Compare a declared number of bits with the numbers that probes kept and lost."""
     against = [case for kept, case in widths.kept.items() if kept >= bits]
     against += [case for lost, case in widths.lost.items() if lost < bits]
     if against:
@@ -328,7 +328,7 @@ def _wide(widths: Widths, bits: int) -> _View:
 
 
 def _compute(name: str, declared: str, seen: Fingerprints, place: Place) -> _View:
-    """Hold a format against how inputs are read, and one that holds the type against how results are rounded."""
+    """Compare a declared format with how inputs are read, and the format of the type with how results are rounded."""
     widths, once = seen.widths(place, "inputs"), seen.either(place, "rounding")
     bits, own = _PRECISIONS[declared], element_type(name).float_format.precision
     if bits < own:
@@ -351,16 +351,16 @@ def _flush(seen: Fingerprints, place: Place, so: Sequence[str], not_so: Sequence
 
 def _flushed_sums(seen: Fingerprints, place: Place) -> _View:
     probe: Probe = "partial-sums"
-    lost = seen.either(place, probe).get(False)  # kept sums say little: a wider accumulator has none that are subnormal
+    lost = seen.either(place, probe).get(False)  # kept sums say little: a wider accumulator has no subnormal ones
     return ("supported", lost) if lost else ("not shown", None)
 
 
 ATTACHMENT = "accuracy"
-"""The name of the attachment that has a result's accuracy."""
+"""The name of the attachment with a result's accuracy."""
 
 
 class Peak(NamedTuple):
-    """The largest of a number over cases, and the case that reaches it: the first by its id where several do."""
+    """The largest number of all cases, and its case: the first by id if several reach it."""
 
     number: float
     case: str
@@ -368,10 +368,10 @@ class Peak(NamedTuple):
 
 @dataclass
 class Graded:
-    """The accuracy of one operator version in one output type; it does not depend on the order in which results arrive.
+    """The accuracy of one operator version in one output type; it does not depend on the order of results.
 
-    `cases` counts cases by grade, `first` has the first of each grade by its id. `ulp` is the largest error in units in
-    the last place, `share` the largest as a share of the widest admissible bound; None where no case has one.
+    `cases` counts cases by grade, `first` has the first case of each grade by id. `ulp` is the largest error in units
+    in the last place, `share` the largest as a share of the widest admissible bound; None if no case has one.
     """
 
     backend: str
@@ -384,23 +384,23 @@ class Graded:
 
     @property
     def grade(self) -> Grade:
-        """The worst grade."""
+        """Return the worst grade."""
         return max(self.cases, key=lambda grade: grade.rank)
 
     @property
     def worst(self) -> str:
-        """The case of the worst grade, the first by its id."""
+        """Return the case with the worst grade, the first by id."""
         return self.first[self.grade]
 
     def add(self, accuracy: Accuracy, case: str) -> None:
-        """Take in how accurate the answer to a case is."""
+        """Add the accuracy of the answer to a case."""
         self.cases[accuracy.grade] += 1
         self.first[accuracy.grade] = min(self.first.get(accuracy.grade, case), case)
         self.ulp = _higher(self.ulp, accuracy.ulp, case)
         self.share = _higher(self.share, accuracy.share, case)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON, without what it is about."""
+        """Return it for JSON, without operator version and type."""
         return {
             "grade": str(self.grade),
             "worst": self.worst,
@@ -416,13 +416,13 @@ def _higher(peak: Peak | None, number: float | None, case: str) -> Peak | None:
 
 
 class Grades:
-    """Joins the accuracy of results as they arrive."""
+    """Combines the accuracy of results as they arrive."""
 
     def __init__(self) -> None:
         self._graded: dict[tuple[str, str, str], Graded] = {}
 
     def add(self, result: Result, accuracy: Accuracy | None) -> None:
-        """Take in how accurate an answer is; None says nothing."""
+        """Add the accuracy of an answer; None adds nothing."""
         if accuracy is None:
             return
         key = (result.backend, operator_version_of(result.case), accuracy.type)
@@ -442,7 +442,7 @@ class Grades:
 
 
 def attached_accuracy(attachments: Mapping[str, Any]) -> Accuracy | None:
-    """Return the accuracy attached to a result; None if there is none, or if it could not be told."""
+    """Return the accuracy attached to a result; None if there is none, or if it could not be determined."""
     read = attachments.get(ATTACHMENT)
     return accuracy_from(read) if isinstance(read, dict) and "grade" in read else None
 
@@ -456,24 +456,24 @@ SUBJECTS = {
     "probe-rounding": "rounds {}",
     "probe-partial-sums": "partial sums {}",
 }
-"""What a probe tells of, with a place for what it told."""
+"""The sentence for a probe's finding, with a placeholder."""
 
 
 @dataclass
 class ArithmeticTables:
-    """What is gathered of a run's arithmetic, as results arrive; `declaration` is what the user declared."""
+    """A run's arithmetic, gathered as results arrive; `declaration` is what the user declared."""
 
     declaration: Declaration = field(default_factory=Declaration)
     grades: Grades = field(default_factory=Grades)
     fingerprints: Fingerprints = field(default_factory=Fingerprints)
 
     def add(self, result: Result, accuracy: Accuracy | None) -> None:
-        """Take in a result, and how accurate it is."""
+        """Add a result with its accuracy."""
         self.grades.add(result, accuracy)
         self.fingerprints.add(result, accuracy)
 
     def evidence(self, backend: str) -> list[DeclarationEvidence]:
-        """Return what is known of each declared field."""
+        """Return the evidence on each declared field."""
         return evidence_on(self.declaration, self.fingerprints, backend)
 
     def to_dict(self) -> dict[str, Any]:
@@ -486,7 +486,7 @@ class ArithmeticTables:
 
 
 def print_arithmetic(console: Console, tables: ArithmeticTables, backend: str, title: str) -> None:
-    """Print a backend's grades and fingerprint; nothing where nothing is known."""
+    """Print a backend's grades and fingerprint; prints nothing if nothing is known."""
     graded = list(tables.grades.graded(backend))
     if graded:
         console.print(Text(f"{title}, accuracy", "bold"))
@@ -502,7 +502,7 @@ def print_arithmetic(console: Console, tables: ArithmeticTables, backend: str, t
 
 
 def _matrix(graded: Sequence[Graded]) -> Table:
-    """Return a table of types by operator versions, those of one operator with the same grades in one row."""
+    """Return a table of types by operator versions; versions of one operator with the same grades share a row."""
     types = list(dict.fromkeys(g.type for g in graded))
     rows: dict[str, dict[str, Graded]] = {}
     for one in graded:
@@ -539,12 +539,12 @@ def _behaves_like(fingerprints: Fingerprints, backend: str) -> Iterable[Text]:
         told = form.replace("like {}", "{}").format(DIFFERS) if one.told == DIFFERS else form.format(one.told)
         yield Text(f"  {told}: {', '.join(map(printable, one.types))}{_where(one, alike)}")
         yield from (Text(f"    shown by {printable(case)}", "dim") for case in one.cases)
-    # what a probe infers of the accumulator says more than which options single cases admit
+    # a probe's finding on the accumulator says more than the options that single cases admit
     yield from _silences([one for one in alike if one.subject not in SUBJECTS and one.subject != "accumulator"])
 
 
 def _where(one: SharedTrait, alike: Sequence[SharedTrait]) -> str:
-    """Return the operator versions, where another thing is told of the same types elsewhere."""
+    """Return the operator versions, if the finding differs elsewhere for the same types."""
     others = [a for a in alike if a.subject == one.subject and a is not one]
     if not any(set(a.types) & set(one.types) for a in others):
         return ""
@@ -552,7 +552,7 @@ def _where(one: SharedTrait, alike: Sequence[SharedTrait]) -> str:
 
 
 def _silences(alike: Sequence[SharedTrait]) -> Iterable[Text]:
-    """Return which options are taken in all types and versions, and where they differ."""
+    """Return the options taken in all types and versions, and where they differ."""
     by_silence: dict[str, list[SharedTrait]] = {}
     for one in alike:
         by_silence.setdefault(one.subject, []).append(one)
@@ -583,6 +583,6 @@ def _operators(operator_versions: Sequence[str]) -> str:
 
 
 def _named(operator_versions: Sequence[str]) -> str:
-    """Return `onnx/Mean 1, 6` for versions of one operator."""
+    """Return `onnx/Mean 1, 6` for several versions of one operator."""
     split = [split_version(o) for o in operator_versions]
     return f"{split[0][0]} {', '.join(version for _, version in split if version)}".rstrip()

@@ -1,4 +1,4 @@
-"""Badges, one a backend and standard: the operator set, and the percentage of so many versions; SVG or JSON."""
+"""Badges, one per backend and standard: the operator set, the percentage and the number of versions; SVG or JSON."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .tally import CONFORMANT, NON_CONFORMANT, Figures, Tally
 from .text import NOTHING, counted, percent, printable, xml_text
 
 GREEN, AMBER, RED, GREY = "#1a7f37", "#8a6100", "#c62828", "#5f6368"
-"""White text on each has a contrast of at least 4.5 to 1; the percentage says the same as the colour."""
+"""White text has a contrast of at least 4.5 to 1 on each colour; the percentage repeats what the colour says."""
 
 _STANDARDS: Mapping[str, str] = {"onnx": "ONNX opset", "openvino": "OpenVINO opset", "onednn": "oneDNN Graph"}
 _LONGEST, _LONGEST_NAME = 60, 36
 _SIZE, _PAD, _HEIGHT = 11, 6, 20
-_WIDTH = 0.6  # of a character, as a share of the size: about that of Verdana's
+_WIDTH = 0.6  # width of a character as a share of the font size, about Verdana's
 
 
 @dataclass(frozen=True)
 class Badge:
-    """What a badge says: `label` on the left, `title` to who hovers or hears it.
+    """The text of a badge: `label` on the left, `title` for pointers and screen readers.
 
     On the right is `correctness`, None if nothing was judged, always with `covered`, the number of operator versions
     with judged cases, and `whole`, the number that the suite has.
@@ -46,14 +46,14 @@ class Badge:
 
     @property
     def message(self) -> str:
-        """The text on the right."""
+        """Return the text on the right."""
         if self.correctness is None or not self.covered:
             return f"nothing judged of {counted(self.whole, 'version')}"
         return f"{percent(self.correctness)} in {self.covered:,} of {counted(self.whole, 'version')}"
 
     @property
     def name(self) -> str:
-        """The name of its file, without an ending."""
+        """Return the name of its file, without an ending."""
         return f"{file_part(self.backend)}-{file_part(self.standard)}"
 
     def svg(self) -> str:
@@ -69,10 +69,10 @@ class Badge:
 def badges_of(
     tally: Tally, versions: Mapping[str, str] | None = None, suite: Mapping[str, int] | None = None
 ) -> list[Badge]:
-    """Return a badge for each backend and standard of these figures.
+    """Return a badge for each backend and standard in these figures.
 
-    `versions` has the version of each backend, `suite` how many operator versions the suite has of each standard, of
-    which a badge says how many are covered; without it, how many of those that were run.
+    `versions` has the version of each backend. `suite` has the number of operator versions in the suite, by standard,
+    of which a badge shows how many are covered; without it, the versions that ran count.
     """
     return [
         _badge(backend, standard, operator_versions, (versions or {}).get(backend, ""), (suite or {}).get(standard, 0))
@@ -82,19 +82,19 @@ def badges_of(
 
 
 def coverage(operator_versions: Collection[Figures], in_suite: int = 0) -> tuple[int, int]:
-    """Return of how many operator versions something was judged, and of how many: the suite's, or those that ran."""
+    """Return the number of operator versions with judged cases, and the number in the suite, or of those that ran."""
     return sum(one.judged > 0 for one in operator_versions), max(in_suite, len(operator_versions))
 
 
 def badge_svg(label: str, message: str, *, color: str = GREY, title: str | None = None) -> str:
     """Return a badge as SVG, 20 pixels high: `label` on grey, `message` on `color`.
 
-    `title` is what a screen reader says and a pointer shows; label and message if it is None. Any text is safe.
+    `title` is for screen readers and pointers; None means label and message. Any text is safe.
     """
     label, message = _cut(label), _cut(message)
     left, right = (text_width(text) + 2 * _PAD for text in (label, message))
     told = _line(title) if title is not None else f"{label}: {message}"
-    edge = "a3 3 0 0 1-3-3V3a3 3 0 0 1 3-3z"  # no clip path: its id would be there twice in a page with two badges
+    edge = "a3 3 0 0 1-3-3V3a3 3 0 0 1 3-3z"  # no clip path: its id would not be unique in a page with two badges
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="{_HEIGHT}" role="img" '
         f"aria-label={quoteattr(told)}>\n"
@@ -109,14 +109,14 @@ def badge_svg(label: str, message: str, *, color: str = GREY, title: str | None 
 
 
 def text_width(text: str) -> int:
-    """Return how many pixels a text gets at the size of a badge's: it is told to have that width, whatever the font."""
+    """Return the width of a text in pixels at a badge's font size; the SVG forces this width in every font."""
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
     combining = sum(map(bool, map(unicodedata.combining, text)))
     return round((_WIDTH * (len(text) - wide - combining) + wide) * _SIZE)
 
 
 def file_part(name: str) -> str:
-    """Return a name as part of a file's name; one that had to be changed ends with eight digits of its digest."""
+    """Return a name as part of a file's name; a changed name ends with eight digits of its digest."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:80]
     if plain == name:
         return plain
@@ -125,19 +125,19 @@ def file_part(name: str) -> str:
 
 
 def check_badge_target(target: Path) -> None:
-    """Raise OpconformError if badges cannot be written there; to be asked before a long report."""
+    """Raise OpconformError if badges cannot be written there; to be called before a long report."""
     if not _is_folder(target):
         check_target(target)
     elif target.exists() and not target.is_dir():
-        raise OpconformError(f"{target}: is no folder; a badge's name ends in .svg or .json")
+        raise OpconformError(f"{target}: is not a folder; a badge's name ends in .svg or .json")
 
 
 def write_badges(badges: list[Badge], target: Path) -> list[Path]:
     """Write badges, and return the files.
 
-    `target` is one file, SVG or shields.io's JSON by its ending, whose name may hold `{backend}` and `{standard}`; or a
-    folder, which gets both of each. Raises OpconformError if several badges would be one file, or if it cannot be
-    written.
+    `target` is one file, SVG or shields.io's JSON by its ending, whose name may contain `{backend}` and `{standard}`;
+    or a folder, which gets both of each. Raises OpconformError if several badges would have the same file, or if it
+    cannot be written.
     """
     files = dict(_folder_files(badges, target) if _is_folder(target) else _named_files(badges, target))
     try:
@@ -169,7 +169,7 @@ def _named_files(badges: list[Badge], target: Path) -> Iterator[tuple[Path, str]
             both = " and ".join(f"{printable(b.backend)} ({printable(b.standard)})" for b in (other, badge))
             missing = "{backend}" if badge.backend != other.backend else "{standard}"
             raise OpconformError(
-                f"{target}: would be the badge of {both}; write {missing} into the name, or name a folder"
+                f"{target}: would be the file of several badges ({both}); add {missing} to the name, or give a folder"
             )
         seen[name] = badge
         yield target.with_name(name), badge.endpoint() if target.suffix.lower() == ".json" else badge.svg()
@@ -196,7 +196,7 @@ def _badge(backend: str, standard: str, operator_versions: Mapping[str, Figures]
 
 
 def _numbers(operator_versions: Mapping[str, Figures]) -> str:
-    """Return the range of an operator set's versions; nothing where operators have none."""
+    """Return the range of an operator set's versions; empty if operators have none."""
     told = (split_version(operator_version)[1] for operator_version in operator_versions)
     numbers = sorted({int(number) for number in told if number.isascii() and number.isdigit()})
     if not numbers:
@@ -214,7 +214,7 @@ def _color(figures: Figures) -> str:
         return GREY
     if figures.exit_code == NON_CONFORMANT:
         return RED
-    return GREEN if figures.correctness == 1 else AMBER  # waivers, or arithmetic that was declared
+    return GREEN if figures.correctness == 1 else AMBER  # waivers, or declared arithmetic
 
 
 def _text(text: str, x: int) -> str:

@@ -1,4 +1,4 @@
-"""Certificates as JSON, one line a case: see docs/certificates.md."""
+"""Certificates as JSON, one line per case: see docs/certificates.md."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from .show import clauses_of
 FORMAT = 2
 LISTED = 1 << 12
 
-_MOST_BITS = 8192  # of a number that is written in decimals: some 2,500 digits
-"""The elements up to which numbers are written one by one; more are written as a tensor's bytes."""
+_MOST_BITS = 8192  # of a number written in decimals: some 2,500 digits
+"""The number of elements up to which numbers are written one by one; larger tensors are written as bytes."""
 _DERIVED = frozenset(
     (
         *("port", "literal", "add", "sub", "mul", "div", "neg", "abs", "sum", "mean", "matmul", "reshape", "slice"),
         *("scatter", "transpose", "broadcast", "stack", "flip", "concat", "pad", "windows", "along", "take", "gather"),
     )
 )
-"""Primitives of which value and error follow from their operands by rules that examples/check_certificate.py has."""
+"""Primitives whose value and error follow from their operands by rules that examples/check_certificate.py knows."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def certificate_text(source: GeneratedCases, case: Batch) -> str:
 
 
 def certificate_json(source: GeneratedCases, case: Batch) -> dict[str, Any]:
-    """Return all that it takes to judge an answer to a case, and to check why it is judged so."""
+    """Return everything needed to judge an answer to a case, and to check that verdict."""
     return _told(source, [case])[0]
 
 
@@ -91,7 +91,7 @@ def _told(source: GeneratedCases, cases: Sequence[Batch]) -> list[dict[str, Any]
 
 
 def _plain(value: object) -> object:
-    """Return an attribute's value for JSON: numbers, text and lists of them, a tensor's bytes; else its text."""
+    """Return an attribute's value for JSON: numbers, text and lists of them, a tensor's bytes; otherwise its text."""
     if isinstance(value, float):
         return number_text(value)
     if isinstance(value, tuple):
@@ -126,7 +126,7 @@ def _one(found: Certificate, shared: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _leaf_names(program: Program) -> list[str]:
-    """Return a name for each tensor that is fed: that of its input, with a number where this has several."""
+    """Return a name for each tensor that is fed: its input's name, numbered if the input has several."""
     names = []
     for feed in program.feeds:
         several = feed.structure is not None
@@ -135,9 +135,9 @@ def _leaf_names(program: Program) -> list[str]:
 
 
 def derivations_json(source: GeneratedCases, case: Batch) -> dict[str, Any]:
-    """Return where a case's bounds come from: its derivations, and of each option which one, or None.
+    """Return where a case's bounds come from: its derivations, and for each option which one, or None.
 
-    What follows from formula, arithmetic and inputs is left out: results, steps and errors.
+    Results, steps and errors are omitted, because they follow from formula, arithmetic and inputs.
     """
     found = certificate(source, case)
     told = [_reading(one) | {"arithmetic": _named(one)} for one in found.derivations]
@@ -157,7 +157,7 @@ def _named(found: Derivation) -> dict[str, Any]:
 
 
 def _computed(found: Derivation) -> list[str]:
-    """Return the types that a formula computes in."""
+    """Return the types in which a formula computes."""
     return sorted({node.computes for node in found.formula.values() if node.computes})
 
 
@@ -176,7 +176,7 @@ def _option(option: Option, derivation: int | None) -> dict[str, Any]:
 
 
 def _beside(option: Option) -> str | None:
-    """Return what else the expectation's digest is taken over, as Python prints it; None where there is nothing."""
+    """Return what else the expectation's digest covers, as Python prints it; None if there is nothing."""
     if not option.structure and not option.checks:
         return None
     told = option.structure, [(check.name, check.outputs, check.settings) for check in option.checks]
@@ -210,7 +210,7 @@ def _flags(flags: Array) -> Any:
 
 
 def numbers_json(array: Array) -> Any:
-    """Return elements in C order as text, floats hexadecimal, complex ones as pairs; of many a tensor's bytes."""
+    """Return elements in C order as text, floats hexadecimal, complex ones as pairs; for many, a tensor's bytes."""
     if array.size > LISTED:
         return tensor_to_json(array)
     listed = array.reshape(-1).tolist()
@@ -289,7 +289,7 @@ def _exact(result: Result) -> list[Any] | None:
 
 
 def _taken(result: Result) -> dict[str, Any]:
-    """Return what the standard library alone may not compute: an elementary function's value, and an error."""
+    """Return what the standard library alone may be unable to compute: an elementary function's value, and an error."""
     exact = _exact(result)
     return {"value": exact or numbers_json(result.values), "error": numbers_json(result.error)}
 
@@ -314,9 +314,9 @@ def _arithmetic(arithmetic: Arithmetic) -> dict[str, Any]:
 
 
 def number_text(number: Number) -> str:
-    """Return an exact number: `7/2`, `-3`, `nan`, `inf` or `-inf`; text and truth values as they are.
+    """Return an exact number: `7/2`, `-3`, `nan`, `inf` or `-inf`; text and truth values unchanged.
 
-    What has more digits than Python reads as decimals is a fraction in hexadecimal notation, `0x7/0x2`.
+    If it has more digits than Python reads as decimals, it is a fraction in hexadecimal notation, `0x7/0x2`.
     """
     if isinstance(number, (Fraction, int)) and max(abs(number.numerator), number.denominator) >> _MOST_BITS:
         return f"{number.numerator:#x}/{number.denominator:#x}"
@@ -324,7 +324,7 @@ def number_text(number: Number) -> str:
 
 
 def _format(form: FloatFormat) -> dict[str, Any]:
-    """Return a format with its unit roundoff u and its smallest subnormal number eta, which follow from it."""
+    """Return a format with its derived numbers: the unit roundoff u and the smallest subnormal number eta."""
     return {
         "precision": form.precision,
         "emin": form.emin,

@@ -1,4 +1,4 @@
-"""How operator versions differ, in signature and in outcome; and a page of documentation about operators."""
+"""Differences between operator versions, in signature and in outcome; and a page of documentation about operators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHOWN = 8  # elements of an answer
 
 @dataclass(frozen=True, slots=True)
 class SignatureRow:
-    """One part of two signatures, as a spec file writes it; None where a version has no such part."""
+    """One part of two signatures, as a spec file writes it; None if a version lacks the part."""
 
     part: str
     one: str | None
@@ -40,7 +40,7 @@ class SignatureRow:
 
 
 def difference_report(console: Console, one: str, other: str, specs: Path | None = None) -> None:
-    """Print how two operator versions differ. Raises OpconformError for names that are none, or not comparable."""
+    """Print how two operator versions differ. Raises OpconformError for wrong names, or if they cannot be compared."""
     here, there = _sides(one, other, specs)
     found = differences(here, there)
     table = Table(title="signature", title_justify="left", title_style="bold")
@@ -56,7 +56,7 @@ def difference_report(console: Console, one: str, other: str, specs: Path | None
 
 
 def difference_json(one: str, other: str, specs: Path | None = None) -> str:
-    """Return the same as JSON."""
+    """Return the same differences as JSON."""
     here, there = _sides(one, other, specs)
     found = [_told(here, there, difference) for difference in differences(here, there)]
     rows = [
@@ -71,7 +71,7 @@ def _sides(one: str, other: str, specs: Path | None) -> tuple[Side, Side]:
 
 
 def signature_rows(one: Side, other: Side) -> list[SignatureRow]:
-    """Return the signatures side by side: attributes by what they are for, inputs and outputs by place, types."""
+    """Return the signatures side by side: attributes by role, inputs and outputs by position, types."""
     here, there = one.version.signature, other.version.signature
     roles = {role: None for s in (one, other) for role, name in s.roles.items() if s.version.signature.attribute(name)}
     rows = [SignatureRow("attribute", *(_attribute(s, role) for s in (one, other))) for role in roles]
@@ -96,7 +96,7 @@ def attribute_text(attribute: AttributeSignature) -> str:
 
 
 def default_text(value: object) -> str:
-    """Return an attribute's default as an id would have it."""
+    """Return an attribute's default in the form of an id."""
     if isinstance(value, tuple):
         return ",".join(map(default_text, value)) or "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -121,7 +121,7 @@ def _types(signature: Signature, letter: str) -> str | None:
 
 def _lines(one: Side, other: Side, found: list[Difference]) -> Iterator[str]:
     if not found:
-        yield "the same answers to every input that the two spec files speak of"
+        yield "the same answers to every input that the two spec files cover"
     for number, difference in enumerate(found, 1):
         yield ""
         yield f"{number}. {cause_text(difference)}: {situation_text(difference.situation)}"
@@ -134,7 +134,7 @@ def _lines(one: Side, other: Side, found: list[Difference]) -> Iterator[str]:
 
 
 def cause_text(difference: Difference) -> str:
-    """Return what makes a difference, in words."""
+    """Return the cause of a difference, in words."""
     return _cause_text(difference.cause, difference.types) or "several things at once"
 
 
@@ -151,14 +151,14 @@ def _cause_text(cause: Cause, types: tuple[str, ...]) -> str:
 
 
 def situation_text(situation: Situation) -> str:
-    """Return an input in a line: type, shapes and settings by role."""
+    """Return an input in one line: type, shapes and settings by role."""
     settings = [f"{role}={plain_text(value)}" for role, value in situation.settings]
     data = "" if situation.fill == "ramp" else f", data {situation.fill}"
     return f"{situation.type} {print_shapes(situation.shapes)}{data}{', ' if settings else ''}{', '.join(settings)}"
 
 
 def said_text(told: Said) -> str:
-    """Return what an operator version says, in a line."""
+    """Return what an operator version prescribes, in one line."""
     if not told.answers:
         return "invalid"
     return " | ".join(_answer_text(answer) for answer in told.answers)
@@ -189,7 +189,7 @@ def _element(value: Element) -> str:
 
 
 def rule_text(rule: Clause | Silence) -> str:
-    """Return a clause, or a silence with when it arises."""
+    """Return a clause, or a silence with its condition."""
     if isinstance(rule, Silence):
         return f"silence {rule.id}: {rule.when}"
     return f"clause {rule.id}: {rule.text}"
@@ -214,7 +214,7 @@ def _told(one: Side, other: Side, difference: Difference) -> Mapping[str, Any]:
 
 
 def _answer_json(answer: Answer) -> dict[str, Any]:
-    """Return an answer; `shape` and `values` are those of the first output, `outputs` has all where there are more."""
+    """Return an answer; `shape` and `values` are the first output's, `outputs` has all if there are several."""
     outputs = [_output_json(output) for output in answer.outputs]
     first = outputs[0] if outputs else {"shape": None, "values": []}
     told = {"kind": answer.kind, "shape": first["shape"], "values": first["values"], "options": dict(answer.labels)}
@@ -223,7 +223,7 @@ def _answer_json(answer: Answer) -> dict[str, Any]:
 
 def _output_json(output: OutputAnswer) -> dict[str, Any]:
     values = output.values
-    told = None if values is None else [v if isinstance(v, int | str) else repr(v) for v in values]  # NaN is no JSON
+    told = None if values is None else [v if isinstance(v, int | str) else repr(v) for v in values]  # JSON has no NaN
     return {"name": output.name, "shape": list(output.shape), "values": told}
 
 
@@ -231,7 +231,7 @@ R = TypeVar("R", Clause, Silence)
 
 
 def page(operators: Sequence[str], title: str, specs: Path | None = None) -> str:
-    """Return the page as Markdown. Raises OpconformError for what is no operator."""
+    """Return the page as Markdown. Raises OpconformError for names that are not operators."""
     source = GeneratedCases(specs)
     named = [_spec(source, name) for name in dict.fromkeys(operators)]
     sides = [[side(source, str(v.operator)) for v in spec.versions.values()] for spec in named]
@@ -293,7 +293,7 @@ def _merged(versions: Sequence[Side], parts: Mapping[str, Mapping[str, R]]) -> I
 
 
 def _differing(sides: Sequence[Sequence[Side]]) -> Iterator[str]:
-    """Yield the differences of each version from the one before, and of the newest ones of each two operators."""
+    """Yield the differences of each version from the previous one, and of the newest versions from each other."""
     pairs = [pair for versions in sides for pair in itertools.pairwise(versions)]
     newest = [versions[-1] for versions in sides]
     pairs += [pair for pair in itertools.combinations(newest, 2) if _comparable(*pair)]

@@ -1,4 +1,4 @@
-"""The results folder of a run, written as results arrive: see docs/results-folder.md."""
+"""Writes the results folder of a run as results arrive: see docs/results-folder.md."""
 
 from __future__ import annotations
 
@@ -31,14 +31,17 @@ _FILES = (RUN, RESULTS, OUTPUTS, CERTIFICATES, ACCURACY, "junit.xml")
 
 
 class ResultsFolder:
-    """A results folder being written; a context manager, which always leaves whole lines behind.
+    """A results folder that is being written; a context manager, which always leaves whole lines behind.
 
-    What stands beside a result is written before its line, so that a process that is killed leaves no line whose
-    companions are missing.
+    Lines that accompany a result are written before its own line, so a killed process never leaves a result without
+    them.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a folder to be appended to; use `create` or `resume`. Raises OSError, or OpconformError if in use."""
+        """Open a folder to append to it; use `create` or `resume`.
+
+        Raises OSError, or OpconformError if it is in use.
+        """
         self.path = path
         self.told: dict[str, Any] = {}
         self._files: dict[str, BinaryIO] = {RESULTS: (path / RESULTS).open("ab", buffering=0)}
@@ -48,9 +51,9 @@ class ResultsFolder:
 
     @classmethod
     def create(cls, path: Path | str) -> ResultsFolder:
-        """Make the folder, or take an empty one.
+        """Create the folder, or take an empty one.
 
-        Raises OpconformError if it is not empty, no folder, or cannot be written to; nothing is touched then.
+        Raises OpconformError, before anything is touched, if it is not empty, not a folder, or not writable.
         """
         path = Path(path)
         try:
@@ -63,24 +66,28 @@ class ResultsFolder:
 
     @classmethod
     def resume(cls, path: Path) -> ResultsFolder:
-        """Take the folder of a run that has begun.
+        """Open the folder of a run that has begun.
 
-        Raises OpconformError if it is none, if a process writes to it, or if one of its files is a link or no file.
+        Raises OpconformError if it is not one, if a process writes to it, or if one of its files is a link or not a
+        file.
         """
         read_run(path)
         for name in (*_FILES, _PART):
             with contextlib.suppress(FileNotFoundError):
-                if not stat.S_ISREG((path / name).lstat().st_mode):  # it would be written to, wherever it leads
-                    raise OpconformError(f"{path / name}: no regular file; a run does not go on in such a folder")
+                if not stat.S_ISREG((path / name).lstat().st_mode):  # we would write to the link's target
+                    raise OpconformError(f"{path / name}: not a regular file; a run cannot be resumed in such a folder")
         try:
             folder = cls(path)
         except OSError as error:
             raise OpconformError(f"{path}: cannot write results there: {error.strerror}") from None
-        folder.told = read_run(path)  # again, now that nobody else writes it
+        folder.told = read_run(path)  # again, now that no other process writes to it
         return folder
 
     def mend(self, kept: StoredResults) -> None:
-        """Cut off what a killed run left behind half: torn lines, and lines without their result; after the walk."""
+        """Remove what a killed run left unfinished: torn lines, and lines without their result.
+
+        Call it after the walk.
+        """
         for name, end in kept.ends.items():
             file = self.path / name
             try:
@@ -90,17 +97,17 @@ class ResultsFolder:
                 raise self._failed(name, error) from None
 
     def start(self, description: Mapping[str, Any]) -> None:
-        """Write `run.json` with status `running`; `description` is JSON. Again where more of it is known."""
+        """Write `run.json` with status `running`; `description` is JSON. Call it again when more is known."""
         self.told = {**description, "status": "running"}
         self._running = True
         self._write_run()
 
     def add(self, line: bytes, beside: Iterable[tuple[str, bytes]] = ()) -> None:
-        """Append the line of a result, and the lines of other files that belong to it; all without their ends.
+        """Append a result's line, and the lines of other files that belong to it, all without line ends.
 
-        Raises OpconformError if the disk does not take it, or did not take what came before.
+        Raises OpconformError if the disk does not accept it, or did not accept earlier lines.
         """
-        if self._broken is not None:  # after half a line, another one would be lost too
+        if self._broken is not None:  # a line after half a line would be lost too
             raise self._broken
         for name, companion in beside:
             self._append(name, companion)
@@ -117,7 +124,7 @@ class ResultsFolder:
             raise self._broken from None
 
     def finish(self, status: str, exit_code: int, more: Mapping[str, Any] | None = None) -> None:
-        """Rewrite `run.json` as that of a run which is over, with `more` JSON such as its figures."""
+        """Rewrite `run.json` for a finished run, with `more` JSON such as its figures."""
         self.told = {**self.told, **(more or {}), "status": status, "exit_code": exit_code}
         self._running = False
         self._write_run()
@@ -133,7 +140,7 @@ class ResultsFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with contextlib.suppress(OpconformError):  # the error under way matters more
+        with contextlib.suppress(OpconformError):  # the original error matters more
             if self._running and kind is not None and issubclass(kind, KeyboardInterrupt):
                 self.finish("interrupted", INTERRUPTED)
             elif self._running and kind is not None:
@@ -142,7 +149,7 @@ class ResultsFolder:
         self.close()
 
     def _write_run(self) -> None:
-        """Write aside and move, so that a reader never meets half a file."""
+        """Write to another file and rename it, so that a reader never sees half a file."""
         text = json.dumps(self.told, allow_nan=False, indent=2) + "\n"
         aside = self.path / _PART
         try:
@@ -152,11 +159,11 @@ class ResultsFolder:
             raise self._failed(RUN, error) from None
 
     def _failed(self, file: str, error: OSError) -> OpconformError:
-        return OpconformError(f"{self.path / file}: cannot be written: {error.strerror}; what was judged is kept")
+        return OpconformError(f"{self.path / file}: cannot be written: {error.strerror}; the results so far are kept")
 
 
 def companions(judged: Judged, line: bytes, certified: set[str]) -> list[tuple[str, bytes]]:
-    """Return the lines that belong beside a result's line; the certificate of a case once, whatever the backends."""
+    """Return the lines that accompany a result's line; a case's certificate only once, for all backends."""
     attached = judged.attachments
     found: list[tuple[str, bytes]] = []
     if not attached:
@@ -176,7 +183,7 @@ def companions(judged: Judged, line: bytes, certified: set[str]) -> list[tuple[s
 
 
 def _joined(head: bytes, told: Mapping[str, Any]) -> bytes:
-    """Return a line that begins so, and goes on with an object's other keys."""
+    """Return a line that begins so, and continues with an object's other keys."""
     return head + b"," + _rest({key: value for key, value in told.items() if key not in ("case", "backend")})
 
 
@@ -185,17 +192,17 @@ def _rest(told: Mapping[str, Any]) -> bytes:
 
 
 def _refuse_used(path: Path) -> None:
-    """Raise OpconformError unless the folder is new, empty, or that of a run that was killed before it began."""
+    """Raise OpconformError unless the folder is new, empty, or of a run that was killed before it began."""
     if path.is_dir():
         left = {f.name: f.stat().st_size for f in path.iterdir()}
         if left.keys() - {RESULTS, _PART} or left.get(RESULTS):
-            raise OpconformError(f"{path}: the folder is not empty; choose a new or an empty one for the results")
+            raise OpconformError(f"{path}: the folder is not empty; choose a new or empty one for the results")
     elif path.exists():
         raise OpconformError(f"{path}: is a file; choose a new or an empty folder for the results")
 
 
 def _lock(file: BinaryIO, folder: Path) -> None:
-    """Keep other processes out until the file is closed, or this process has ended in whatever way."""
+    """Keep other processes out until the file is closed, or this process ends for any reason."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
     except ImportError:

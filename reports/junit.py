@@ -24,14 +24,14 @@ Status: TypeAlias = Literal["passed", "failures", "errors", "skipped"]
 TAGS: Mapping[Status, str] = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 _LONGEST_NAME, _LONGEST_MESSAGE, _LONGEST_BODY = 200, 300, 10_000  # viewers refuse files of some ten megabytes
 _BROKEN = frozenset({Outcome.CRASH, Outcome.TIMEOUT, Outcome.RUNNER_ERROR})
-# texts that stand as they are, as most do: looking for what has to be escaped costs more than all else here
+# most texts need no escaping, and looking for it costs more than everything else here
 _PLAIN_VALUE = re.compile(r"[ !#-%'-;=?-~]*")
 _PLAIN_BODY = re.compile(r"[\t\n\r -%'-;=?-~]*")
 
 
 @dataclass
 class TestSuite:
-    """The test cases of a backend and operator version, as they stand in the file, and what the suite's head says."""
+    """The test cases of a backend and operator version, as in the file, with the numbers for the suite's head."""
 
     backend: str
     operator_version: str
@@ -43,12 +43,12 @@ class TestSuite:
     __test__ = False  # for pytest
 
     def __post_init__(self) -> None:
-        # what viewers tell tests apart by, beside the name; they take what is before its last point for a package
+        # viewers identify tests by it and the name, and take the part before its last dot for a package
         classname = f"{_cut(self.backend, _LONGEST_NAME)}.{self.operator_version}"
         self.opening = f"<testcase{attributes_text({'classname': classname})} name="
 
     def add(self, result: Result, status: Status, message: str) -> None:
-        """Take in a result."""
+        """Add a result."""
         seconds = result.seconds or 0.0
         text = f'{self.opening}{_quoted(result.case)} time="{seconds:.6f}"{_rest(result, status, message)}'
         self.texts.append(text)
@@ -57,7 +57,7 @@ class TestSuite:
 
 
 def attributes_text(attributes: Mapping[str, str]) -> str:
-    """Return attributes as they stand in a tag, whatever their values are."""
+    """Return attributes in the form of a tag, safe for any value."""
     return "".join([f" {name}={_quoted(value)}" for name, value in attributes.items()])
 
 
@@ -72,7 +72,7 @@ def _escaped(text: str) -> str:
 
 
 def _rest(result: Result, status: Status, message: str) -> str:
-    """Return what follows the attributes of a result's test case."""
+    """Return the part of a result's test case after its attributes."""
     if status == "passed":
         return "/>\n"
     told, body = {"message": _cut(message, _LONGEST_MESSAGE)}, _cut(result.detail or "", _LONGEST_BODY)
@@ -96,11 +96,11 @@ def write_junit(
     suspensions: Suspensions | None = None,
     versions: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the results of a folder, or of several, as JUnit XML to the file `target`, and to `more`.
+    """Write the results of one or more folders as JUnit XML to the file `target`, and to `more`.
 
-    `demands` says what fails, `suspensions` what does not count, `versions` the version of each backend. A file is
-    written aside and moved, so that a reader never meets half of one. Raises OpconformError if the results cannot be
-    read or a file cannot be written.
+    `demands` says what fails, `suspensions` what does not count; `versions` has the version of each backend. A file is
+    written under another name and renamed, so that a reader never sees half of it. Raises OpconformError if the results
+    cannot be read or a file cannot be written.
     """
     for one in (target, *more):
         check_target(one)
@@ -124,7 +124,7 @@ def write_junit(
 
 
 def _status_of(result: Result, demands: Demands, suspensions: Suspensions) -> tuple[Status, str]:
-    """Return what a result is in JUnit's terms and, unless it is `passed`, the message."""
+    """Return a result's status in JUnit and, unless it is `passed`, the message."""
     suspended = suspensions.reason(result.case, result.clauses)
     fails = demands.fails(result, suspended=suspended is not None)
     first = (result.detail or "").partition("\n")[0]
@@ -139,7 +139,7 @@ def _status_of(result: Result, demands: Demands, suspensions: Suspensions) -> tu
 
 
 def check_target(target: Path) -> None:
-    """Raise OpconformError if a file cannot be written there; to be asked before a long run."""
+    """Raise OpconformError if a file cannot be written there; to be called before a long run."""
     if target.is_dir():
         raise OpconformError(f"{target}: cannot be written: it is a folder; name a file")
     if not target.parent.is_dir():
@@ -150,7 +150,7 @@ def check_target(target: Path) -> None:
 
 def _write(file: TextIO, suites: Sequence[TestSuite], versions: Mapping[str, str]) -> None:
     whole = _head(suites)
-    del whole["skipped"]  # Jenkins' schema has it in suites alone
+    del whole["skipped"]  # Jenkins' schema only has it in suites
     opening = f"<testsuites{attributes_text({'name': 'opconform', **whole})}>"
     file.write(f'<?xml version="1.0" encoding="utf-8"?>\n{opening}\n')
     for suite in suites:
@@ -166,7 +166,7 @@ def _write(file: TextIO, suites: Sequence[TestSuite], versions: Mapping[str, str
 
 
 def started_of(folder: Path) -> str | None:
-    """Return when a run began, in UTC and as viewers read it: without a zone; None if `run.json` does not tell."""
+    """Return when a run began, in UTC and without a zone, as viewers read it; None if `run.json` lacks it."""
     try:
         started = read_run(folder)["started"]
         return dt.datetime.fromisoformat(started).astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,4 +1,4 @@
-"""The summary of a run as a short page of Markdown, for a job's page on a CI server: the worst first."""
+"""The summary of a run as a short Markdown page, for a job's page on a CI server, worst first."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _badness(alike: FailureGroup) -> tuple[int, int, str]:
 
 
 def _operators(summary: Summary) -> Iterator[str]:
-    """Yield a table of the operator versions that are not all right."""
+    """Yield a table of the operator versions that are not completely right."""
     tally = summary.tally
     rows = [
         (figures.correctness, operator_version, backend, figures)

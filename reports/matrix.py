@@ -1,6 +1,6 @@
-"""The kill matrix: which wrong implementations the suite exposes, which it does not, and who is blamed without reason.
+"""The kill matrix: which wrong implementations the suite exposes, which it misses, and which right ones it blames.
 
-As a record to be kept, a terminal's tables, a page of the docs, and one HTML page.
+Written as a record, a terminal's tables, a page of the docs, and one HTML page.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ NO_CASE = "no case"
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of one implementation before the cases of an operator version.
+    """The fate of one implementation against the cases of an operator version.
 
-    A mutant is `killed`, with the smallest case that does not pass and its outcome; `admitted`: it answers otherwise
-    than a right implementation, and within what the standard admits; `unseen`: it computes otherwise, and answers alike
-    on all data of the suite; `unmet`: in no case does it do anything else; `same`: where it does, the formula is the
-    same, so that it is no mutant. `blamed` is a compliant variant. `why` says what admits it, or why no case tells it.
+    A mutant is `killed`, with the smallest case that it fails and its outcome; `admitted`: its answers differ from the
+    right ones, but only within what the standard admits; `unseen`: it computes something else, but gives the same
+    answers on all data of the suite; `unmet`: no case triggers it; `same`: its formula is the same wherever it is
+    triggered, so that it is not a mutant. `blamed` is a compliant variant that fails. `why` says what admits it, or why
+    no case exposes it.
     """
 
     name: str
@@ -46,14 +47,14 @@ class Fate:
 
 @dataclass(frozen=True, slots=True)
 class VersionMatrix:
-    """How an operator version's cases were put to the test.
+    """The results of testing the cases of an operator version.
 
-    `digest` is that of the cases, `code` that of what the mutants are made of. `tried` has for each kind of mutant
-    how many there are and how many are killed; `survivors` and `blamed` what is wrong with the suite; `hidden` the
-    triggers under which not all effects show, with the reason, and `triggers` how many there are, without those
-    that a clause excludes, which `excluded` has with the clause. `smoke` are the cases that are enough to kill all
-    that is killed. `blind`: by type, how many elements outputs have, and how many of them the bounds leave open.
-    `tight`: by floating-point type, the median and the widest bound, in ulp.
+    `digest` covers the cases, `code` the code that makes the mutants. `tried` has for each kind of mutant the number
+    made and killed; `survivors` and `blamed` are the suite's faults; `hidden` are the triggers under which not every
+    effect shows, with the reason, and `triggers` the number of triggers without those that a clause excludes, which
+    `excluded` lists with the clause. `smoke` is a small set of cases that kills everything that is killed. `blind`: by
+    type, the number of output elements, and of those that the bounds leave open. `tight`: by floating-point type, the
+    median and the widest bound, in ulp.
     """
 
     version: str
@@ -74,52 +75,55 @@ class VersionMatrix:
 
     @property
     def mutants(self) -> int:
-        """How many mutants there are, those of triggers apart."""
+        """Return the number of mutants, without triggers."""
         return sum(every for kind, (every, _) in self.tried.items() if kind != "trigger")
 
     @property
     def operator(self) -> str:
-        """The operator, without the version."""
+        """Return the operator, without the version."""
         return operator_of(self.version)
 
     def surviving(self, status: Status) -> list[str]:
-        """Return the names of the mutants that are not killed, for the reason `status`."""
+        """Return the names of the mutants that survive for the reason `status`."""
         return [fate.name for fate in self.survivors if fate.status == status]
 
 
 def operator_of(version: str) -> str:
-    """Return the operator of an operator version: `onnx/Add` of `onnx/Add-14`; some standards number no versions."""
+    """Return the operator of an operator version: `onnx/Add` of `onnx/Add-14`.
+
+    Some standards have no version numbers.
+    """
     name, _, number = version.rpartition("-")
     return name if number.isdigit() else version
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """All operator versions that were put to the test."""
+    """All operator versions that were tested."""
 
     tested: Mapping[str, VersionMatrix]
 
     def beyond(self, known: Matrix) -> Matrix:
-        """Return the matrix without survivors and hidden triggers that another one has as well."""
+        """Return the matrix without survivors and hidden triggers that another matrix also has."""
         return Matrix({v: _beyond(one, known.tested.get(v)) for v, one in self.tested.items()})
 
     @property
     def survivors(self) -> list[tuple[str, Fate]]:
-        """The mutants that are not killed, with their operator versions."""
+        """Return the mutants that survive, with their operator versions."""
         return [(version, fate) for version, one in self.tested.items() for fate in one.survivors]
 
     @property
     def blamed(self) -> list[tuple[str, Fate]]:
-        """The compliant variants that are blamed, with their operator versions."""
+        """Return the compliant variants that are blamed, with their operator versions."""
         return [(version, fate) for version, one in self.tested.items() for fate in one.blamed]
 
     @property
     def smoke(self) -> list[str]:
-        """The cases of the suite `smoke`."""
+        """Return the cases of the suite `smoke`."""
         return [case for one in self.tested.values() for case in one.smoke]
 
     def to_record(self) -> str:
-        """Return what is kept between changes: a line a mutant that survives, then one an operator version."""
+        """Return what is kept between changes: a line per surviving mutant, then a line per operator version."""
         told = {f.name: {"mutant": f.name, "kind": f.kind, "does": f.text} for _, f in (*self.survivors, *self.blamed)}
         lines: list[Mapping[str, Any]] = [{"format": FORMAT}, *(told[name] for name in sorted(told))]
         lines += [_kept(one) for one in self.tested.values()]
@@ -162,15 +166,14 @@ def _kept(one: VersionMatrix) -> dict[str, Any]:
 
 
 def read_record(file: Path, smoke: Mapping[str, Sequence[str]]) -> Matrix:
-    """Return the matrix of a record, without what killed each mutant, of versions that the smoke suite has as well.
+    """Return the matrix of a record, without what killed each mutant, for versions that the smoke suite also has.
 
-    `smoke` has the suite's cases by operator version. Nothing is known of a record in an older format.
-    Raises OpconformError.
+    `smoke` has the suite's cases by operator version. A record in an older format is ignored. Raises OpconformError.
     """
     try:
         head, *lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
         if head["format"] > FORMAT:
-            raise OpconformError(f"{file}: format {head['format']}, expected {FORMAT}; remove it and make it anew")
+            raise OpconformError(f"{file}: format {head['format']}, expected {FORMAT}; remove it and make a new one")
         if head["format"] < FORMAT:
             return Matrix({})
         texts = {line["mutant"]: (line["kind"], line["does"]) for line in lines if "mutant" in line}
@@ -179,7 +182,7 @@ def read_record(file: Path, smoke: Mapping[str, Sequence[str]]) -> Matrix:
     except OSError as error:
         raise OpconformError(f"{file}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:
-        raise OpconformError(f"{file}: is no record of a kill matrix: {error}") from None
+        raise OpconformError(f"{file}: is not a record of a kill matrix: {error}") from None
 
 
 def _tested(line: Mapping[str, Any], texts: Mapping[str, Sequence[str]], smoke: Sequence[str]) -> VersionMatrix | None:
@@ -236,7 +239,7 @@ _TIGHT = (
 
 
 def _figures(matrix: Matrix) -> Iterator[tuple[str, ...]]:
-    """Yield for each operator version its name and what stands below the headings."""
+    """Yield for each operator version its name and the cells of its row."""
     for version, one in matrix.tested.items():
         killed = sum(killed for kind, (_, killed) in one.tried.items() if kind != "trigger")
         surviving = [len(one.surviving(status)) for status in STATUSES]
@@ -273,7 +276,7 @@ def _by_operator(matrix: Matrix) -> Mapping[str, list[VersionMatrix]]:
 
 
 def _named(versions: Sequence[VersionMatrix], names: Mapping[str, Sequence[VersionMatrix]]) -> str:
-    """Return names, each with the versions of an operator that it is about, where these are not all."""
+    """Return names, each with the versions of an operator that it applies to, if not all."""
     return ", ".join(f"`{name}`{_numbers(versions, where)}" for name, where in names.items())
 
 
@@ -288,7 +291,7 @@ def _numbers(versions: Sequence[VersionMatrix], where: Sequence[VersionMatrix]) 
 
 
 def survivors_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
-    """Yield an operator, a reason, and the mutants that survive for it, each with versions if it is not all of them."""
+    """Yield an operator, a reason, and the mutants that survive for it, each with its versions if not all."""
     for operator, versions in _by_operator(matrix).items():
         reasons: dict[str, dict[str, list[VersionMatrix]]] = {}
         for status in STATUSES:
@@ -308,12 +311,12 @@ def hidden_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
         for one in versions:
             for level, why in one.hidden.items():
                 reasons.setdefault(why, {}).setdefault(level, []).append(one)
-        for why, levels in sorted(reasons.items()):  # a record has the triggers in another order than a new matrix
+        for why, levels in sorted(reasons.items()):  # a record's triggers are in another order than a new matrix's
             yield operator, why, _named(versions, levels)
 
 
 def excluded_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
-    """Yield an operator, a clause, and the triggers that no valid call sets off because of it."""
+    """Yield an operator, a clause, and the triggers that no valid call can set off because of it."""
     for operator, versions in _by_operator(matrix).items():
         clauses: dict[str, dict[str, list[VersionMatrix]]] = {}
         for one in versions:
@@ -324,7 +327,7 @@ def excluded_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
 
 
 def blind_of(matrix: Matrix) -> Iterator[tuple[str, str]]:
-    """Yield an operator, and by type the share of elements that its bounds leave open, where it is not nothing."""
+    """Yield an operator, and by type the share of elements that its bounds leave open, if it is not zero."""
     for operator, versions in _by_operator(matrix).items():
         found: dict[str, tuple[int, int]] = {}
         for one in versions:
@@ -346,7 +349,7 @@ def tight_of(matrix: Matrix) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _rounded(ulps: float) -> float:
-    """Return a figure of two digits: what a page shows, and a record keeps."""
+    """Return a number with two digits, as a page shows and a record keeps it."""
     short = float(f"{ulps:.2g}")
     return int(short) if short.is_integer() else short
 
@@ -416,7 +419,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def matrix_html(matrix: Matrix) -> str:
-    """Return the matrix as one static page that needs nothing else: no script, no network."""
+    """Return the matrix as one static page without scripts or external files."""
     page = templates().get_template("kill-matrix.html.j2")
     return page.render(
         matrix=matrix,

@@ -1,4 +1,4 @@
-"""Progress: a line a result while a run lasts, and a bar for everything else that takes its time."""
+"""Progress: a line per result during a run, and a bar for everything else that takes time."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ T = TypeVar("T")
 def tracked(
     items: Iterable[T], what: str, total: int | None = None, console: Console | None = None
 ) -> Iterator[Iterable[T]]:
-    """Give the items to a `with` block, and show on a terminal how many were taken; elsewhere nothing is shown.
+    """Give the items to a `with` block, and show on a terminal how many were taken; elsewhere show nothing.
 
-    `what` says what is done, as in `planning`; `total` is how many items there are, None if that is not known. It is
-    shown on stderr, or on `console`, and is gone when the block ends, however it ends.
+    `what` says what is done, as in `planning`; `total` is the number of items, None if unknown. The bar is on stderr,
+    or on `console`, and disappears when the block ends for any reason.
     """
     console = console or Console(stderr=True)
     if not console.is_terminal:
@@ -43,7 +43,7 @@ def tracked(
 
 
 class _Left(ProgressColumn):
-    """How many items there are in all, and how long they take; the time so far where that is not known."""
+    """The number of items and the estimated time; the elapsed time if the number is unknown."""
 
     def render(self, task: Task) -> Text:
         """Return the text."""
@@ -53,7 +53,7 @@ class _Left(ProgressColumn):
 
 
 _PLAIN_EVERY = 30.0  # seconds
-_PLAIN_LINES = 4  # beside those: so many if the number of cases is known
+_PLAIN_LINES = 4  # in addition, so many if the number of cases is known
 _BAR_WIDTH = 30
 _GOOD = frozenset({Outcome.PASS})
 _NEUTRAL = frozenset({Outcome.UNSUPPORTED, Outcome.WAIVED, Outcome.ACCEPTED_INVALID})
@@ -69,7 +69,7 @@ class RunProgress:
         clock: Callable[[], float] = time.monotonic,
         known: Mapping[Outcome, int] | None = None,
     ) -> None:
-        """Expect `total` results, None if it is not known, of which some are `known`; `clock` tells seconds."""
+        """Expect `total` results, None if unknown, of which `known` exist already; `clock` returns seconds."""
         self.console = console
         self.total = total
         self.outcomes: Counter[Outcome] = Counter(known or {})
@@ -81,7 +81,7 @@ class RunProgress:
         self._live = Live(get_renderable=self._shown, console=console, refresh_per_second=8, transient=True)
 
     def add(self, result: Result) -> None:
-        """Count a result; the terminal is drawn from time to time, not here."""
+        """Count a result; the terminal is redrawn from time to time, not here."""
         self.count(result.outcome)
 
     def count(self, outcome: Outcome) -> None:
@@ -93,7 +93,7 @@ class RunProgress:
             self.console.print(Text(f"{self._count()}: {self._outcomes().plain}"), soft_wrap=True)
 
     def expect(self, total: int) -> None:
-        """Take in how many results there will be, once that is known."""
+        """Set the number of results, once it is known."""
         self.total = total
         self._line_at = self._next_line()
 
@@ -108,7 +108,7 @@ class RunProgress:
         self._live.stop()
 
     def _next_line(self) -> float:
-        """Return how many results there are at the next of the lines that tell a part of them."""
+        """Return the number of results at which the next progress line is printed."""
         if not self.total:
             return math.inf
         part = self.done * _PLAIN_LINES // self.total + 1

@@ -1,4 +1,4 @@
-"""Why mutants survive and triggers stay hidden, where no computation says so: what is written in a file."""
+"""Reasons why mutants survive and triggers stay hidden, read from a file if no computation finds them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FILE = Path(__file__).parents[1] / "specs" / "survivors.yaml"
 
 @dataclass(frozen=True)
 class Reasons:
-    """Reasons by globs of operator versions, and then of names of mutants and triggers; the first that fits counts."""
+    """Reasons by globs of operator versions, and then of names of mutants and triggers; the first match counts."""
 
     written: Mapping[str, Mapping[str, str]]
 
     def of(self, version: str, name: str) -> str:
-        """Return why a mutant survives, or a trigger stays hidden; nothing where nobody says."""
+        """Return why a mutant survives, or a trigger stays hidden; empty if the file has no reason."""
         return next((why for _, _, why in self._fitting(version, name)), "")
 
     def explained(self, matrix: Matrix) -> Matrix:
@@ -29,11 +29,11 @@ class Reasons:
         return Matrix({version: self._explained(one) for version, one in matrix.tested.items()})
 
     def missing(self, matrix: Matrix) -> list[str]:
-        """Return what has no reason, `onnx/Add-14: name`."""
+        """Return what has no reason, as `onnx/Add-14: name`."""
         return [f"{v}: {name}" for v, one in matrix.tested.items() for name in _left(one) if not self.of(v, name)]
 
     def idle(self, matrix: Matrix) -> list[str]:
-        """Return the reasons that are no one's: of mutants that are killed by now, of triggers that are exposed."""
+        """Return the unused reasons: for mutants that are killed by now, for triggers that are exposed."""
         every = {(globs, name): False for globs, some in self.written.items() for name in some}
         for version, one in matrix.tested.items():
             for name in _left(one):
@@ -68,7 +68,7 @@ def _left(one: VersionMatrix) -> Iterator[str]:
 
 
 def read_reasons(file: Path = FILE) -> Reasons:
-    """Read a file of reasons. Raises OpconformError where it is none."""
+    """Read a file of reasons. Raises OpconformError if it is invalid."""
     value = read_file(file).value
     lines = isinstance(value, dict) and all(isinstance(some, dict) for some in value.values())
     if not lines or not all(isinstance(why, str) for some in value.values() for why in some.values()):

@@ -1,4 +1,4 @@
-"""Results folders read, also of runs that were killed; which are one run, and what decided its verdicts."""
+"""Reads results folders, also of killed runs; decides which belong to one run, and what determined its verdicts."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ ACCURACY = "accuracy.jsonl"
 _BUFFER = 1 << 18
 _END = ord("\n")
 
-_BACKEND, _OUTCOME = b',"backend":', b',"outcome":'  # a quote inside a text is escaped: they stand there once
+_BACKEND, _OUTCOME = b',"backend":', b',"outcome":'  # a quote inside a string is escaped: these appear only once
 
 
 LARGEST_RUN = 256 << 20
-"""The bytes that `run.json` may have."""
+"""Maximum size of `run.json` in bytes."""
 LONGEST_LINE = 256 << 20
-"""The bytes that a line of a results folder may have."""
+"""Maximum size of a line of a results folder in bytes."""
 
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 _AtLeastOne: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
@@ -95,7 +95,7 @@ class _Options(msgspec.Struct, frozen=True):
 
 
 class _Run(msgspec.Struct, frozen=True):
-    """The form of `run.json`: any key may be missing, and none may be of another type."""
+    """The form of `run.json`: any key may be missing, but each value must have its type."""
 
     status: Literal["running", "finished", "interrupted", "failed"]
     command: tuple[str, ...] = ()
@@ -126,9 +126,9 @@ class _Run(msgspec.Struct, frozen=True):
 
 
 def read_run(path: Path | str) -> dict[str, Any]:
-    """Return what `run.json` of a results folder says.
+    """Return the content of a results folder's `run.json`.
 
-    Raises OpconformError if there is none that is whole, or a value is not of the type that a run writes.
+    Raises OpconformError if it is missing or incomplete, or a value does not have the type that a run writes.
     """
     file = Path(path) / RUN
     try:
@@ -146,23 +146,23 @@ def read_run(path: Path | str) -> dict[str, Any]:
     try:
         msgspec.convert(read, _Run)
     except (ValueError, RecursionError) as error:
-        raise OpconformError(f"{file}: not as a run writes it: {error}") from None
+        raise OpconformError(f"{file}: not in the form that a run writes: {error}") from None
     return read
 
 
 def _regular(file: Path) -> BinaryIO:
-    """Open a file to read it; no pipe, which could keep us waiting, and no device. Raises OSError, OpconformError."""
+    """Open a file for reading, but not a pipe, which could block, nor a device. Raises OSError, OpconformError."""
     opened = open(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb", buffering=_BUFFER)  # noqa: PTH123, SIM115 - flags
     if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
         opened.close()
-        raise OpconformError(f"{file}: no regular file; expected a results folder")
+        raise OpconformError(f"{file}: not a regular file; expected a results folder")
     return opened
 
 
 def read_results(path: Path | str) -> Iterator[Result]:
-    """Yield the results of a folder, or of a file of results; a torn last line, as a killed run leaves it, is dropped.
+    """Yield the results in a folder or a file; a torn last line, which a killed run leaves, is dropped.
 
-    Raises OpconformError if there is none, a line is no result, or the file of a finished run is truncated.
+    Raises OpconformError if there is no such file, a line is not a result, or the file of a finished run is truncated.
     """
     path = Path(path)
     file = path if path.is_file() else path / RESULTS
@@ -182,13 +182,13 @@ def _refuse_truncated(folder: Path, found: int) -> None:
     counted_then = _at(told, ("figures", "overall", "cases"))
     if told.get("status") == "finished" and isinstance(counted_then, int) and counted_then > found:
         raise OpconformError(
-            f"{folder / RESULTS}: truncated: {counted(found, 'whole line')}, and {RUN} counts "
+            f"{folder / RESULTS}: truncated: {counted(found, 'whole line')}, but {RUN} counts "
             f"{counted(counted_then, 'result')}; restore the file, or run the cases again"
         )
 
 
 def _whole_lines(file: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Yield each line that has its end: its number, its offset, and the line with its end."""
+    """Yield each complete line: its number, its offset, and the line with its end."""
     offset = 0
     try:
         with _regular(file) as lines:
@@ -209,25 +209,25 @@ def _result(line: bytes, file: Path, number: int) -> Result:
     try:
         return result_from_json(line)
     except (ValueError, RecursionError) as error:
-        raise OpconformError(f"{file}:{number}: no result: {error}") from None
+        raise OpconformError(f"{file}:{number}: not a result: {error}") from None
 
 
 def head_of(line: bytes) -> bytes:
-    """Return the beginning of a result's line that tells case and backend, as lines beside it have it too."""
+    """Return the beginning of a result's line, with case and backend; lines that accompany it begin the same way."""
     return line[: line.index(_OUTCOME)]
 
 
 def case_head_of(line: bytes) -> bytes:
-    """Return the beginning of a result's line that tells the case."""
+    """Return the beginning of a result's line, with the case."""
     return line[: line.index(_BACKEND)]
 
 
 @dataclass(slots=True)
 class StoredResult:
-    """A result as it stands in a folder, and the lines that belong to it, where there are any.
+    """A result in a folder, and the lines that belong to it, if any.
 
-    `line` is the result's, and `offset` its place in bytes. `certificate` stands with the first of a case's results
-    alone.
+    `line` is the result's line, and `offset` its position in bytes. Only the first result of a case has the
+    `certificate`.
     """
 
     line: bytes
@@ -242,9 +242,9 @@ class StoredResult:
 class StoredResults:
     """A walk over the results of a folder and the lines that belong to them.
 
-    What stands beside a result was written before it, in the same order: so lines that belong to no result stand at
-    the end of their file, where a run was killed. After the walk `ends` says where each file would have to end for
-    all of it to belong together, `done` which cases are there, by backend, and `certified` which have a certificate.
+    Lines that accompany a result were written before it, in the same order. So after a kill, lines without a result are
+    at the end of their file. After the walk, `ends` says where each file must end for everything to belong together,
+    `done` which cases are present, by backend, and `certified` which have a certificate.
     """
 
     folder: Path
@@ -253,7 +253,7 @@ class StoredResults:
     ends: dict[str, int] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[StoredResult]:
-        """Walk, once. Raises OpconformError for a line that is wrong, or a case that is there twice."""
+        """Walk, once. Raises OpconformError for an invalid line, or a case that appears twice."""
         file = self.folder / RESULTS
         beside = {name: _Companions(self.folder / name) for name in (OUTPUTS, CERTIFICATES, ACCURACY)}
         self.ends[RESULTS] = 0
@@ -261,7 +261,7 @@ class StoredResults:
             result = _result(line, file, number)
             done = self.done.setdefault(result.backend, set())
             if result.case in done:
-                raise OpconformError(f"{file}:{number}: {result.case} on {result.backend} is there twice")
+                raise OpconformError(f"{file}:{number}: {result.case} on {result.backend} appears twice")
             done.add(result.case)
             head = _head(line, file, number)
             outputs, accuracy = beside[OUTPUTS].take(head), beside[ACCURACY].take(head)
@@ -279,7 +279,7 @@ class StoredResults:
 
 def _head(line: bytes, file: Path, number: int) -> bytes:
     if not line.startswith(b'{"case":') or _OUTCOME not in line:
-        raise OpconformError(f"{file}:{number}: no result: expected its keys in the order in which a run writes them")
+        raise OpconformError(f"{file}:{number}: not a result: expected its keys in the order that a run writes")
     return head_of(line)
 
 
@@ -294,7 +294,7 @@ class _Companions:
         self.end = 0
 
     def take(self, head: bytes) -> bytes | None:
-        """Return the next line if it begins so, and go on to the one after it."""
+        """Return the next line if it begins so, and move on to the one after it."""
         if self._head is None or not self._head[2].startswith(head + b","):
             return None
         _, offset, line = self._head
@@ -303,7 +303,7 @@ class _Companions:
         return line
 
     def check_rest(self, done: Mapping[str, Collection[str]]) -> None:
-        """Raise OpconformError unless the lines that are left belong to cases without a result."""
+        """Raise OpconformError unless the remaining lines belong to cases without a result."""
         while self._head is not None:
             number, _, line = self._head
             place = f"{self._file}:{number}"
@@ -311,7 +311,7 @@ class _Companions:
                 told = json.loads(line)
                 case, backend = str(told["case"]), str(told.get("backend"))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-                raise OpconformError(f"{place}: no line of a case: {error}") from None
+                raise OpconformError(f"{place}: not a line of a case: {error}") from None
             if case in done.get(backend, ()):
                 raise OpconformError(f"{place}: not in the order of {RESULTS}: {case} on {backend}")
             self._head = next(self._lines, None)
@@ -319,7 +319,7 @@ class _Companions:
 
 @dataclass(frozen=True)
 class Terms:
-    """What decides verdicts beside the cases: what fails, what is suspended, what is waived, what was declared."""
+    """Everything except the cases that decides verdicts: what fails, what is suspended, waived, and declared."""
 
     demands: Demands = field(default_factory=Demands)
     suspensions: Suspensions = field(default_factory=Suspensions)
@@ -341,7 +341,7 @@ def terms_to_dict(terms: Terms) -> dict[str, Any]:
 
 
 def _told(one: Profile | Erratum | Waiver | Declaration | None) -> dict[str, Any] | None:
-    """Return what JSON has of one of them; the digest of its file has a place of its own in `run.json`."""
+    """Return one of them for JSON; the digest of its file has its own key in `run.json`."""
     if one is None:
         return None
     told: dict[str, Any] = msgspec.to_builtins(one, order="deterministic")
@@ -350,7 +350,10 @@ def _told(one: Profile | Erratum | Waiver | Declaration | None) -> dict[str, Any
 
 
 def terms_from(told: Mapping[str, Any], place: object) -> Terms:
-    """Read back what `terms_to_dict` returned, of the `run.json` at `place`. Raises OpconformError if it is none."""
+    """Return the terms that `terms_to_dict` wrote to the `run.json` at `place`.
+
+    Raises OpconformError if they are invalid.
+    """
     try:
         waivers = [{**one, "case": {"text": one["case"]}} for one in told["waivers"]]
         return Terms(
@@ -364,11 +367,11 @@ def terms_from(told: Mapping[str, Any], place: object) -> Terms:
             msgspec.convert(told["arithmetic"], Declaration | None),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise OpconformError(f"{place}: terms: not as a run writes them: {error!r}") from None
+        raise OpconformError(f"{place}: terms: not in the form that a run writes: {error!r}") from None
 
 
 UNKNOWN = "unknown"
-"""The version of a backend that has not told it yet."""
+"""The version of a backend that has not reported it yet."""
 
 _DECIDING: Mapping[str, tuple[str, ...]] = {
     "suite version": ("suite", "version"),
@@ -388,7 +391,7 @@ _DECIDING: Mapping[str, tuple[str, ...]] = {
     "corpus digest": ("corpus", "digest"),
     "keep_outputs": ("keep_outputs",),
 }
-"""What of `run.json` makes a run the one that it is, beside its backends."""
+"""The keys of `run.json` that identify a run, apart from its backends."""
 
 
 @dataclass(frozen=True)
@@ -400,17 +403,17 @@ class RunRecord:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to do."""
+        """Return whether nothing is left to do."""
         return self.told.get("status") == "finished"
 
     @property
     def command(self) -> list[str]:
-        """The command line that began it."""
+        """Return the command line that began it."""
         return [str(word) for word in self.told.get("command", [])]
 
     @property
     def started(self) -> dt.datetime:
-        """When it began. Raises OpconformError if `run.json` does not tell."""
+        """Return when it began. Raises OpconformError if `run.json` lacks it."""
         try:
             return dt.datetime.fromisoformat(self.told["started"])
         except (KeyError, TypeError, ValueError) as error:
@@ -418,24 +421,24 @@ class RunRecord:
 
     @property
     def planned(self) -> int | None:
-        """How many results it has when it is finished, None if `run.json` does not tell."""
+        """Return the number of results of the finished run, None if `run.json` lacks it."""
         told = self.told.get("planned")
         numbers = list(told.values()) if isinstance(told, dict) else []
         return sum(numbers) or None if all(isinstance(one, int) and one >= 0 for one in numbers) else None
 
     @property
     def deaths(self) -> list[dict[str, Any]]:
-        """The ends of workers that no case explains, as they are known so far."""
+        """Return the deaths of workers that no case explains, as far as known."""
         return [told for told in self.told.get("deaths", []) if isinstance(told, dict)]
 
     @property
     def more_deaths(self) -> int:
-        """How many there were beside those."""
+        """Return how many there were in addition."""
         found = self.told.get("more_deaths", 0)
         return found if isinstance(found, int) else 0
 
     def about(self, backend: str) -> About:
-        """Return what `run.json` has of a backend."""
+        """Return what `run.json` has on a backend."""
         told = _at(self.told, ("backends", backend))
         found = told if isinstance(told, dict) else {}
         standards = tuple(map(str, found.get("standards") or ()))
@@ -443,8 +446,8 @@ class RunRecord:
 
 
 def compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
-    """Return what makes two runs different ones, their backends apart: by name, both values."""
-    new = json.loads(json.dumps(new))  # as it would be read back
+    """Return the values that make two runs different, apart from their backends: by name, both values."""
+    new = json.loads(json.dumps(new))  # in the form in which it would be read back
     values = {name: (_at(old, path), _at(new, path)) for name, path in _DECIDING.items()}
     return {name: pair for name, pair in values.items() if pair[0] != pair[1]}
 
@@ -457,7 +460,7 @@ def _at(told: Mapping[str, Any], path: tuple[str, ...]) -> object:
 
 
 _OF_ONE_BACKEND = frozenset({"shard", "waivers digest"})
-"""What runs of different backends, shown side by side, need not have in common."""
+"""Values that may differ between runs of different backends that are shown side by side."""
 
 
 @dataclass(frozen=True)
@@ -469,59 +472,59 @@ class Part:
 
     @property
     def folder(self) -> Path:
-        """Where it is."""
+        """Return its path."""
         return self.begun.folder
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """Its `run.json`."""
+        """Return its `run.json`."""
         return self.begun.told
 
     @property
     def versions(self) -> dict[str, str]:
-        """Its backends, each with the version."""
+        """Return its backends, each with its version."""
         return {name: self.begun.about(name).version for name in self.told["backends"]}
 
     @property
     def terms(self) -> Terms:
-        """What decided its verdicts. Raises OpconformError if `run.json` does not tell."""
+        """Return what decided its verdicts. Raises OpconformError if `run.json` lacks it."""
         return terms_from(self.told.get("terms", {}), self.folder / RUN)
 
     @property
     def planned(self) -> int:
-        """How many results it has when it is finished."""
+        """Return the number of results of the finished run."""
         return sum(int(number) for number in self.told.get("planned", {}).values())
 
 
 @dataclass(frozen=True)
 class Whole:
-    """The parts of one run, in the order of their shards; `missing` are those that are not there."""
+    """The parts of one run, in the order of their shards; `missing` are the absent ones."""
 
     parts: tuple[Part, ...]
     missing: tuple[Shard, ...] = ()
 
     @property
     def unfinished(self) -> list[Part]:
-        """The parts that were interrupted or killed, or are under way."""
+        """Return the parts that were interrupted or killed, or still run."""
         return [part for part in self.parts if not part.begun.finished]
 
     @property
     def versions(self) -> dict[str, str]:
-        """The backends, each with its version."""
+        """Return the backends, each with its version."""
         return self.parts[0].versions
 
     @property
     def partial(self) -> bool:
-        """Whether cases of the suite are left out."""
+        """Return whether cases of the suite are left out."""
         selected = self.parts[0].told.get("selection") or self.parts[0].told.get("suite", {}).get("name")
         return bool(selected or self.missing or self.unfinished)
 
 
 def put_together(folders: Sequence[Path], *, partial: bool = False) -> list[Whole]:
-    """Return the runs that lie in these folders, one for each set of backends.
+    """Return the runs in these folders, one for each set of backends.
 
-    Raises OpconformError for folders that are not of one suite and one selection, for shards of different runs, for one
-    that is there twice and, unless `partial`, for one that is missing or unfinished.
+    Raises OpconformError for folders of several suites or selections, for shards of different runs, for a shard that
+    appears twice and, unless `partial`, for one that is missing or unfinished.
     """
     _refuse_twice(folders)
     groups: dict[tuple[str, ...], list[Part]] = {}
@@ -555,8 +558,8 @@ def _whole(parts: Sequence[Part], *, partial: bool) -> Whole:
     for part in parts[1:]:
         apart = {**_apart(first, part), **_versions_apart(first, part)}
         if first.shard is None and apart.keys() <= _versions_apart(first, part).keys():
-            both = f"{first.folder} and {part.folder} are both whole runs of {' and '.join(first.versions)}"
-            raise OpconformError(f"{both}: report one; a site takes an earlier one with --before")
+            both = f"{first.folder} and {part.folder} are both complete runs of {' and '.join(first.versions)}"
+            raise OpconformError(f"{both}: report one of them; to show an earlier run in a site, use --before")
         _refuse_other(first, part, apart)
     if first.shard is None:
         return Whole((first,))
@@ -564,7 +567,7 @@ def _whole(parts: Sequence[Part], *, partial: bool) -> Whole:
     for part in parts:
         index = part.shard.index if part.shard else 0
         if index in by_index:
-            raise OpconformError(f"shard {part.shard} is there twice: {by_index[index].folder} and {part.folder}")
+            raise OpconformError(f"shard {part.shard} appears twice: {by_index[index].folder} and {part.folder}")
         by_index[index] = part
     count = first.shard.count
     missing = tuple(Shard(i, count) for i in range(1, count + 1) if i not in by_index)
@@ -618,31 +621,31 @@ def _side_by_side(one: Whole, other: Whole) -> None:
     """Raise OpconformError unless two runs of different backends can be shown together."""
     a, b = one.parts[0], other.parts[0]
     for name in a.versions.keys() & b.versions.keys():
-        raise OpconformError(f"{a.folder} and {b.folder} are both runs of {name}: report one of them")
+        raise OpconformError(f"{a.folder} and {b.folder} are both runs of {name}; report one of them")
     _refuse_other(a, b, _apart(a, b, _OF_ONE_BACKEND))
 
 
 def runs_of(folders: Sequence[Path], *, partial: bool) -> list[Whole]:
-    """Return the runs that lie in these folders, one for each set of backends.
+    """Return the runs in these folders, one for each set of backends.
 
-    Raises OpconformError for folders that do not belong together and, unless `partial`, for what is not finished.
+    Raises OpconformError for folders that do not belong together and, unless `partial`, for unfinished runs.
     """
     wholes = put_together(folders, partial=partial)
     for part in (part for whole in wholes for part in whole.unfinished):
         if not partial:
             folder = part.folder
-            told = f"`opconform run --resume {folder}` ends it, and --partial takes what is there"
+            told = f"`opconform run --resume {folder}` finishes it, --partial uses it as it is"
             raise OpconformError(f"{folder}: unfinished; {told}")
     return wholes
 
 
 def started(whole: Whole) -> str:
-    """Return when a run began, in UTC. Raises OpconformError if `run.json` does not tell."""
+    """Return when a run began, in UTC. Raises OpconformError if `run.json` lacks it."""
     return min(part.begun.started.astimezone(dt.UTC) for part in whole.parts).isoformat(timespec="seconds")
 
 
 def folders_in(path: Path) -> list[Path]:
-    """Return a results folder itself, or those that lie in a folder. Raises OpconformError for neither."""
+    """Return a results folder itself, or the results folders in a folder. Raises OpconformError if there is none."""
     if (path / RUN).is_file():
         return [path]
     inside = sorted(file.parent for file in path.glob(f"*/{RUN}")) if path.is_dir() else []

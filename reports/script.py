@@ -1,4 +1,4 @@
-"""A script that reproduces one case with the library of its standard and NumPy alone."""
+"""A script that reproduces one case with only the library of its standard and NumPy."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from ..cases.errors import OpconformError
 from ..cases.program import Input, Structure, element_names
 from .show import ir_opset, node_text
 
-_READABLE = 64  # elements; more are packed
+_READABLE = 64  # elements; larger arrays are packed
 
 
 def reproduction(case: Batch) -> str:
-    """Return the script. Raises OpconformError for a case of a standard that no library here belongs to."""
+    """Return the script. Raises OpconformError for a case of a standard without a library for scripts."""
     standard = case.program.operator.standard
     if standard not in _PARTS:
         known = ", ".join(_PARTS)
-        raise OpconformError(f"{case.id}: no script reproduces cases of {standard}; those of {known} have one")
+        raise OpconformError(f"{case.id}: there are no scripts for cases of {standard}, only for {known}")
     return Template(_text(standard)).substitute(
         title=_docstring(f"{case.id}\n\n{node_text(case.program)}"),
         judge=_text("judge").rstrip(),
@@ -75,7 +75,7 @@ def _onnx(case: Batch) -> Mapping[str, str]:
 def _openvino(case: Batch) -> Mapping[str, str]:
     program = case.program
     if any(a.kind == "graph" for a in program.attributes):
-        raise OpconformError(f"{case.id}: no script makes the bodies of {program.operator}")
+        raise OpconformError(f"{case.id}: scripts cannot make the bodies of {program.operator}")
     given = [_given(i, a) | _known_before(i) for i, a in _contents(case)]
     attributes = {a.name: bool(a.value) if a.kind == "boolean" else _plain(a.value) for a in program.attributes}
     return {
@@ -87,7 +87,7 @@ def _openvino(case: Batch) -> Mapping[str, str]:
 
 
 def _known_before(given: Input) -> dict[str, Any]:
-    """Return what OpenVINO is told of an input when the model is made, beside its type."""
+    """Return what OpenVINO knows of an input when the model is made, besides its type."""
     if given.constant is not None:
         return {"constant": True}
     return {"partial_shape": [-1 if isinstance(d, str) else d for d in given.dims]}
@@ -97,7 +97,7 @@ def _onednn(case: Batch) -> Mapping[str, str]:
     from ..runners.onednn_library import ATTRIBUTES, OPERATIONS, TYPE_NUMBERS, TYPES  # noqa: PLC0415
 
     program = case.program
-    # a number that the header does not have is put to the library all the same: it is for it to refuse
+    # a number that the header does not have still goes to the library, which should refuse it
     attributes = [
         (a.name, ATTRIBUTES.get(a.name, 0), str(a.kind).removesuffix("s"), _plain(a.value)) for a in program.attributes
     ]
@@ -120,7 +120,7 @@ _PARTS: Mapping[str, Callable[[Batch], Mapping[str, str]]] = {
 
 
 def _contents(case: Batch) -> list[tuple[Input, Array]]:
-    """Return all inputs with their content, be they fed or constant."""
+    """Return all inputs with their content, fed or constant."""
     fed = dict(zip([i.name for i in case.program.feeds], case.tensors(), strict=False))
     return [(i, fed[i.name] if i.constant is None else i.array()) for i in case.program.inputs if i is not None]
 
@@ -153,7 +153,7 @@ def _tensor(array: Array) -> dict[str, Any]:
 
 
 def _value(structure: Structure, arrays: Iterator[Array]) -> dict[str, Any]:
-    """Return what a script feeds: a tensor, or what it makes a sequence, an optional or a map of."""
+    """Return the value that a script feeds: a tensor, or the parts of a sequence, an optional or a map."""
     match structure.kind:
         case "sequence":
             return {"sequence": [_value(item, arrays) for item in structure.items]}
@@ -165,7 +165,7 @@ def _value(structure: Structure, arrays: Iterator[Array]) -> dict[str, Any]:
 
 
 def _word(structure: Structure) -> str:
-    """Return a structure as a script tells that of an answer, in which an optional is what it holds."""
+    """Return a structure as a script writes it for an answer; an optional is written as its content."""
     match structure.kind:
         case "sequence":
             return f"[{','.join(map(_word, structure.items))}]"
@@ -205,9 +205,9 @@ def _bounds(bounds: Bounds) -> dict[str, Any]:
 
 
 def _elements(array: Array) -> list[Any] | str:
-    """Return elements to read where they are few and say all, else their bytes in base64.
+    """Return elements as numbers if they are few and this is exact, otherwise their bytes in base64.
 
-    NaN is written `nan`, so one with a payload of its own is packed.
+    NaN is written `nan`, so a NaN with an unusual payload is packed.
     """
     name, shape = type_of(array), array.shape
     if name == "string":
@@ -216,14 +216,14 @@ def _elements(array: Array) -> list[Any] | str:
         numbers: list[Any] = comparable(array).reshape(-1).tolist()
         written = [float(str(x)) for x in array.astype(np.float32).reshape(-1)] if name in _NARROW else numbers
         says_all = content(from_json(name, shape, written)) == content(array)
-        # which of its NaNs a narrow type means, `nan` does not tell
+        # `nan` does not say which of its NaNs a narrow type means
         if says_all and not (element_type(name).bits <= 8 and any(map(math.isnan, written))):
             return written
     return _packed(content(array))
 
 
 _NARROW = ("float16", "bfloat16", "float32")
-"""Types whose numbers are short to read in float32."""
+"""Types whose numbers are short in float32."""
 
 
 def _packed(held: bytes) -> str:
@@ -231,23 +231,23 @@ def _packed(held: bytes) -> str:
 
 
 _INDENT = "    "
-_NUMBERS = frozenset({int, float, bool, type(None)})  # whose lists Python writes as they are written here
+_NUMBERS = frozenset({int, float, bool, type(None)})  # Python writes lists of them in this form
 
 
 def literal(value: object, width: int = 120, used: int = 0) -> str:
-    """Return `value` as Python source of at most `width` characters a line where its parts allow.
+    """Return `value` as Python source of at most `width` characters per line, if its parts allow it.
 
     Dicts, lists and tuples of strings, numbers, booleans and None; infinity and NaN are written `inf` and `nan`.
-    `used`: characters that stand before it in its line.
+    `used`: the number of characters before it in its line.
     """
     return _Written().literal(value, width, used)
 
 
 class _Written:
-    """What parts of one value are in a line: each is asked for at every level above it."""
+    """The parts of one value on a line each, cached, because every level above needs them."""
 
     def __init__(self) -> None:
-        self._lines: dict[int, str] = {}  # by identity: the value lives as long as this does
+        self._lines: dict[int, str] = {}  # by identity: the value lives as long as this object
 
     def literal(self, value: object, width: int, used: int) -> str:
         short = self._in_a_line(value)
@@ -266,7 +266,7 @@ class _Written:
         return f"{start}{self.literal(value, width - len(_INDENT), len(start))},"
 
     def _in_a_line(self, value: object) -> str:
-        if isinstance(value, str):  # what JSON escapes in ASCII, Python reads alike
+        if isinstance(value, str):  # Python reads strings that JSON escapes in ASCII in the same way
             return json.dumps(value) if value.isascii() else ascii(value)
         if not isinstance(value, Mapping | list | tuple):
             return repr(value)
@@ -287,7 +287,7 @@ class _Written:
 
 
 def _filled(words: Sequence[str], width: int) -> list[str]:
-    """Return lines with as many words each as there is room for."""
+    """Return lines, each filled with as many words as fit."""
     lines = [words[0]]
     for word in words[1:]:
         if len(lines[-1]) + 1 + len(word) <= width:

@@ -1,4 +1,4 @@
-"""One case in full, for people: the operation as its standard writes it, inputs, what is expected, why, the clauses."""
+"""One case in full, for people: the operation as its standard writes it, inputs, expectation, derivation, clauses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _UNKNOWN = "?"
 
 
 def node_text(program: Program) -> str:
-    """Return the operation in one line, whatever its standard: outputs, inputs, attributes and operation set."""
+    """Return the operation in one line for any standard: outputs, inputs, attributes and operation set."""
     inputs = ", ".join(i.name if i is not None else '""' for i in program.inputs)
     attributes = ", ".join(f"{a.name}={_value(a)}" for a in program.attributes)
     outputs = ", ".join(o.name if o is not None else '""' for o in program.outputs)
@@ -50,12 +50,12 @@ def node_text(program: Program) -> str:
 
 
 def operation_lines(case: Batch) -> list[str]:
-    """Return the operation as the standard's documents write it, laid out for `opconform show`."""
+    """Return the operation as the standard's documents write it, formatted for `opconform show`."""
     return list(_WRITERS.get(case.program.operator.standard, _onnx_lines)(case))
 
 
 def ir_opset(program: Program) -> str:
-    """Return OpenVINO's name of the operation set that brought this version of the operation: `opset1`."""
+    """Return OpenVINO's name of the operation set that introduced this version of the operation: `opset1`."""
     return f"opset{program.operator.version}"
 
 
@@ -74,7 +74,7 @@ def _value(attribute: Attribute) -> str:
 
 
 def _text(value: object) -> str:
-    """Return a value of an attribute in a line: a tensor by its first elements, a body by its nodes."""
+    """Return a value of an attribute in one line: a tensor by its first elements, a body by its nodes."""
     match value:
         case Tensor():
             return f"{value.type} {'x'.join(map(str, value.dims)) or 'scalar'} {_elements(value.array())}"
@@ -100,7 +100,7 @@ def _hanging(label: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _output_dims(case: Batch, number: int) -> Dims | None:
-    """Return an output's shape where inputs of known shapes fix it, else its rank in unknown dimensions if known."""
+    """Return an output's shape if inputs of known shapes fix it, otherwise its rank in unknown dimensions if known."""
     program, options = case.program, case.expectation.options
     output = program.answers[number]
     if not program.is_plain:  # the outputs of options are then the tensors of all answers
@@ -153,7 +153,7 @@ def _ports(tag: str, first: int, ports: list[tuple[str, Dims, str]]) -> Iterator
     yield f"    <{tag}>"
     for number, (type_, dims, comment) in enumerate(ports, first):
         opening = f'        <port id="{number}" precision="{_precision(type_)}"'
-        # two hyphens in a row would end a comment
+        # a comment must not contain two hyphens in a row
         said = f"  <!-- {comment.replace('--', '- -')} -->"
         yield f"{opening}{'>' if dims else ' />'}{said}"
         yield from (f"            <dim>{-1 if isinstance(d, str) else d}</dim>" for d in dims)
@@ -183,7 +183,7 @@ def _ir_comment(given: Input) -> str:
 
 def _ir_output(output: Output, dims: Dims | None) -> tuple[Dims, str]:
     if dims is None:
-        return (), f"{output.name}, of a rank that the standard leaves open"
+        return (), f"{output.name}, whose rank the standard leaves open"
     return dims, output.name if dims else f"{output.name}, a scalar"
 
 
@@ -232,7 +232,7 @@ _WRITERS: dict[str, Callable[[Batch], Iterator[str]]] = {
 _SHOWN = 12  # elements
 _NODES = 40
 _UNCHARGED = re.compile(r": [^:]*u·.*?(?=  \()")
-"""What a line says that is charged, where nothing computes in floating point."""
+"""The part of a line that says what is charged, if nothing computes in floating point."""
 _MOST_BITS = 2048
 _LARGEST_DENOMINATOR = 1 << 20
 
@@ -250,7 +250,7 @@ def case_text(source: GeneratedCases, case: Batch) -> str:
 
 
 def content_lines(case: Batch) -> list[str]:
-    """Return a case's id, the operation, the inputs and what is expected."""
+    """Return a case's id, the operation, the inputs and the expectation."""
     return [
         f"case         {case.id}",
         *operation_lines(case),
@@ -278,13 +278,13 @@ def _tensor_line(name: str, array: Array) -> str:
 
 
 def element_text(element: Any) -> str:
-    """Return an element of any type, as an array of ours holds it, as people read it; text in quotes."""
+    """Return an element of any type, from one of our arrays, for people; text in quotes."""
     found = element.item() if isinstance(element, np.generic) and element.dtype.kind in "biufc" else element
     return json.dumps(found, ensure_ascii=False) if isinstance(found, str) else str(found)
 
 
 def output_names(program: Program, option: Option) -> list[str]:
-    """Return the names of an option's tensors; those of a structure are numbered."""
+    """Return the names of an option's tensors; tensors of a structure are numbered."""
     names = [output.name for output in program.answers]
     if len(names) == len(option.outputs):
         return names
@@ -312,8 +312,8 @@ def _expectation_lines(case: Batch) -> Iterator[str]:
 
 def _labels(option: Option) -> str:
     labels = ", ".join(f"{silence}={answer}" for silence, answer in option.labels) or "the one answer"
-    kind = {"values": "", "rejected": ": a refusal", "anything": ": whatever it answers"}[option.kind]
-    declared = " (only as declared arithmetic)" if option.level == "declared" else ""
+    kind = {"values": "", "rejected": ": a refusal", "anything": ": any answer"}[option.kind]
+    declared = " (only under declared arithmetic)" if option.level == "declared" else ""
     return f"{labels}{kind}{declared}"
 
 
@@ -335,7 +335,7 @@ def _element(bounds: Bounds, index: tuple[int, ...]) -> str:
     if isinstance(ends[0], float | np.floating) and np.isnan(ends[0]):
         return "NaN"
     value, lower, upper = map(element_text, (bounds.value[index], *ends))
-    # the exact value may be no number of the type; where the ends round to one, that one is meant
+    # the exact value may not be a number of the type; if the ends round to one, that one is meant
     text = lower if lower == upper else f"{value} in [{lower}, {upper}]"
     names = [f.name.lower().replace("_", " ") for f in Flag if f in flags and f.name]
     extra = [n for n in names if n not in ("negative zero", "positive zero")]
@@ -388,7 +388,7 @@ def _steps(derivation: Derivation) -> Iterator[str]:
 
 
 def _exact(derivation: Derivation) -> Iterator[str]:
-    """Yield the exact results that fractions express."""
+    """Yield the exact results that can be written as fractions."""
     for at in derivation.outputs:
         numbers = derivation.results[at].exact
         if numbers is not None:
@@ -423,7 +423,7 @@ def _step_text(step: Step) -> str:
     parts = [f"%{step.node} {step.rule}, u = {step.unit.hex()}"]
     if not step.error.size:
         return "; ".join(parts)
-    place = int(np.argmax(step.error))  # the first element that it charges most
+    place = int(np.argmax(step.error))  # the first of the elements with the largest charge
     if step.terms is not None and step.magnitude is not None:
         mean = np.broadcast_to(step.magnitude, step.error.shape).reshape(-1)[place]
         parts.append(f"n = {step.terms}, M = Σ|x|/n = {float(mean)!r}")
@@ -432,7 +432,7 @@ def _step_text(step: Step) -> str:
 
 
 def _number(value: Number) -> str:
-    """Return a fraction; a hexadecimal float where that is shorter and exact, or where there are too many digits."""
+    """Return a fraction, or a hexadecimal float if that is shorter and exact, or if there are too many digits."""
     if not isinstance(value, Fraction):
         return str(value)
     denominator = value.denominator

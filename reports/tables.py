@@ -1,4 +1,4 @@
-"""What is gathered of results, as they arrive or as the folders of whole runs hold them, and the summary made of it."""
+"""The tables of a report, gathered from results as they arrive or from results folders, and their summary."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .terminal import Summary
 from .text import counted, deaths_told
 
 _FIRST = 5
-"""The operator versions that a line names."""
+"""Maximum number of operator versions that a line names."""
 
 
 @dataclass
 class Tables:
-    """Figures, failures, behaviours, grades; memory grows with their kinds, not with the cases."""
+    """Figures, failures, behaviours, grades; memory grows with the number of their kinds, not of cases."""
 
     terms: Terms
     tally: Tally
@@ -55,14 +55,14 @@ class Tables:
         )
 
     def take(self, result: Result, attachments: Mapping[str, object]) -> Result:
-        """Count a result that has arrived, and return it as it is reported: waived, if a waiver says so."""
+        """Count a result that has arrived, and return it as it is reported: waived, if a waiver applies."""
         suspended = self.terms.suspensions.reason(result.case, result.clauses)
         reported = self.waivers.apply(result, suspended=suspended is not None)
         self._add(reported, suspended, attached_accuracy(attachments) if attachments else None)
         return reported
 
     def take_kept(self, kept: StoredResult) -> None:
-        """Count a result as it was reported before.
+        """Count a result in the form in which it was reported before.
 
         Raises ValueError, KeyError or TypeError if it is damaged.
         """
@@ -83,12 +83,12 @@ class Tables:
         self.arithmetic.add(result, accuracy)
 
     def to_dict(self, problems: Sequence[str]) -> dict[str, object]:
-        """Return figures and the rest for JSON; `problems` are those of waivers."""
+        """Return figures and the rest for JSON; `problems` are the waivers' problems."""
         told = {"figures": self.tally.to_dict(), "waiver_problems": list(problems), **self.arithmetic.to_dict()}
         return {**told, "unclaimed": {name: dict(found) for name, found in self.unclaimed.items()}}
 
     def unclaimed_lines(self) -> list[str]:
-        """Return a line for each backend that passes cases which it does not claim."""
+        """Return a line for each backend that passes cases outside its claims."""
         lines = []
         for backend, found in self.unclaimed.items():
             first = ", ".join(list(found)[:_FIRST]) + (", …" if len(found) > _FIRST else "")
@@ -105,7 +105,7 @@ class Tables:
         seconds: float | None,
         folders: Iterable[Path],
     ) -> Summary:
-        """Return what there is to tell."""
+        """Return the summary."""
         return Summary(
             self.tally,
             self.behaviours,
@@ -122,7 +122,7 @@ class Tables:
 
 
 def clause_text_of(library: Library) -> Callable[[str, str], str | None]:
-    """Return what finds a clause's text, by operator version and id; None where these specs have none."""
+    """Return a function that returns a clause's text by operator version and id; None if these specs lack it."""
 
     def text(operator_version: str, clause: str) -> str | None:
         try:
@@ -136,9 +136,9 @@ def clause_text_of(library: Library) -> Callable[[str, str], str | None]:
 
 
 def take_kept(folder: Path, tables: Tables, seen: Callable[[StoredResult], None] | None = None) -> StoredResults:
-    """Count all results of a folder, and return the walk over them. Raises OpconformError for what is wrong there.
+    """Count all results of a folder, and return the walk over them. Raises OpconformError if something is wrong there.
 
-    `seen` is told each of them.
+    `seen` is called with each of them.
     """
     kept = StoredResults(folder)
     try:
@@ -157,10 +157,10 @@ Seen: TypeAlias = Callable[[Part, StoredResult], None]
 
 @dataclass(frozen=True)
 class CountedRuns:
-    """All results counted.
+    """All results, counted.
 
-    `waivers` has what the waivers of each run met, in the order of the runs. `problems` are lines that tell what is
-    wrong beside the cases; `exit_code` is the one that the runs would have had.
+    `waivers` has what the waivers of each run matched, in the order of the runs. `problems` are lines about what is
+    wrong apart from the cases; `exit_code` is the one that the runs would have had.
     """
 
     tables: Tables
@@ -170,14 +170,17 @@ class CountedRuns:
 
 
 def terms_of(wholes: Sequence[Whole]) -> Terms:
-    """Return what decided the verdicts of these runs: that of the first, and the claims of all backends."""
+    """Return what decided the verdicts of these runs: the first run's terms, and the claims of all backends."""
     every = [part.terms for whole in wholes for part in whole.parts]
     claims = {name: claim for terms in every for name, claim in terms.demands.claims.items()}
     return replace(every[0], demands=replace(every[0].demands, claims=claims))
 
 
 def count(wholes: Sequence[Whole], seen: Seen | None = None) -> CountedRuns:
-    """Count the results of these runs; `seen` is told each of them. Raises OpconformError for what cannot be read."""
+    """Count the results of these runs; `seen` is called with each of them.
+
+    Raises OpconformError if one cannot be read.
+    """
     terms = terms_of(wholes)
     tables = Tables.of(terms, [name for whole in wholes for name in whole.versions], dt.date.min)
     waivers, problems = [], []
@@ -209,7 +212,7 @@ def _of_part(part: Part, seen: Seen | None) -> Callable[[StoredResult], None] | 
 
 
 def _lost(whole: Whole, tables: Tables) -> list[str]:
-    """Return what tells of cases that have no result though every shard is finished: our side has lost them."""
+    """Return a line on cases that have no result although every shard is finished: our side has lost them."""
     planned = sum(part.planned for part in whole.parts)
     missing = planned - sum(tables.tally.figures(name).cases for name in whole.versions)
     if whole.unfinished or not missing:

@@ -1,4 +1,4 @@
-"""What is gathered of results as they arrive: figures and the exit code, behaviour, and failures of one kind."""
+"""Gathers results as they arrive: figures and the exit code, behaviour, and groups of failures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Group(NamedTuple):
 
 
 def group_of(result: Result) -> Group:
-    """Return the group of a result; a case id that is none makes a group of its own."""
+    """Return the group of a result; an invalid case id makes a group of its own."""
     operator_version = operator_version_of(result.case)
     types = result.case[len(operator_version) + 1 :].partition("/")[0]
     return Group(result.backend, operator_version, types.partition(",")[0] or "-")
@@ -38,12 +38,12 @@ def group_of(result: Result) -> Group:
 
 @dataclass(frozen=True)
 class Figures:
-    """Counts of cases, and the figures made of them.
+    """Counts of cases, and the figures computed from them.
 
-    `judged` is all cases but those without support, suspended ones, those where our side failed and those with an
-    invalid input. `passed` counts passes, `strict` those that need no declared arithmetic. `unsupported` has valid
-    inputs. `put` counts invalid inputs that came to an end, `refused` those that were refused. `failed` counts what
-    makes the run non-conformant, `outcomes` every result.
+    `judged` counts all cases except unsupported ones, suspended ones, those where our side failed and those with an
+    invalid input. `passed` counts passes, `strict` the passes that need no declared arithmetic. `unsupported` counts
+    valid inputs. `put` counts invalid inputs that ran to an end, `refused` the refused ones. `failed` counts what makes
+    the run non-conformant, `outcomes` every result.
     """
 
     judged: int = 0
@@ -58,32 +58,32 @@ class Figures:
 
     @property
     def cases(self) -> int:
-        """How many results there are."""
+        """Return the number of results."""
         return sum(self.outcomes.values())
 
     @property
     def correctness(self) -> Fraction | None:
-        """Strict passes as a share of what was judged; None if nothing was."""
+        """Return strict passes as a share of judged cases; None if nothing was judged."""
         return _share(self.strict, self.judged)
 
     @property
     def declared_correctness(self) -> Fraction | None:
-        """The same, with passes under declared arithmetic."""
+        """Return passes, also under declared arithmetic, as a share of judged cases."""
         return _share(self.passed, self.judged)
 
     @property
     def support(self) -> Fraction | None:
-        """What was judged as a share of what the backend was asked."""
+        """Return judged cases as a share of the cases that the backend was given."""
         return _share(self.judged, self.judged + self.unsupported)
 
     @property
     def refusal(self) -> Fraction | None:
-        """Invalid inputs refused as a share of those put."""
+        """Return refused invalid inputs as a share of those that were run."""
         return _share(self.refused, self.put)
 
     @property
     def exit_code(self) -> int:
-        """The exit code that these counts amount to, the highest that applies."""
+        """Return the highest exit code that applies to these counts."""
         if self.outcomes.get(Outcome.RUNNER_ERROR):
             return OUR_SIDE_FAILED
         if not self.judged and not self.put:
@@ -107,17 +107,17 @@ class Figures:
 
 @dataclass
 class _Counts:
-    """What was counted of one group; apart, since an outcome and a count may have one name."""
+    """The counts of one group; separate, because an outcome and a count may have the same name."""
 
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
 
 
 class Tally:
-    """Counts results as they arrive; memory grows with the groups, not with the cases."""
+    """Counts results as they arrive; memory grows with the number of groups, not of cases."""
 
     def __init__(self, demands: Demands | None = None, backends: Iterable[str] = ()) -> None:
-        """Count by these demands; `backends` are those of the run, whether or not they answer."""
+        """Count by these demands; `backends` are the run's, whether they answer or not."""
         self.demands = demands or Demands()
         self.suspensions: Counter[str] = Counter()
         self._named = dict.fromkeys(backends)
@@ -140,11 +140,11 @@ class Tally:
 
     @property
     def backends(self) -> list[str]:
-        """The backends of the run, in the order in which they came."""
+        """Return the backends of the run, in order of first appearance."""
         return list(self._named | dict.fromkeys(group.backend for group in self._counts))
 
     def groups(self, backend: str | None = None) -> Iterator[tuple[Group, Figures]]:
-        """Yield the groups, of one backend or all, with their figures: by operator version, then by type."""
+        """Yield the groups of one backend or all, with their figures: by operator version, then by type."""
         for group, counts in self._of(backend):
             yield group, _figures([counts])
 
@@ -165,12 +165,12 @@ class Tally:
         return _figures(counts for group, counts in self._counts.items() if backend in (None, group.backend))
 
     def exit_code(self, waiver_problems: int = 0) -> int:
-        """Return the exit code of the run; a backend of which nothing was judged has not conformed."""
+        """Return the exit code of the run; a backend without any judged case does not conform."""
         codes = [self.figures(backend).exit_code for backend in self.backends] or [NOTHING_JUDGED]
         return max(*codes, NON_CONFORMANT if waiver_problems else CONFORMANT)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures for JSON: overall, by backend, operator version and types; suspensions by their reason."""
+        """Return all figures for JSON: overall, by backend, operator version and types; suspensions by reason."""
         backends: dict[str, Any] = {b: {**self.figures(b).to_dict(), "operator_versions": {}} for b in self.backends}
         for backend, told in backends.items():
             for operator_version, figures in self.operator_versions(backend).items():
@@ -183,20 +183,20 @@ class Tally:
 
 
 def _order(group: Group) -> tuple[list[tuple[int, str]], str]:
-    """Return what groups are sorted by: the numbers in an operator version as numbers, so that 8 comes before 13."""
+    """Return the sort key of groups: numbers in an operator version count as numbers, so that 8 comes before 13."""
     parts = re.split(r"(\d+)", group.operator_version)
     return [(int(p), "") if p.isdigit() else (-1, p) for p in parts], group.types
 
 
 def _invalid(result: Result) -> tuple[str, ...]:
-    """Return which counts a result about an invalid input adds to."""
+    """Return the counts that a result on an invalid input increases."""
     if result.outcome is Outcome.UNSUPPORTED:  # its valid sibling did not run either
         return ()
     return ("put", "refused") if result.outcome is Outcome.PASS else ("put",)
 
 
 def _valid(result: Result) -> tuple[str, ...]:
-    """Return which counts a result about a valid input adds to."""
+    """Return the counts that a result on a valid input increases."""
     if result.outcome is Outcome.UNSUPPORTED:
         return ("unsupported",)
     if result.outcome is not Outcome.PASS:
@@ -219,7 +219,7 @@ def _share(part: int, whole: int) -> Fraction | None:
 
 @dataclass(frozen=True)
 class OptionEvidence:
-    """That a backend takes an option: how many cases admit nothing else, and the first of them."""
+    """Evidence that a backend takes an option: the number of cases that admit nothing else, and the first of them."""
 
     option: str
     cases: int
@@ -228,7 +228,7 @@ class OptionEvidence:
 
 @dataclass(frozen=True)
 class Contradiction:
-    """A case whose options leave out the one that most cases show, or that another case needs."""
+    """A case whose options exclude the one that most cases show, or that another case needs."""
 
     case: str
     options: tuple[str, ...]
@@ -238,8 +238,8 @@ class Contradiction:
 class ChosenOptions:
     """What a backend does about one silence of one operator version.
 
-    `established` has the options that some case shows on its own; `undecided` counts the cases that admit several.
-    `broken` is None if one option would do for every case.
+    `established` has the options that some case shows alone; `undecided` counts the cases that admit several. `broken`
+    is None if one option agrees with every case.
     """
 
     backend: str
@@ -251,20 +251,20 @@ class ChosenOptions:
 
     @property
     def consistent(self) -> bool:
-        """Whether one option would do for every case."""
+        """Return whether one option agrees with every case."""
         return self.broken is None
 
 
 @dataclass
 class SilenceEvidence:
-    """OptionEvidence so far; it does not depend on the order in which results arrive."""
+    """The evidence so far; it does not depend on the order in which results arrive."""
 
     cases: dict[str, int] = field(default_factory=dict)
     first: dict[tuple[str, ...], str] = field(default_factory=dict)
     undecided: int = 0
 
     def add(self, case: str, options: list[str]) -> None:
-        """Take in the options that admit a case's answer, or the answers of so many, of which `case` is the first."""
+        """Add the options that admit a case's answer, or the answers of `count` cases, of which `case` is the first."""
         admitted = tuple(options)
         self.first[admitted] = min(self.first.get(admitted, case), case)
         if len(options) > 1:
@@ -274,13 +274,13 @@ class SilenceEvidence:
 
     @property
     def established(self) -> tuple[OptionEvidence, ...]:
-        """The options that some case shows on its own, the one of most cases first."""
+        """Return the options that some case shows alone, the most frequent first."""
         found = [OptionEvidence(option, count, self.first[option,]) for option, count in self.cases.items()]
         return tuple(sorted(found, key=lambda evidence: (-evidence.cases, evidence.option)))
 
     @property
     def broken(self) -> Contradiction | None:
-        """A case that leaves out the option shown most, if no one option would do for all."""
+        """Return a case that excludes the most frequent option, if no single option agrees with all cases."""
         if frozenset.intersection(*map(frozenset, self.first)):
             return None
         wanted = self.established[0].option if self.cases else max(self.first, key=len)[0]
@@ -289,20 +289,20 @@ class SilenceEvidence:
 
 
 class Behaviours:
-    """Joins the behaviour of results as they arrive."""
+    """Combines the behaviour of results as they arrive."""
 
     def __init__(self) -> None:
         self._joined: dict[tuple[str, str, str], SilenceEvidence] = {}
 
     def add(self, result: Result) -> None:
-        """Take in what a result shows, or so many of which it is the first; an empty list of options shows nothing."""
+        """Add what a result shows, or `count` equal ones, of which it is the first; no options add nothing."""
         for silence, options in result.behaviour.items():
             if options:
                 key = (result.backend, operator_version_of(result.case), silence)
                 self._joined.setdefault(key, SilenceEvidence()).add(result.case, options)
 
     def chosen(self, backend: str | None = None) -> Iterator[ChosenOptions]:
-        """Yield what is known of each silence, of one backend or all, in the order in which they came."""
+        """Yield what is known of each silence, of one backend or all, in order of first appearance."""
         for key, joined in self._joined.items():
             if backend in (None, key[0]):
                 yield ChosenOptions(*key, joined.established, joined.undecided, joined.broken)
@@ -322,12 +322,13 @@ class Behaviours:
 
 @dataclass(frozen=True)
 class FailureGroup:
-    """Failures of one backend that seem to have one cause: outcome, and how it showed, are the same.
+    """Failures of one backend that seem to have one cause: they share the outcome and its symptom.
 
-    Errors are alike if their messages are, but for numbers and names of values, whatever the operator. Other failures
-    are of one operator: crashes and timeouts with such messages; wrong values of one type that break one clause, where
-    a NaN, an infinity, a zero or another number stands in place of such a one; others that break one clause. `first`
-    is the one of the shortest id, `count` how many there are, `operator_versions` those that fail so.
+    Errors share a cause if their messages are equal apart from numbers and names of values, whatever the operator.
+    Other failures belong to one operator: crashes and timeouts with such messages; wrong values of one type that
+    violate one clause, grouped by what is given and wanted (a NaN, an infinity, a zero or another number); others that
+    violate one clause. `first` is the failure with the shortest id, `count` the number of failures, `operator_versions`
+    the versions that fail so.
     """
 
     first: Result
@@ -336,7 +337,7 @@ class FailureGroup:
 
     @property
     def where(self) -> str:
-        """In which operators, or versions of the one: `in versions 13, 18`; empty if it is one operator version."""
+        """Return the operators, or the versions of a single one: `in versions 13, 18`; empty for a single version."""
         if len(self.operator_versions) == 1:
             return ""
         split = [split_version(o) for o in self.operator_versions]
@@ -352,13 +353,13 @@ WORST: Sequence[Outcome] = (
     *(Outcome.CRASH, Outcome.TIMEOUT, Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR),
     *(Outcome.ACCEPTED_INVALID, Outcome.RUNNER_ERROR),
 )
-"""Outcomes that fail, the worst first."""
+"""The outcomes that fail, worst first."""
 
 
 class Failures:
-    """Collects failures as they arrive; memory grows with their kinds, of which there are few.
+    """Collects failures as they arrive; memory grows with the number of kinds, which is small.
 
-    Where a backend's messages differ every time, those beyond the first `_KINDS` of an operator and outcome are one.
+    If a backend's messages always differ, those beyond the first `_KINDS` of an operator and outcome count as one kind.
     """
 
     def __init__(self, demands: Demands | None = None) -> None:
@@ -368,7 +369,7 @@ class Failures:
         self._widths: Counter[_Kind] = Counter()  # kinds by backend, operator and outcome
 
     def add(self, result: Result, suspended: str | None = None) -> None:
-        """Take in a result if it fails, or our side failed."""
+        """Add a result if it fails, or our side failed."""
         if result.outcome is Outcome.RUNNER_ERROR or self.demands.fails(result, suspended=suspended is not None):
             kind = self._known(kind_of(result), _place_of(result))
             known = self._first.setdefault(kind, result)
@@ -377,7 +378,7 @@ class Failures:
             self._counts.setdefault(kind, Counter())[operator_version_of(result.case)] += 1
 
     def _known(self, kind: _Kind, place: _Kind) -> _Kind:
-        """Return the kind, or that of all others where its backend, operator and outcome have too many."""
+        """Return the kind, or the collective kind if its backend, operator and outcome have too many."""
         if kind in self._first:
             return kind
         if self._widths[place] < _KINDS:
@@ -387,21 +388,21 @@ class Failures:
 
     @property
     def count(self) -> int:
-        """How many failures there are."""
+        """Return the number of failures."""
         return sum(counts.total() for counts in self._counts.values())
 
     @property
     def kinds(self) -> int:
-        """How many kinds of failures there are."""
+        """Return the number of kinds of failures."""
         return len(self._counts)
 
     def first(self, limit: int) -> list[FailureGroup]:
-        """Return at most `limit` kinds, of as many backends, operators and outcomes as possible, as they came."""
+        """Return at most `limit` kinds, from as many backends, operators and outcomes as possible, in order."""
         chosen = set(islice(_in_turn(self._first, lambda kind: _place_of(self._first[kind])), limit))
         return [self._group(kind) for kind in self._first if kind in chosen]
 
     def worst(self) -> list[FailureGroup]:
-        """Return all kinds: of each backend and outcome the most frequent, then the next; the worst outcomes first."""
+        """Return all kinds, worst outcomes first: of each backend and outcome the most frequent, then the next."""
         ranked = sorted(self._first, key=lambda kind: (_badness(self._first[kind]), -self._counts[kind].total()))
         return [self._group(kind) for kind in _in_turn(ranked, lambda kind: kind[:2])]
 
@@ -428,7 +429,7 @@ def _place_of(result: Result) -> _Kind:
 
 
 def kind_of(result: Result) -> tuple[str, ...]:
-    """Return what failures that seem to have one cause have in common; it begins with backend and outcome."""
+    """Return what failures that seem to have one cause share; it begins with backend and outcome."""
     types = group_of(result).types
     backend, outcome, operator = _place_of(result)
     clause = result.clauses[0] if result.clauses else ""
@@ -440,17 +441,17 @@ def kind_of(result: Result) -> tuple[str, ...]:
         shown = (clause,)
     else:
         shown = (_without_numbers(detail),)
-        if result.outcome is Outcome.ERROR and detail:  # what is refused in the same words has one cause
+        if result.outcome is Outcome.ERROR and detail:  # refusals in the same words have one cause
             operator = ""
     return (backend, outcome, operator, *shown)
 
 
 def symptom_of(result: Result) -> tuple[str, ...]:
-    """Return what stays the same of a failure while its case is made smaller: the outcome, and how it shows.
+    """Return the part of a failure that stays the same while its case is made smaller: the outcome and its symptom.
 
-    For wrong values that is whether a NaN, an infinity or a number is given in place of such a one, or a zero of the
-    wrong sign; for wrong shapes, how they differ; for errors, crashes and timeouts, their words without numbers and
-    without what the process wrote last.
+    For wrong values, that is whether a NaN, an infinity or a number is given in place of another, or a zero of the
+    wrong sign. For wrong shapes, it is how they differ; for errors, crashes and timeouts, the message without numbers
+    and without the process's last output.
     """
     detail = (result.detail or "")[:_READ]
     shown: tuple[str, ...] = (str(result.outcome), result.reason or "")
@@ -478,7 +479,7 @@ def _shapes_differ(detail: str) -> list[str]:
     return sorted(found)
 
 
-_READ = 2_000  # characters of a message that tell its kind
+_READ = 2_000  # characters of a message that identify its kind
 _MISMATCH = re.compile(r"got (\S+?),? want (\S+)")
 _SHAPE = re.compile(r"\[((?:\d+(?:, )?)*)\]")
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
@@ -488,9 +489,9 @@ _NAME = re.compile(r"\"([^\"]+)\":")
 _MESSAGE = 300
 
 
-@functools.lru_cache(maxsize=1024)  # the draws of a case often fail with the same words
+@functools.lru_cache(maxsize=1024)  # the draws of a case often fail with the same message
 def _without_numbers(message: str) -> str:
-    """Return a message that is the same for other shapes, addresses, and names and numbers of inputs.
+    """Return a message without shapes, addresses, numbers, and names of inputs.
 
     Names are those that the message gives types to, as in `("X": tensor(float))`.
     """
@@ -504,7 +505,7 @@ def _without_numbers(message: str) -> str:
 
 
 def _sort_of(number: str) -> str:
-    """Return `nan`, `inf`, `zero` or `number`, for what a mismatch shows."""
+    """Return `nan`, `inf`, `zero` or `number` for a value in a mismatch."""
     bare = number.strip("-+,").lower()
     if bare in ("nan", "inf"):
         return bare

@@ -1,4 +1,4 @@
-"""The summary of a run in a terminal: figures, silences taken, and failures with what to do next; short, or all."""
+"""The summary of a run in a terminal: figures, silences, and failures with the next steps; short or complete."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ from .tally import NOTHING_JUDGED, Behaviours, ChosenOptions, FailureGroup, Fail
 from .text import NOTHING, counted, percent, printable, reproduce_line
 
 ClauseText = Callable[[str, str], str | None]
-"""Operator version and clause id to the clause's text."""
+"""Returns a clause's text by operator version and clause id."""
 
 Detail: TypeAlias = Literal["figures", "brief", "all"]
-"""How much of a summary is printed: no failures, the worst of them on one screen, or everything."""
+"""How much of a summary is printed: no failures, the worst ones on one screen, or everything."""
 
 _DETAIL_LINES = 8
 _DETAIL_LENGTH = 1000
 _SCREEN = 40
 _WORST = 3
 _FORMS = ((_WORST, 2, True), (_WORST, 2, False), (_WORST, 1, False), (_WORST, 0, False), (2, 0, False), (1, 0, False))
-"""How the brief form may show failures, the first that fits is taken: kinds, lines of detail of each, whole titles."""
+"""Forms of failures in the brief summary; the first that fits is used: kinds, lines of detail, whole titles."""
 _PROBLEMS = 5
 _ENDINGS: Mapping[int, tuple[str, str]] = {
     0: ("conformant", "green"),
     1: ("non-conformant", "red"),
-    2: ("nothing was judged{of}, which is no success", "red"),
+    2: ("nothing was judged{of}, so this is not a success", "red"),
     3: ("our side failed: see runner-error, and report it", "red"),
-    130: ("interrupted; what was judged is kept", "yellow"),
+    130: ("interrupted; the results so far are kept", "yellow"),
 }
 
 
 @dataclass
 class Summary:
-    """What there is to tell of a run.
+    """The content of a run's summary.
 
-    `versions` has the version of each backend. `declared` says whether arithmetic was declared, which adds its figure.
-    `problems` are those of waivers. `seconds` is the run's duration, `folders` where the results are.
+    `versions` has the version of each backend. `declared`: arithmetic was declared, which adds its figure. `problems`
+    are the waivers' problems. `seconds` is the run's duration, `folders` where the results are.
     """
 
     tally: Tally
@@ -71,14 +71,14 @@ class Summary:
 
 @dataclass(frozen=True)
 class _Shared:
-    """Failures of one kind, and the backends that have them alike."""
+    """Failures of one kind, and the backends that share them."""
 
     group: FailureGroup
     backends: tuple[str, ...]
 
 
 def print_summary(console: Console, summary: Summary, detail: Detail = "brief") -> None:
-    """Print failures first and figures last, since a terminal shows the end.
+    """Print failures first and figures last, because a terminal shows the end.
 
     In the brief form one backend's summary has at most 40 lines.
     """
@@ -99,20 +99,20 @@ def print_summary(console: Console, summary: Summary, detail: Detail = "brief") 
 
 
 def _height(console: Console, draw: Callable[[Console], None]) -> int:
-    """Return how many rows of the terminal something takes, with the lines that it breaks; how many lines of a file."""
+    """Return the number of terminal rows that something takes, with wrapped lines; or the number of lines in a file."""
     lines = _drawn(console, draw).splitlines()
     return sum(max(1, -(-cell_len(line) // console.width)) for line in lines) if console.is_terminal else len(lines)
 
 
 def _drawn(console: Console, draw: Callable[[Console], None]) -> str:
-    """Return what would be printed, without styles."""
+    """Return the text that would be printed, without styles."""
     out = io.StringIO()
     draw(Console(file=out, width=console.width, force_terminal=console.is_terminal, color_system=None))
     return out.getvalue()
 
 
 def _shared(groups: Iterable[FailureGroup]) -> list[_Shared]:
-    """Return the kinds of failures, one that several backends have alike once."""
+    """Return the kinds of failures; a kind that several backends share appears once."""
     alike: dict[tuple[object, ...], list[FailureGroup]] = {}
     for group in groups:
         first = group.first
@@ -123,7 +123,7 @@ def _shared(groups: Iterable[FailureGroup]) -> list[_Shared]:
 
 @dataclass(frozen=True)
 class _Look:
-    """How a failure is printed: so many lines of detail; briefly, which cuts lines; with its case in the title."""
+    """How a failure is printed: number of detail lines, whether lines are cut, and whether the title has the case."""
 
     lines: int
     brief: bool = False
@@ -137,7 +137,7 @@ def _print_failures(console: Console, summary: Summary, shared: Sequence[_Shared
 
 
 def _print_sections(console: Console, summary: Summary) -> None:
-    """Print silences and arithmetic; what is the same of several backends once."""
+    """Print silences and arithmetic; what several backends have in common appears once."""
     alike: dict[str, list[str]] = {}
     for backend in summary.tally.backends:
         alike.setdefault(_drawn(console, partial(_section, summary=summary, backend=backend)), []).append(backend)
@@ -162,8 +162,9 @@ def _print_rest(console: Console, summary: Summary, detail: Detail) -> None:
 
 
 def print_silences(console: Console, summary: Summary, backend: str, title: str) -> None:
-    """Print what a backend does where the standard is silent, versions that do the same together."""
-    found = [t for t in summary.behaviours.chosen(backend) if t.silence != "invalid"]  # that one is a figure: refusal
+    """Print what a backend does where the standard is silent; versions that do the same share a line."""
+    # Invalid inputs have a figure of their own, refusal.
+    found = [t for t in summary.behaviours.chosen(backend) if t.silence != "invalid"]
     if not found:
         return
     _heading(console, f"{title}, where the standard is silent")
@@ -178,12 +179,12 @@ def print_silences(console: Console, summary: Summary, backend: str, title: str)
         _print_difference(console, taken[0])
     unknown = dict.fromkeys(printable(t.silence) for t in found if not t.established and t.consistent)
     if unknown:
-        _line(console, Text(f"not told apart by these cases: {', '.join(unknown)}", "dim"))
+        _line(console, Text(f"these cases cannot tell: {', '.join(unknown)}", "dim"))
     console.print()
 
 
 def print_figures(console: Console, summary: Summary, backend: str, *, by_operator: bool) -> None:
-    """Print a backend's three figures, and maybe a table of them by operator version and types."""
+    """Print a backend's three figures, and optionally a table of them by operator version and types."""
     figures = summary.tally.figures(backend)
     _heading(console, f"{summary.backend(backend)}: {counted(figures.cases, 'result')}")
     if figures.cases:
@@ -195,7 +196,7 @@ def print_figures(console: Console, summary: Summary, backend: str, *, by_operat
 
 
 def _print_failure(console: Console, summary: Summary, shared: _Shared, look: _Look) -> None:
-    """Print a kind of failures; what cannot be copied is cut where the look is brief."""
+    """Print a kind of failures; lines that are not for copying are cut if the look is brief."""
     alike, result = shared.group, shared.group.first
     name = result.case if look.whole else operator_version_of(result.case)
     title = Text().append(str(result.outcome), "bold red").append(f"  {printable(name)}", "bold")
@@ -211,7 +212,10 @@ def _print_failure(console: Console, summary: Summary, shared: _Shared, look: _L
 
 
 def _line(console: Console, text: Text, *, indent: int = 0, copied: bool = False, cut: bool = False) -> None:
-    """Print a line, wrapped or cut in a terminal, with its indent; one to copy or in a file is never broken."""
+    """Print a line with its indent, wrapped or cut in a terminal.
+
+    Lines to copy, and lines in a file, are never broken.
+    """
     if copied or not console.is_terminal:
         console.print(Text(" " * indent).append_text(text), soft_wrap=True)
     elif cut:
@@ -221,7 +225,7 @@ def _line(console: Console, text: Text, *, indent: int = 0, copied: bool = False
 
 
 def _clause_line(result: Result, clause_text: ClauseText) -> Text | None:
-    """Return the first clause that a case tests, which for an edge is what the edge is about, and the others' names."""
+    """Return the first clause that a case tests (an edge case's subject), and the names of the others."""
     if not result.clauses:
         return None
     names = [printable(clause.rpartition("#")[2]) for clause in result.clauses]
@@ -231,7 +235,7 @@ def _clause_line(result: Result, clause_text: ClauseText) -> Text | None:
 
 
 def _detail_lines(detail: str, look: _Look) -> list[str]:
-    """Return the beginning of a detail, each line fit to show."""
+    """Return the beginning of a detail, each line safe to show."""
     cut = f"{detail[:_DETAIL_LENGTH]}…" if len(detail) > _DETAIL_LENGTH else detail
     lines = printable(cut).splitlines()
     more = len(lines) - look.lines
@@ -248,7 +252,7 @@ def _overall(figures: Figures, declared: bool) -> Table:
     asked = counted(figures.judged + figures.unsupported, "valid case")
     table.add_row("  correctness", _share(figures.correctness), f"{figures.strict:,} of {judged}")
     if declared:
-        told = f"{figures.passed:,} of {judged}, by the declared arithmetic"
+        told = f"{figures.passed:,} of {judged}, under declared arithmetic"
         table.add_row("    as declared", _share(figures.declared_correctness), told)
     table.add_row("  support", _share(figures.support), f"{figures.judged:,} of {asked}")
     put = counted(figures.put, "invalid input")
@@ -277,7 +281,7 @@ def _by_operator(summary: Summary, backend: str) -> Table:
 
 
 def _type_rows(tally: Tally, backend: str) -> list[tuple[str, list[str], Figures]]:
-    """Return a row for each operator version and the types of it that have the same figures."""
+    """Return a row for each operator version and group of its types with equal figures."""
     alike: dict[tuple[object, ...], list[str]] = {}
     found: dict[tuple[object, ...], Figures] = {}
     for group, figures in tally.groups(backend):
@@ -291,7 +295,7 @@ def _type_rows(tally: Tally, backend: str) -> list[tuple[str, list[str], Figures
 
 
 def _silence_rows(found: Iterable[ChosenOptions]) -> dict[tuple[str, str, str], list[ChosenOptions]]:
-    """Return operator, silence and what is taken, with the operator versions of which that is so."""
+    """Return operator, silence and options taken, with the operator versions that share them."""
     rows: dict[tuple[str, str, str], list[ChosenOptions]] = {}
     for taken in found:
         told = " or ".join(printable(e.option) for e in taken.established)
@@ -306,7 +310,7 @@ def _taken(taken: ChosenOptions, told: str) -> Text:
 
 
 def _print_difference(console: Console, taken: ChosenOptions) -> None:
-    """Print a case for each option that is taken where several are, or the one that contradicts the others."""
+    """Print a case for each option that is taken if there are several, or the case that contradicts the others."""
     if taken.broken is None:
         return
     _line(
@@ -348,10 +352,10 @@ def _print_ending(console: Console, summary: Summary, detail: Detail) -> None:
 
 
 def ending(summary: Summary) -> tuple[str, str]:
-    """Return what the exit code means, and its style."""
+    """Return the meaning of the exit code, and its style."""
     words, style = _ENDINGS.get(summary.exit_code, (f"exit code {summary.exit_code}", "red"))
     if summary.exit_code == NOTHING_JUDGED and summary.tally.exit_code() < NOTHING_JUDGED:
-        words = "operators are left out, which is no success"
+        words = "operators were left out, so this is not a success"
     idle = [b for b in summary.tally.backends if summary.tally.figures(b).exit_code == summary.exit_code]
     of = f" of {' and '.join(map(summary.backend, idle))}" if summary.exit_code == NOTHING_JUDGED and idle else ""
     return words.format(of=of), style
@@ -385,12 +389,12 @@ def _share(share: Fraction | None) -> Text:
 
 
 _LABEL = 32
-_GAPS = (2, 1)  # between columns: wide where all fit so
+_GAPS = (2, 1)  # between columns: wide if all fit
 
 
 @dataclass(frozen=True)
 class _ShareRow:
-    """A label and a share for each backend; None stands for a backend that was not asked, NOTHING to tell otherwise."""
+    """A label and a share for each backend; None: the backend was not run, NOTHING: there is nothing to show."""
 
     label: str
     cells: tuple[str | None, ...]
@@ -398,7 +402,7 @@ class _ShareRow:
 
 
 def print_backends(console: Console, summary: Summary, *, by_operator: bool) -> None:
-    """Print what several backends came to, maybe by operator version; figures that are those of another once."""
+    """Print the results of several backends, optionally by operator version; repeated figures appear once."""
     tally = summary.tally
     figures = {b: {(g.operator_version, g.types): f for g, f in tally.groups(b)} for b in tally.backends}
     twins: dict[str, str] = {}
@@ -449,13 +453,13 @@ def _operator_rows(tally: Tally, found: Mapping[str, Mapping[tuple[str, str], Fi
 def _by_type(
     operator_version: str, names: Sequence[str], found: Sequence[Mapping[tuple[str, str], Figures]]
 ) -> Iterator[_ShareRow]:
-    """Yield a row for types in which some backend is not all correct; types that tell the same share one."""
+    """Yield a row for types in which some backend is not completely right; types with the same share are one row."""
     alike: dict[tuple[str | None, ...], list[str]] = {}
     for name in names:
         figures = [groups.get((operator_version, name)) for groups in found]
         if any(one is not None and one.correctness not in (None, 1) for one in figures):
             alike.setdefault(tuple(map(_share_of, figures)), []).append(printable(name))
-    if alike and [len(types) for types in alike.values()] != [len(names)]:  # else the row above has told it
+    if alike and [len(types) for types in alike.values()] != [len(names)]:  # otherwise the row above shows it
         yield from (_ShareRow(f"  {' '.join(types)}", cells) for cells, types in alike.items())
 
 
@@ -464,7 +468,7 @@ def _share_of(figures: Figures | None) -> str | None:
 
 
 def _layout(width: int, names: Sequence[str], rows: Sequence[_ShareRow]) -> tuple[Sequence[str], int]:
-    """Return the columns' headers, names or numbers, and the gap between columns: the first that fit."""
+    """Return the columns' headers, names or numbers, and the gap between columns: the first combination that fits."""
     numbers = [str(number) for number in range(1, len(names) + 1)]
     for headers, gap in ((names, _GAPS[0]), *((numbers, gap) for gap in _GAPS)):
         if len(list(_blocks(width, headers, rows, gap))) == 1:
@@ -473,7 +477,7 @@ def _layout(width: int, names: Sequence[str], rows: Sequence[_ShareRow]) -> tupl
 
 
 def _blocks(width: int, headers: Sequence[str], rows: Sequence[_ShareRow], gap: int) -> Iterator[range]:
-    """Yield which columns stand in one table, so that none is wider than the terminal; one at least."""
+    """Yield the columns of each table, so that none is wider than the terminal; at least one column each."""
     label = min(_LABEL, max(len(row.label) for row in rows))
     start = 0
     while start < len(headers):

@@ -1,4 +1,4 @@
-"""Text from elsewhere made fit to show, and numbers as a reader wants them."""
+"""Makes text from elsewhere safe to show, and formats numbers for readers."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ..cases.errors import OpconformError
 from ..cases.results import SIDE_EFFECTS, Result
 
 NOTHING = "\N{EN DASH}"
-"""Stands where there is no figure."""
+"""Shown if there is no figure."""
 
 WIDE = 180
-"""How many columns a table may have where it is no terminal that has a width."""
+"""The width of a table in columns if the output is not a terminal."""
 
 _BEFORE = re.compile(r"; it is that to (\S+)$", re.MULTILINE)
 _FORBIDDEN_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def printable(text: str) -> str:
-    """Return text whose control and other unprintable characters, lines' ends apart, are escaped visibly."""
-    if text.isprintable():  # most are
+    """Return text in which control and other unprintable characters, except line ends, are escaped visibly."""
+    if text.isprintable():  # the usual case
         return text
     return "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def xml_text(text: str) -> str:
-    """Return text whose characters that XML 1.0 cannot hold are escaped visibly."""
+    """Return text in which characters that XML 1.0 cannot contain are escaped visibly."""
     return _FORBIDDEN_IN_XML.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
@@ -40,7 +40,7 @@ def shell_quoted(text: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Return text that Markdown shows as it is, in one line; of a long one the beginning."""
+    """Return text that Markdown shows literally, on one line; long text is cut."""
     return "".join(f"\\{c}" if c in _SPECIAL_IN_MARKDOWN else c for c in _line(text))
 
 
@@ -48,13 +48,13 @@ _SPECIAL_IN_MARKDOWN = frozenset("\\`*_[]<>|~#")
 
 
 def markdown_code(text: str) -> str:
-    """Return text as code within a table of Markdown: what holds a backquote between two of them."""
+    """Return text as code within a Markdown table; text with a backquote is put between two of them."""
     line = _line(text).replace("|", "\\|")
     return f"`` {line} ``" if "`" in line else f"`{line}`"
 
 
 def _line(text: str) -> str:
-    """Return the beginning of a text in one line: a page on a CI server has a limit, of 1 MiB on GitHub."""
+    """Return the beginning of a text on one line: a page on a CI server has a limit, of 1 MiB on GitHub."""
     line = " ".join(printable(text[:_LONGEST]).split())
     return line if len(text) <= _LONGEST else f"{line}…"
 
@@ -63,7 +63,7 @@ _LONGEST = 500
 
 
 def percent(share: Fraction | None) -> str:
-    """Return a share as a percentage that is rounded down, so that 100% means all; NOTHING for none."""
+    """Return a share as a percentage, rounded down so that 100% means all; NOTHING for none."""
     if share is None:
         return NOTHING
     tenths = int(share * 1000)
@@ -78,7 +78,7 @@ def counted(number: int, what: str, plural: str | None = None) -> str:
 
 
 def deaths_told(deaths: Sequence[Mapping[str, Any]], untold: int = 0) -> list[str]:
-    """Return a line for each end of a worker process that no case explains, as `run.json` has them; the first few.
+    """Return a line for each of the first deaths of worker processes that no case explains, as in `run.json`.
 
     `untold`: how many there were beside those in `run.json`.
     """
@@ -98,13 +98,13 @@ _SCRIPTED = {
     "openvino-evaluate": "python - --evaluate",
     "onednn": "python",
 }
-"""How the script of a case is run for the backends whose library it drives."""
+"""The command that runs a case's script, for the backends whose library it uses."""
 
 
 def reproduce_line(result: Result) -> str:
-    """Return a command that runs the case against the backend again: with its own library alone where it can.
+    """Return a command that runs the case against the backend again, if possible with only its own library.
 
-    Where a run changed the answer before it, both run.
+    If a run changed the answer of the case before it, both cases run.
     """
     case = shell_quoted(printable(result.case))
     if result.backend in _SCRIPTED and result.reason not in SIDE_EFFECTS:
@@ -115,7 +115,7 @@ def reproduce_line(result: Result) -> str:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write a file. Raises OpconformError where that is not possible."""
+    """Write a file. Raises OpconformError if that is not possible."""
     try:
         target.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -123,13 +123,13 @@ def write_text(target: Path, text: str) -> None:
 
 
 def first_line(detail: str | None) -> str:
-    """Return the beginning of a result's detail, as a table has room for it."""
+    """Return the beginning of a result's detail, short enough for a table."""
     line = (detail or "").partition("\n")[0]
     return line if len(line) <= _DETAIL else f"{line[:_DETAIL]}…"
 
 
 def markdown_reproduction(result: Result) -> list[str]:
-    """Return the lines of a page that say how to reproduce its first failure; none where that is too long."""
+    """Return the lines of a page on how to reproduce its first failure; none if they would be too long."""
     line = reproduce_line(result)
     if len(line) > _LONGEST_COMMAND or "\n" in line:  # it could end the block
         return []

@@ -1,1 +1,1 @@
-"""Backends under test: one module each, the isolated worker pool, and the judge."""
+"""Backends under test, one module each, with the isolated worker pool and the judge."""

@@ -1,4 +1,4 @@
-"""How accurate an answer is, whatever the verdict: its grade, its largest error in ulp, and its share of the bounds."""
+"""The accuracy of an answer, whatever its verdict: its grade, its largest error in ulp, and its share of the bounds."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .judge import Verdict
 
 _FREE, _ZERO, _EXCEPTIONAL = np.uint8(Flag.FREE), np.uint8(Flag.ZERO), np.uint8(EXCEPTIONAL)
 _ARITHMETICAL = frozenset({"accumulator", "flush", "overflow", "summation", "zero-sign"})
-"""Silences about how a result is computed; the others are about what is computed."""
+"""Silences about how a result is computed; the other silences are about what is computed."""
 _DOUBLE = 53  # bits: outputs whose exact values do not fit the carrier
-_DOUBTFUL = 0.25  # ulp: the exact value is not known well enough to tell how it rounds
-_DIGITS = 7  # significant ones in JSON: float32's
+_DOUBTFUL = 0.25  # ulp: the exact value is not known well enough to know how it rounds
+_DIGITS = 7  # significant digits in JSON: those of float32
 
 
 class Grade(enum.StrEnum):
-    """How close an answer is, the best first; of a tensor, that of its worst element."""
+    """How close an answer is, best first; a tensor has the grade of its worst element."""
 
     ROUNDED = "correctly-rounded"
     FAITHFUL = "faithful"
@@ -39,7 +39,7 @@ class Grade(enum.StrEnum):
 
     @property
     def rank(self) -> int:
-        """The place in the order, 0 for the best."""
+        """Return the position in the order, 0 for the best."""
         return _RANKS[self]
 
 
@@ -49,12 +49,12 @@ _BY_LABEL = {str(grade): grade for grade in (Grade.WIDE, Grade.STEPWISE, Grade.N
 
 
 class Accuracy(msgspec.Struct, frozen=True):
-    """How accurate the floating-point elements of an answer are.
+    """The accuracy of the floating-point elements of an answer.
 
     `type` is the output's. `graded` counts the elements with a grade, `apart` the others: specials, overflows, flushed
     zeros, elements whose value is free. `ulp` is the largest error in units in the last place of the exact value, at
     the element `at`; None if it is infinite. `share` is the largest error as a share of the widest admissible bound,
-    `tightest` of the tightest; None where an error meets a bound of zero.
+    `tightest` of the tightest; None if there is an error where the bound is zero.
     """
 
     grade: Grade
@@ -67,13 +67,13 @@ class Accuracy(msgspec.Struct, frozen=True):
     tightest: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON, numbers with the digits that matter."""
+        """Return the accuracy for JSON, numbers with their significant digits."""
         told: dict[str, Any] = msgspec.to_builtins(self)
         return told | {name: _short(told[name]) for name in ("ulp", "share", "tightest")}
 
 
 def accuracy_from(read: Mapping[str, Any]) -> Accuracy:
-    """Read what `Accuracy.to_dict` returned; ValueError if it is none."""
+    """Return the accuracy that `Accuracy.to_dict` wrote; ValueError if it is invalid."""
     return msgspec.convert(read, Accuracy)
 
 
@@ -95,10 +95,10 @@ attach_accuracy = AttachAccuracy()
 
 
 def accuracies(expectation: Expectation, answers: Answers) -> list[Accuracy | None]:
-    """Return how accurate the answers to valid cases are, lane by lane; None if nothing in one is graded.
+    """Return the accuracy of the answers to valid cases, lane by lane; None for an answer without graded elements.
 
-    Outputs of another number, shape or type than expected are not graded. Of several readings of a case, and that the
-    standard admits, the one counts that the answer is closest to; of several outputs the worst.
+    Outputs of another number, shape or type than expected are not graded. If a case has several readings that the
+    standard admits, the one closest to the answer counts; of several outputs, the worst.
     """
     found: list[Accuracy | None] = [None] * expectation.lanes
     for stack in answers.stacks:
@@ -115,8 +115,8 @@ def accuracies(expectation: Expectation, answers: Answers) -> list[Accuracy | No
 
 
 def _accuracies(options: Sequence[Option], answers: Comparison) -> list[Accuracy | None]:
-    """Return the accuracy of each lane by options that apply in all of them."""
-    with np.errstate(all="ignore"):  # NaN and infinities are set apart
+    """Return the accuracy of each lane by the options that apply in all of them."""
+    with np.errstate(all="ignore"):  # NaN and infinities are not graded
         found = [_worst(reading, answers) for reading in _readings(options, answers.outputs)]
     if len(found) == 1:
         return found[0]
@@ -133,7 +133,7 @@ def _badness(accuracy: Accuracy) -> tuple[int, float]:
 
 
 def _readings(options: Sequence[Option], outputs: Sequence[Array]) -> Iterator[list[Option]]:
-    """Yield the options that compute the same, differently; those of declared arithmetic with each."""
+    """Yield groups of options that compute the same thing in different ways, each with those of declared arithmetic."""
     found: dict[Labels, list[Option]] = {}
     for option in options:
         if option.kind == "values" and [b.shape for b in option.outputs] == [o.shape[1:] for o in outputs]:
@@ -158,7 +158,7 @@ def _worst(options: Sequence[Option], answers: Comparison) -> list[Accuracy | No
 
 @dataclass(frozen=True, slots=True)
 class _Admissible:
-    """One output's bounds: by the grade that they stand for, tightest first; then what is admitted beside them."""
+    """One output's bounds by the grade that they stand for, tightest first, and what is admitted outside them."""
 
     answers: Comparison
     index: int
@@ -205,7 +205,7 @@ class _Admissible:
         return next(reversed(self.strict.values()))  # type: ignore[call-overload]  # a dict's are ordered
 
     def graded(self) -> Array:
-        """Return which elements have a grade; one that is infinite and must not be is graded, and outside."""
+        """Return the elements that have a grade; an infinite element that should be finite is graded as outside."""
         first = self.first
         graded = np.isfinite(first.value)
         if first.flags is not None:
@@ -217,11 +217,11 @@ class _Admissible:
         return np.asarray(graded)
 
     def admits(self) -> Array:
-        """Return which elements some arithmetic admits without flushing."""
+        """Return the elements that some arithmetic admits without flushing."""
         return self.within([bounds for group in self.strict.values() for bounds in group])
 
     def within(self, group: Sequence[Bounds]) -> Array:
-        """Return which elements lie within any of the bounds, or are zeros that the flags admit."""
+        """Return the elements that lie within any of the bounds, or are zeros that the flags admit."""
         found = np.zeros(self.output.shape, bool)
         for bounds in group:
             found |= self.answers.within(bounds, self.index)
@@ -230,7 +230,7 @@ class _Admissible:
         return found
 
     def within_as_a_whole(self, group: Sequence[Bounds]) -> Array:
-        """Return the same, of bounds whose spread holds alone."""
+        """Return the same, but only for bounds whose spread holds."""
         found = np.zeros(self.output.shape, bool)
         for bounds in group:
             elements = self.within([bounds])
@@ -271,7 +271,7 @@ def _graded(admissible: _Admissible, form: FloatFormat, type_name: str) -> list[
 
 @dataclass(frozen=True, slots=True)
 class _Error:
-    """The errors in ulp, as far as the exact value is known; which elements are surely its nearest, or next to it."""
+    """The errors in ulp, as far as the exact value is known, and which elements are its nearest or next number."""
 
     ulps: Array
     rounded: Array
@@ -279,11 +279,11 @@ class _Error:
 
 
 def _error(bounds: Bounds, output: Array, form: FloatFormat) -> _Error:
-    """Count in units of the exact value's ulp and away from zero, where the type's numbers are the whole ones."""
+    """Measure errors in ulp of the exact value, away from zero, on a scale where the type's numbers are whole."""
     value, residue = bounds.value, bounds.residue
     grid = ulp_exponent(value, form)
     sign = np.copysign(1.0, value)
-    if form.precision >= _DOUBLE and residue is not None:  # the exact value may lie below the power of two it rounds to
+    if form.precision >= _DOUBLE and residue is not None:  # the exact value may be below the power of two it rounds to
         power = np.abs(np.frexp(value)[0]) == 0.5
         grid = grid - (power & (residue.rest * sign < 0) & (grid > form.emin - form.precision + 1))
     exact, answer = np.ldexp(np.abs(value), -grid), np.ldexp(output * sign, -grid)
@@ -302,7 +302,7 @@ def _error(bounds: Bounds, output: Array, form: FloatFormat) -> _Error:
 
 
 def _of_double(exact: Array, answer: Array, rest: Array | None) -> _Error:
-    """Grade float64, where `exact` is the exact value rounded to the type, and `rest` what that leaves of it."""
+    """Grade float64; `exact` is the exact value rounded to the type, and `rest` is the remainder."""
     rounded = answer == exact
     if rest is None:
         return _Error(np.abs(answer - exact), rounded, rounded)
@@ -311,7 +311,7 @@ def _of_double(exact: Array, answer: Array, rest: Array | None) -> _Error:
 
 
 def _ranks(admissible: _Admissible, error: _Error, apart: Array, admitted: Array) -> Array:
-    """Return the rank of the worst element's grade in each lane, of those elements that are not apart."""
+    """Return, for each lane, the rank of the worst grade among the graded elements."""
     ranks = np.full(len(apart), Grade.OUTSIDE.rank)
     left = all_of_lane(admitted | apart)
     if admissible.declared and not left.all():
@@ -322,11 +322,11 @@ def _ranks(admissible: _Admissible, error: _Error, apart: Array, admitted: Array
         found = left & all_of_lane(elements | apart)
         ranks[found] = grade.rank
         left &= ~found
-    return ranks  # what is left: each element is admitted, but not all by one arithmetic, or not all of them together
+    return ranks  # the rest: each element is admitted, but not all by one arithmetic, or not all of them together
 
 
 def _closer(admissible: _Admissible, error: _Error) -> Iterator[tuple[Grade, Array]]:
-    """Yield the grades from the best one on, and the elements that earn each."""
+    """Yield the grades from the best one on, with the elements that earn each."""
     yield Grade.ROUNDED, error.rounded
     close = error.faithful | error.rounded
     yield Grade.FAITHFUL, close
@@ -351,5 +351,5 @@ def _share(errors: Array, group: Sequence[Bounds], choose: Callable[[Array, Arra
 
 
 def _short(number: float | None) -> float | None:
-    """Return a number with the digits that matter; what is not zero stays so."""
+    """Return a number with its significant digits; a nonzero number stays nonzero."""
     return None if number is None else float(f"{number:.{_DIGITS}g}")

@@ -1,32 +1,32 @@
-"""What a backend answered to a batch, and how it compares with bounds, element by element and for all lanes at once.
+"""Answers of a backend to a batch, and how they compare with bounds, element by element and for all lanes at once.
 
-Answers of the same types and shapes lie together, lanes first. Options may make tests on whole outputs as well:
+Answers with the same types and shapes are stored together, lanes first. Options can also test whole outputs:
 
-`order(axis, whole)`: what stands along an axis may come in any order, the same in all outputs named. With `whole` each
-slice across the axis is one thing (rows of indices), else each line along it is put in order by itself.
+`order(axis, whole)`: the elements along an axis may come in any order, which is the same in all outputs named. With
+`whole`, each slice across the axis moves as one (rows of indices); otherwise each line along it is sorted by itself.
 
-`follows(axis, distinct, squeezed)`: the first output named is indices along an axis of the first array (without an
-axis: into all its elements), and what stands there is the second output named, or else the second array. `distinct`:
-no index comes twice along the axis; `squeezed`: the axis is missing in the indices.
+`follows(axis, distinct, squeezed)`: the first output named holds indices along an axis of the first array (without an
+axis: into all its elements); the elements that they select are the second output named, or else the second array.
+`distinct`: no index appears twice along the axis. `squeezed`: the indices lack the axis.
 
-`moments(alarm, reach, law, unit)`: the elements are random, independent, of the mean and the variance that the first
-two arrays tell; the third is the fourth central moment (else that of a normal distribution), `reach` how far an element
-may be from its mean (else as a normal one). With `law="normal"` they are normal, each rounded by `unit` of itself at
-most; else each is at most `unit` away from one that is so distributed, with `law="uniform"` all over its reach. Right
-answers fail with a probability of at most `alarm`.
+`moments(alarm, reach, law, unit)`: the elements are random and independent, with the mean and the variance in the first
+two arrays. The third is the fourth central moment (default: a normal distribution's), `reach` the largest distance of
+an element from its mean (default: as for a normal distribution). With `law="normal"` they are normal, each rounded by
+at most `unit` of itself; otherwise each is at most `unit` away from a number with this distribution, which with
+`law="uniform"` covers the whole reach. Right answers fail with a probability of at most `alarm`.
 
-`frequencies(alarm, unit)`: the output holds numbers of classes, drawn row by row (all but its last axis) with the
-probabilities in the array's last axis, which may be off by `unit` of themselves; a class of probability 0 never comes.
-Right answers fail with a probability of at most `alarm`.
+`frequencies(alarm, unit)`: the output holds class numbers, drawn row by row (along its last axis) with the
+probabilities in the array's last axis, which may be off by `unit` of themselves; a class of probability 0 never
+appears. Right answers fail with a probability of at most `alarm`.
 
-`mask-agrees`: the first output named is zero exactly where the second says false; elsewhere it is within its bounds.
+`mask-agrees`: the first output named is zero exactly where the second is false; elsewhere it is within its bounds.
 
-`same-bits`: the bytes of each element of the output named, NaN and all, are those in the last dimension of the array.
+`same-bits`: the bytes of each element of the output named, also of NaN, equal the last dimension of the array.
 
-`same-seed(differs)`: a fresh program gives the same answer to the bit, or with `differs` another one; what runs it is
-the worker.
+`same-seed(differs)`: a fresh program gives the same answer to the bit, or with `differs` another answer. The worker
+runs it.
 
-Arrays have lanes first; axes count without them.
+Arrays have lanes first; axes don't count them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from ..cases.elements import (
 from ..cases.program import Program, Structure, flat, is_tensor
 from ..cases.runner import Reason
 
-# Plain numbers: arithmetic with an enumeration's members costs more than that with arrays.
+# Plain numbers: arithmetic on enumeration members costs more than the arithmetic on arrays.
 _FREE, _ZERO, _NAN = np.uint8(Flag.FREE), np.uint8(Flag.ZERO), np.uint8(Flag.NAN)
 _POSITIVE_INFINITY, _NEGATIVE_INFINITY = np.uint8(Flag.POSITIVE_INFINITY), np.uint8(Flag.NEGATIVE_INFINITY)
 _POSITIVE_ZERO, _NEGATIVE_ZERO = np.uint8(Flag.POSITIVE_ZERO), np.uint8(Flag.NEGATIVE_ZERO)
@@ -71,7 +71,7 @@ _ADMITS: tuple[tuple[np.uint8, Callable[[Array], Array]], ...] = (
 
 
 class Comparison:
-    """The outputs of all lanes in the number types that they are compared in; what is found of them is kept."""
+    """The outputs of all lanes in the types in which they are compared; computed comparisons are cached."""
 
     def __init__(self, outputs: Sequence[Array]) -> None:
         with np.errstate(all="ignore"):  # signalling NaN
@@ -81,14 +81,14 @@ class Comparison:
         self._errors: dict[tuple[int, int], tuple[Bounds, Array]] = {}
 
     def within(self, bounds: Bounds, index: int) -> Array:
-        """Return which elements of an output lie between the bounds; it has the bounds' shape."""
+        """Return the elements of an output that lie between the bounds, in the bounds' shape."""
         key = id(bounds.lower), id(bounds.upper), index
-        if key not in self._within:  # the bounds are kept, so that their ids stay theirs
+        if key not in self._within:  # the bounds are kept alive, so that their ids stay unique
             self._within[key] = bounds, within(bounds, self.numbers[index])
         return self._within[key][1]
 
     def errors(self, bounds: Bounds, index: int) -> Array:
-        """Return how far the elements of a floating-point output are from the exact value."""
+        """Return the distance of each element of a floating-point output from the exact value."""
         key = id(bounds.value), index
         if key not in self._errors:
             self._errors[key] = bounds, np.abs(self.numbers[index] - bounds.value)
@@ -96,7 +96,7 @@ class Comparison:
 
 
 def within(bounds: Bounds, output: Array) -> Array:
-    """Return which elements lie between the bounds; of complex numbers and text which are the value."""
+    """Return the elements that lie between the bounds; complex numbers and text must equal the value."""
     lower, upper = comparable(bounds.lower), comparable(bounds.upper)
     if output.dtype.kind == "c" or output.dtype.hasobject:
         return equal(output, lower)
@@ -104,7 +104,7 @@ def within(bounds: Bounds, output: Array) -> Array:
 
 
 def admitted(bounds: Bounds, output: Array, inside: Array) -> Array:
-    """Add to the elements within bounds those that the flags admit, and take off zeros of the wrong sign."""
+    """Add the elements that the flags admit to those within bounds, and remove zeros of the wrong sign."""
     flags = bounds.flags
     present = 0 if flags is None else int(np.bitwise_or.reduce(flags, axis=None))
     if flags is None or not present:
@@ -120,7 +120,7 @@ def admitted(bounds: Bounds, output: Array, inside: Array) -> Array:
 
 
 def spread_holds(bounds: Bounds, output: Array, lanes: Sequence[int]) -> list[bool]:
-    """Return for some lanes whether the errors of the tensor, as a whole, are no larger than its spread says."""
+    """Return for some lanes whether the errors of the whole tensor are within its spread."""
     if bounds.spread is None:
         return [True] * len(lanes)
     found = []
@@ -131,9 +131,9 @@ def spread_holds(bounds: Bounds, output: Array, lanes: Sequence[int]) -> list[bo
 
 
 def shares(bounds: Bounds, error: Array, judged: Array) -> list[float | None]:
-    """Return each lane's largest error as a share of its bound, over the finite elements that are `judged` by theirs.
+    """Return each lane's largest error as a share of its bound, over the finite elements in `judged`.
 
-    None where there is no such element; infinity where an error meets a bound of zero.
+    None if there is no such element; infinity if there is an error where the bound is zero.
     """
     exact = ~any_of_lane(error)
     if exact.all():
@@ -146,20 +146,22 @@ def shares(bounds: Bounds, error: Array, judged: Array) -> list[float | None]:
 
 
 def all_of_lane(elements: Array) -> Array:
-    """Return in which lanes all elements are true."""
+    """Return the lanes in which all elements are true."""
     return np.asarray(elements.reshape(len(elements), -1).all(axis=1))
 
 
 def finite(number: float | None) -> float | None:
-    """Return a number, None for one that is not finite."""
+    """Return a number, or None if it is not finite."""
     return number if number is not None and math.isfinite(number) else None
 
 
 def ulp_exponent(values: Array, form: FloatFormat) -> Array:
-    """Return the exponent of the unit in the last place of real numbers, as Goldberg's definition extends to them.
+    """Return the exponent of the unit in the last place of real numbers, by Goldberg's definition extended to them.
 
-    ulp(x) = 2^(max(e, emin)-p+1) where 2^e <= |x| < 2^(e+1); the smallest subnormal number for zero (Muller, On the
-    definition of ulp(x), INRIA RR-5504, 2005). `values` are float64; those that are not finite give no meaning.
+    ulp(x) = 2^(max(e, emin)-p+1) where 2^e <=
+    x
+    < 2^(e+1); the smallest subnormal number for zero (Muller, On the definition of ulp(x), INRIA RR-5504, 2005).
+    `values` are float64; the result for values that are not finite is undefined.
     """
     lowest = form.emin - form.precision + 1
     grid = np.maximum(np.frexp(values)[1] - form.precision, lowest)
@@ -167,15 +169,15 @@ def ulp_exponent(values: Array, form: FloatFormat) -> Array:
 
 
 ALARM = 1e-12
-"""With which probability a right answer fails a test of random elements: a run of a thousand of them stays at 1e-9."""
+"""The probability that a right answer fails a test of random elements: a run of a thousand such tests stays at 1e-9."""
 RANDOM = frozenset({"moments", "frequencies"})
-"""The tests that right answers may fail, so rarely."""
+"""The tests that right answers may fail, with that small probability."""
 
 
 def arranged(
     checks: Sequence[Check], outputs: Sequence[Bounds], numbers: Sequence[Array]
 ) -> tuple[list[Bounds], list[Array]]:
-    """Return bounds and answers with what may come in any order put in the same one."""
+    """Return bounds and answers with both sorted along axes whose order is free."""
     bounds, found = list(outputs), list(numbers)
     for check in checks:
         if check.name != "order":
@@ -193,7 +195,7 @@ def arranged(
 
 
 def _codes(value: Array, answer: Array) -> tuple[Array, Array]:
-    """Return whole numbers that are in the order of the elements of both, NaN last."""
+    """Return whole numbers in the order of the elements of both, NaN last."""
     both = np.concatenate([value.reshape(-1), answer.reshape(-1)])
     _, codes = np.unique(both, return_inverse=True)
     codes = codes.reshape(-1)
@@ -201,7 +203,7 @@ def _codes(value: Array, answer: Array) -> tuple[Array, Array]:
 
 
 def _order(codes: Sequence[Array], axis: int, *, whole: bool) -> Array:
-    """Return the places along an axis in order, by the first output, then the next; of shape (lanes, n) if `whole`."""
+    """Return the sorting positions along an axis, by the first output, then the next; shape (lanes, n) if `whole`."""
     if not whole:
         keys = [np.moveaxis(one, axis, -1) for one in codes]
         return np.moveaxis(np.lexsort(keys[::-1], axis=-1), -1, axis)
@@ -221,7 +223,7 @@ def _taken(array: Array, order: Array, axis: int, shape: tuple[int, ...]) -> Arr
 
 
 def holds(check: Check, outputs: Sequence[Bounds], numbers: Sequence[Array], given: Sequence[Array]) -> Array:
-    """Return where a check holds, bool by lane; `numbers` are answers as they are compared, `given` as they came."""
+    """Return for each lane whether a check holds; `numbers` are answers as they are compared, `given` the originals."""
     lanes = len(numbers[0])
     match check.name:
         case "follows":
@@ -236,7 +238,7 @@ def holds(check: Check, outputs: Sequence[Bounds], numbers: Sequence[Array], giv
             wanted = np.broadcast_to(check.arrays[0], (lanes, *check.arrays[0].shape[1:]))
             found = np.ascontiguousarray(given[check.outputs[0]])[..., np.newaxis].view(np.uint8)
             return all_of_lane(found == wanted)
-        case "order" | "same-seed":  # the one is a matter of comparing, the other of running
+        case "order" | "same-seed":  # one belongs to comparing, the other to running
             return np.ones(lanes, bool)
     raise KeyError(check.name)
 
@@ -265,11 +267,12 @@ def _follows(check: Check, numbers: Sequence[Array]) -> Array:
 
 
 def _moments(check: Check, output: Array) -> Array:
-    """Hold the sums of the errors and of their squares against tail bounds: Bernstein's, Laurent and Massart's.
+    """Test the sums of the errors and of their squares with tail bounds: Bernstein's, Laurent and Massart's.
 
-    So are sums of products of elements that are neighbours along an axis, by Bernstein's inequality: none of a pair is
-    the other of another pair, so that given the ones the others are independent. With a law also the share of elements
-    up to each one against the distribution's, by the inequality of Dvoretzky, Kiefer, Wolfowitz and Massart.
+    Sums of products of neighbours along an axis are tested too, by Bernstein's inequality: no element is first in one
+    pair and second in another, so given the first ones the second ones are independent. With a law, the share of
+    elements up to each one is compared with the distribution's, by the inequality of Dvoretzky, Kiefer, Wolfowitz and
+    Massart.
     """
     settings, (mean, variance, *fourth) = dict(check.settings), check.arrays
     lanes, reach, law = len(output), float(settings.get("reach", 0.0)), settings.get("law")
@@ -286,7 +289,7 @@ def _moments(check: Check, output: Array) -> Array:
     farthest = reach**2 / 3 if reach else 2 * variance.max(axis=1, initial=0.0)
     allowed = np.sqrt(2 * doubt * total) + doubt * reach / 3
     allowed_second = np.sqrt(2 * doubt * spread) + doubt * farthest
-    if law != "normal":  # whose numbers are rounded to nearest, neither up nor down on average
+    if law != "normal":  # their numbers are rounded to nearest, without bias
         allowed += off.sum(axis=1)
         allowed_second += (off * (2 * reach + off)).sum(axis=1)
     found = np.isfinite(errors).all(axis=1) & (np.abs(first) <= allowed) & (np.abs(second) <= allowed_second)
@@ -303,7 +306,7 @@ def _moments(check: Check, output: Array) -> Array:
 
 
 def _doubt(settings: Mapping[str, int | float | str], tests: int) -> float:
-    """Return the exponent of a tail bound, where so many tests with two sides share the probability of an alarm."""
+    """Return the exponent of a tail bound if so many two-sided tests share the probability of a false alarm."""
     return math.log(2 * tests / float(settings.get("alarm", ALARM)))
 
 
@@ -313,11 +316,11 @@ _LAWS: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
         "uniform": lambda x: np.clip(x + 0.5, 0.0, 1.0),
     }
 )
-"""Distribution functions: of normal errors over their deviation and root 2, of uniform ones over their range."""
+"""Distribution functions: of normal errors over their deviation and root 2, of uniform errors over their range."""
 
 
 def _is_of_law(law: Callable[[Array], Array], errors: Array, off: Array, scale: Array, doubt: float) -> Array:
-    """Return in which lanes errors may be of a law, each `off` at most; `scale`: what the law divides by."""
+    """Return the lanes in which errors may follow a law, each off by at most `off`; `scale`: the law's divisor."""
     order = np.argsort(errors / scale, axis=1)
     below, above = (law(np.take_along_axis((errors + sign * off) / scale, order, axis=1)) for sign in (-1, 1))
     count = errors.shape[1]
@@ -326,7 +329,7 @@ def _is_of_law(law: Callable[[Array], Array], errors: Array, off: Array, scale: 
 
 
 def _frequencies(check: Check, output: Array) -> Array:
-    """Hold how often each class comes in each row against Bernstein's inequality."""
+    """Test how often each class appears in each row with Bernstein's inequality."""
     settings, (chances,) = dict(check.settings), check.arrays
     classes, draws = chances.shape[-1], output.shape[-1]
     chances = np.broadcast_to(chances, (*output.shape[:-1], classes))
@@ -335,7 +338,7 @@ def _frequencies(check: Check, output: Array) -> Array:
     expected = draws * chances
     allowed = np.sqrt(2 * doubt * expected * (1 - chances)) + doubt / 3 + expected * float(settings.get("unit", 0.0))
     likely = (np.abs(counts - expected) <= allowed) & ((counts == 0) | (chances > 0))
-    complete = counts.sum(axis=-1) == draws  # nothing else than classes came
+    complete = counts.sum(axis=-1) == draws  # something other than a class came
     return np.asarray(all_of_lane(likely) & all_of_lane(complete))
 
 
@@ -349,7 +352,7 @@ def _mask_agrees(check: Check, outputs: Sequence[Bounds], numbers: Sequence[Arra
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A backend that gave no answer: in its own words, whether these say "not implemented", and why."""
+    """A backend's refusal to answer: its own words, whether they say "not implemented", and the reason."""
 
     words: str
     unsupported: bool
@@ -358,18 +361,18 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a backend answered to one case: all tensors, and the structure of each answer if some are no tensors."""
+    """A backend's answer to one case: all tensors, and the structure of each output if some are not tensors."""
 
     outputs: tuple[Array, ...]
     structure: tuple[Structure, ...] = ()
 
     def copy(self) -> Answer:
-        """Return the same in memory of its own, which a backend cannot use again."""
+        """Return a copy in new memory, which the backend cannot overwrite."""
         return Answer(tuple(output.copy() for output in self.outputs), self.structure)
 
     @property
     def form(self) -> tuple[object, ...]:
-        """Types, shapes and structure."""
+        """Return types, shapes and structure."""
         return tuple((output.dtype, output.shape) for output in self.outputs), self.structure
 
 
@@ -377,8 +380,8 @@ Answered: TypeAlias = Answer | Refusal
 
 
 def answer_of(program: Program, values: Sequence[Any]) -> Answer:
-    """Return what a backend answered, one value for each of `program.answers`. TypeError, ValueError if it is none."""
-    if type(values) is list and program.is_plain and all(_is_plain(value) for value in values):  # as most are
+    """Return a backend's answer, one value for each of `program.answers`. TypeError, ValueError if it is invalid."""
+    if type(values) is list and program.is_plain and all(_is_plain(value) for value in values):  # the usual case
         return Answer(tuple(values))
     arrays, structure = flat(program, values)
     plain = all(is_tensor(one.type) for one in program.answers) and all(one.kind == "tensor" for one in structure)
@@ -403,7 +406,7 @@ def same_array(one: Array, other: Array) -> bool:
 
 @dataclass(frozen=True)
 class Stack:
-    """Answers of one form: to which lanes, by number, and the outputs with one row for each of these."""
+    """Answers of one form: the numbers of their lanes, and the outputs with one row for each lane."""
 
     lanes: Sequence[int]
     outputs: tuple[Array, ...]
@@ -411,18 +414,18 @@ class Stack:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The outputs' element types."""
+        """Return the outputs' element types."""
         return tuple(map(type_of, self.outputs))
 
     @functools.cached_property
     def comparison(self) -> Comparison:
-        """The outputs as they are compared."""
+        """Return the outputs in the types in which they are compared."""
         return Comparison(self.outputs)
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What a backend answered to the `lanes` cases of a batch; one without an entry has no answer."""
+    """A backend's answers to the `lanes` cases of a batch; a lane without an entry has no answer."""
 
     lanes: int
     stacks: tuple[Stack, ...] = ()
@@ -438,7 +441,7 @@ class Answers:
 
     @classmethod
     def of_case(cls, *outputs: Array) -> Answers:
-        """Return the answer to a single case, `outputs` without lanes."""
+        """Return the answer to a single case; `outputs` have no lanes."""
         return cls(1, (Stack((0,), tuple(output[np.newaxis] for output in outputs)),))
 
     def answer(self, lane: int) -> Answered | None:
@@ -453,13 +456,13 @@ class Answers:
         return None
 
     def each(self) -> Iterator[tuple[int, Answer]]:
-        """Yield the lanes that were answered, with their answers."""
+        """Yield the lanes that have an answer, with their answers."""
         for stack in self.stacks:
             for row, lane in enumerate(stack.lanes):
                 yield lane, Answer(tuple(output[row, ...] for output in stack.outputs), stack.structure)
 
     def replaced(self, others: Mapping[int, Answered]) -> Answers:
-        """Return the answers with others in some lanes."""
+        """Return the answers with those of some lanes replaced."""
         if not others:
             return self
         known = {**dict(self.each()), **self.refusals, **others}
@@ -470,12 +473,12 @@ class Answers:
 
 
 class GatheredAnswers:
-    """Takes answers as they come, and copies them: a backend may use its memory again."""
+    """Collects answers as they come, and copies them, because a backend may reuse its memory."""
 
     def __init__(self, lanes: int) -> None:
         self._lanes = lanes
         self._refusals: dict[int, Refusal] = {}
-        self._first: list[Array] = []  # room for as many answers in the form of the first as there are lanes
+        self._first: list[Array] = []  # allocates for all lanes, in the form of the first answer
         self._form: list[tuple[tuple[int, ...], np.dtype[Any]]] | None = None
         self._structure: tuple[Structure, ...] = ()
         self._rows: list[int] = []
@@ -506,7 +509,7 @@ class GatheredAnswers:
         )
 
     def answers(self, lanes: int | None = None) -> Answers:
-        """Return what was taken, of the first `lanes` cases where these are fewer."""
+        """Return the answers so far, only of the first `lanes` cases if given."""
         stacks = []
         if self._rows:
             stacks.append(Stack(self._rows, tuple(room[: len(self._rows)] for room in self._first), self._structure))

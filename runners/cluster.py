@@ -1,4 +1,4 @@
-"""A dask.distributed cluster as the place where cases run: a task is a batch of cases in this package's own pool."""
+"""Runs cases on a dask.distributed cluster: a task is a batch of cases in this package's own pool."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from .pool import Limits, WorkerStartError
 from .running import Death, Judged, batched, run_cases
 
 _REACH: Final = 10.0  # seconds for a scheduler to answer
-_WORKERS: Final = 30.0  # seconds for a worker to be there that has what is needed
+_WORKERS: Final = 30.0  # seconds for a suitable worker to appear
 _LOOK_AGAIN: Final = 0.2
-_AHEAD: Final = 2  # batches a slot of a worker: at work, and waiting there
+_AHEAD: Final = 2  # batches per slot of a worker: one running, the others waiting there
 _SMALLEST, _LARGEST, _FIRST = 8, 5000, 16  # cases in a batch
-_BATCH_SECONDS, _STARTS = 10.0, 10  # what a batch should take: so long, and so many times what its pool took to start
-_PIECES: Final = 32  # of a batch that kills workers; each level costs as many workers as dask allows to fail
-_LOOK: Final = 1.0  # seconds between two looks at the cluster
+_BATCH_SECONDS, _STARTS = 10.0, 10  # target seconds of a batch; minimum, in start times of its pool
+_PIECES: Final = 32  # splits of a batch that kills workers; each costs as many as may fail
+_LOOK: Final = 1.0  # seconds between two checks of the cluster
 _ASK_AGAIN: Final = 0.02
-_FETCH: Final = 10.0  # seconds to fetch a result; where its worker has just died, it is computed again
-_DESERTED: Final = 300.0  # seconds without any worker, after which there is nothing to wait for
-_LOST: Final = "the connection to the dask scheduler was lost; what was judged until then is kept"
+_FETCH: Final = 10.0  # seconds to fetch a result; if its worker has just died, it is computed again
+_DESERTED: Final = 300.0  # seconds without any worker, after which the run gives up
+_LOST: Final = "the connection to the dask scheduler was lost; the results so far are kept"
 
 
 class DaskExecutor:
-    """Runs cases on a cluster; a context, entered once.
+    """Runs cases on a cluster; a context that is entered once.
 
-    `address` is that of a scheduler; None for a cluster of `jobs` workers on this machine, which ends with the context.
-    `resources` are what a worker needs for one task. `patience` is how many seconds a scheduler and workers have to
-    appear. Entering raises OpconformError where no scheduler answers or no worker has what is needed.
+    `address` is a scheduler's address; None starts a cluster of `jobs` workers on this machine, which ends with the
+    context. `resources` are what a worker needs for one task. `patience` is the time in seconds in which a scheduler
+    and workers must appear. Entering raises OpconformError if no scheduler answers or no worker has the resources.
     """
 
     def __init__(
@@ -88,34 +88,34 @@ class DaskExecutor:
         jobs: int,  # noqa: ARG002 - the cluster has as many as it has
         limits: Limits,
     ) -> Generator[About | Judged | Death]:
-        """Yield what the backend says of itself, and one result for each case id; in any order.
+        """Yield the backend's description of itself, and one result for each case id, in any order.
 
-        Raises OpconformError where a worker is unfit: without this suite or the backend, or with another version of
-        them; and where the scheduler or all workers are lost.
+        Raises OpconformError if a worker cannot take part (it lacks this suite or the backend, or has another version),
+        or if the scheduler or all workers are lost.
         """
         run = _ClusterRun(self._client, assignment, limits, batches, self._resources)
         yield from run.results()
         self._workers = max(self._workers, len(run.workers))
 
     def description(self) -> Mapping[str, object]:
-        """Return what of this belongs into `run.json`."""
+        """Return what `run.json` says about the executor."""
         return {"kind": "dask", "workers": self._workers, "resources": dict(self._resources)}
 
     def _own_cluster(self) -> Any:
-        make: Any = LocalCluster  # which has no types
+        make: Any = LocalCluster  # dask has no type annotations
         return make(
             n_workers=self._jobs,
             threads_per_worker=1,
             processes=True,
             dashboard_address=":0",
-            silence_logs=logging.CRITICAL,  # what befalls a worker is told by results
+            silence_logs=logging.CRITICAL,  # results report what happens to workers
         )
 
     def _await_workers(self, address: str) -> None:
         end = time.monotonic() + self._patience
         while not _slots(self._client, self._resources):
             if time.monotonic() > end:
-                raise OpconformError(f"{self._what_is_missing(address)}, also after {self._patience:g} s")
+                raise OpconformError(f"{self._what_is_missing(address)}, even after {self._patience:g} s")
             time.sleep(_LOOK_AGAIN)
 
     def _what_is_missing(self, address: str) -> str:
@@ -130,7 +130,7 @@ class DaskExecutor:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Keep dask's tracebacks off the terminal; what they are about is told in our words."""
+    """Keep dask's tracebacks off the terminal; our messages report the same events."""
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
     before = [logger.level for logger in loggers]
     for logger in loggers:
@@ -147,7 +147,7 @@ def _words(resources: Mapping[str, float]) -> str:
 
 
 def _client(address: str, seconds: float) -> Any:
-    make: Any = Client  # which has no types
+    make: Any = Client  # dask has no type annotations
     try:
         return make(address, timeout=seconds, set_as_default=False, name="opconform")
     except (OSError, TimeoutError) as error:
@@ -156,11 +156,11 @@ def _client(address: str, seconds: float) -> Any:
             f"no dask scheduler answers at {address} within {seconds:g} s ({error}); {start}"
         ) from error
     except ValueError as error:
-        raise OpconformError(f"{address} is no address of a dask scheduler: {error}") from error
+        raise OpconformError(f"{address} is not the address of a dask scheduler: {error}") from error
 
 
 def _slots(client: Any, resources: Mapping[str, float]) -> dict[str, int]:
-    """Return how many tasks each worker takes at once, by address; without those that lack a resource."""
+    """Return the number of slots of each worker, by address, without workers that lack a resource."""
     found = {}
     for address, worker in client.scheduler_info(n_workers=-1)["workers"].items():
         has = worker["resources"]
@@ -174,7 +174,7 @@ def _slots(client: Any, resources: Mapping[str, float]) -> dict[str, int]:
 
 
 class Suite(NamedTuple):
-    """Which suite is installed: its version, and a digest of its spec files."""
+    """An installed suite: its version, and a digest of its spec files."""
 
     version: str
     specs: str
@@ -191,7 +191,7 @@ def installed_suite() -> Suite:
 
 @dataclass(frozen=True)
 class _Reply:
-    """What a batch came to on a worker, in how many seconds, after how many to start; or why the worker is unfit."""
+    """A worker's reply to a batch: records, seconds and the pool's start seconds; or why it cannot take part."""
 
     worker: str
     found: Sequence[About | Judged | Death] = ()
@@ -202,9 +202,9 @@ class _Reply:
 
 @dataclass(frozen=True)
 class _Task:
-    """A batch on its way: unpickling it on a worker runs it, and gives a packed reply.
+    """A batch on its way: unpickling it on a worker runs it, and returns a packed reply.
 
-    A task of dask's is a call of `pickle.loads`: so the scheduler, which unpickles calls, need not have this package.
+    A dask task is a call of `pickle.loads`, so the scheduler, which unpickles calls, does not need this package.
     """
 
     suite: Suite
@@ -217,17 +217,17 @@ class _Task:
 
 
 def _packed(told: object) -> bytes:
-    """Return what goes from machine to machine; ids and results repeat themselves, so that a tenth of it is left."""
+    """Return the bytes to send to another machine; ids and results repeat, so compression shrinks them to a tenth."""
     return zlib.compress(pickle.dumps(told), 1)
 
 
 def _unpacked(pack: bytes) -> Any:
-    """Return what was packed; whoever reaches a scheduler runs code anyway."""
+    """Return what was packed. Unpickling adds no risk: whoever reaches a scheduler can run code anyway."""
     return pickle.loads(zlib.decompress(pack))  # noqa: S301
 
 
 def _performed(suite: Suite, pack: bytes) -> bytes:
-    """Run a batch in a task of dask's, as one machine does, on one judge; it ends with the client's wish for it."""
+    """Run a batch in a dask task, with one judge; it stops when the client no longer wants it."""
     worker = get_worker()
     here = installed_suite()
     if here != suite:
@@ -260,21 +260,21 @@ def _other_suite(there: Suite, here: Suite) -> str:
 
 
 class Pace:
-    """How many cases a batch has: as many as a worker does in a short time, which the answers tell."""
+    """The size of batches: as many cases as a worker runs in a short time, learned from the replies."""
 
     def __init__(self) -> None:
         self.size = _FIRST
 
     def learn(self, cases: int, seconds: float, start: float = 0.0) -> None:
-        """Take in what a batch took, and what its pool took to start; a step at a time, since batches differ."""
+        """Learn from the duration of a batch and its pool's start time, in small steps, because batches differ."""
         wanted = int(max(_BATCH_SECONDS, _STARTS * start) * cases / max(seconds, 1e-6))
         self.size = max(_SMALLEST, min(_LARGEST, wanted, 3 * self.size))
 
 
 def gathered(batches: Iterable[Sequence[str]], pace: Pace) -> Iterator[list[str]]:
-    """Yield batches put together until they have as many ids as the pace says; what there is where nothing is left.
+    """Yield batches merged until they have the current size, and at the end the rest.
 
-    An empty batch, of which there is nothing for now, ends what is put together too.
+    An empty batch, which means that the source has nothing for now, also ends the merging.
     """
     together: list[str] = []
     for batch in batches:
@@ -288,7 +288,7 @@ def gathered(batches: Iterable[Sequence[str]], pace: Pace) -> Iterator[list[str]
 
 @dataclass(slots=True)
 class _Sent:
-    """A batch under way; `alone`, no other beside it, where its fellows have killed workers."""
+    """A batch under way; if `alone`, no other runs beside it, because a batch with its cases killed workers."""
 
     ids: Sequence[str]
     future: Any
@@ -296,7 +296,7 @@ class _Sent:
 
 
 class _ClusterRun:
-    """One backend over `batches` of case ids on the workers of `client` that have `resources`."""
+    """One backend over `batches` of case ids, on the workers of `client` that have `resources`."""
 
     def __init__(
         self,
@@ -318,27 +318,27 @@ class _ClusterRun:
         self._suspects: list[Sequence[str]] = []
         self._slots: dict[str, int] = {}
         self._looked, self._peopled = 0.0, time.monotonic()
-        self.workers: set[str] = set()  # those that took part
+        self.workers: set[str] = set()  # the workers that took part
 
     def results(self) -> Generator[About | Judged | Death]:
-        """Yield what the backend says of itself, then one result for each id. Closing the iterator ends the run.
+        """Yield the backend's description of itself, then one result for each id. Closing the iterator ends the run.
 
-        Raises OpconformError where a worker is unfit, and where the scheduler or all workers are lost.
+        Raises OpconformError if a worker cannot take part, or if the scheduler or all workers are lost.
         """
         try:
             self._look()
             self._check_suites()
-            self._send([])  # asks what the backend is
+            self._send([])  # asks the backend to describe itself
             while self._hand_out():
                 yield from self._next_results()
                 self._look()
         finally:
-            with contextlib.suppress(Exception):  # a scheduler that is gone has nothing to take back
+            with contextlib.suppress(Exception):  # a lost scheduler has nothing to cancel
                 if self._client.status == "running":
                     self._client.cancel([sent.future for sent in self._under_way.values()], force=True)
 
     def _hand_out(self) -> bool:
-        """Send batches while there is room; False where nothing is left to do."""
+        """Send batches while there is room; return False if nothing is left to do."""
         self._dry = False
         room = _AHEAD * max(1, sum(self._slots.values()))
         while len(self._under_way) < room and self._source is not None and not self._dry:
@@ -360,9 +360,9 @@ class _ClusterRun:
         future.add_done_callback(lambda future: self._done.put(future.key))
 
     def _next_results(self) -> Iterator[About | Judged | Death]:
-        """Wait for a batch, for a moment, and yield its results.
+        """Wait briefly for a batch, and yield its results.
 
-        A batch that ran twice, since its worker was lost, has one reply all the same.
+        A batch that ran twice, because its worker was lost, still has one reply.
         """
         try:
             key = self._done.get(timeout=_ASK_AGAIN if self._dry else _LOOK)
@@ -379,7 +379,7 @@ class _ClusterRun:
         except CancelledError as error:
             raise OpconformError(_LOST) from error
         except Exception as error:
-            self._check_suites()  # says it better, if it can
+            self._check_suites()  # raises a better error if it can
             raise OpconformError(f"a worker failed: {type(error).__name__}: {error}") from error
         else:
             yield from self._replied(sent, _unpacked(pack))
@@ -402,16 +402,19 @@ class _ClusterRun:
                 raise OpconformError(f"{told}; one run, one version")
 
     def _killed(self, sent: _Sent, error: KilledWorker) -> Iterator[Judged]:
-        """Try what killed workers again at the end, alone and in smaller pieces; a case that does so alone is it."""
+        """Retry a batch that killed workers at the end, alone and in smaller pieces, until single cases remain."""
         if not sent.alone or len(sent.ids) > 1:
             size = max(1, -(-len(sent.ids) // _PIECES))
             self._suspects += [sent.ids[start : start + size] for start in range(0, len(sent.ids), size)]
         else:
-            words = f"KilledWorker: {error.allowed_failures + 1} workers of the cluster died, each with this case alone"
+            words = f"KilledWorker: {error.allowed_failures + 1} workers of the cluster died, each with only this case"
             yield Judged(Result(sent.ids[0], self._assignment.backend.name, Outcome.CRASH, detail=words))
 
     def _look(self) -> None:
-        """Look, now and then, for workers that came and went. OpconformError where the scheduler or all are lost."""
+        """Check from time to time for workers that came and went.
+
+        Raises OpconformError if the scheduler or all are lost.
+        """
         now = time.monotonic()
         if now - self._looked < _LOOK:
             return
@@ -426,10 +429,10 @@ class _ClusterRun:
             raise OpconformError(f"the cluster has had no worker for this run for {_DESERTED:g} s")
 
     def _check_suites(self) -> None:
-        """Raise OpconformError where a worker has not this suite; one that comes later is asked by its first task."""
+        """Raise OpconformError if a worker lacks this suite; a worker that comes later is checked by its first task."""
         answers = self._client.run(installed_suite, workers=list(self._slots), on_error="return") if self._slots else {}
         for address, answer in answers.items():
-            if isinstance(answer, OSError):  # it has gone
+            if isinstance(answer, OSError):  # the worker has gone
                 continue
             if isinstance(answer, Exception) and "No module named 'opconform" in str(answer):  # dask may wrap it
                 install = f"install {self._suite.version} there"

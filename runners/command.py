@@ -1,6 +1,6 @@
-"""Programs of any language as backends: lines of JSON over stdin and stdout, `cmd:./program args`.
+"""Programs in any language as backends: lines of JSON over stdin and stdout, `cmd:./program args`.
 
-docs/process-protocol.md says what a program reads and writes; runners/schemas/process.schema.json is its schema.
+docs/process-protocol.md defines what a program reads and writes; runners/schemas/process.schema.json is the schema.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from .pool.process import exit_words
 PROTOCOL = 1
 """The version of the protocol."""
 LONGEST_LINE = 256 << 20
-"""Bytes that a line of an answer may have, and the file beside it."""
+"""Maximum size of an answer's line, and of the file beside it, in bytes."""
 SHARED_FROM = 1 << 16
-"""Bytes from which on the content of a tensor is in a file beside the question, for a program that reads files."""
+"""Size in bytes from which a tensor's content goes into a file beside the question, if the program reads files."""
 
 _CHUNK = 1 << 20
 _SHOWN = 200
-"""The characters of a wrong line that are shown."""
+"""Number of characters that messages show of a wrong line."""
 _LEAVE = 1.0
 """Seconds that a program has to end once its stdout or stdin is closed."""
 _NO_PROTOCOL = 76
-"""What a host exits with whose program is lost: EX_PROTOCOL of sysexits.h."""
+"""The exit code of a host whose program is lost: EX_PROTOCOL of sysexits.h."""
 
 
 class Breach(Exception):  # noqa: N818 - what the program did, not a mistake of ours
-    """The program does not keep to the protocol; the text says how."""
+    """The program violates the protocol; the text says how."""
 
 
 class Ended(Breach):
@@ -59,7 +59,7 @@ class Ended(Breach):
 
 
 class Refused(Exception):  # noqa: N818 - an answer
-    """What the program answered in place of outputs, in its own words: a failure of its own."""
+    """The program answered with a failure of its own, in its own words, instead of outputs."""
 
     def __init__(self, words: str, reason: Reason) -> None:
         super().__init__(words)
@@ -67,7 +67,7 @@ class Refused(Exception):  # noqa: N818 - an answer
 
 
 class Rejected(Refused):
-    """The program says that it was given an invalid program or invalid inputs."""
+    """The program says that the program or the inputs that it was given are invalid."""
 
 
 # Answers
@@ -78,10 +78,10 @@ class _Message(msgspec.Struct, frozen=True, tag_field="answer", forbid_unknown_f
 
 
 class Hello(_Message, frozen=True, tag="hello"):
-    """What a program says of itself.
+    """What a program says about itself.
 
-    `operators` is what it claims, by `onnx/ReduceMean` and so on, None: anything; `limits` are those of all claims.
-    `files`: it reads and writes contents in files.
+    `operators` is what it claims to support, by `onnx/ReduceMean` and so on, None if it does not say; `limits` apply to
+    all claims. `files`: it reads and writes contents in files.
     """
 
     protocol: int
@@ -110,7 +110,7 @@ class _WireTensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Outputs(_Message, frozen=True, tag="outputs"):
-    """All tensors of an answer, and the structure of each output where one is no tensor."""
+    """All tensors of an answer, and the structure of each output if one is not a tensor."""
 
     outputs: tuple[_WireTensor, ...]
     structure: tuple[dict[str, Any], ...] | None = None
@@ -140,10 +140,10 @@ _T = TypeVar("_T")
 
 
 class Conversation:
-    """A child process, and questions to it: each a line of JSON, to which one line is the answer.
+    """A child process that answers questions: each is a line of JSON, and so is its answer.
 
-    `apart`: in a session of its own; otherwise it is killed with the group that it was started in. stderr is ours.
-    Raises OSError where it cannot be started.
+    `apart`: it runs in a session of its own; otherwise it is killed with the process group that started it. It shares
+    our stderr. Raises OSError if it cannot be started.
     """
 
     def __init__(self, command: Sequence[str], *, apart: bool = False) -> None:
@@ -158,15 +158,15 @@ class Conversation:
         self._asked = -1
 
     def ask(self, kind: type[_M], question: Mapping[str, Any], seconds: float | None = None) -> _M:
-        """Put a question, whose `id` is added, and return the answer, which is of this kind.
+        """Send a question with a new `id`, and return the answer, which must be of this kind.
 
-        Raises Breach; Unsupported, Rejected or Refused if these are the answer; TimeoutError after `seconds`.
+        Raises Breach; Unsupported, Rejected or Refused if that is the answer; TimeoutError after `seconds`.
         """
         self._asked += 1
         line = json.dumps({"id": self._asked, **question}, allow_nan=False, separators=(",", ":")) + "\n"
         found = _read(self._exchanged(line.encode(), seconds))
         if found.id != self._asked:
-            raise Breach(f"it answered question {found.id} where question {self._asked} was asked")
+            raise Breach(f"it answered question {found.id} but question {self._asked} was asked")
         if isinstance(found, _Refusal) and kind is not Hello:
             reason: Reason = "invalid" if isinstance(found, _Rejected) and found.reason == "other" else found.reason
             if isinstance(found, _Unsupported):
@@ -179,11 +179,11 @@ class Conversation:
 
     @property
     def asked(self) -> int:
-        """The id of the last question."""
+        """Return the id of the last question."""
         return self._asked
 
     def stray(self, seconds: float = 0.0) -> bytes:
-        """Return what comes on stdout within some seconds, though nothing is asked; nothing if it ends."""
+        """Return whatever arrives on stdout within some seconds although nothing was asked; nothing if stdout ends."""
         poller = select.poll()
         poller.register(self._out, select.POLLIN)
         return os.read(self._out, _CHUNK) if poller.poll(1000 * seconds) else b""
@@ -212,7 +212,7 @@ class Conversation:
                     return bytes(held)
 
     def _received(self, held: bytearray) -> bool:
-        """Add what has come to the line that is held, without its end; returns whether that has come too."""
+        """Append what has arrived to the current line, without its end; return whether the end has arrived too."""
         chunk = os.read(self._out, _CHUNK)
         if not chunk:
             raise self._ended(bytes(held))
@@ -225,7 +225,7 @@ class Conversation:
         return end >= 0
 
     def _sent(self, unsent: memoryview) -> int:
-        """Return how much of this could be sent; all, if nobody reads: its end shows on stdout."""
+        """Return how much of this was sent; all of it if nobody reads, because stdout then shows the program's end."""
         try:
             return os.write(self._in, unsent[:_CHUNK])
         except BlockingIOError:
@@ -242,14 +242,14 @@ class Conversation:
         return Ended(f"it ended by {exit_words(code)}{rest}", code)
 
     def close(self) -> int | None:
-        """Close its stdin; returns its exit code, or None where it does not end in time and is killed."""
+        """Close its stdin; return its exit code, or None if it did not end in time and was killed."""
         self._process.stdin.close()  # type: ignore[union-attr]
         code: int | None = None
         try:
             code = self._process.wait(_LEAVE)
         except subprocess.TimeoutExpired:
             if self._apart:
-                os.killpg(self._process.pid, signal.SIGKILL)  # it is not waited for yet: its number is nobody else's
+                os.killpg(self._process.pid, signal.SIGKILL)  # not reaped yet: the id is still its own
             else:
                 self._process.kill()
             self._process.wait()
@@ -270,12 +270,12 @@ def _read(line: bytes) -> _AnyAnswer:
         found: _AnyAnswer = _ANSWERS.decode(line)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         words = str(error)[:_SHOWN]
-        raise Breach(f"its line is no answer of protocol {PROTOCOL}: {words}; it begins {_excerpt(line)}") from None
+        raise Breach(f"its line is not an answer of protocol {PROTOCOL}: {words}; it begins {_excerpt(line)}") from None
     return found
 
 
 def hello(conversation: Conversation, seconds: float | None = None) -> Hello:
-    """Ask a program what it is. Raises Breach, also for another version of the protocol; TimeoutError."""
+    """Ask a program to describe itself. Raises Breach, also for another version of the protocol; TimeoutError."""
     found = conversation.ask(Hello, {"ask": "hello", "protocol": PROTOCOL}, seconds)
     if found.protocol != PROTOCOL:
         raise Breach(f"it speaks protocol {found.protocol}; expected {PROTOCOL}")
@@ -291,10 +291,10 @@ def hello(conversation: Conversation, seconds: float | None = None) -> Hello:
 
 
 class SharedFiles:
-    """Two files for the contents of large tensors: one of the question, one of the answer.
+    """Two files for the contents of large tensors: one for the question, one for the answer.
 
-    They are memory of this process and have no name but `/proc/PID/fd/N`, so nothing stays behind however it ends.
-    This side never opens a path: a link or a device in place of a file cannot be given to it.
+    They are in this process's memory and have no name except `/proc/PID/fd/N`, so nothing stays behind however it ends.
+    This side never opens a path, so a program cannot substitute a link or a device for a file.
     """
 
     def __init__(self) -> None:
@@ -310,13 +310,13 @@ class SharedFiles:
         os.close(self._write)
 
     def clear(self) -> None:
-        """Forget the contents of the question before, and of its answer."""
+        """Remove the contents of the previous question and its answer."""
         self._length = 0
         os.ftruncate(self._read, 0)
         os.ftruncate(self._write, 0)
 
     def put(self, held: bytes) -> dict[str, int]:
-        """Add a content to the question's file; returns where it is."""
+        """Append a content to the question's file; return its location."""
         offset, left = self._length, memoryview(held)
         while left:
             written = os.pwrite(self._read, left, self._length)
@@ -325,7 +325,7 @@ class SharedFiles:
         return {"offset": offset, "length": len(held)}
 
     def check(self, places: Sequence[_Place]) -> None:
-        """Raise Breach if an answer names more than its file holds: each byte is that of one tensor at most."""
+        """Raise Breach if an answer refers to more than its file holds; each byte may belong to only one tensor."""
         size = os.fstat(self._write).st_size
         if size > LONGEST_LINE:
             raise Breach(f"its file has {size:,} bytes, more than {LONGEST_LINE:,}")
@@ -333,10 +333,10 @@ class SharedFiles:
             if one.offset + one.length > size:
                 raise Breach(f"its file ends after {size:,} bytes; an output is {one.length:,} from {one.offset:,} on")
         if (total := sum(one.length for one in places)) > size:
-            raise Breach(f"its file has {size:,} bytes, of which outputs take {total:,}: two have the same ones")
+            raise Breach(f"its file has {size:,} bytes, and its outputs take {total:,}: they overlap")
 
     def take(self, place: _Place) -> bytes:
-        """Return a content of the answer, copied: what the program does to its file later changes nothing."""
+        """Return a copy of a content of the answer, so that later changes to the file have no effect."""
         held = bytearray()
         while chunk := os.pread(self._write, place.length - len(held), place.offset + len(held)):
             held += chunk
@@ -344,9 +344,9 @@ class SharedFiles:
 
 
 def tensor_json(array: Array, files: SharedFiles | None = None) -> dict[str, Any]:
-    """Return a tensor as the protocol writes it, a large one in a file if there is one.
+    """Return a tensor in the protocol's form, a large one in a file if there is one.
 
-    Raises Unsupported for text that is no UTF-8.
+    Raises Unsupported for text that is not UTF-8.
     """
     name = type_of(array)
     if not array.dtype.hasobject:
@@ -361,10 +361,10 @@ def tensor_json(array: Array, files: SharedFiles | None = None) -> dict[str, Any
 
 
 def tensor_from(told: _WireTensor, place: int, files: SharedFiles | None = None) -> Array:
-    """Return the tensor of an answer. Raises Breach for what is none."""
+    """Return a tensor of an answer. Raises Breach if it is invalid."""
     known = element_types().get(told.type)
     if known is None:
-        raise Breach(f"outputs[{place}]: {told.type[:_SHOWN]!r} is no element type")
+        raise Breach(f"outputs[{place}]: {told.type[:_SHOWN]!r} is not an element type")
     held = told.content
     if isinstance(held, _Place):
         if files is None:
@@ -376,7 +376,7 @@ def tensor_from(told: _WireTensor, place: int, files: SharedFiles | None = None)
                 raise Breach(f"outputs[{place}]: the content of text is a list of strings")
             found = from_content(told.type, told.shape, held)
         elif known.kind != "string":
-            raise Breach(f"outputs[{place}]: the content of {told.type} is base64, and no list")
+            raise Breach(f"outputs[{place}]: the content of {told.type} is base64, not a list")
         else:
             found = np.empty(len(held), object)
             found[:] = held
@@ -387,7 +387,10 @@ def tensor_from(told: _WireTensor, place: int, files: SharedFiles | None = None)
 
 
 def prepare_question(program: Program, drop: Sequence[int] = (), files: SharedFiles | None = None) -> dict[str, Any]:
-    """Return what `prepare` asks. Raises ProgramError where ONNX has no such model, and as `tensor_json`."""
+    """Return the `prepare` question.
+
+    Raises ProgramError if ONNX cannot express the program, and what `tensor_json` raises.
+    """
     question: dict[str, Any] = {
         "ask": "prepare",
         "program": program_json(program),
@@ -400,13 +403,13 @@ def prepare_question(program: Program, drop: Sequence[int] = (), files: SharedFi
 
 
 def run_question(program: int, inputs: Sequence[Array], files: SharedFiles | None = None) -> dict[str, Any]:
-    """Return what `run` asks of the program that the question with the id `program` prepared."""
+    """Return the `run` question for the program that the question with the id `program` prepared."""
     asked = {"ask": "run", "program": program, **_cleared(files)}
     return {**asked, "inputs": [tensor_json(one, files) for one in inputs]}
 
 
 def _cleared(files: SharedFiles | None) -> dict[str, Any]:
-    """Return what a question says of the files, which are empty now."""
+    """Return a question's `files` entry; the files are emptied first."""
     if files is None:
         return {}
     files.clear()
@@ -423,14 +426,14 @@ def values_of(answer: Outputs, files: SharedFiles | None = None) -> list[Any]:
     try:
         return nested_all(map(structure_from, answer.structure), arrays)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise Breach(f"its structure is none of its tensors: {str(error)[:_SHOWN]}") from None
+        raise Breach(f"its structure does not match its tensors: {str(error)[:_SHOWN]}") from None
 
 
 class Command:
-    """A program of the user's behind the process protocol; where it is lost, the process that runs it ends too."""
+    """A user's program behind the process protocol; if it is lost, the process that runs it ends too."""
 
     def __init__(self, backend: str, command: str) -> None:
-        """Start the program, and let it say what it is. OpconformError if it cannot be started or does not."""
+        """Start the program and ask it to describe itself. Raises OpconformError if either fails."""
         self.name = backend
         try:
             self._conversation = Conversation(shlex.split(command))
@@ -443,7 +446,7 @@ class Command:
         self._drop: list[int] = []
 
     def version(self) -> str:
-        """Return the version that the program tells."""
+        """Return the program's own name, and the facts that it reports."""
         return self._hello.version
 
     def describe(self) -> dict[str, str]:
@@ -456,11 +459,11 @@ class Command:
         return None if told.operators is None else Claims(told.operators, told.limits)
 
     def reason(self, error: BaseException, /) -> Reason:
-        """Return the reason that came with an answer."""
+        """Return the reason in an answer."""
         return error.reason if isinstance(error, Refused) else "other"
 
     def prepare(self, program: Program, /) -> Executable:
-        """Let the program prepare one. Raises Unsupported, Rejected or Refused."""
+        """Ask the program to prepare. Raises Unsupported, Rejected or Refused."""
         question = prepare_question(program, self._drop, self._files)
         self._drop.clear()
         with self._beyond_claims(program):
@@ -468,14 +471,14 @@ class Command:
         return _Program(self, program, self._conversation.asked, self._drop.append)
 
     def run(self, program: Program, prepared: int, inputs: Sequence[Array]) -> list[Any]:
-        """Let it run a program that it prepared when it was asked with the id `prepared`. Raises as `prepare` does."""
+        """Ask it to run the program that it prepared in question `prepared`. Raises what `prepare` raises."""
         question = run_question(prepared, inputs, self._files)
         with self._beyond_claims(program):
             return self._answered(lambda: values_of(self._conversation.ask(Outputs, question), self._files))
 
     @contextmanager
     def _beyond_claims(self, program: Program) -> Iterator[None]:
-        """Raise Unsupported for each refusal of a program that is not claimed."""
+        """Raise Unsupported in place of a refusal, if the program was not claimed."""
         try:
             yield
         except Refused as error:
@@ -490,10 +493,10 @@ class Command:
             self._lost(breach)
 
     def _lost(self, breach: Breach) -> NoReturn:
-        """End this process as a backend does that crashes: what the program answers later belongs to no question.
+        """End this process as a crashing backend would: later answers could not be matched to questions.
 
-        It is no exception of the backend's, which would pass for a refusal. A signal that ended the program ends this
-        process too, so that the result names it.
+        This is not an exception of the backend, which would count as a refusal. If a signal ended the program, the same
+        signal ends this process, so that the result names it.
         """
         print(f"{self.name}: {breach}", file=sys.stderr, flush=True)
         if isinstance(breach, Ended) and breach.code < 0:
@@ -505,7 +508,7 @@ class Command:
 
 
 class _Program:
-    """A program that was prepared; `drop` is told its id when nobody needs it any more."""
+    """A prepared program; `drop` gets its id when it is no longer needed."""
 
     def __init__(self, runner: Command, program: Program, prepared: int, drop: Callable[[int], None]) -> None:
         self._runner, self._program, self._prepared, self._drop = runner, program, prepared, drop
@@ -523,7 +526,7 @@ def _elements(types: Iterable[str]) -> set[str]:
 
 
 def claim_fault(told: Hello, program: Program) -> tuple[str, Reason] | None:
-    """Return why a program is beyond what `hello` claims: its operator version, or that it has none of the types."""
+    """Return why `hello` does not cover a program: its operator version, or its types; None if it does."""
     if told.operators is None:
         return None
     operator = program.operator

@@ -1,4 +1,4 @@
-"""What a program does wrong of the process protocol: a script of exchanges, and a hint for each mistake."""
+"""Checks a program against the process protocol: a script of exchanges, and a hint for each mistake."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from .command import (
 )
 
 _QUIET = 0.1
-"""Seconds after an answer in which nothing more may come."""
+"""Seconds after an answer in which nothing more may arrive."""
 _LARGE = (1000, 1000)
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A step of the script: what it was about; what was wrong, with a hint; `skipped` says why it was not done."""
+    """A step of the script: its subject; what was wrong, with a hint; `skipped` says why it was not done."""
 
     step: str
     problem: str | None = None
@@ -50,7 +50,7 @@ class Checked:
 class _Easy:
     """An operator whose answer to small integers is exact: inputs of one type and shape, no attributes.
 
-    `opset` is that of a version, None outside ONNX.
+    `opset` is the version's opset, None outside ONNX.
     """
 
     standard: str
@@ -69,7 +69,7 @@ def _mean(x: Array) -> Array:
 
 
 def _easy() -> Iterator[_Easy]:
-    """Yield them, in the order in which they are tried."""
+    """Yield the easy operators in the order in which they are tried."""
     plain: Sequence[tuple[str, int, Callable[..., Array]]] = (
         ("Abs", 1, np.abs),
         ("Add", 2, np.add),
@@ -96,7 +96,7 @@ def _easy() -> Iterator[_Easy]:
 _TYPES: Mapping[str, Sequence[str]] = MappingProxyType(
     {"onnx": ("float64", "float16"), "openvino": ("float64", "float16"), "onednn": ("float16",)}
 )
-"""Types that every easy operator has by its standard, beside float32."""
+"""The types that every easy operator has in its standard, besides float32."""
 
 _Shape: TypeAlias = tuple[int, ...]
 
@@ -112,27 +112,27 @@ def _program(operator: OperatorVersion, inputs: Sequence[_Shape], rank: int, typ
 
 
 def _numbers(shape: _Shape, step: int) -> Array:
-    """Return small whole numbers, negative ones among them, whose sum over a million is exact."""
+    """Return small whole numbers, some negative, whose sum is exact for up to a million of them."""
     count = int(np.prod(shape, dtype=np.int64))
     return ((np.arange(count) * step) % 5 - 2).astype(np.float32).reshape(shape)
 
 
 _HINTS: Mapping[str, str] = MappingProxyType(
     {
-        "died": "what it wrote to stderr says why; answer `error` where a question fails, and go on reading",
-        "time": "answer each line at once: flush stdout after it, and read stdin by lines, not to its end",
-        "line": "a question has one answer, in one line of JSON; what is there for people goes to stderr",
-        "id": "copy the question's `id` into the answer, and answer the questions in their order",
-        "schema": "docs/process-protocol.md and runners/schemas/process.schema.json say what an answer consists of",
+        "died": "what it wrote to stderr says why; answer `error` to a question that fails, and read the next one",
+        "time": "answer each line at once: flush stdout after it, and read stdin line by line, not to its end",
+        "line": "a question has one answer, in one line of JSON; text for people goes to stderr",
+        "id": "copy the question's `id` into the answer, and answer questions in order",
+        "schema": "docs/process-protocol.md and runners/schemas/process.schema.json define the answers",
         "file": "write to the file before the answer, and close or flush it; `offset` and `length` are in bytes",
         "element-type": "`type` is a name of docs/process-protocol.md, in lower case: float32, bool, string, …",
         "tensor": "`content` is base64 of all elements in C order, little-endian, with nothing around them",
-        "unsupported": "answer `unsupported` to what is not implemented: `error` is a failure, `unsupported` is none",
-        "rejected": "answer `rejected` to programs that the standard does not allow; shapes and counts show it",
+        "unsupported": "answer `unsupported` to what is not implemented: `error` is a failure, `unsupported` is not",
+        "rejected": "answer `rejected` to programs that the standard does not allow; check shapes and counts",
         "outputs": "an answer has the outputs that the program names, in their order, and no others",
-        "type": "the type and the shape are those that the operator gives: `program.outputs` has the type",
-        "value": "the bytes are little-endian and in C order, both of what comes and of what goes",
-        "again": "each run has inputs of its own: nothing of the run before may stay",
+        "type": "return the type and the shape that the operator defines: `program.outputs` has the type",
+        "value": "the bytes are little-endian and in C order, in questions and answers",
+        "again": "each run has its own inputs: keep nothing of the previous run",
         "leave": "end when stdin ends, so that nothing stays behind",
     }
 )
@@ -142,12 +142,12 @@ _SIGNS = (
     ("answered question", "id"),
     ("stdout", "line"),
     ("JSON is malformed", "line"),
-    ("is no element type", "element-type"),
-    ("is no type", "element-type"),
+    ("is not an element type", "element-type"),
+    ("is not a type", "element-type"),
     ("in a file", "file"),
     ("its file", "file"),
 )
-"""Words of breaches, and the hints that they mean."""
+"""Words in the messages of breaches, and the hints that they select."""
 
 
 def _hint(error: BaseException) -> str:
@@ -167,10 +167,10 @@ class _Wrong(Exception):  # noqa: N818 - what the program did
 
 
 class CommandCheck:
-    """The script, put to one program. `seconds` is what an answer may take. Close it: the program is ended."""
+    """Runs the script against one program. `seconds` is the time limit of an answer. Close it to end the program."""
 
     def __init__(self, backend: str, command: str, seconds: float) -> None:
-        """Start the program. OpconformError where it cannot be started, or ends before it says what it is."""
+        """Start the program. Raises OpconformError if it cannot be started, or ends before it describes itself."""
         self._command, self._seconds = shlex.split(command), seconds
         self._conversation: Conversation | None = None
         self._told: Hello | None = None
@@ -190,11 +190,11 @@ class CommandCheck:
 
     @property
     def told(self) -> Hello | None:
-        """What the program said of itself, None if that was wrong."""
+        """Return what the program said about itself, None if that was wrong."""
         return self._told
 
     def close(self) -> int | None:
-        """End the program; returns its exit code, None where it had to be killed."""
+        """End the program; return its exit code, or None if it had to be killed."""
         conversation, self._conversation = self._conversation, None
         return 0 if conversation is None else conversation.close()
 
@@ -206,7 +206,7 @@ class CommandCheck:
         return self._conversation
 
     def steps(self) -> Iterator[Checked]:
-        """Yield what came of each step."""
+        """Yield the result of each step."""
         yield self._step("hello", self._hello)
         if self._told is None:
             return
@@ -228,7 +228,7 @@ class CommandCheck:
         for type_ in _TYPES[easy.standard]:
             yield self._step(f"{name} of {type_}", lambda type_=type_: self._of_type(easy, version, type_))  # type: ignore[misc]
         yield self._step("one program run three times", lambda: self._runs(easy, version, [(2, 3)], [1, 2, 1]))
-        yield self._step("two programs in turns", lambda: self._runs(easy, version, [(2, 3), (4,)], [1, 2, 3]))
+        yield self._step("two programs alternately", lambda: self._runs(easy, version, [(2, 3), (4,)], [1, 2, 3]))
         yield self._step("an invalid program", lambda: self._invalid(easy, version))
         if easy.standard == "onnx":
             yield self._step("text", self._text)
@@ -305,7 +305,7 @@ class CommandCheck:
                 return easy, version
         if refusal is not None:
             raise refusal
-        raise Unsupported("none of Abs, Add, ReduceMean and their like for float32; the rest needs one")
+        raise Unsupported("no easy operator such as Abs, Add or ReduceMean for float32; the rest needs one")
 
     def _runs(self, easy: _Easy, version: int | str, shapes: Sequence[_Shape], steps: Sequence[int]) -> None:
         """Prepare a program for each shape, run all with the inputs of each step, and compare the answers."""
@@ -320,7 +320,7 @@ class CommandCheck:
                 _compare(answer, wanted, "again" if len(steps) > 1 else "value")
 
     def _of_type(self, easy: _Easy, version: int | str, type_: str) -> None:
-        """Run the operator in another type, which it has by the standard: `unsupported` is an answer to it too."""
+        """Run the operator in another type that its standard has; `unsupported` is a valid answer too."""
         program = _program(easy.operator(version), [(2, 3)] * easy.arity, 2, type_)
         self._refuse_unclaimed(program)
         inputs = [_numbers((2, 3), 1 + place).astype(type_) for place in range(easy.arity)]
@@ -333,7 +333,7 @@ class CommandCheck:
         _compare(answer, np.asarray(easy.formula(*inputs)).astype(type_), "value")
 
     def _invalid(self, easy: _Easy, version: int | str) -> None:
-        """Give an operator of one input none, one of two the first alone, or none if it takes any number."""
+        """Give an operator too few inputs: none if it takes one or any number, only the first if it takes two."""
         count = 1 if easy.arity == 2 and easy.name not in ("Sum", "Max", "Mean") else 0
         program = _program(easy.operator(version), [(2, 3)] * count, 2)
         try:

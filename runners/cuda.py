@@ -1,4 +1,4 @@
-"""ONNX programs on onnxruntime's CUDA provider, in whole float32 and in TF32; unsupported where no device is."""
+"""ONNX programs on onnxruntime's CUDA provider, in full float32 and in TF32; without a device all is unsupported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NoDevice(Exception):  # noqa: N818 - a state of the machine
 
 
 def first_device(driver: str = _DRIVER) -> CudaDevice:
-    """Return the first CUDA device, asked of the driver's library alone. Raises NoDevice.
+    """Return the first CUDA device, as the driver's library reports it. Raises NoDevice.
 
     Source: the CUDA Driver API, cuInit, cuDeviceGetCount, cuDeviceGet, cuDeviceGetName, cuDriverGetVersion.
     """
@@ -56,14 +56,17 @@ def first_device(driver: str = _DRIVER) -> CudaDevice:
 
 
 class OnnxRuntimeCuda(OnnxRuntime):
-    """onnxruntime's CUDA provider; float32 stays float32. What it has no kernel for is not left to the CPU."""
+    """onnxruntime's CUDA provider, which computes float32 in float32.
+
+    Operators without a CUDA kernel don't run on the CPU.
+    """
 
     name = "onnxruntime-cuda"
     provider = "CUDAExecutionProvider"
     tf32 = False
 
     def __init__(self) -> None:
-        """Look for a device; without one all is unsupported, with the reason."""
+        """Look for a device; without one everything is unsupported, with the reason."""
         super().__init__()
         self.provider_options = {"use_tf32": str(int(self.tf32))}
         self.options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
@@ -75,19 +78,19 @@ class OnnxRuntimeCuda(OnnxRuntime):
             self._missing = str(error)
 
     def describe(self) -> dict[str, str]:
-        """Return the facts of the CPU's runner, and device, driver and precision."""
+        """Return what the CPU runner describes, with device, driver and precision."""
         found = self._device
         device = {"device": f"none: {self._missing}"} if found is None else {"device": found.name, "driver": found.cuda}
         return {**super().describe(), **device, "precision": "tf32" if self.tf32 else "float32"}
 
     def prepare(self, program: Program, /) -> Executable:
-        """Make a session for `program`. Raises Unsupported, at once without a device, or onnxruntime's error."""
+        """Make a session for `program`. Raises Unsupported (always without a device), or onnxruntime's error."""
         if self._device is None:
             raise Unsupported(self._missing)
         return super().prepare(program)
 
     def _found(self) -> CudaDevice:
-        """Return the device. Raises NoDevice, also where the library passes over a provider that does not load."""
+        """Return the device. Raises NoDevice, also if the library skips a provider that does not load."""
         if self.provider not in self.library.get_available_providers():
             raise NoDevice(f"this onnxruntime has no {self.provider}: pip install onnxruntime-gpu")
         device = first_device()
@@ -98,7 +101,7 @@ class OnnxRuntimeCuda(OnnxRuntime):
 
 
 class OnnxRuntimeCudaTf32(OnnxRuntimeCuda):
-    """onnxruntime's CUDA provider, whose products of float32 are of TF32, as by its own default."""
+    """onnxruntime's CUDA provider, which multiplies float32 in TF32, onnxruntime's default."""
 
     name = "onnxruntime-cuda-tf32"
     tf32 = True

@@ -1,4 +1,4 @@
-"""ONNX programs through emx-onnx-cgen, which writes C: the C compiler that is there compiles each, and it is called."""
+"""ONNX programs through emx-onnx-cgen, which writes C; the installed C compiler compiles it, and it is called."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ WORDS = (
     Words(r"^UnsupportedOpError: Unsupported op ", "operator-version", plain=True),
     Words(r"^UnsupportedOpError: Unsupported elem_type", "type", plain=True),
     Words(r"^UnsupportedOpError: .*([Uu]nsupported|not support|\bsupports |is supported)", "attribute", plain=True),
-    # Refusals of a valid or an invalid program.
+    # Refusals of valid or invalid programs.
     Words(r"^UnsupportedOpError: .*(must be|expects|requires) .*(u?int|float|bool|dtype)", "type"),
     Words(r"^ShapeInferenceError|^UnsupportedOpError: .*shape", "shape"),
     Words(r"^UnsupportedOpError", "invalid"),
 )
-"""The words of emx-onnx-cgen 1.4."""
+"""The messages of emx-onnx-cgen 1.4."""
 
 _PROTOTYPE = re.compile(r"^void model\((.*)\) \{$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?:const )?(\w+) \w+\[restrict (\d+)\]((?:\[\d+\])*)")
@@ -47,7 +47,7 @@ _C_TYPES = MappingProxyType({
 
 
 class Emx(OnnxLibrary):
-    """The code generator in one process with what it generates: a shared library for each program."""
+    """The code generator, in one process with the code that it generates: a shared library for each program."""
 
     name = package = "emx-onnx-cgen"
     module = "emx_onnx_cgen.compiler"
@@ -55,11 +55,13 @@ class Emx(OnnxLibrary):
 
     def __init__(self) -> None:
         super().__init__()
-        # One for all programs: making its templates anew costs 400 times as much as a program.
+        # One for all programs: loading its templates again costs 400 times as much as a program.
         self._generator = self.library.Compiler(self.library.CompilerOptions(large_weight_threshold=0))
         self._compiler = shlex.split(os.environ.get("CC", "cc"))
         if shutil.which(self._compiler[0]) is None:
-            raise NotInstalled(f"{self.name} needs a C compiler, and {self._compiler[0]!r} is none; CC names another")
+            raise NotInstalled(
+                f"{self.name} needs a C compiler, and {self._compiler[0]!r} does not exist; set CC to another"
+            )
 
     def describe(self) -> dict[str, str]:
         """Return the C compiler."""
@@ -67,7 +69,10 @@ class Emx(OnnxLibrary):
         return {"compiler": told.stdout.partition("\n")[0]}
 
     def compiled(self, program: Program) -> Call:
-        """Write C, compile and load it. Raises Unsupported where a size is known at run time only: C has them fixed."""
+        """Write C, compile and load it.
+
+        Raises Unsupported if a size is only known at run time, because C has them fixed.
+        """
         open_ = any(isinstance(size, str) for one in program.feeds for size in one.dims)
         if open_ or any(one.shape is None and one.rank != 0 for one in program.answers):
             raise Unsupported("sizes are fixed when C is generated", "dynamic")
@@ -75,12 +80,12 @@ class Emx(OnnxLibrary):
         prototype = _PROTOTYPE.search(source)
         parameters = _PARAMETER.findall(prototype[1]) if prototype else []
         if len(parameters) != len(program.feeds) + len(program.answers):
-            raise RuntimeError(f"a function that takes other than tensors: {prototype and prototype[0]}")
+            raise RuntimeError(f"a function with parameters other than tensors: {prototype and prototype[0]}")
         library = self._loaded(source)
         given, made = parameters[: len(program.feeds)], parameters[len(program.feeds) :]
 
         def run(inputs: Sequence[Array]) -> list[Array]:
-            # Where the model has an extent of 0, the function has 1.
+            # If the model has an extent of 0, the function has 1.
             fed = [_memory(parameter) for parameter in given]
             for memory, array in zip(fed, inputs, strict=True):
                 memory.reshape(-1)[: array.size] = array.reshape(-1)

@@ -1,6 +1,6 @@
-"""Other interpreters for built-in runners: which runners, and environments with one release, kept in the user's cache.
+"""Interpreters for built-in runners: which runners can use another one, and environments with a release, in a cache.
 
-`uv` makes them where it is on PATH, else `venv` and pip. Wheels alone are taken: nothing is built.
+`uv` makes them if it is on PATH, otherwise `venv` and pip. Only wheels are installed: nothing is built.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from ..cases.errors import OpconformError
 from ..cases.runner import NotInstalled
 
 OLDEST_PYTHON = 9
-"""Python 3.9 is the oldest that runs a backend."""
+"""The oldest Python that runs a backend is 3.9."""
 
 _VERSION = re.compile(r"\d+(\.\d+)*([-._+]?[a-z]\w*)*")
 _MADE = "opconform.json"
-"""The file that an environment has once it is whole."""
+"""The file that marks an environment as complete."""
 _NO_WHEEL = re.compile(r"No matching distribution found|Could not find a version|No solution found|has no wheels")
 _SHOWN = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Portable:
-    """A built-in runner that can run elsewhere: the package that it drives, and the module that has its words."""
+    """A built-in runner that can run under another interpreter: its package, and the module with its messages."""
 
     package: str
     module: str
@@ -59,7 +59,7 @@ def client_command(runner: str, python: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What releases of a package before `before` need beside what they say themselves, and why."""
+    """Extra requirements of the releases of a package before `before`, which their metadata lacks, with the reason."""
 
     package: str
     before: tuple[int, ...]
@@ -67,31 +67,31 @@ class Pin:
     why: str
 
 
-PINS = (Pin("onnxruntime", (1, 19), "numpy<2", "built against NumPy 1, which 1.15 to 1.17 do not say"),)
-"""Seen to be needed."""
+PINS = (Pin("onnxruntime", (1, 19), "numpy<2", "built against NumPy 1; metadata of 1.15 to 1.17 lacks it"),)
+"""Requirements that were found necessary."""
 
 
 def release_of(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, by which releases are ordered. OpconformError for what is no version."""
+    """Return the numbers of a version, which order releases. Raises OpconformError for an invalid version."""
     if _VERSION.fullmatch(version) is None:
-        raise OpconformError(f"{version[:_SHOWN]!r} is no version; expected one such as 1.20.1")
+        raise OpconformError(f"{version[:_SHOWN]!r} is not a version; expected one such as 1.20.1")
     return tuple(int(part) for part in re.match(r"[\d.]*\d", version)[0].split("."))  # type: ignore[index]
 
 
 def requirements(package: str, version: str) -> list[str]:
-    """Return what is installed for a release: itself, and what is known to be missing among its own requirements."""
+    """Return what to install for a release: itself, and requirements that its metadata lacks."""
     release = release_of(version)
     pins = [pin.requirement for pin in PINS if pin.package == package and release < pin.before]
     return [f"{package}=={version}", *pins]
 
 
 def cache_folder() -> Path:
-    """Return where environments are kept: `opconform/environments` under XDG_CACHE_HOME or ~/.cache."""
+    """Return the folder that keeps environments: `opconform/environments` under XDG_CACHE_HOME or ~/.cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opconform" / "environments"
 
 
 def kept_environments() -> list[tuple[str, str]]:
-    """Return the packages and releases for which environments were made."""
+    """Return the packages and releases of the existing environments."""
     found = []
     for marker in sorted(cache_folder().glob(f"*/{_MADE}")):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -101,10 +101,10 @@ def kept_environments() -> list[tuple[str, str]]:
 
 
 def environment(package: str, version: str, python: Path | None = None) -> Path:
-    """Return the interpreter of an environment with a release, which is made if it is not there.
+    """Return the interpreter of an environment with a release; make the environment if it does not exist.
 
-    `python` is the interpreter to make it with; without it this one, then others from Python 3.9 on that are found, the
-    nearest first. OpconformError names what failed with each.
+    `python` is the interpreter to make it with. Without it, this interpreter is tried first, then others from Python
+    3.9 on, the closest version first. Raises OpconformError, which says why each one failed.
     """
     wanted = requirements(package, version)
     failures = []
@@ -125,7 +125,7 @@ def environment(package: str, version: str, python: Path | None = None) -> Path:
 
 
 def releases(package: str) -> list[str]:
-    """Return the final releases of a package that this interpreter can install, oldest first, as pip finds them."""
+    """Return the final releases of a package that this interpreter can install according to pip, oldest first."""
     command = [sys.executable, "-m", "pip", "index", "versions", package]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - pip
     listed = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
@@ -136,9 +136,9 @@ def releases(package: str) -> list[str]:
 
 
 def interpreters(given: Path | None = None) -> Iterator[tuple[int, Path]]:
-    """Yield interpreters and their minor versions: this one, then those of PATH and pyenv, the nearest first.
+    """Yield interpreters and their minor versions: this one, then those on PATH and of pyenv, the closest first.
 
-    `given` is the only one if it is there. OpconformError if it cannot be run, or is too old.
+    `given` is the only one if set. Raises OpconformError if it cannot be run, or is too old.
     """
     if given is not None:
         minor = _minor(given)
@@ -159,7 +159,7 @@ def interpreters(given: Path | None = None) -> Iterator[tuple[int, Path]]:
 
 
 def _minor(python: Path) -> int | None:
-    """Return the minor version of an interpreter; None for what does not run, or is older than can be used."""
+    """Return the minor version of an interpreter; None if it does not run, or is too old."""
     command = [str(python), "-E", "-c", "import sys; print(*sys.version_info[:2])"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
@@ -170,14 +170,14 @@ def _minor(python: Path) -> int | None:
 
 
 def checked_interpreter(python: Path, package: str | None = None) -> Path:
-    """Return the absolute path of an interpreter, which has NumPy and a package if one is named.
+    """Return the absolute path of an interpreter that has NumPy, and a package if one is named.
 
-    OpconformError for what is no Python 3.9 or newer, NotInstalled for what it lacks.
+    Raises OpconformError if it is not Python 3.9 or newer, NotInstalled if it lacks a package.
     """
     found = shutil.which(python)
     if found is None:
-        raise OpconformError(f"--python {python}: no program that can be run; looked in {Path.cwd()} and on PATH")
-    path = Path(found).absolute()  # not resolved: an environment's is a link to the one that it was made with
+        raise OpconformError(f"--python {python}: not an executable program; looked in {Path.cwd()} and on PATH")
+    path = Path(found).absolute()  # not resolved: an environment's interpreter is a link to the one that made it
     next(interpreters(path))
     wanted = ["numpy", package] if package else []
     look = "import sys; from importlib.util import find_spec; print(*(n for n in sys.argv[1:] if not find_spec(n)))"
@@ -190,7 +190,7 @@ def checked_interpreter(python: Path, package: str | None = None) -> Path:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from making the same environment meanwhile."""
+    """Prevent other processes from making the same environment at the same time."""
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -205,13 +205,13 @@ def _is_whole(folder: Path, wanted: Sequence[str]) -> bool:
 
 
 def _make(folder: Path, python: Path, minor: int, wanted: Sequence[str]) -> str | None:
-    """Make an environment; returns why this interpreter cannot. OpconformError for what another could not mend."""
+    """Make an environment; return why this interpreter cannot. Raises OpconformError if another could not either."""
     shutil.rmtree(folder, ignore_errors=True)
     made = str(folder / "bin" / "python")
     if uv := shutil.which("uv"):
         create = [uv, "venv", "--quiet", "--python", str(python), str(folder)]
         install = [uv, "pip", "install", "--python", made]
-    elif minor == sys.version_info.minor and importlib.util.find_spec("pip"):  # starts in a tenth of the time
+    elif minor == sys.version_info.minor and importlib.util.find_spec("pip"):  # starts ten times as fast
         create = [str(python), "-m", "venv", "--without-pip", str(folder)]
         install = [sys.executable, "-m", "pip", "--python", made, "install", "--no-compile"]
     else:
@@ -232,7 +232,7 @@ def _make(folder: Path, python: Path, minor: int, wanted: Sequence[str]) -> str 
 
 
 def _last_words(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the last line of an error that says something; of pip's two lines about a missing wheel, the first."""
+    """Return the last informative line of an error; of pip's two lines about a missing wheel, the first."""
     lines = [line.strip() for line in (done.stderr.strip() or done.stdout.strip()).splitlines() if line.strip()]
     told = next((line for line in lines if _NO_WHEEL.search(line)), lines[-1] if lines else "")
     return told[:_SHOWN] + ("…" if len(told) > _SHOWN else "") or f"exit code {done.returncode}"

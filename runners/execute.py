@@ -1,6 +1,6 @@
-"""What a worker does: takes cases from a source, asks a host to run them, and judges what comes back.
+"""The work of a worker: it takes cases from a source, asks a host to run them, and judges the answers.
 
-The backend is in the host's process and never in this one, which knows what is expected.
+The backend runs in the host's process, never in this one, which knows the expected values.
 """
 
 from __future__ import annotations
@@ -51,42 +51,42 @@ from .registry import BackendSpec
 __all__ = ["ABOUT", "Assignment", "Attach", "Isolation", "Worker"]
 
 ABOUT = "@about"
-"""The key that asks a worker what its backend is, instead of a case."""
+"""The key that asks a worker to describe its backend, instead of a case."""
 
 Begin: TypeAlias = Callable[[int, Phase], None]
 
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _SECONDS = 0.05
-"""After which what has been answered is judged, so that results keep coming from a slow backend."""
+"""Seconds after which the answers so far are judged, so that a slow backend's results keep coming."""
 _AHEAD = 2
-"""The blocks that a host is asked for before the first of them is judged."""
+"""Number of blocks that a host is asked for before the first of them is judged."""
 _BLOCK, _BLOCK_BYTES = 24, 1 << 20
-"""The cases and the bytes of inputs from which on batches are asked for in one message: a block."""
+"""Number of cases, and bytes of inputs, at which a message to the host (a block of batches) is full."""
 _PROVEN = 3
-"""The failures of a batch that are confirmed each on a fresh program, before one fresh program is for all others."""
+"""Number of failures of a batch that each run again on a fresh program; the others then share one fresh program."""
 _CONFIRMED = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
 _NONE = Refusal("", unsupported=False, reason="other")
-"""Stands for the answer that a case has not: its verdict is another's."""
+"""Stands for a missing answer, in a lane whose verdict is set elsewhere."""
 _OUTCOME_OF_LOSS = {"timeout": Outcome.TIMEOUT, "raised": Outcome.RUNNER_ERROR}
 
 
 class Attach(Protocol):
-    """Makes what travels beside results, each strict JSON, in the worker; picklable."""
+    """Makes attachments of results, each strict JSON, in the worker; picklable."""
 
     def __call__(self, batch: Batch, answers: Answers, verdicts: Sequence[Verdict], /) -> Sequence[object]:
-        """Return an attachment for each case: what strict JSON can hold, or None for none.
+        """Return an attachment for each case: a value that strict JSON can hold, or None.
 
-        Asked for cases of which some were answered; what is returned for the others is left out. What it raises becomes
-        the attachment.
+        Only some of the cases may have been answered; what is returned for the others is dropped. If it raises, the
+        error becomes the attachment.
         """
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a worker is for; picklable.
+    """The task of a worker; picklable.
 
-    `required`: silences that the user has answered. `attach`: what makes the attachments of a result, by their names.
-    `limits` are those of the backend's process.
+    `required`: silences for which the user requires an option. `attach`: the functions that make a result's
+    attachments, by name. `limits` apply to the backend's process.
     """
 
     backend: BackendSpec
@@ -97,29 +97,29 @@ class Assignment:
     limits: Limits = field(default_factory=Limits)
 
     def warm(self) -> None:
-        """Import what workers need, in the process that they are forked from: nothing of the backend's."""
+        """Import what workers need, in the process that they are forked from; nothing of the backend."""
         for module in ("numpy.random", *getattr(self.source, "preload", ())):
-            with contextlib.suppress(Exception):  # the worker will say what is wrong
+            with contextlib.suppress(Exception):  # the worker will report the error
                 importlib.import_module(module)
 
     def __call__(self) -> Worker:
-        """Open the backend in a host of the worker's. Raises WorkerStartError."""
+        """Open the backend in a host of the worker. Raises WorkerStartError."""
         try:
             hosts = Hosts(self.backend, self.limits, self.isolation)
         except WorkerStartError as error:
-            sys.stderr.write(error.tail)  # the last words of this process are told
+            sys.stderr.write(error.tail)  # this process's last lines are reported
             raise
-        gc.freeze()  # what is imported stays: no need to look through it again and again
+        gc.freeze()  # the imported modules stay: the garbage collector need not visit them again and again
         gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
         return Worker(hosts, self.backend.name, self.source, MappingProxyType(dict(self.required)), self.attach)
 
 
 @dataclass
 class _Turn:
-    """Cases that a host is to run, from the place `index` among the keys on, by their requests and the cases' ids.
+    """Cases for a host to run, from position `index` among the keys on, with their requests and ids.
 
-    `sibling`: whether the first request is for the valid sibling of invalid cases. `places`: by which the replies are
-    found, once they are asked for.
+    `sibling`: whether the first request is for the valid sibling of invalid cases. `places` identify the replies once
+    the requests are sent.
     """
 
     batch: Batch
@@ -132,7 +132,7 @@ class _Turn:
 
 @dataclass(frozen=True)
 class _Ours:
-    """A case that our side could not make, with what is told of it."""
+    """A case that our side could not make, with the error message."""
 
     key: str
     words: str
@@ -140,10 +140,10 @@ class _Ours:
 
 @dataclass
 class _Taken:
-    """The answers to the first cases of a turn, in so many seconds each.
+    """The answers to the first cases of a turn, with their seconds.
 
-    `lost` and `ours`: the cases without an answer, by lane; over which the host was lost, or that our side failed.
-    `first`: the lanes that ran on a program that had not run before. `effects`: what runs did beside answering.
+    `lost` and `ours`: the cases without an answer, by lane, because the host was lost, or because our side failed.
+    `first`: the lanes that ran on a program that had not run before. `effects`: side effects of runs.
     """
 
     answers: GatheredAnswers
@@ -154,7 +154,7 @@ class _Taken:
     effects: dict[int, tuple[SideEffect, ...]] = field(default_factory=dict)
 
     def add(self, reply: Reply) -> None:
-        """Take what came of the next case."""
+        """Add the reply to the next case."""
         lane, answer = len(self.seconds), reply.answer
         self.seconds.append(reply.seconds)
         if isinstance(answer, Loss):
@@ -170,7 +170,7 @@ class _Taken:
 
 @dataclass
 class Worker:
-    """The judge of one backend, with a host that runs it. Programs are shared by the cases that follow each other."""
+    """The judge of one backend, with a host that runs it. Consecutive cases share programs."""
 
     hosts: Hosts
     name: str
@@ -181,7 +181,7 @@ class Worker:
     _ids: dict[int, str] = field(default_factory=dict)
 
     def run(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes]:
-        """Yield a record for each case id, as `record_of` writes it. `begin` tells the pool what is being done."""
+        """Yield a record for each case id, in the form of `record_of`. `begin` tells the pool what is in progress."""
         begin(0, "prepare")
         if list(keys) == [ABOUT]:
             yield msgspec.json.encode(self.hosts.about)
@@ -201,7 +201,7 @@ class Worker:
     # Asking
 
     def _block(self, turns: Iterator[_Turn | _Ours]) -> list[_Turn | _Ours]:
-        """Ask the host for as many batches as make a message worth its while."""
+        """Ask the host for enough batches to fill a message."""
         block: list[_Turn | _Ours] = []
         requests: list[Request] = []
         ids: list[str] = []
@@ -228,7 +228,7 @@ class Worker:
             try:
                 batch = next(batches)
                 turn = self._turn(batch, index)
-            except Exception as error:  # our side: said as such, and the other cases go on
+            except Exception as error:  # report it as our failure, and continue with the other cases
                 yield _Ours(keys[index], _words(error))
                 index += 1
                 batches = self.source.batches(keys[index:])
@@ -246,9 +246,9 @@ class Worker:
         alone: Freshness = "own" if asks_again(batch.expectation) else "shared"
         requests += [Request(0, batch.program, inputs, alone) for inputs in _rows(batch)]
         for request in requests[:1] + requests[-1:]:
-            _ = request.program.key  # it travels with the program, which the host then need not digest
+            _ = request.program.key  # sent with the program, so that the host need not compute the digest
         if batch.mended is not None:
-            self._siblings.setdefault(batch.mended, None)  # it is on its way
+            self._siblings.setdefault(batch.mended, None)  # on its way
         return _Turn(batch, index, requests, ids, sibling)
 
     def _ask(self, requests: Sequence[Request], ids: Sequence[str]) -> Sequence[int]:
@@ -261,7 +261,7 @@ class Worker:
     # Judging
 
     def _judged_turn(self, turn: _Turn, begin: Begin) -> Iterator[bytes]:
-        """Yield the records of a turn's cases, as many at a time as are answered quickly."""
+        """Yield the records of a turn's cases, in groups that were answered quickly."""
         start, places = 0, turn.places
         if turn.sibling and turn.batch.mended is not None:
             begin(turn.index, "sibling")
@@ -284,14 +284,14 @@ class Worker:
         return taken
 
     def _records(self, batch: Batch, taken: _Taken, begin: Begin) -> Iterator[bytes]:
-        """Yield the records of cases that have been run; failures are proved on a program of their own."""
+        """Yield the records of cases that have been run; failures are confirmed on fresh programs."""
         lanes = range(len(batch))
         begin(lanes[-1], "prepare")
         attached: list[dict[str, str]] = [{} for _ in lanes]
         verdicts: list[Verdict] = []
         try:
             verdicts, answers = self._verdicts(batch, taken, begin)
-            begin(lanes[-1], "prepare")  # the backend has done its part
+            begin(lanes[-1], "prepare")  # the backend's part is done
             for lane, effects in taken.effects.items():
                 verdicts[lane] = with_effects(verdicts[lane], effects, self._ids)
             attached = _attachments(self.attach, batch, answers, verdicts)
@@ -308,13 +308,13 @@ class Worker:
             yield self._record(result, attached[lane])
 
     def _verdicts(self, batch: Batch, taken: _Taken, begin: Begin) -> tuple[list[Verdict], Answers]:
-        """Return the verdicts, in which those on what fresh programs answer take their places, and the answers."""
+        """Return the answers and their verdicts; the verdict on a fresh program's answer replaces a failure's."""
         lanes, answers = len(batch), taken.answers.answers(len(batch))
         again = self._again(batch, begin) if asks_again(batch.expectation) else None
         mended = self._siblings.get(batch.mended or "")
         ran = batch.mended is None or isinstance(mended, Answer)
         verdicts = judge(batch, answers, self.required, mended_ran=ran, again=again)
-        if isinstance(mended, Loss):  # no fault of these cases, and no proof either
+        if isinstance(mended, Loss):  # neither these cases' fault, nor a confirmation
             for lane in answers.refusals:
                 verdicts[lane] = replace(verdicts[lane], detail=_lost_words(mended), reason="other")
         for lane, loss in taken.lost.items():
@@ -341,7 +341,7 @@ class Worker:
         return verdicts, answers.replaced(others)
 
     def _again(self, batch: Batch, begin: Begin) -> Answers:
-        """Return what fresh programs answer to each case; a lane without an answer has none."""
+        """Return the answers of fresh programs to each case; a lane may have none."""
         gathered = GatheredAnswers(len(batch))
         requests = [Request(0, batch.program, inputs, "own") for inputs in _rows(batch)]
         for lane, place in enumerate(self._ask(requests, batch.ids)):
@@ -354,10 +354,10 @@ class Worker:
     def _confirmations(
         self, batch: Batch, failing: Sequence[int], answers: Answers, begin: Begin
     ) -> Iterator[tuple[int, Reply]]:
-        """Yield what comes of failures on programs of their own.
+        """Yield the replies of fresh programs to failures.
 
-        Where the first few are the same to the bit there, a program that runs nothing but failures is proof enough for
-        the others, until it answers otherwise.
+        If the first few are the same to the bit there, one program that only runs failures is enough for the others,
+        until it answers differently.
         """
         rows = list(_rows(batch))
 
@@ -391,15 +391,15 @@ class Worker:
         """Return a death that no case is charged with, its keys as case ids."""
         case = None if stray.key is None else self._ids.get(stray.key.place)
         ran = dict.fromkeys(self._ids[r.place] for r in stray.before if r is not None and r.place in self._ids)
-        before = [text for text in ran if text != case]  # a valid sibling ran for the case itself
+        before = [text for text in ran if text != case]  # a valid sibling ran on behalf of the case itself
         told = {"kind": stray.kind, "phase": stray.phase, "exit": stray.exit, "tail": stray.tail}
         return {"case": case, "before": before, **told}
 
 
 def record_of(result: Result, attached: Mapping[str, str], deaths: Sequence[Mapping[str, Any]] = ()) -> bytes:
-    """Return a record: a result's line of JSON and, if there are any, its attachments and deaths, after a TAB each.
+    """Return a record: a result's line of JSON and, if there are any, its attachments and deaths, each after a TAB.
 
-    Attachments are JSON texts by name. JSON has no raw TAB in it.
+    Attachments are JSON texts by name. JSON contains no raw TAB.
     """
     if not attached and not deaths:
         return result.to_json()
@@ -408,7 +408,7 @@ def record_of(result: Result, attached: Mapping[str, str], deaths: Sequence[Mapp
 
 
 def with_effects(verdict: Verdict, effects: Sequence[SideEffect], ids: Mapping[int, str]) -> Verdict:
-    """Return the verdict on an answer whose run did more than answer, which fails it; `ids` are cases by request."""
+    """Return the verdict on an answer whose run had side effects, which fails it; `ids` are cases by request."""
     lines = [verdict.detail] if verdict.detail and verdict.outcome is not Outcome.PASS else []
     for effect in effects:
         case = None if effect.before is None else ids.get(effect.before)
@@ -420,7 +420,7 @@ def with_effects(verdict: Verdict, effects: Sequence[SideEffect], ids: Mapping[i
 
 
 def _lost(loss: Loss, batch: Batch) -> Verdict:
-    """Return the verdict on a case that took its host with it."""
+    """Return the verdict on a case whose host was lost."""
     behaviour: dict[str, list[str]] = {"invalid": []} if batch.expectation.invalid else {}
     outcome = _OUTCOME_OF_LOSS.get(loss.kind, Outcome.CRASH)
     reason = "memory" if loss.kind == "memory" else None
@@ -439,13 +439,13 @@ def _lost_words(loss: Loss) -> str:
     during = {
         "prepare": " while preparing the program",
         "run": " while running it",
-        "sibling": " on the valid case that this one is a damaged copy of",
+        "sibling": " on the valid case that this one was made from",
     }.get(loss.phase or "", "")
     return f"{what}{during}" + (f"; last it wrote:\n{loss.tail}" if loss.tail else "")
 
 
 def _words(error: Exception) -> str:
-    """Return what is told of a failure of our side, which is being handled."""
+    """Return the text on a failure of our side, which is being handled."""
     return str(error) if isinstance(error, OpconformError) else _last_lines(traceback.format_exc())
 
 
@@ -460,13 +460,13 @@ def _later(begin: Begin, places: int, place: int, phase: Phase) -> None:
     begin(places + place, phase)
 
 
-# What travels beside a result
+# Attachments of a result
 
 
 def _attachments(
     attach: Mapping[str, Attach], batch: Batch, answers: Answers, verdicts: Sequence[Verdict]
 ) -> list[dict[str, str]]:
-    """Return what is attached to each case that was answered, by name, as JSON texts."""
+    """Return the attachments of each answered case, by name, as JSON texts."""
     found: list[dict[str, str]] = [{} for _ in verdicts]
     answered = [lane for stack in answers.stacks for lane in stack.lanes]
     if answered:
@@ -479,7 +479,7 @@ def _attachments(
 
 
 def _texts(make: Attach, batch: Batch, answers: Answers, verdicts: Sequence[Verdict]) -> list[str | None]:
-    """Return the attachments as JSON texts; where making them fails, each case is asked for by itself."""
+    """Return the attachments as JSON texts; if making them fails, each case is tried alone."""
     try:
         return [_text(one) for one in make(batch, answers, verdicts)]
     except Exception:

@@ -1,8 +1,9 @@
-"""The host: opens one backend, prepares programs and runs them, in a process that knows no expected value.
+"""The host: opens one backend, prepares and runs programs, in a process that does not know the expected values.
 
-What it is asked is trusted, what it answers is not: requests are pickled by the judge's process, answers are messages
-that are checked before anything is made of them.
-On the judge's side, `Hosts` queues questions, collects answers, and replaces a host that dies.
+Its requests are trusted, its answers are not: requests are pickled by the judge's process, answers are messages that
+are checked before use.
+
+On the judge's side, `Hosts` queues requests, collects answers, and replaces a host that dies.
 """
 
 from __future__ import annotations
@@ -64,27 +65,27 @@ from .pool import (
 from .registry import BackendSpec, open_runner
 
 Freshness: TypeAlias = Literal["shared", "own", "failures"]
-"""Which preparation of a program runs: the one that its cases share; one made for this case; one for failures alone."""
+"""Which preparation of a program to run: the one that cases share; one made for this case; one for failures only."""
 
 WORDS_KEPT = 2000
-"""The characters of a message that a result holds."""
+"""Number of characters that a result keeps of a message."""
 
 _KEPT = 16
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _LONGEST_SHOWN = 80
-"""The characters of an element that are shown."""
+"""Number of characters that are shown of an element."""
 _MOST_FOREIGN = 1 << 20
-"""The elements that an answer of a type which is none of ours may have; their content is not sent."""
+"""Number of elements that an answer may have if its type is not one of ours; their content is not sent."""
 _RECORD_LATE = 1.0
-"""Seconds that a record may be under way, beyond the limits of what it is about."""
+"""Seconds that a record may take in addition to the limits of its case."""
 _FOREIGN = frozenset({"float128", "complex256", "object", "datetime64", "timedelta64"})
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A run of a program. `program` is pickled once for all requests that go together; `inputs` are flat.
+    """A run of a program. `program` is pickled once for all requests that are sent together; `inputs` are flat.
 
-    `place` is the caller's, and means nothing to the host. `phase` is what the time is charged to.
+    `place` belongs to the caller; the host ignores it. `phase` is the phase whose limit applies.
     """
 
     place: int
@@ -95,7 +96,7 @@ class Request:
 
 
 class About(msgspec.Struct, frozen=True, tag="about"):
-    """What a backend says of itself once it is opened; `claims` is what it promises, None: nothing."""
+    """A backend's description of itself after it is opened; `claims` is what it promises to support, if anything."""
 
     version: str
     standards: tuple[str, ...] = ()
@@ -116,7 +117,7 @@ class _Nesting(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SideEffect(msgspec.Struct, frozen=True, array_like=True):
-    """What a run did beside answering, in words: it wrote to its inputs, or to the answer of the request `before`."""
+    """A side effect of a run, in words: it changed its inputs, or the answer to the request `before`."""
 
     reason: EffectReason
     words: str
@@ -143,21 +144,21 @@ class _Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 
 class Unreadable(Exception):  # noqa: N818 - what the backend's process wrote, not a mistake of ours
-    """A host's record is no answer; the text says why."""
+    """A host's record is not a valid answer; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class OurFailure:
-    """A request that failed on our side, or for want of the backend's library: nothing of the backend's was run."""
+    """A request failed on our side, or because the backend's library is missing; the backend ran nothing."""
 
     words: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of a request; a Loss where the host was lost over it.
+    """The reply to a request; a Loss if the host was lost on it.
 
-    `seconds` is what the host claims. `first`: the program had not run before. `effects` are told of answers alone.
+    `seconds` is the host's own measurement. `first`: the program had not run before. Only answers have `effects`.
     """
 
     answer: Answered | OurFailure | Loss
@@ -173,15 +174,15 @@ class HostFactory:
     backend: BackendSpec
 
     def warm(self) -> None:
-        """Import what a host needs of the backend and may be forked after, in the process that hosts come from."""
-        for module in ("numpy.random", *self.backend.preload):  # NumPy imports the former when it is asked for it
-            with contextlib.suppress(Exception):  # the host will say what is wrong
+        """Import the fork-safe modules that a host of the backend needs, in the process that hosts are forked from."""
+        for module in ("numpy.random", *self.backend.preload):  # NumPy imports the former on first use
+            with contextlib.suppress(Exception):  # the host will report the error
                 importlib.import_module(module, __package__)
 
     def __call__(self) -> Host:
-        """Open the backend. Raises NotInstalled and whatever importing a user's module raises."""
+        """Open the backend. Raises NotInstalled, and whatever importing a user's module raises."""
         runner = open_runner(self.backend)
-        gc.freeze()  # what is imported stays: no need to look through it again and again
+        gc.freeze()  # the imported modules stay: the garbage collector need not visit them again and again
         gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
         return Host(runner, self.backend.name)
 
@@ -197,7 +198,7 @@ class _Prepared:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """An answer as it was given; `by` keeps the memory that its arrays may be views of."""
+    """An answer as the backend returned it; `by` keeps the memory alive that its arrays may be views of."""
 
     place: int
     by: Executable
@@ -207,7 +208,7 @@ class _Given:
 
 @dataclass
 class Host:
-    """One backend in one process; a task of the pool. Programs are prepared once, the last few kept."""
+    """One backend in one process; a task of the pool. Programs are prepared once, and the last few are kept."""
 
     runner: Runner
     name: str
@@ -215,7 +216,7 @@ class Host:
     _given: _Given | None = None
 
     def run(self, requests: Sequence[Request | None], begin: Begin) -> Iterator[bytes]:
-        """Yield a message for each request: outputs or a refusal; for None what the backend says of itself."""
+        """Yield a message for each request: outputs or a refusal; for None the backend's description of itself."""
         encoder = msgspec.msgpack.Encoder()
         for index, request in enumerate(requests):
             begin(index, "sibling" if request is not None and request.phase == "sibling" else "prepare")
@@ -244,7 +245,7 @@ class Host:
             seconds = time.perf_counter() - started
             outputs = tuple(map(_tensor, answer.outputs))
             effects = list(_overwritten(request, copies))
-            if request.fresh == "shared" and request.phase == "run":  # what else runs comes between two cases
+            if request.fresh == "shared" and request.phase == "run":  # other tasks run between two cases
                 effects += [] if given is None else _changed(given)
                 kept = tuple(output.copy() for output in answer.outputs)
                 self._given = _Given(request.place, prepared.executable, answer.outputs, kept)
@@ -276,7 +277,7 @@ class Host:
             return _Prepared(None, self._refused(error, time.perf_counter() - started))
 
     def _refused(self, error: Exception, seconds: float) -> _Refused:
-        """Return the refusal that an exception of the backend is. Raises what is none: NotInstalled, ProgramError."""
+        """Return the refusal that a backend's exception means. Raises other exceptions: NotInstalled, ProgramError."""
         if isinstance(error, NotInstalled | ProgramError):
             raise error
         if isinstance(error, Unsupported):
@@ -294,7 +295,7 @@ class Host:
 
 
 def _overwritten(request: Request, copies: Sequence[Array]) -> Iterator[SideEffect]:
-    """Yield the first input that is not what it was before the run."""
+    """Yield the first input that the run has changed."""
     for place, (now, was) in enumerate(zip(request.inputs, copies, strict=True)):
         if not same_array(was, now):
             name, _ = request.program.named_leaves[place]
@@ -303,16 +304,16 @@ def _overwritten(request: Request, copies: Sequence[Array]) -> Iterator[SideEffe
 
 
 def _changed(given: _Given) -> Iterator[SideEffect]:
-    """Yield the first output of the answer before that is not what it was when it was given."""
+    """Yield the first output of the previous answer that has changed since."""
     for place, (was, now) in enumerate(zip(given.copies, given.outputs, strict=True)):
         if not same_array(was, now):
-            words = f"this run changed the answer before: output {place}, {_difference(was, now)}"
+            words = f"this run changed the previous answer: output {place}, {_difference(was, now)}"
             yield SideEffect("answer-changed", words, given.place)
             return
 
 
 def _difference(was: Array, now: Array) -> str:
-    """Return the first element that has changed, and how many have."""
+    """Return the first element that has changed, and the number of changes."""
     if was.dtype.hasobject:
         pairs = list(zip(was.reshape(-1).tolist(), now.reshape(-1).tolist(), strict=True))
         places = np.array([place for place, (one, other) in enumerate(pairs) if one != other])
@@ -325,7 +326,7 @@ def _difference(was: Array, now: Array) -> str:
 
 
 def _utf8(text: str) -> str:
-    """Return a text with what UTF-8 cannot write escaped."""
+    """Return a text with everything escaped that UTF-8 cannot encode."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -355,18 +356,18 @@ _DECODER = msgspec.msgpack.Decoder(About | _Answer | _Refused | _Failed)
 
 
 def read_about(record: bytes) -> About:
-    """Return what a backend says of itself. Raises Unreadable."""
+    """Return a backend's description of itself. Raises Unreadable."""
     found = _decoded(record)
     if not isinstance(found, About):
-        raise Unreadable("no description of the backend")
+        raise Unreadable("not a description of the backend")
     return found
 
 
 def read_answer(record: bytes) -> Reply:
-    """Return the answer that a host's record holds. Raises Unreadable."""
+    """Return the answer in a host's record. Raises Unreadable."""
     found = _decoded(record)
     if isinstance(found, About):
-        raise Unreadable("a description where an answer was due")
+        raise Unreadable("a description instead of an answer")
     if isinstance(found, _Failed):
         return Reply(OurFailure(found.words[:WORDS_KEPT]))
     seconds = found.seconds if math.isfinite(found.seconds) and found.seconds >= 0 else 0.0
@@ -381,7 +382,7 @@ def _decoded(record: bytes) -> About | _Answer | _Refused | _Failed:
     try:
         found: About | _Answer | _Refused | _Failed = _DECODER.decode(record)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise Unreadable(f"no answer: {error}") from None
+        raise Unreadable(f"not an answer: {error}") from None
     return found
 
 
@@ -392,8 +393,8 @@ def _array(tensor: _Tensor) -> Array:
         try:
             return from_content(tensor.type, tensor.shape, tensor.content)
         except (ValueError, TypeError, OverflowError) as error:
-            raise Unreadable(f"a tensor that is none: {error}") from None
-    if math.prod(tensor.shape) > _MOST_FOREIGN:  # none of them has come, and the judge would make room for all
+            raise Unreadable(f"an invalid tensor: {error}") from None
+    if math.prod(tensor.shape) > _MOST_FOREIGN:  # none of its elements came; the judge would allocate all
         raise Unreadable(f"a tensor of shape {tensor.shape[:8]} of a type that no standard has")
     known = tensor.type if tensor.type in _FOREIGN and tensor.type in np.sctypeDict else "void"
     return np.broadcast_to(np.zeros((), known), tensor.shape)
@@ -404,14 +405,14 @@ def _structure(nesting: _Nesting) -> Structure:
 
 
 Isolation: TypeAlias = Literal["program", "case"]
-"""What shares a host: the cases that come to it, a program's together; or nothing, a case has its own."""
+"""Which cases share a host: those of one program, or none, so that each case has its own."""
 
 
 class Hosts:
     """One host at a time, with requests in flight. Use it as a context manager: leaving it ends the host."""
 
     def __init__(self, backend: BackendSpec, limits: Limits, isolation: Isolation = "program") -> None:
-        """Start a host. Raises WorkerStartError where the backend cannot be opened."""
+        """Start a host. Raises WorkerStartError if the backend cannot be opened."""
         self._places = itertools.count()
         self._queue: deque[Sequence[Request | None]] = deque()
         self._asked: dict[int, Request] = {}
@@ -445,7 +446,7 @@ class Hosts:
         raise WorkerStartError("died", "the backend's process never described itself")
 
     def ask(self, requests: Sequence[Request]) -> range:
-        """Queue requests that share a host; returns the places by which `reply` returns what came of them."""
+        """Queue requests that share a host; return the places by which `reply` returns their replies."""
         numbered = [replace(request, place=next(self._places)) for request in requests]
         if not numbered:
             return range(0)
@@ -454,7 +455,7 @@ class Hosts:
         return range(numbered[0].place, numbered[-1].place + 1)
 
     def reply(self, place: int) -> Reply:
-        """Wait for what came of a request; each can be taken once."""
+        """Wait for the reply to a request; each can be taken once."""
         while place not in self._replies:
             try:
                 self._take(next(self._found))
@@ -472,7 +473,7 @@ class Hosts:
         self._replies[request.place] = reply
 
     def _give_up(self, error: WorkerStartError) -> None:
-        """Lose what is under way, where a backend that could be opened cannot be any more; what comes tries again."""
+        """Lose the requests in flight if a backend can no longer be opened; the next request tries again."""
         exit_ = f"its backend cannot be opened any more: {error.kind}: {error.message}"[:WORDS_KEPT]
         for place, request in self._asked.items():
             self._replies[place] = Reply(Loss(request, "crash", None, exit_, error.tail, 0.0))

@@ -1,7 +1,7 @@
-"""Built-in runners under other interpreters, which have the library and NumPy alone: `--python`, `onnxruntime==1.15.0`.
+"""Built-in runners under other interpreters that have the library and NumPy: `--python`, `onnxruntime==1.15.0`.
 
-The other interpreter runs `clients/python_client.py`, a program behind the process protocol; what the library's words
-mean is told here, by the tables of the built-in runners.
+The other interpreter runs `clients/python_client.py`, a program behind the process protocol. The built-in runners'
+tables decide here what the library's messages mean.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class OtherInterpreter(Command):
     """A library under another interpreter."""
 
     def __init__(self, backend: str, command: str, runner: str) -> None:
-        """Start the client. OpconformError if it cannot be started, or has not the library."""
+        """Start the client. Raises OpconformError if it cannot be started, or lacks the library."""
         super().__init__(backend, command)
         self._words: tuple[Words, ...] = importlib.import_module(f".{PORTABLE[runner].module}", __package__).WORDS
 
     def _answered(self, ask: Callable[[], _T]) -> _T:
-        """Return the answer; a refusal is what the built-in runner makes of these words."""
+        """Return the answer; a refusal is classified by the built-in runner."""
         try:
             return super()._answered(ask)
         except (Refused, Unsupported) as error:

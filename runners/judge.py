@@ -1,4 +1,4 @@
-"""The judge: what a backend answered to a batch, held against what the standard admits, and how it is told."""
+"""The judge: compares a backend's answers to a batch with what the standard admits, and describes the differences."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from .answers import (
 )
 
 SHOWN = 5
-"""How many elements are told; with them a text has a length that does not grow with the tensor."""
+"""The number of elements that a text shows; it keeps the text short for every tensor."""
 
 _LONGEST_TEXT = 100  # characters
 
-# Plain numbers: arithmetic with an enumeration's members costs more than that with arrays.
+# Plain numbers: arithmetic on enumeration members costs more than the arithmetic on arrays.
 _EXCEPTIONAL, _NEGATIVE_ZERO, _POSITIVE_ZERO = (
     int(bits) for bits in (EXCEPTIONAL, Flag.NEGATIVE_ZERO, Flag.POSITIVE_ZERO)
 )
@@ -46,7 +46,7 @@ _EXCEPTIONAL, _NEGATIVE_ZERO, _POSITIVE_ZERO = (
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One output, lanes first: its bounds, the answers in the bounds' number type, and which elements are wrong."""
+    """One output, lanes first: its bounds, the answers in the bounds' number type, and the wrong elements."""
 
     name: str
     bounds: Bounds
@@ -55,7 +55,7 @@ class Compared:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of one lane's output."""
+        """Return the shape of one lane's output."""
         return self.wrong.shape[1:]
 
     def flat(self, array: Array) -> Array:
@@ -64,9 +64,9 @@ class Compared:
 
 
 def mismatch_texts(compared: Sequence[Compared]) -> list[str]:
-    """Return for each lane a line for each of the first wrong elements, and one that tells the largest errors.
+    """Return for each lane a line for each of the first wrong elements, and a line with the largest errors.
 
-    Empty where no element is wrong.
+    The text is empty if no element is wrong.
     """
     lines: list[list[str]] = [[] for _ in compared[0].wrong]
     several = len(compared) > 1
@@ -88,7 +88,7 @@ def mismatch_texts(compared: Sequence[Compared]) -> list[str]:
 
 
 def _elements(one: Compared) -> Iterator[tuple[int, str, str]]:
-    """Yield the lanes and places of the first wrong elements of each lane, and what they are and should be."""
+    """Yield the first wrong elements of each lane: lane, position, and the text of the actual and expected values."""
     lanes, places = np.nonzero(one.flat(one.wrong))
     first = np.searchsorted(lanes, np.arange(len(one.wrong)))
     told = np.arange(len(lanes)) - first[lanes] < SHOWN
@@ -103,7 +103,7 @@ def _elements(one: Compared) -> Iterator[tuple[int, str, str]]:
 
 
 def _text(element: object) -> str:
-    """Return an element; text, which may be long or hold anything, cut and quoted."""
+    """Return an element as text; strings, which may be long or contain anything, are cut and quoted."""
     return str(element) if not isinstance(element, str) else repr(element[:_LONGEST_TEXT])
 
 
@@ -119,7 +119,7 @@ def _wanted(value: Any, lower: Any, upper: Any, flags: int) -> str:
 
 
 def _largest_errors(one: Compared) -> Iterator[tuple[int, str]]:
-    """Yield lanes and what tells the largest error of their wrong elements; none where no such error is a number."""
+    """Yield lanes with a text on the largest error of their wrong elements; none if no such error is a number."""
     if one.output.dtype.kind not in "fiu" or not one.wrong.any():
         return
     told = _of_floats(one) if one.output.dtype.kind == "f" else _of_integers(one)
@@ -139,7 +139,7 @@ def _of_integers(one: Compared) -> Iterator[str | None]:
 
 
 def _of_floats(one: Compared) -> Iterator[str | None]:
-    """Yield the largest error in ulp and as a share of its bound, which need not be those of one element."""
+    """Yield the largest error in ulp and as a share of its bound, which may belong to different elements."""
     bounds = one.bounds
     error = np.abs(one.output - bounds.value)
     error = np.where(one.wrong & np.isfinite(error), error, 0.0)
@@ -157,7 +157,7 @@ def _of_floats(one: Compared) -> Iterator[str | None]:
 
 
 def _float_text(shape: tuple[int, ...], at: int, at_share: int, *numbers: float) -> str:
-    """Return the text of a largest error; the error in ulp, by itself, its share, and the largest share are numbers."""
+    """Return the text of a largest error, from the error in ulp, its share of the bound, and the largest share."""
     ulps, error, share_there, share = numbers
     place, other = _shown(at, shape), _shown(at_share, shape)
     told = f"{_short(ulps)} ulp ({error:.3g})"
@@ -176,7 +176,7 @@ def _short(number: float) -> str:
 
 
 def _shown(place: int, shape: tuple[int, ...]) -> str:
-    """Return a place in a tensor as its index."""
+    """Return a position in a tensor as its index."""
     found = []
     for extent in reversed(shape):
         place, along = divmod(place, extent)
@@ -185,14 +185,14 @@ def _shown(place: int, shape: tuple[int, ...]) -> str:
 
 
 Requirements = Mapping[str, str]
-"""Silences that the user has answered: only that option passes."""
+"""Silences for which the user requires one option; only that option passes."""
 
 NONE_REQUIRED: Requirements = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an answer is worth, in the terms of `Result`."""
+    """The verdict on an answer, with the fields of `Result`."""
 
     outcome: Outcome
     behaviour: Mapping[str, list[str]] = field(default_factory=dict)
@@ -212,8 +212,8 @@ def judge(
 ) -> list[Verdict]:
     """Return the verdict on each case of a batch, all of which have an answer or a refusal.
 
-    `mended_ran` says whether the valid sibling of invalid cases was answered. `again` are the answers of a fresh
-    program, where an option asks for them. ValueError for a case without an answer.
+    `mended_ran`: whether the valid sibling of invalid cases was answered. `again` are the answers of a fresh program,
+    needed if an option compares them. Raises ValueError for a case without an answer.
     """
     found: dict[int, Verdict] = {}
     refusals = _Refusals(batch.expectation, required, mended_ran)
@@ -239,7 +239,7 @@ def _is_same(answers: Answers, again: Answers, lane: int) -> bool:
 
 
 def asks_again(expectation: Expectation) -> bool:
-    """Return whether an option wants to know what a fresh program answers."""
+    """Return whether an option needs the answer of a fresh program."""
     return any(check.name == "same-seed" for option in expectation.options for check in option.checks)
 
 
@@ -248,7 +248,7 @@ def asks_again(expectation: Expectation) -> bool:
 
 @dataclass
 class _Refusals:
-    """Judges refusals; where the same options apply, the same refusal has one verdict."""
+    """Judges refusals; lanes in which the same options apply share the verdict on the same refusal."""
 
     expectation: Expectation
     required: Requirements
@@ -258,7 +258,7 @@ class _Refusals:
     def verdict(self, lane: int, refusal: Refusal) -> Verdict:
         pattern = self.expectation.patterns[lane]
         key = pattern, id(refusal)
-        if key not in self._known:  # the refusal is kept, so that its id stays its
+        if key not in self._known:  # the refusal is kept alive, so that its id stays unique
             self._known[key] = refusal, self._judged(pattern, refusal)
         return self._known[key][1]
 
@@ -282,7 +282,7 @@ class _Refusals:
 
 def _refusal_of_invalid(refusal: Refusal, mended_ran: bool, required: Requirements) -> Verdict:
     if not mended_ran:
-        detail = f"refused, and so was the valid case it is a damaged copy of: {refusal.words}"
+        detail = f"refused, and so was the valid case that it was made from: {refusal.words}"
         return Verdict(Outcome.UNSUPPORTED, {"invalid": []}, detail, reason=refusal.reason)
     behaviour = {"invalid": ["rejected"]}
     if required.get("invalid", "rejected") != "rejected":
@@ -297,14 +297,14 @@ def _refusal_of_invalid(refusal: Refusal, mended_ran: bool, required: Requiremen
 def _judged(
     program: Program, expectation: Expectation, stack: Stack, required: Requirements, same: Array | None
 ) -> list[Verdict]:
-    """Return the verdicts on answers of one form, by the expectation of their lanes; `same`: whether again alike."""
+    """Return the verdicts on answers of one form, by the expectation of their lanes; `same`: `again` agrees."""
     names = _names(program, stack)
     if not expectation.options:
         found = [_accepted_invalid(stack)] * len(stack.lanes)
     elif (misfit := _misfit(expectation, stack, names)) is not None:
         found = [misfit] * len(stack.lanes)
     else:
-        with np.errstate(all="ignore"):  # NaN and infinities are compared on purpose
+        with np.errstate(all="ignore"):  # comparing NaN and infinities is intended
             found = list(_Judging(expectation, stack, required, names, same).verdicts())
     return [
         one if any(pattern) else _accepted_invalid(stack)
@@ -318,7 +318,7 @@ def _accepted_invalid(stack: Stack) -> Verdict:
 
 
 def _misfit(expectation: Expectation, stack: Stack, names: Sequence[str]) -> Verdict | None:
-    """Return the verdict on answers of another structure, number or types than any option has."""
+    """Return the verdict on answers whose structure, number or types no option has."""
     values = [option for option in expectation.options if option.kind == "values"]
     if stack.structure or any(option.structure for option in values):
         fitting = [option for option in values if option.structure == stack.structure]
@@ -339,11 +339,11 @@ def _misfit(expectation: Expectation, stack: Stack, names: Sequence[str]) -> Ver
 
 @dataclass(frozen=True)
 class _Held:
-    """An option held against the answers: the lanes that it admits, and of each output which elements.
+    """An option compared with the answers: the lanes that it admits, and the elements that it admits of each output.
 
-    `bounds`, `numbers`, `inside` and `taken` are of each output: what was compared, what lies within the bounds, and
-    what is admitted; empty where it has no values, or none in the answers' shapes. `failing` are the checks that do not
-    hold, by lane.
+    `bounds`, `numbers`, `inside` and `taken` are per output: what was compared, what lies within the bounds, and what
+    is admitted. They are empty if the option has no values, or none in the answers' shapes. `failing` are the checks
+    that do not hold, by lane.
     """
 
     option: Option
@@ -357,7 +357,7 @@ class _Held:
 
     @functools.cached_property
     def wrong(self) -> list[int]:
-        """How many elements of each lane it does not admit."""
+        """Return the number of elements of each lane that the option does not admit."""
         counts = np.zeros(len(self.admits), np.intp)
         for elements in self.taken:
             counts += np.count_nonzero(~elements.reshape(len(counts), -1), axis=1)
@@ -366,14 +366,14 @@ class _Held:
 
     @functools.cached_property
     def ratios(self) -> list[float | None]:
-        """The largest error of each lane as a share of its bound, over the elements that are judged by theirs.
+        """Return the largest error of each lane as a share of its bound, over the elements judged by their own bounds.
 
-        None where there is no such element, and where an error meets a bound of zero.
+        None if there is no such element, or if there is an error where the bound is zero.
         """
         return self.ratios_of(slice(None), len(self.admits), self.inside)
 
     def ratios_of(self, lanes: slice | Array, count: int, judged: Sequence[Array]) -> list[float | None]:
-        """Return the ratios of some lanes, of which there are `count`, over the elements `judged` of each output."""
+        """Return the ratios of some lanes, `count` in all, over the elements `judged` of each output."""
         largest: list[float | None] = [None] * count
         for bounds, output, elements in zip(self.bounds, self.numbers, judged, strict=True):
             if output.dtype.kind == "f" and output.size:
@@ -387,7 +387,7 @@ class _Held:
 
 @dataclass(frozen=True, slots=True)
 class _Passing:
-    """What lanes that pass alike have in common: the verdict, and the first option that admits the answer."""
+    """What lanes that pass in the same way share: the verdict, and the first option that admits the answer."""
 
     verdict: Verdict
     option: int
@@ -446,7 +446,7 @@ class _Judging:
         return _Held(option, admits, bounds, numbers, inside, taken, failing, fits=True)
 
     def _passing(self, admits: Array) -> list[_Passing | None]:
-        """Return how each lane passes; lanes in which the same options apply and admit the answer pass alike."""
+        """Return how each lane passes; lanes in which the same options apply and admit the answer share the result."""
         known: dict[tuple[bytes, bytes], _Passing | None] = {}
         keys = list(zip(self.expectation.patterns, lane_contents(admits), strict=True))
         for key in keys:
@@ -457,7 +457,7 @@ class _Judging:
     def _passes(self, pattern: bytes, admits: bytes) -> _Passing | None:
         admitting = self._admitting(pattern, admits)
         behaviour = self._behaviour(admitting)
-        for wanted in ("strict", "declared"):  # what strict options admit needs no declaration
+        for wanted in ("strict", "declared"):  # an answer that strict options admit needs no declaration
             for index, labels in admitting:
                 level = self.expectation.options[index].level
                 if level == wanted and meets(labels, self.required):
@@ -475,7 +475,7 @@ class _Judging:
         return behaviour_of([labels for index, labels in admitting if options[index].level == "strict"])
 
     def _failing(self, held: Sequence[_Held], rows: Sequence[int]) -> dict[int, Verdict]:
-        """Return the verdicts on lanes that fail, those together to which the same option comes nearest."""
+        """Return the verdicts on lanes that fail, grouped by the closest option."""
         found: dict[int, Verdict] = {}
         nearest: dict[int, list[int]] = {}
         for row in rows:
@@ -515,7 +515,7 @@ class _Judging:
 
 
 def _as_a_whole(held: _Held, row: int) -> str:
-    """Return why an option does not admit an answer each element of which it admits."""
+    """Return why an option does not admit an answer although it admits each element."""
     failing = [name for name, lanes in held.failing.items() if lanes[row]]
     if failing:
         chance = f" (right answers fail with a probability of at most {ALARM:g})" if RANDOM & {*failing} else ""
@@ -527,12 +527,12 @@ def _as_a_whole(held: _Held, row: int) -> str:
 
 
 def _fits(option: Option, stack: Stack) -> bool:
-    """Return whether an option has as many outputs, in these shapes."""
+    """Return whether an option has as many outputs as the answer, with the same shapes."""
     return [bounds.shape for bounds in option.outputs] == [output.shape[1:] for output in stack.outputs]
 
 
 def meets(labels: Labels, required: Requirements) -> bool:
-    """Return whether an option with these labels is none that the user has excluded."""
+    """Return whether the user's requirements allow an option with these labels."""
     return all(required.get(silence, answer) == answer for silence, answer in labels)
 
 
@@ -551,7 +551,7 @@ def behaviour_of(admitting: Sequence[Labels]) -> dict[str, list[str]]:
 
 
 def _names(program: Program, stack: Stack) -> list[str]:
-    """Return what to call each tensor of an answer: its output's name, numbered within one that has several."""
+    """Return a name for each tensor of an answer: its output's name, numbered if the output has several tensors."""
     outputs = [output.name for output in program.answers]
     if not stack.structure and len(outputs) == len(stack.outputs):
         return outputs
@@ -561,14 +561,14 @@ def _names(program: Program, stack: Stack) -> list[str]:
 def _required_text(required: Requirements, behaviour: Mapping[str, Sequence[str]]) -> str:
     wanted = [f"{s}={a}" for s, a in required.items() if s in behaviour and a not in behaviour[s]]
     taken = [f"{s}={'|'.join(a)}" for s, a in behaviour.items() if s in required and required[s] not in a]
-    if not wanted:  # each on its own would do
+    if not wanted:  # each requirement alone would be met
         together = ", ".join(f"{s}={a}" for s, a in required.items() if s in behaviour)
-        return f"required: {together}; the answer is admitted as each of these, but not as all at once"
+        return f"required: {together}; the answer meets each of these alone, but not all at once"
     return f"required: {', '.join(wanted)}; the answer is admitted as {', '.join(taken)}"
 
 
 def _rows(stack: Stack) -> list[Array]:
-    """Return the outputs of the first lane, for what all have in common."""
+    """Return the outputs of the first lane, as an example for all lanes."""
     return [output[0, ...] for output in stack.outputs]
 
 

@@ -1,4 +1,4 @@
-"""Outputs that a results folder keeps, as JSON that any language reads, and a result judged again from them."""
+"""Outputs that a results folder keeps, as JSON that any language can read, and results judged again from them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Keep: TypeAlias = Literal["none", "digest", "failures", "all"]
 KEEP: Final[tuple[Keep, ...]] = get_args(Keep)
 
 LARGEST: Final = 64 << 20
-"""The bytes that the outputs of one case may have together and still be kept."""
+"""Maximum size of the outputs of one case that are kept, in bytes."""
 
 _COMPRESSED_FROM: Final = 1 << 10
 _ALWAYS_WRONG = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE})
@@ -41,9 +41,9 @@ _ALWAYS_WRONG = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRO
 
 @dataclass(frozen=True)
 class KeepOutputs:
-    """Attaches what is kept of an answer: see docs/results-folder.md. `required` are the silences answered.
+    """Attaches the kept part of an answer: see docs/results-folder.md. `required` are the required options of silences.
 
-    `failures` are the answers that fail a run; `digest` keeps the sha256 of every answer and no bytes.
+    `failures` are the answers that fail a run; `digest` keeps only the sha256 of every answer.
     """
 
     keep: Keep = "failures"
@@ -56,7 +56,7 @@ class KeepOutputs:
         answers: Answers,
         verdicts: Sequence[Verdict],
     ) -> list[list[dict[str, Any]] | dict[str, Any] | None]:
-        """Return the outputs of each case as JSON, with their structure if they have one; None: nothing is kept."""
+        """Return the outputs of each case as JSON, with their structure if they have one; None if nothing is kept."""
         found: list[list[dict[str, Any]] | dict[str, Any] | None] = [None] * len(verdicts)
         for stack in answers.stacks:
             for row, lane in enumerate(stack.lanes):
@@ -72,12 +72,12 @@ class KeepOutputs:
             return None
         size = sum(output.nbytes for output in outputs)
         if size > self.largest:
-            reason = f"the outputs have {size} bytes, more than the {self.largest} that are kept of a case"
+            reason = f"the outputs have {size} bytes, more than the {self.largest} that are kept per case"
             return [{**_described(output), "left_out": reason} for output in outputs]
         return [tensor_to_json(output) for output in outputs]
 
     def keeps(self, verdict: Verdict) -> bool:
-        """Whether the bytes of an answer with this verdict are kept."""
+        """Return whether the bytes of an answer with this verdict are kept."""
         if self.keep == "failures":
             demanded = verdict.outcome is Outcome.ACCEPTED_INVALID and self.required.get("invalid") == "rejected"
             return verdict.outcome in _ALWAYS_WRONG or demanded
@@ -99,7 +99,7 @@ def _structure(nesting: _Nesting) -> Structure:
 
 
 def answer_from_json(told: Mapping[str, Any]) -> Answer | None:
-    """Read back what was kept of an answer; None if it was not kept whole. Raises ValueError, KeyError or TypeError."""
+    """Return the answer that was kept; None if it was not kept whole. Raises ValueError, KeyError or TypeError."""
     found = [tensor_from_json(tensor) for tensor in told["outputs"]]
     whole = tuple(array for array in found if array is not None)
     structure = msgspec.convert(told.get("structure", ()), tuple[_Nesting, ...])
@@ -107,7 +107,7 @@ def answer_from_json(told: Mapping[str, Any]) -> Answer | None:
 
 
 def tensor_to_json(array: Array) -> dict[str, Any]:
-    """Return a tensor with its bytes, as `elements.content` writes them; what has none is left out."""
+    """Return a tensor with its bytes, in the form of `elements.content`, or without them if it has none."""
     described = _described(array)
     if "left_out" in described:
         return described
@@ -119,7 +119,10 @@ def tensor_to_json(array: Array) -> dict[str, Any]:
 
 
 def tensor_from_json(told: Mapping[str, Any]) -> Array | None:
-    """Read back a tensor; None if its bytes were not kept. Raises ValueError if it is damaged or none of our types."""
+    """Return the tensor that was kept; None if its bytes were not.
+
+    Raises ValueError if it is damaged or of an unknown type.
+    """
     name, shape = str(told["type"]), [int(d) for d in told["shape"]]
     known = element_types().get(name)
     dtype = _foreign(name) if known is None else known.dtype
@@ -130,14 +133,14 @@ def tensor_from_json(told: Mapping[str, Any]) -> Array | None:
     if held is None:
         return None
     if hashlib.sha256(held).hexdigest() != told["sha256"] or (size is not None and len(held) != size):
-        raise ValueError("the bytes are not those of the sha256")
+        raise ValueError("the bytes do not match the sha256")
     if known is None:
         return np.frombuffer(held, dtype.newbyteorder("<")).reshape(shape).astype(dtype)
     return from_content(name, shape, held).copy()
 
 
 def _foreign(name: str) -> np.dtype[Any]:
-    """Return a type that cases cannot have, and an answer may; ValueError for what is none, or holds objects."""
+    """Return a type that only an answer can have, not a case; ValueError if it is invalid or holds objects."""
     try:
         dtype = np.dtype(name)
     except TypeError as error:
@@ -148,9 +151,9 @@ def _foreign(name: str) -> np.dtype[Any]:
 
 
 def _held(told: Mapping[str, Any], size: int | None) -> bytes | None:
-    """Return the bytes, of which there are to be `size`; no more than that is unpacked. None if they were not kept.
+    """Return the bytes; there must be `size`, and no more is unpacked. None if they were not kept.
 
-    Without a size, that of text, there may be as many as are kept of a case.
+    Text has no size; then there may be as many as are kept of a case.
     """
     try:
         if "base64" in told:
@@ -158,12 +161,12 @@ def _held(told: Mapping[str, Any], size: int | None) -> bytes | None:
         if "zlib_base64" not in told:
             return None
         if not 0 <= (size or 0) <= LARGEST:
-            raise ValueError(f"{size} bytes, more than the {LARGEST} that are kept of a case")
+            raise ValueError(f"{size} bytes, more than the {LARGEST} that are kept per case")
         most = LARGEST if size is None else size
         stream = zlib.decompressobj()
         held = stream.decompress(base64.b64decode(told["zlib_base64"], validate=True), most + 1)
         if len(held) == size and not stream.eof:
-            held += stream.decompress(stream.unconsumed_tail, 1)  # the stream's end has its checksum
+            held += stream.decompress(stream.unconsumed_tail, 1)  # its checksum is at the stream's end
     except (binascii.Error, zlib.error) as error:
         raise ValueError(str(error)) from None
     if (size is not None and len(held) != size) or not stream.eof:
@@ -185,7 +188,7 @@ _REASONS = frozenset(get_args(Reason))
 
 
 class CannotJudge(Exception):  # noqa: N818 - it is an answer, and says why
-    """What was kept does not decide the verdict; the message says what is missing."""
+    """The verdict cannot be decided from what was kept; the message says what is missing."""
 
 
 def judged_again(
@@ -196,17 +199,17 @@ def judged_again(
     required: Requirements,
     before: Requirements,
 ) -> Result:
-    """Return a result, as it was before it was waived, by the expectation that the case has today; itself if the same.
+    """Return a result, as before waiving, by the expectation that the case has today; the same object if unchanged.
 
-    `case` is None where there is none of that id any more, `answer` None where it was not kept. `required` are the
-    silences answered now, `before` those that were when the backend ran. Raises CannotJudge.
+    `case` is None if there is no case with this id any more, `answer` is None if it was not kept. `required` are the
+    options required now, `before` those required when the backend ran. Raises CannotJudge.
     """
     if result.outcome is Outcome.RUNNER_ERROR:
         return result
     if case is None:
-        raise CannotJudge("there is no such case any more")
+        raise CannotJudge("this case no longer exists")
     if case.digest != result.case_digest:
-        raise CannotJudge("its program or its inputs are others now")
+        raise CannotJudge("its program or its inputs have changed")
     verdict = _verdict(result, case, answer, required, before)
     if verdict is None:
         return result
@@ -235,14 +238,14 @@ def _verdict(
     required: Requirements,
     before: Requirements,
 ) -> Verdict | None:
-    """Return today's verdict, None where nothing that it depends on has changed. Raises CannotJudge."""
+    """Return today's verdict, None if nothing that it depends on has changed. Raises CannotJudge."""
     expectation = case.expectation
     if answer is not None:
         alone = Answers.of([answer])
         (found,) = judge(case, alone, required)
         if asks_again(expectation) and dict(found.behaviour) != dict(result.behaviour):
-            (found,) = judge(case, alone, required, again=alone)  # what a fresh program answered is not kept
-        if result.reason in SIDE_EFFECTS and found.outcome is Outcome.PASS:  # what the run did beside it stays done
+            (found,) = judge(case, alone, required, again=alone)  # the answer of a fresh program is not kept
+        if result.reason in SIDE_EFFECTS and found.outcome is Outcome.PASS:  # side effects of the run remain
             return replace(found, outcome=result.outcome, reason=result.reason, detail=result.detail, level=None)
         return found
     same = expectation.digest == result.expectation_digest
@@ -268,7 +271,7 @@ def _of_refusal(result: Result, case: Batch, required: Requirements, *, same: bo
 
 
 def _refusal(result: Result) -> Refusal:
-    """Return the refusal that a result tells of; whether the words say "not implemented" matters for valid input."""
+    """Return the refusal that a result records; "not implemented" only matters for valid input."""
     words = result.detail or ""
     if result.outcome is Outcome.WRONG_VALUE and (told := _REFUSED_ALTHOUGH.match(words)):
         words = told[1]
@@ -277,5 +280,5 @@ def _refusal(result: Result) -> Refusal:
 
 
 def _asked_anew(expectation: Expectation, required: Requirements, before: Requirements) -> bool:
-    """Return whether a silence that applies is required to be answered in another way than it was."""
+    """Return whether a silence that applies now requires another option than before."""
     return any(required.get(silence) != before.get(silence) for silence in expectation.silences)

@@ -1,6 +1,6 @@
-"""What a standard's library tells of its operators, read in processes of their own, which some questions end.
+"""Facts that a standard's library reveals about its operators, read in separate processes, which some questions crash.
 
-What an operation takes is found out by making operations: numbers of inputs and outputs, and element types.
+The library reveals what an operation takes by making operations: numbers of inputs and outputs, and element types.
 """
 
 from __future__ import annotations
@@ -26,27 +26,28 @@ from .pool import Begin, Found, Limits, Loss, Pool, Stray, Task, WorkerStartErro
 from .registry import make
 
 COUNTED: Final = 8
-"""Up to how many inputs and outputs are tried where a spec does not have more."""
+"""The number of inputs and outputs that are tried if a spec does not have more."""
 
-_MOST_TRIALS: Final = 1000  # of the types of other letters, for one letter and type
-_MORE = "+"  # the letter of what comes after a spec's last input
+_MOST_TRIALS: Final = 1000  # of types for the other letters, for one letter and type
+_MORE = "+"  # the letter of inputs after a spec's last
 
 TypeOrAny: TypeAlias = str | None
-"""An element type by our name; None leaves it open, where a library can do that."""
+"""An element type by our name; None leaves it open, if a library supports that."""
 
 
 class Make(Protocol):
     """Makes an operation with inputs and outputs of these types."""
 
     def __call__(self, inputs: Sequence[TypeOrAny], outputs: Sequence[TypeOrAny], /) -> int | None:
-        """Return how many outputs the operation has; None if the library refuses it."""
+        """Return the number of outputs of the operation; None if the library refuses it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What to try: the letter, or the type, of each input and output, and how many of them there are at least.
+    """What to try: the letter or the type of each input and output, and their minimum numbers.
 
-    `types` are all that a letter can stand for; `usual` are tried for a letter while another one is asked about.
+    `types` are all types that a letter can stand for; `usual` are tried for a letter while another one is being
+    examined.
     """
 
     inputs: tuple[str, ...]
@@ -57,14 +58,14 @@ class Layout:
     usual: tuple[TypeOrAny, ...]
 
     def letters(self, inputs: int, outputs: int) -> tuple[str, ...]:
-        """Return the letters of so many, without types and without what stands for further inputs and outputs."""
+        """Return the letters of so many inputs and outputs, without fixed types and the letter for further ones."""
         used = dict.fromkeys((*self.inputs[:inputs], *self.outputs[:outputs]))
         return tuple(word for word in used if word not in self.types and word != _MORE)
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """The types of an operation's inputs and outputs, and how many outputs the library gave it."""
+    """The types of an operation's inputs and outputs, and the number of outputs that the library gave it."""
 
     inputs: tuple[TypeOrAny, ...]
     outputs: tuple[TypeOrAny, ...]
@@ -73,7 +74,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Numbers of inputs and outputs, and types by letter, that a library takes; `least` is its least operation."""
+    """Numbers of inputs and outputs, and types by letter, that a library takes; `least` is its smallest operation."""
 
     least: Operation
     inputs: frozenset[int]
@@ -82,7 +83,7 @@ class Accepted:
 
 
 def layout_of(signature: Signature, types: Sequence[str], usual: Sequence[TypeOrAny]) -> Layout:
-    """Return what to try of a spec's signature, and some inputs and outputs more."""
+    """Return what to try for a spec's signature, with some more inputs and outputs."""
     return Layout(
         _lengthened(signature.inputs),
         _lengthened(signature.outputs),
@@ -102,7 +103,7 @@ def _lengthened(ports: Sequence[Port]) -> tuple[str, ...]:
 def taken(layout: Layout, make: Make, *, optional: bool = True) -> Accepted | None:
     """Return what a library takes of a layout; None if it refuses every operation.
 
-    `optional`: whether to find out the types of letters that its least operation does not have.
+    `optional`: whether to find the types of letters that its smallest operation lacks.
     """
     counts = sorted(range(len(layout.inputs) + 1), key=lambda n: (n < layout.least_inputs, n))
     outputs = sorted(range(len(layout.outputs) + 1), key=lambda n: (n < layout.least_outputs, n))
@@ -119,7 +120,7 @@ def taken(layout: Layout, make: Make, *, optional: bool = True) -> Accepted | No
 
 
 def _types(layout: Layout, make: Make, letter: str, counts: Sequence[int], m: int) -> frozenset[str] | None:
-    """Return the types that a letter can stand for; None where no operation that was made has the letter."""
+    """Return the types that a letter can stand for; None if no operation that was made has the letter."""
     n = next((n for n in counts if letter in (*layout.inputs[:n], *layout.outputs[:m])), None)
     if n is None:
         return None
@@ -137,7 +138,7 @@ def _made(layout: Layout, make: Make, n: int, m: int, fixed: Mapping[str, str] |
 
 
 def _assignments(layout: Layout, words: Sequence[str], fixed: Mapping[str, str]) -> Iterator[Mapping[str, TypeOrAny]]:
-    """Yield types for the letters among `words`, those fixed and every one of the usual types for the others."""
+    """Yield types for the letters among `words`: the fixed ones, and each of the usual types for the others."""
     free = [word for word in dict.fromkeys(words) if word not in layout.types and word not in fixed]
     choices = itertools.islice(itertools.product(layout.usual, repeat=len(free)), _MOST_TRIALS)
     for choice in choices:
@@ -148,14 +149,14 @@ OPERATIONS: Mapping[str, str] = {
     "openvino": f"{__package__}.openvino_operations:OpenVinoOperations",
     "onednn": f"{__package__}.onednn_operations:OneDnnOperations",
 }
-"""The class that asks the library of each standard."""
+"""The class that queries the library of each standard."""
 
 _LISTING = "listing"
 _LIMITS = Limits(run_seconds=30.0)
 
 
 class Operations(Protocol):
-    """A library that can be asked about its operations."""
+    """A library that can be queried about its operations."""
 
     exact: bool
     untold: tuple[str, ...]
@@ -164,29 +165,29 @@ class Operations(Protocol):
         """Return its operators."""
 
     def told(self, question: Question, /) -> LibrarySchema:
-        """Return what it tells of one of them."""
+        """Return the facts about one of them."""
 
 
 class LibraryLost(Exception):  # noqa: N818 - what happened to it
-    """A library's process ended before the library said which operators it has."""
+    """A library's process ended before the library listed its operators."""
 
 
 def read_library(standard: str, specs: Iterable[Spec], target: str | None = None) -> LibraryReading:
-    """Return what a standard's library tells of all its operator versions, asked with the signatures of specs.
+    """Return the facts about all operator versions that a standard's library reveals, using the specs' signatures.
 
-    `target` names another class than that of the standard. NotInstalled without the library, OpconformError if it
+    `target` names a class other than the standard's. Raises NotInstalled without the library, OpconformError if it
     cannot be used, LibraryLost.
     """
     signatures = {f"{spec.name}-{v}": one.signature for spec in specs for v, one in spec.versions.items()}
     answers = _Answers(partial(_Asking, target or OPERATIONS[standard], signatures))
     answers.read()
     if answers.listing is None:
-        raise LibraryLost("it did not say which operators it has")
+        raise LibraryLost("it did not list its operators")
     return LibraryReading(standard, answers.listing, answers.told, answers.exact, answers.untold)
 
 
 class _Answers:
-    """What a library has said so far; what it is asked depends on its listing."""
+    """The library's answers so far; further questions depend on its list of operators."""
 
     def __init__(self, factory: Callable[[], Task]) -> None:
         self._pool = Pool(factory, jobs=1, limits=_LIMITS)
@@ -197,7 +198,7 @@ class _Answers:
         self.told: dict[tuple[str, Version], LibrarySchema | str] = {}
 
     def read(self) -> None:
-        """Ask everything. Raises LibraryLost, NotInstalled, OpconformError."""
+        """Ask all questions. Raises LibraryLost, NotInstalled, OpconformError."""
         try:
             for answer in self._pool.run(self._batches()):
                 self._take(answer)
@@ -215,7 +216,7 @@ class _Answers:
         yield list(self._keys)
 
     def _take(self, answer: Found) -> None:
-        if isinstance(answer, Stray):  # what was asked then has been answered since
+        if isinstance(answer, Stray):  # the questions of that time have been answered since
             return
         key = answer.key if isinstance(answer, Loss) else answer[0]
         if key != _LISTING:
@@ -235,7 +236,7 @@ class _Answers:
 
 
 class _Asking:
-    """What the process of a library does: answers questions by their keys, as JSON."""
+    """The task of a library's process: answers questions by their keys, as JSON."""
 
     def __init__(self, target: str, signatures: Mapping[str, Signature]) -> None:
         self._operations: Operations = make("the library", target)

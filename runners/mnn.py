@@ -1,4 +1,4 @@
-"""ONNX programs on MNN, which converts them to its own format, prints why it failed, and may die of it."""
+"""ONNX programs on MNN, which converts them to its own format. It prints why it fails, and some programs crash it."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from .onnx_library import Call, OnnxLibrary, nameless_file, printed
 WORDS = (
     Words(r"These Op Not Support|Don't support type", "operator-version", plain=True),
     Words(r"code=2 in onForward", "type", plain=True),  # NOT_SUPPORT of its ErrorCode
-    # Refusals of a valid or an invalid program.
+    # Refusals of valid or invalid programs.
     Words(r"code=1 in onForward", "memory"),
     Words(r"Compute Shape Error|code=3 in onForward", "shape"),
 )
-"""The words of MNN 3.6, which it prints."""
+"""The messages of MNN 3.6, which it prints."""
 
 _TENSORS = MappingProxyType({"float32": "float", "int32": "int", "uint8": "uint8"})
-"""The types that MNN takes and gives through NumPy, by its names for them; it reads all others of a model as these."""
+"""The types that MNN exchanges through NumPy, by its names; other types in a model are read as one of these."""
 
 _DTYPES = MappingProxyType({f"dtype.{theirs}": ours for ours, theirs in _TENSORS.items()})
 _PROGRESS = re.compile(r"^(Start to .*\n|.*ONNX Model .* version: .*\n|\[[\d:]+\] )", re.MULTILINE)
 
 
 class Mnn(OnnxLibrary):
-    """MNN on the CPU: one thread, all of float32's precision."""
+    """MNN on the CPU: one thread, full float32 precision."""
 
     name = "mnn"
     module = package = "MNN"
@@ -41,7 +41,7 @@ class Mnn(OnnxLibrary):
     types = frozenset(_TENSORS)
 
     def __init__(self) -> None:
-        # The converter itself: MNN.tools.mnnconvert, the module around it, runs pip and reports to a server.
+        # The converter itself: the module around it, MNN.tools.mnnconvert, runs pip and reports to a server.
         self._convert = self.imported("_tools").mnnconvert
         super().__init__()
 
@@ -50,7 +50,7 @@ class Mnn(OnnxLibrary):
         return {"device": "CPU", "threads": "1", "precision": "high"}
 
     def compiled(self, program: Program) -> Call:
-        """Convert and load the model of `program`. Raises RuntimeError with what it printed where it fails."""
+        """Convert and load the model of `program`. Raises RuntimeError with the printed text if that fails."""
         expr = self.library.expr
         with nameless_file(onnx_bytes(program)) as model, nameless_file() as converted:
             self._converted(model, converted)
@@ -73,7 +73,7 @@ class Mnn(OnnxLibrary):
         def convert() -> None:
             self._convert(["mnnconvert", *(word for pair in arguments.items() for word in pair)])
 
-        convert()  # returns True in any case
+        convert()  # returns True even if it fails
         if Path(converted).stat().st_size == 0:
             raise RuntimeError(_heard(convert))
 
@@ -81,7 +81,7 @@ class Mnn(OnnxLibrary):
 def _array(output: Any) -> Array:
     if not output.size:  # read() fails there
         return np.empty(output.shape, _DTYPES[str(output.dtype)])
-    array: Array = output.read().copy()  # it shows memory that goes with its variable
+    array: Array = output.read().copy()  # shows memory that is freed with the variable
     return array
 
 

@@ -13,7 +13,7 @@ WORDS = (
     Words(r"unsupported (element type|dtype)|quantized tensors are supported, got", "type", plain=True),
     Words(r"is not implemented by the native CPU kernel|is unsupported by the inference-only", "attribute", plain=True),
     Words(r"stash_type \d+ unsupported|training dropout is unsupported", "attribute", plain=True),
-    # Refusals of a valid or an invalid program.
+    # Refusals of valid or invalid programs.
     Words(r"must be Int64|must share one dtype", "type"),
     Words(r"invalid rank|equal rank|rank at least", "rank"),
     Words(r"not broadcast-compatible|shape mismatch|element count|must have shape", "shape"),
@@ -22,7 +22,7 @@ WORDS = (
     Words(r"no `\w+` input or attribute|no supported value attribute", "attribute"),
     Words(r"shape inference failed", "invalid"),
 )
-"""The words of nxrt 0.1.0.dev6."""
+"""The messages of nxrt 0.1.0.dev6."""
 
 
 class Nxrt(OnnxLibrary):

@@ -1,4 +1,4 @@
-"""oneDNN Graph on the CPU: how a program becomes a graph of one operation, why it is not taken, and how it runs."""
+"""oneDNN Graph on the CPU: makes a graph of one operation from a program, finds out why it is refused, and runs it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from .onednn_library import (
 _STRIDED = 2  # dnnl_graph_layout_type_t
 _VARIABLE, _CONSTANT = 1, 2  # dnnl_graph_tensor_property_t
 _UNKNOWN_RANK = -1
-_FUSION = 1  # dnnl_graph_partition_policy_t, the one that applications use
+_FUSION = 1  # dnnl_graph_partition_policy_t; applications use this one
 _SETTERS: Final[Mapping[str, tuple[str, Any]]] = {
     "s64": ("s64", ctypes.c_int64),
     "s64s": ("s64", ctypes.c_int64),
@@ -51,7 +51,7 @@ _SETTERS: Final[Mapping[str, tuple[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """What a graph of one operation was partitioned into, and the tensors at its ends, outputs of unknown shape."""
+    """The partition of a graph of one operation, and its input and output tensors; outputs have an unknown shape."""
 
     handle: ctypes.c_void_p
     inputs: Sequence[LogicalTensor]
@@ -59,10 +59,9 @@ class Partition:
 
 
 def make_partition(library: OneDnn, handles: ExitStack, program: Program) -> Partition:
-    """Return the partition of a program; `handles` destroys what is made on the way.
+    """Return the partition of a program; `handles` destroys the objects made on the way.
 
-    Raises Unsupported for what the library's enumerations lack and for a partition that it does not support;
-    OneDnnError.
+    Raises Unsupported for anything that the library's enumerations lack and for an unsupported partition; OneDnnError.
     """
     partition = _partition(library, handles, program)
     if not _is_supported(library, partition):
@@ -109,9 +108,9 @@ def _bare(library: OneDnn, handles: ExitStack, name: str) -> ctypes.c_void_p:
 
 
 def _is_known(library: OneDnn, name: str) -> bool:
-    """Return whether the library has a schema of the operation, against which one without inputs offends.
+    """Return whether the library has a schema for the operation; one without inputs violates any schema.
 
-    An operation without a schema is accepted, and the library may crash on it later.
+    An operation without a schema is accepted, but the library may crash on it later.
     """
     with ExitStack() as handles:
         graph = library.create(handles, "graph_graph", CPU)
@@ -126,14 +125,14 @@ def _given(program: Program) -> list[Input]:
     """Return the inputs up to the last one that is given."""
     given = [i for i in program.inputs if i is not None]
     if any(i is None for i in program.inputs[: len(given)]):
-        raise Unsupported("oneDNN Graph knows inputs by their place, and none can be left out before another")
+        raise Unsupported("oneDNN Graph identifies inputs by position, so only the last ones can be omitted")
     return given
 
 
 def _input(library: OneDnn, number: int, given: Input) -> LogicalTensor:
     if any(isinstance(d, str) for d in given.dims):
         raise Unsupported(
-            f"{given.name} has dimensions without a number, and partitions compile for numbers", "dynamic"
+            f"{given.name} has symbolic dimensions, and partitions are compiled for fixed sizes", "dynamic"
         )
     if len(given.dims) > MOST_DIMENSIONS:
         words = f"{given.name} has {len(given.dims)} dimensions, a logical tensor at most {MOST_DIMENSIONS}"
@@ -149,12 +148,12 @@ def _input(library: OneDnn, number: int, given: Input) -> LogicalTensor:
 
 
 def _output(library: OneDnn, number: int, output: Output) -> LogicalTensor:
-    # a rank that is given would decide what the library infers, as oneDNN 3.2 does for a scalar
+    # a known rank would affect what the library infers, as in oneDNN 3.2 for a scalar
     return tensor_of_any_rank(library, number, _type(library, output.type))
 
 
 def tensor_of_any_rank(library: OneDnn, number: int, data_type: int) -> LogicalTensor:
-    """Return the description of a tensor of this number, of unknown rank."""
+    """Return the description of a tensor with this id, of unknown rank."""
     tensor = LogicalTensor()
     described = (number, data_type, _UNKNOWN_RANK, _STRIDED, _VARIABLE)
     library.call("graph_logical_tensor_init", ctypes.byref(tensor), *described)
@@ -177,14 +176,17 @@ def _set(library: OneDnn, operation: ctypes.c_void_p, attribute: Attribute) -> N
 
 
 def set_attribute(library: OneDnn, operation: ctypes.c_void_p, number: int, kind: str, value: object) -> None:
-    """Give an operation an attribute by its number, of a kind as f32, s64s or bool, or text. Raises OneDnnError."""
+    """Set an attribute of an operation by its number; kinds are f32, s64s, bool and so on, or text.
+
+    Raises OneDnnError.
+    """
     if isinstance(value, str):
         text = value.encode()
         library.call("graph_op_set_attr_str", operation, number, text, len(text))
         return
     setter, element = _SETTERS[kind]
     values = value if isinstance(value, tuple) else (value,)
-    array = (element * max(1, len(values)))(*values)  # a null pointer is refused even for an empty list
+    array = (element * max(1, len(values)))(*values)  # even an empty list must not be a null pointer
     library.call(f"graph_op_set_attr_{setter}", operation, number, array, len(values))
 
 
@@ -195,7 +197,7 @@ def _is_supported(library: OneDnn, partition: Partition) -> bool:
 
 
 def _refusal(library: OneDnn, program: Program) -> tuple[str, Reason]:
-    """Return what the library said of a partition that it does not support, and why, found out by asking again."""
+    """Return what the library said about an unsupported partition, and why, found by asking about similar programs."""
     said = "dnnl_graph_partition_is_supported: no"
     for reason, change, sibling in _siblings(program):
         if _would_be_supported(library, sibling):
@@ -204,7 +206,7 @@ def _refusal(library: OneDnn, program: Program) -> tuple[str, Reason]:
 
 
 def _siblings(program: Program) -> Iterator[tuple[Reason, str, Program]]:
-    """Yield programs that are easier to support, with what they differ in."""
+    """Yield programs that are easier to support, with the difference."""
     wide, listed = _in_float32(program), _without_empty_lists(program)
     if wide != program:
         yield "type", "float32", wide
@@ -245,10 +247,10 @@ REASONS: Final[Mapping[str, Reason]] = {
     "invalid_shape": "shape",
     "invalid_data_type": "type",
 }
-"""What a status tells about a refusal."""
+"""The meaning of a refusal's status."""
 
-_NOT_IMPLEMENTED = "unimplemented"  # the status that says no more than that
-_UNWRITTEN = 0xFF  # NaN, or -1: what the library leaves out must not look like an earlier answer
+_NOT_IMPLEMENTED = "unimplemented"  # the status without further information
+_UNWRITTEN = 0xFF  # NaN, or -1, so that an element that the library skips does not look like an earlier answer
 _ROOM = 64  # bytes behind an array without elements, which the library may touch
 
 
@@ -267,11 +269,11 @@ class OneDnnGraph:
         return self._library.version
 
     def describe(self) -> dict[str, str]:
-        """Return which build of the library this is, and what it runs on."""
+        """Return the library's build, and the CPU features that it uses."""
         return self._library.describe()
 
     def prepare(self, program: Program, /) -> Executable:
-        """Compile `program`. Raises Unsupported, or OneDnnError with what a function returned."""
+        """Compile `program`. Raises Unsupported, or OneDnnError with a function's status."""
         try:
             return _Compiled(self, self._library, program)
         except OneDnnError as error:
@@ -280,17 +282,17 @@ class OneDnnGraph:
             raise
 
     def reason(self, error: BaseException, /) -> Reason:
-        """Return why oneDNN refused, as far as its status tells."""
+        """Return why oneDNN refused, as far as its status shows."""
         if isinstance(error, MemoryError):
             return "memory"
         return REASONS.get(error.status, "other") if isinstance(error, OneDnnError) else "other"
 
 
 class _Compiled:
-    """A compiled partition with its tensors, which are destroyed with it."""
+    """A compiled partition with its tensors, which are destroyed together."""
 
     def __init__(self, runner: OneDnnGraph, library: OneDnn, program: Program) -> None:
-        self._runner = runner  # its engine outlives what was made on it
+        self._runner = runner  # its engine outlives the objects made with it
         self._library = library
         with ExitStack() as handles:
             partition = make_partition(library, handles, program)
@@ -310,7 +312,7 @@ class _Compiled:
             weakref.finalize(self, handles.pop_all().close)
 
     def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
-        """Return the outputs. Raises Unsupported, or OneDnnError with what a function returned."""
+        """Return the outputs. Raises Unsupported, or OneDnnError with a function's status."""
         fed = iter(inputs)
         arrays = [given.laid_out(fed) for given in self._given]
         buffers = [answer.buffer() for answer in self._answers]
@@ -325,7 +327,7 @@ class _Compiled:
     def _execute(self, arrays: Sequence[Array], buffers: Sequence[Array]) -> None:
         library = self._library
         for tensor, array in zip([*self._in, *self._out], [*arrays, *buffers], strict=True):
-            # The attribute `ctypes` of an array says the same three times as slowly.
+            # The attribute `ctypes` of an array takes three times as long.
             library.call("graph_tensor_set_data_handle", tensor, array.__array_interface__["data"][0])
         library.call(
             "graph_compiled_partition_execute",
@@ -335,7 +337,7 @@ class _Compiled:
         library.call("stream_wait", library.stream)
 
     def _inferred(self, output: LogicalTensor) -> LogicalTensor:
-        """Return an output as the library compiled it, with its shape and strides."""
+        """Return an output's description as the library compiled it, with shape and strides."""
         tensor = LogicalTensor()
         by_id = (self._handle, output.id, ctypes.byref(tensor))
         self._library.call("graph_compiled_partition_query_logical_tensor", *by_id)
@@ -343,7 +345,7 @@ class _Compiled:
 
 
 class _Given:
-    """What an input was compiled for."""
+    """The type and shape that an input was compiled for."""
 
     def __init__(self, given: Input) -> None:
         self._name = given.name
@@ -352,7 +354,7 @@ class _Given:
         self._constant = None if given.constant is None else given.array()
 
     def laid_out(self, fed: Iterator[Array]) -> Array:
-        """Return the constant, or else the next array, in C order; ValueError if it is of another type or shape."""
+        """Return the constant, or else the next array, in C order; ValueError if type or shape differ."""
         array = next(fed) if self._constant is None else self._constant
         if array.shape != self._dims or array.dtype != self._element.dtype:
             compiled, is_given = f"{self._element.dtype} {self._dims}", f"{array.dtype} {array.shape}"
@@ -365,7 +367,7 @@ class _Given:
 
 
 class _Answer:
-    """How an output lies in memory."""
+    """The memory layout of an output."""
 
     def __init__(self, library: OneDnn, tensor: LogicalTensor, output: Output) -> None:
         self._element = element_type(output.type)
@@ -377,7 +379,7 @@ class _Answer:
         self._size = max(size.value, _ROOM)
 
     def buffer(self) -> Array:
-        """Return memory that holds nothing yet."""
+        """Return new memory, filled with the marker."""
         empty = np.empty(self._size, np.uint8)
         empty.fill(_UNWRITTEN)
         return empty
@@ -395,6 +397,6 @@ def _pointers(tensors: Sequence[LogicalTensor]) -> Any:
 
 
 def _tensors(library: OneDnn, handles: ExitStack, described: Sequence[LogicalTensor]) -> Any:
-    """Return tensors without memory yet, as the array that the library takes."""
+    """Return tensors without memory yet, as the array that the library expects."""
     made = [library.create(handles, "graph_tensor", ctypes.byref(t), library.engine, None) for t in described]
     return (ctypes.c_void_p * max(1, len(made)))(*(handle.value for handle in made))

@@ -1,4 +1,4 @@
-"""oneDNN's shared library: where it is, how it is loaded with one thread, its C functions, its header's numbers."""
+"""oneDNN's shared library: finds it, loads it with one thread, and declares its C functions and header's numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TypeCast Wildcard HardSigmoid HardSigmoidBackward Select Pow GroupNorm GenIndex 
 OPERATIONS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(_NUMBERED.split())}
 """The kinds of operations by the names of their pages; up to Select in oneDNN 3.2, to Pow in 3.3, all in 3.13.
 
-Kinds are only ever added at the end, and a library accepts a number that it does not know.
+New kinds are always added at the end. A library accepts a number that it does not know.
 """
 
 
@@ -40,7 +40,7 @@ def _numbered(first: int, names: str) -> dict[str, int]:
 
 
 ATTRIBUTES: Final[Mapping[str, int]] = {
-    # The library tells by the number what a value is: a float, floats, an integer, integers, a truth value, a string.
+    # The library identifies a value's kind by its number: a float, floats, an integer, integers, a bool, a string.
     **_numbered(0x01, "alpha beta epsilon max min momentum"),
     **_numbered(0x20, "scales"),
     **_numbered(0x30, "axis begin_norm_axis groups"),
@@ -81,7 +81,7 @@ TYPES: Final[Mapping[str, str]] = {
     "float8e8m0": "e8m0",
     "float4e2m1": "f4_e2m1",
 }
-"""What oneDNN calls our element types; uint32 and uint64 it has never had."""
+"""oneDNN's names of our element types; it has never had uint32 and uint64."""
 
 TYPE_NUMBERS: Final[Mapping[str, int]] = {
     "f16": 1,
@@ -102,7 +102,10 @@ TYPE_NUMBERS: Final[Mapping[str, int]] = {
     "s16": 16,
     "u16": 17,
 }
-"""Data types by oneDNN's names. Headers disagree about 16, so a number counts only if the library calls it so."""
+"""Data types by oneDNN's names.
+
+Headers disagree about 16, so a number counts only if the library has that name for it.
+"""
 
 
 VARIABLE: Final = "OPCONFORM_ONEDNN_LIBRARY"
@@ -110,7 +113,7 @@ VARIABLE: Final = "OPCONFORM_ONEDNN_LIBRARY"
 
 INSTALL: Final = "pip install onednn-cpu-gomp"
 MOST_DIMENSIONS: Final = 12
-"""How many dimensions a logical tensor has room for (DNNL_MAX_NDIMS)."""
+"""The maximum number of dimensions of a logical tensor (DNNL_MAX_NDIMS)."""
 
 CPU: Final = 1  # dnnl_engine_kind_t
 _PACKAGES = ("onednn-cpu-gomp", "onednn-cpu-iomp", "onednn-cpu-tbb", "onednn-cpu-dpcpp-gpu-dpcpp", "onednn")
@@ -123,7 +126,7 @@ _IN_ORDER = 1  # dnnl_stream_flags_t
 
 
 class OneDnnError(Exception):
-    """What a function of oneDNN returned instead of success."""
+    """A function of oneDNN returned a status other than success."""
 
     def __init__(self, function: str, status: str) -> None:
         super().__init__(f"{function}: {status}")
@@ -208,20 +211,20 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a library lies, and the installed package that it came with, if any."""
+    """The path of a library, and the installed package that contains it, if any."""
 
     path: Path
     package: str | None = None
 
 
 def find_library() -> Location | None:
-    """Return the library to load: the one that the environment names, a package's, or one beside this Python's own.
+    """Return the library to load: the environment variable's, a package's, or one beside this Python's own.
 
-    OpconformError where the environment names no file.
+    Raises OpconformError if the environment variable does not name a file.
     """
     if named := os.environ.get(VARIABLE):
         if not Path(named).is_file():
-            raise OpconformError(f"{VARIABLE} is {named!r}, which is no file; name a libdnnl.so")
+            raise OpconformError(f"{VARIABLE} is {named!r}, which is not a file; set it to a libdnnl.so")
         return Location(Path(named))
     for package in _PACKAGES:
         try:
@@ -241,7 +244,7 @@ def is_installed() -> bool:
 
 
 class OneDnn:
-    """The loaded library, with an engine and a stream on the CPU, where one thread computes."""
+    """The loaded library, with an engine and a stream on the CPU, computing in one thread."""
 
     def __init__(self) -> None:
         location = find_library()
@@ -251,7 +254,7 @@ class OneDnn:
         with ExitStack() as handles, _one_thread(), _finding_a_cpu(location.path.parent):
             self._library = _load(location.path)
             if set_threads := self._of_openmp("omp_set_num_threads"):
-                set_threads(1)  # whoever loaded OpenMP before us may have let it read the environment
+                set_threads(1)  # if OpenMP was loaded before, it may have read the environment already
             self._functions = {name: self._declared(name, *types) for name, types in _FUNCTIONS.items()}
             self._version = self._text("version", ctypes.POINTER(_Version))().contents
             self.engine = self.create(handles, "engine", CPU, 0)
@@ -259,18 +262,18 @@ class OneDnn:
             self.close = handles.pop_all().close
 
     def call(self, function: str, *arguments: Any) -> None:
-        """Call a function by its name without `dnnl_`; OneDnnError unless it returns success."""
+        """Call a function by its name without `dnnl_`. Raises OneDnnError unless it returns success."""
         self._functions[function](*arguments)
 
     def create(self, handles: ExitStack, what: str, *arguments: Any) -> ctypes.c_void_p:
-        """Return a new `what`, which `handles` destroys; OneDnnError."""
+        """Return a new `what`, which `handles` destroys. Raises OneDnnError."""
         handle = _HANDLE()
         self.call(f"{what}_create", ctypes.byref(handle), *arguments)
         handles.callback(self.call, f"{what}_destroy", handle)
         return handle
 
     def type_number(self, name: str) -> int | None:
-        """Return the number of a data type by oneDNN's name for it, None if this library has no such type."""
+        """Return the number of a data type by oneDNN's name, None if this library lacks the type."""
         number = TYPE_NUMBERS.get(name)
         return number if number is not None and self._name("dt", number) == name else None
 
@@ -280,7 +283,7 @@ class OneDnn:
         return f"{self._version.major}.{self._version.minor}.{self._version.patch}"
 
     def describe(self) -> dict[str, str]:
-        """Return which build of the library this is, and what it runs on."""
+        """Return the library's build, and the CPU features that it uses."""
         threads = self._of_openmp("omp_get_max_threads")
         return {
             "package": self.location.package or "none",
@@ -326,13 +329,13 @@ class OneDnn:
 
 
 def _library_among(paths: Iterable[Path]) -> Path | None:
-    """Return the file whose name tells most about its version; packages carry it under several."""
+    """Return the file whose name has the most detailed version; packages contain the library under several names."""
     libraries = [path for path in paths if _LIBRARY_FILE.fullmatch(path.name) and path.is_file()]
     return max(libraries, key=lambda path: len(path.name), default=None)
 
 
 def _load(path: Path) -> ctypes.CDLL:
-    """Load a library, and first the libraries beside it that the loader misses and would not look for there."""
+    """Load a library, after the libraries beside it that the loader would not find there."""
     loaded: set[Path] = set()
     while True:
         try:
@@ -346,7 +349,7 @@ def _load(path: Path) -> ctypes.CDLL:
 
 
 def _absent_dependency(words: str, folder: Path) -> Path | None:
-    """Return the library that the loader's words miss, if it is near."""
+    """Return the library that the loader reports missing, if it is nearby."""
     absent = _ABSENT_DEPENDENCY.match(words)
     return _near(folder, absent[1]) if absent else None
 
@@ -358,7 +361,7 @@ def _near(folder: Path, name: str) -> Path | None:
 
 @contextmanager
 def _finding_a_cpu(folder: Path) -> Iterator[None]:
-    """Tell a build on SYCL where the OpenCL device for the CPU is, which its package put beside it."""
+    """Tell a SYCL build the location of the CPU's OpenCL device, which its package installed beside it."""
     device = None if _OPENCL_DEVICES in os.environ else _near(folder, _OPENCL_DEVICE)
     with _environment({_OPENCL_DEVICES: str(device)} if device else {}):
         yield
@@ -366,16 +369,16 @@ def _finding_a_cpu(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Let the threading libraries that start meanwhile take one thread.
+    """Make threading libraries that start in this context use one thread.
 
-    OpenMP reads a variable, TBB counts the processors that are left to it.
+    OpenMP reads a variable, TBB counts the processors that this process may use.
     """
     with _environment({"OMP_NUM_THREADS": "1"}):
         if not hasattr(os, "sched_setaffinity"):
             yield
             return
         allowed = os.sched_getaffinity(0)
-        one = sorted(allowed)[os.getpid() % len(allowed)]  # another one for the next worker
+        one = sorted(allowed)[os.getpid() % len(allowed)]  # a different one for the next worker
         os.sched_setaffinity(0, {one})
         try:
             yield

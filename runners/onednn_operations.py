@@ -1,4 +1,4 @@
-"""What the installed oneDNN tells of its operations, by taking or refusing those that it is handed."""
+"""Finds out what operations the installed oneDNN has, from which ones it accepts or refuses."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from .onednn_library import ATTRIBUTES, CPU, OPERATIONS, TYPES, OneDnn, OneDnnEr
 _Value = AttributeValue | bool
 _Set = Mapping[str, _Value]  # attribute to value
 
-_MOST_INPUTS, _MOST_OUTPUTS = 6, 3  # without a spec; all of them are then taken to have one type
-_NO_ATTRIBUTE = 0x7FFF  # a number that no attribute has
+_MOST_INPUTS, _MOST_OUTPUTS = 6, 3  # without a spec; all of them then have one type
+_NO_ATTRIBUTE = 0x7FFF  # a number without an attribute
 
-# An attribute's number tells the kind of its value: where each kind begins, the last one first.
+# An attribute's number shows the kind of its value: the first number of each kind, last kind first.
 _KINDS = ((0x80, "string"), (0x60, "bool"), (0x40, "s64s"), (0x30, "s64"), (0x20, "f32s"), (0x01, "f32"))
 _WORDS = (
     *("none", "numpy", "NXC", "NCX", "OIX", "XIO", "IOX", "XOI", "per_tensor", "per_channel", "None", "VALID"),
@@ -45,11 +45,11 @@ _VALUES: Mapping[str, tuple[_Value, ...]] = {
     "bool": (True,),
     "string": _WORDS,
 }
-"""Values to try for an attribute of each kind: an operation may take some alone."""
+"""Values to try for an attribute of each kind; an operation may accept only some."""
 
 
 class OneDnnOperations:
-    """Asks oneDNN about its operations; in a process of its own, as all that touches a native library."""
+    """Queries oneDNN about its operations; in a separate process, like all uses of a native library."""
 
     standard = "onednn"
     exact = True  # it checks an operation against a schema when it is added to a graph
@@ -65,7 +65,7 @@ class OneDnnOperations:
         self._types = {name: number for name, number in names.items() if number is not None}
 
     def listing(self) -> Listing:
-        """Return the operations that the library has a schema of; an operation without one it takes as it is."""
+        """Return the operations for which the library has a schema; it accepts an operation without one unchecked."""
         known = [name for name, number in OPERATIONS.items() if not self._takes_nonsense(number)]
         later = frozenset(OPERATIONS) - frozenset(known)
         return Listing("oneDNN", self._library.version, "graph", dict.fromkeys(known, (NO_VERSION,)), later)
@@ -86,7 +86,7 @@ class OneDnnOperations:
         return LibrarySchema()
 
     def _attributes(self, kind: int, values: _Set, least: Operation) -> Iterator[tuple[str, LibraryAttribute]]:
-        """Yield the attributes that an operation takes beside, or among, those it has already."""
+        """Yield the attributes that an operation takes, given the ones it already has."""
         for name in ATTRIBUTES:
             rest = {other: value for other, value in values.items() if other != name}
             tried = ({**rest, name: value} for value in _VALUES[_kind(name)])
@@ -117,7 +117,10 @@ class OneDnnOperations:
         inputs: Sequence[TypeOrAny],
         outputs: Sequence[TypeOrAny],
     ) -> None:
-        """Add an operation to a graph, which checks it against its schema. OneDnnError where it offends."""
+        """Add an operation to a graph, which checks it against its schema.
+
+        Raises OneDnnError if it violates the schema.
+        """
         library = self._library
         with ExitStack() as handles:
             operation = library.create(handles, "graph_op", 0, kind, b"probe")
@@ -131,7 +134,7 @@ class OneDnnOperations:
 
 
 def _required(signature: Signature | None) -> Iterator[_Set]:
-    """Yield attributes to make operations with: those that a spec requires, and none."""
+    """Yield attributes to make operations with: the ones that a spec requires, and none."""
     required = [a for a in signature.attributes if a.required and a.name in ATTRIBUTES] if signature else []
     if required:
         yield {a.name: _VALUES[_kind(a.name)][0] for a in required}

@@ -17,7 +17,7 @@ from .registry import guarded, load, make
 
 DEVICE = "CPU"
 
-# By name, since ONNX's own class lives in its test runner, and a backend may well define its own.
+# Compared by name: ONNX's own class is in its test runner, and a backend may well define its own.
 _PLAIN = frozenset({"BackendIsNotSupposedToImplementIt", "SkipTest", "NotImplementedError", "NotImplemented"})
 
 
@@ -27,7 +27,10 @@ class OnnxBackend:
     standards: tuple[str, ...] = ("onnx",)
 
     def __init__(self, backend: str, target: str) -> None:
-        """Load `target`; OpconformError if it cannot be loaded, lacks the interface, or does not support the CPU."""
+        """Load `target`.
+
+        Raises OpconformError if that fails, or if it lacks the interface or does not support the CPU.
+        """
         self.name = backend
         self._target = target
         self._backend = _interface(backend, target)
@@ -61,7 +64,7 @@ class OnnxBackend:
         except Exception as error:
             _refuse_if_plain(error)
             raise
-        # The interface lets prepare return nothing; such a backend runs whole models.
+        # prepare may return None; such a backend runs whole models.
         return _Prepared(rep if rep is not None else _WholeModel(self._backend, model), program)
 
 
@@ -73,7 +76,7 @@ class _Prepared:
         self._program = program
 
     def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
-        """Return the outputs, with the types and shapes that came. Raises Unsupported, or the backend's own error."""
+        """Return the outputs with their original types and shapes. Raises Unsupported, or the backend's own error."""
         program = self._program
         try:
             outputs = self._rep.run(list(inputs) if program.is_plain else nested(program, inputs))
@@ -88,7 +91,7 @@ class _Prepared:
 
 
 class _WholeModel:
-    """A backend that prepares anew at each run."""
+    """A backend that prepares again for each run."""
 
     def __init__(self, backend: Any, model: Any) -> None:
         self._backend = backend
@@ -104,7 +107,7 @@ def _interface(backend: str, target: str) -> Any:
     doors = [name for name in ("prepare", "run_model") if callable(getattr(found, name, None))]
     if not doors:
         raise OpconformError(f"{backend}: {target} has neither 'prepare' nor 'run_model' of ONNX's backend interface")
-    # The interface's methods belong to the class; a class that has written them for its instances is made one of.
+    # The methods are class methods in the interface; if a class defines them as instance methods, make an instance.
     if isinstance(found, type) and inspect.isfunction(inspect.getattr_static(found, doors[0])):
         return make(backend, target)
     return found

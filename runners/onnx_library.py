@@ -1,4 +1,4 @@
-"""Libraries that read ONNX models, in Python: what their runners share, so that each is its words and two calls."""
+"""The shared part of runners for Python libraries that read ONNX models; each adds a message table and two calls."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from ..cases.runner import (
 )
 
 Call: TypeAlias = Callable[[Sequence[Array]], Sequence[Any]]
-"""Takes the arrays of `program.feeds` in that order, and returns the outputs in the order of `program.answers`."""
+"""Takes the arrays of `program.feeds` in order, and returns the outputs in the order of `program.answers`."""
 
 NUMPY_TYPES = frozenset({
     "bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
 })  # fmt: skip
-"""The element types that NumPy has by itself, text and complex numbers left out."""
+"""The element types that NumPy has itself, without text and complex numbers."""
 
 
 class OnnxLibrary:
-    """A backend that compiles ONNX models; a subclass says how, and by which words the library refuses.
+    """A backend that compiles ONNX models; a subclass defines how, and the library's messages for refusals.
 
-    `module` is what is imported, `package` what installs it and has its version. `types` are the
-    element types that its Python takes and gives; without `nests`, it has tensors alone.
+    `module` is the module to import, `package` the package that installs it and has its version. `types` are the
+    element types that the library exchanges with Python; without `nests`, it only handles tensors.
     """
 
     name: str
@@ -62,23 +62,23 @@ class OnnxLibrary:
 
     @abstractmethod
     def compiled(self, program: Program) -> Call:
-        """Return what runs `program`. Raises Unsupported, or the library's own error."""
+        """Return a function that runs `program`. Raises Unsupported, or the library's own error."""
 
     def reason(self, error: BaseException, /) -> Reason:
-        """Return why the library refused, as far as its words tell."""
+        """Return why the library refused, as far as its message shows."""
         if isinstance(error, MemoryError):
             return "memory"
         found = meaning(self.words, words_of(error))
         return found.reason if found else "other"
 
     def run(self, call: Call, inputs: Sequence[Array]) -> Sequence[Any]:
-        """Return what `call` makes of `inputs`. Raises Unsupported, or the library's own error."""
+        """Return the result of `call` for `inputs`. Raises Unsupported, or the library's own error."""
         with self._refusing():
             return call(inputs)
 
     @classmethod
     def imported(cls, module: str) -> Any:
-        """Return a module of the library; NotInstalled if it is not here."""
+        """Return a module of the library; NotInstalled if it is missing."""
         try:
             return importlib.import_module(module)
         except ModuleNotFoundError as error:
@@ -90,13 +90,13 @@ class OnnxLibrary:
         for type_ in [one.type for one in program.feeds] + [one.type for one in program.answers]:
             odd = [name for name in element_names(type_) if name not in self.types]
             if odd:
-                raise Unsupported(f"{self.name} takes and gives no {odd[0]} in Python", "type")
+                raise Unsupported(f"{self.name} cannot exchange {odd[0]} with Python", "type")
         if not (self.nests or program.is_plain):
-            raise Unsupported(f"{self.name} takes and gives tensors alone in Python", "type")
+            raise Unsupported(f"{self.name} can only exchange tensors with Python", "type")
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
-        """Turn an error that says no more than "not implemented" into Unsupported."""
+        """Convert an error that only says "not implemented" to Unsupported."""
         try:
             yield
         except Exception as error:
@@ -115,17 +115,17 @@ class _Compiled:
         self._call = call
 
     def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
-        """Return the outputs as the library gives them. Raises Unsupported, or the library's own error."""
+        """Return the library's outputs. Raises Unsupported, or the library's own error."""
         return self._library.run(self._call, inputs)
 
 
 def words_of(error: BaseException) -> str:
-    """Return the class of an error and its message, as tables of words have them."""
+    """Return the class of an error and its message, in the form that tables of messages match."""
     return f"{type(error).__name__}: {error}"
 
 
 def to_numpy(tensor: Any) -> Any:
-    """Return the array of a library's tensor; TypeError where it gives something else for a tensor of the model."""
+    """Return the array of a library's tensor; TypeError if it returned something else."""
     if not hasattr(tensor, "numpy"):
         raise TypeError(f"the library gives a {type(tensor).__name__} where the model has a tensor")
     return tensor.numpy()
@@ -133,9 +133,9 @@ def to_numpy(tensor: Any) -> Any:
 
 @contextmanager
 def nameless_file(content: bytes = b"") -> Iterator[str]:
-    """Yield a path to a file with `content` that has no name: nothing stays behind, whatever becomes of this process.
+    """Yield a path to a file with `content` that has no name, so that nothing stays behind if this process dies.
 
-    For libraries that read and write files alone. Linux.
+    For libraries that only read and write files. Linux.
     """
     with tempfile.TemporaryFile() as file:
         file.write(content)
@@ -144,10 +144,10 @@ def nameless_file(content: bytes = b"") -> Iterator[str]:
 
 
 def printed(call: Callable[[], object]) -> str:
-    """Return what `call` prints on stdout, for libraries that say there alone why they fail.
+    """Return what `call` prints on stdout, for libraries that only print why they fail.
 
-    Where one does, the same is called a second time: the first is left alone, so that the last lines before a crash
-    reach the pool.
+    If the library fails, call this to run it a second time: the first run keeps its stdout, so that the last lines
+    before a crash reach the pool.
     """
     libc, stdout = ctypes.CDLL(None), os.dup(1)
     with tempfile.TemporaryFile() as heard:

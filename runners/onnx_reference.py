@@ -1,4 +1,4 @@
-"""ONNX programs on the reference evaluator that the onnx package brings; a backend under test, not an oracle."""
+"""ONNX programs on the reference evaluator of the onnx package; a backend under test, not an oracle."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORDS = (
     Words(r"is out of bounds for array of dimension|duplicate value in 'axis'", "invalid"),
     Words(r"missing \d+ required positional argument|Issues with types", "invalid"),
 )
-"""The words of onnx 1.16 to 1.23, and of the NumPy below it."""
+"""The messages of onnx 1.16 to 1.23, and of NumPy."""
 
 
 class OnnxReference:
@@ -46,7 +46,7 @@ class OnnxReference:
         return str(self._library.__version__)
 
     def describe(self) -> dict[str, str]:
-        """Return the version of the NumPy that computes."""
+        """Return the version of NumPy."""
         return {"numpy": np.__version__}
 
     def prepare(self, program: Program, /) -> Executable:
@@ -59,20 +59,20 @@ class OnnxReference:
         return _Evaluator(self, evaluator, program)
 
     def reason(self, error: BaseException, /) -> Reason:
-        """Return why the evaluator refused, as far as its words tell."""
+        """Return why the evaluator refused, as far as its message shows."""
         if isinstance(error, MemoryError):
             return "memory"
-        # "Issues with types" is raised from the error that says which.
+        # "Issues with types" is raised from the more specific error.
         for told in (error.__cause__, error):
             if found := meaning(WORDS, str(told)):
                 return found.reason
         return "other"
 
     def refuse_if_plain(self, error: Exception) -> None:
-        """Raise Unsupported if `error` says no more than "not implemented"."""
+        """Raise Unsupported if `error` only says "not implemented"."""
         found = meaning(WORDS, str(error))
         if isinstance(error, NotImplementedError) or (found is not None and found.plain):
-            # A list of everything that is implemented follows on the next lines.
+            # The next lines list everything that is implemented.
             words = str(error).partition("\n")[0] or type(error).__name__
             raise Unsupported(words, self.reason(error)) from error
 
@@ -86,7 +86,7 @@ class _Evaluator:
         self._program = program
 
     def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
-        """Return the outputs, with the types and shapes that came. Raises Unsupported, or the evaluator's own error."""
+        """Return the outputs with their original types and shapes. Raises Unsupported, or the evaluator's own error."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             try:
@@ -99,7 +99,7 @@ class _Evaluator:
         return [_value(parse_type(one.type), x) for one, x in zip(self._program.answers, outputs, strict=True)]
 
     def _fed(self, inputs: Sequence[Array]) -> dict[str, Any]:
-        """Return what is given: of maps, values that keep their type, which the evaluator has from nowhere else."""
+        """Return the inputs: a map's values keep their type, which the evaluator cannot know otherwise."""
         found = feeds(self._program, inputs)
         for feed, value in zip(self._program.feeds, found.values(), strict=True):
             if feed.layout.kind == "map":
@@ -110,7 +110,7 @@ class _Evaluator:
 
 
 def _value(expression: TypeExpression, answer: Any) -> Any:
-    """Return an answer as a value: the evaluator says an optional as a list of one, empty or with None without it."""
+    """Return an answer as a value: the evaluator gives an optional as a list of one item, which may be missing."""
     if expression.kind != "optional" or not isinstance(answer, list):
         return answer
     held = answer[0] if answer else None

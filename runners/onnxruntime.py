@@ -31,7 +31,7 @@ from ..cases.runner import (
 )
 
 WORDS = (
-    # Versions that the library does not know, or no longer carries.
+    # Versions that the library does not know, or no longer supports.
     Words(r"Unsupported model IR version", "operator-version", plain=True),
     Words(r"Current official support for domain \S+ is till opset", "operator-version", plain=True),
     Words(r"No Op registered for", "operator-version", plain=True),
@@ -39,7 +39,7 @@ WORDS = (
     Words(r"MLDataType for: \S+ is not currently registered|Invalid tensor data type", "type", plain=True),
     Words(r"data type is not supported with|Unsupported value attribute datatype", "type", plain=True),
     Words(r"Numpy_type \d+ can't be converted to MLDataType", "type", plain=True),
-    # Maps that its Python does not make.
+    # Maps that its Python cannot make.
     Words(r"it cannot be linked to C type|Actual: \(\(map\(|Size of dictionary is empty", "type", plain=True),
     Words(r"mode only supports:", "shape", plain=True),
     Words(r"Unsupported pooling size|Unsupported kernel dimension", "rank", plain=True),
@@ -47,7 +47,7 @@ WORDS = (
     Words(r"assigned to the default CPU EP, but fallback", "operator-version", plain=True),
     Words(r"operator does not support \S+ yet", "type", plain=True),
     Words(r"are not supported. If you need support create a github issue", "attribute", plain=True),
-    # Refusals of a valid or an invalid program.
+    # Refusals of valid or invalid programs.
     Words(r"node in the model has the following type", "type"),
     Words(r"Failed to allocate memory|bad_alloc", "memory"),
     Words(r"Type Error:|Unexpected input data type", "type"),
@@ -58,14 +58,14 @@ WORDS = (
     Words(r"axis must be in|is not in valid range|has input size \d+ not in range", "invalid"),
     Words(r"INVALID_GRAPH|INVALID_ARGUMENT|ShapeInferenceError", "invalid"),
 )
-"""The words of onnxruntime 1.15 to 1.31; "NOT_IMPLEMENTED" is told apart by asking for the operator's kernels."""
+"""The messages of onnxruntime 1.15 to 1.31; for "NOT_IMPLEMENTED", the list of kernels gives the reason."""
 
 _NO_KERNEL = re.compile(r"Could not find an implementation for (\S+?)\((\d+)\)")
 _FATAL_ONLY = 4
 
 
 def words_of(message: str) -> Words | None:
-    """Return what the message of an error tells, whoever called the library; None if it is not onnxruntime's."""
+    """Return the meaning of an error's message; None if it is not onnxruntime's."""
     if not message.startswith("[ONNXRuntimeError]") and "MLDataType" not in message:
         return None
     if _NO_KERNEL.search(message):
@@ -74,7 +74,7 @@ def words_of(message: str) -> Words | None:
 
 
 class OnnxRuntime:
-    """onnxruntime's CPU provider with all graph optimisations: one thread, nothing on the console."""
+    """onnxruntime's CPU provider with all graph optimisations: one thread, no console output."""
 
     name = "onnxruntime"
     standards: tuple[str, ...] = ("onnx",)
@@ -108,7 +108,7 @@ class OnnxRuntime:
         """Make a session for `program`. Raises Unsupported, or onnxruntime's own error."""
         model = onnx_bytes(program)
         try:
-            # Without its own fallback: that would print, and hide what the first attempt said.
+            # Without its own fallback, which would print, and hide the first error.
             session = self.library.InferenceSession(
                 model,
                 self.options,
@@ -121,7 +121,7 @@ class OnnxRuntime:
         return _Session(self, session, program)
 
     def reason(self, error: BaseException, /) -> Reason:
-        """Return why onnxruntime refused, as far as its words and its list of kernels tell."""
+        """Return why onnxruntime refused, as far as its message and its list of kernels show."""
         if isinstance(error, MemoryError):
             return "memory"
         if absent := _NO_KERNEL.search(str(error)):
@@ -134,7 +134,7 @@ class OnnxRuntime:
         name, ort_value = type_of(array), self.library.OrtValue
         if _is_numpy(name) and name != "string":
             return ort_value.ortvalue_from_numpy(array if array.flags.c_contiguous else array.copy())
-        # the same release brought both functions, and the numbers of types in the one below
+        # one release added both functions, and the type numbers below
         if name == "string" or not hasattr(ort_value, "ortvalue_from_numpy_with_onnx_type"):
             raise self.no_way(name)
         value, held = ort_value.ortvalue_from_shape_and_type(array.shape, element_type(name).onnx), content(array)
@@ -143,17 +143,17 @@ class OnnxRuntime:
         return value
 
     def no_way(self, name: str) -> Unsupported:
-        """Return the refusal of what only C++ can give the library."""
-        return Unsupported(f"onnxruntime {self.version()} takes no {name} from Python beside what NumPy lacks", "type")
+        """Return the refusal of a value that the library only takes from C++."""
+        return Unsupported(f"onnxruntime {self.version()} takes no {name} from Python with such types", "type")
 
     def refuse_if_plain(self, error: Exception) -> None:
-        """Raise Unsupported if `error` says no more than "not implemented"."""
+        """Raise Unsupported if `error` only says "not implemented"."""
         found = meaning(WORDS, str(error))
         if isinstance(error, self._native.NotImplemented) or (found is not None and found.plain):
             raise Unsupported(str(error), self.reason(error)) from error
 
     def _reason_of_absence(self, operator: str, since: int) -> Reason:
-        """Tell by the provider's kernels what is absent; onnxruntime before 1.16 cannot be asked."""
+        """Return what is missing according to the provider's kernels; onnxruntime before 1.16 does not list them."""
         if not hasattr(self._native, "get_all_opkernel_def"):
             return "other"
         of_version = (low <= since <= high for low, high in self._kernels.get(operator, ()))
@@ -161,7 +161,7 @@ class OnnxRuntime:
 
     @functools.cached_property
     def _kernels(self) -> dict[str, list[tuple[int, int]]]:
-        """The provider's kernels: by operator, the first and last version that each is for."""
+        """Return the provider's kernels: by operator, the first and last version of each."""
         found: dict[str, list[tuple[int, int]]] = {}
         for kernel in self._native.get_all_opkernel_def():
             if kernel.provider == self.provider:
@@ -170,14 +170,14 @@ class OnnxRuntime:
 
 
 class OnnxRuntimeNoOpt(OnnxRuntime):
-    """onnxruntime's CPU provider with the graph optimisations switched off."""
+    """onnxruntime's CPU provider without graph optimisations."""
 
     name = "onnxruntime-noopt"
     optimisations = "ORT_DISABLE_ALL"
 
 
 class _Session:
-    """A session; tensors that NumPy lacks go in and come out through onnxruntime's own values."""
+    """A session; tensors of types that NumPy lacks are passed as onnxruntime's own values."""
 
     def __init__(self, runner: OnnxRuntime, session: Any, program: Program) -> None:
         self._runner = runner
@@ -207,7 +207,7 @@ class _Session:
         return [_array(value) for value in values]
 
     def _value(self, given: Any) -> Any:
-        """Return an input as the kind of run takes it: with outputs that NumPy lacks, all are the library's values."""
+        """Return an input as the run needs it: if an output's type is not in NumPy, all are the library's values."""
         if isinstance(given, np.ndarray) and not (self._are_read and _is_numpy(type_of(given))):
             return self._runner.make_ort_value(given)
         if not self._are_read:
@@ -221,17 +221,17 @@ def _are_numpy(types: Iterable[str]) -> bool:
 
 @functools.cache
 def _is_numpy(name: str) -> bool:
-    """Return whether NumPy has the element type by itself, and so the library's Python."""
+    """Return whether NumPy has the element type itself, and so the library's Python."""
     return name not in element_types() or element_type(name).dtype.isbuiltin == 1
 
 
 def _array(value: Any) -> Array:
-    """Return an output, which the library gives in the memory of the CPU."""
+    """Return an output, which the library returns in CPU memory."""
     name = str(value.data_type()).removeprefix("tensor(").removesuffix(")")
     if _is_numpy(name):
         plain: Array = value.numpy()
         return plain
-    # OrtValue.numpy() and its DLPack exporter refuse these types, so the bytes are copied from where they lie.
+    # OrtValue.numpy() and its DLPack exporter refuse these types, so the bytes are copied from their address.
     shape = tuple(value.shape())
     size = element_type(name).size(math.prod(shape))
     return from_content(name, shape, ctypes.string_at(value.data_ptr(), size) if size else b"")

@@ -1,4 +1,4 @@
-"""ONNX programs on OpenCV's DNN module: the graph engine of OpenCV 5, and the layers that it had before."""
+"""ONNX programs on OpenCV's DNN module: the graph engine of OpenCV 5, and the older layers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ WORDS = (
     Words(r"not found in const blobs|constBlobs\.count", "dynamic", plain=True),
     Words(r"<= \w+_MAX_DIMS", "rank", plain=True),
     Words(r"The function/feature is not implemented|not supported yet|supports only", "attribute", plain=True),
-    # Refusals of a valid or an invalid program.
+    # Refusals of valid or invalid programs.
     Words(r"\(CV_\w+\)", "type"),
     Words(r"broadcasted|not compatible|[Ss]hape", "shape"),
     Words(r"dims [<=>]", "rank"),
     Words(r"Bad argument|Required argument", "invalid"),
 )
-"""The words of OpenCV 5.0."""
+"""The messages of OpenCV 5.0."""
 
 
 class OpenCv(OnnxLibrary):
@@ -41,7 +41,7 @@ class OpenCv(OnnxLibrary):
         self.library.setNumThreads(1)
 
     def version(self) -> str:
-        """Return OpenCV's version, which one of several packages brings."""
+        """Return the version of OpenCV, which several packages can install."""
         return str(self.library.__version__)
 
     def describe(self) -> dict[str, str]:
@@ -58,7 +58,7 @@ class OpenCv(OnnxLibrary):
                 net.setInput(array, name)
             outputs: Sequence[Any] = net.forward(names)
             if any(output is None for output in outputs):
-                raise Unsupported("OpenCV's Python gives None for an array without elements", "shape")
+                raise Unsupported("OpenCV's Python returns None for an array without elements", "shape")
             return outputs
 
         return run

@@ -1,4 +1,4 @@
-"""OpenVINO three ways: its operations on the CPU plugin, on the core's own kernels, and ONNX through its front end."""
+"""OpenVINO in three forms: its operations on the CPU plugin or the core's own kernels, and ONNX by its front end."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ WORDS = (
     Words(r"Unsupported padding mode", "attribute", plain=True),
     Words(r"Non-constant \S+ input is not supported", "dynamic", plain=True),
     Words(r"Not Implemented:", "other", plain=True),
-    # Said, and nothing more, where a node's evaluate() returns false: it has no kernel for these types.
+    # The whole message if a node's evaluate() returns false: there is no kernel for these types.
     Words(r"Evaluation failed on", "type", plain=True),
-    # Refusals of a valid or an invalid program.
+    # Refusals of valid or invalid programs.
     Words(r"bad_alloc", "memory"),
     Words(r"Element type of .* must be|do not have the same element type|Failed to set tensor .* precision", "type"),
     Words(r"Invalid attribute type|unknown attribute", "attribute"),
@@ -64,7 +64,7 @@ WORDS = (
     Words(r"conflicts with the reshape pattern", "shape"),
     Words(r"out of the tensor rank range|index '\d+' out of range", "invalid"),
 )
-"""The words of OpenVINO 2024.0 to 2026.4."""
+"""The messages of OpenVINO 2024.0 to 2026.4."""
 
 _DEVICE = "CPU"
 _PRECISION = "f32"
@@ -72,10 +72,10 @@ _SETTINGS = {
     "INFERENCE_PRECISION_HINT": _PRECISION,
     "NUM_STREAMS": "1",
     "INFERENCE_NUM_THREADS": "1",
-    "ENABLE_CPU_PINNING": "NO",  # pinned, the workers of a run could share one core
+    "ENABLE_CPU_PINNING": "NO",  # pinned workers could share one core
 }
 _SETTINGS_OF_DYNAMIC = _SETTINGS | {"INFERENCE_NUM_THREADS": "2"}
-"""With one thread, the plugin (seen in 2026.4) loses what goes wrong in a node of unknown shape, and answers junk."""
+"""With one thread, the plugin (seen in 2026.4) loses errors in a node of unknown shape, and returns garbage."""
 
 _OLDEST_YEAR = 2024
 _INSTALL = "pip install openvino"
@@ -93,12 +93,12 @@ ELEMENT_TYPES: Mapping[str, str] = MappingProxyType({
     **{f"int{bits}": f"i{bits}" for bits in (4, 8, 16, 32, 64)},
     **{f"uint{bits}": f"u{bits}" for bits in (4, 8, 16, 32, 64)},
 })  # fmt: skip
-"""The library's names of the element types that it has."""
+"""The library's names of its element types."""
 
 _MADE_OF_BODIES = ("If", "Loop", "TensorIterator")
-"""Without a body, such a node ends the process where it is compiled."""
+"""Compiling such a node without a body ends the process."""
 _MISNAMED = MappingProxyType({("LogicalXor", 1): "opset2"})
-"""Operations that call the set that brought them by another name."""
+"""Operations whose name differs in the set that introduced them."""
 
 
 class OpenVino:
@@ -116,7 +116,7 @@ class OpenVino:
         return _short(self.library.get_version())
 
     def describe(self) -> dict[str, str]:
-        """Return the device, the plugin, its settings, and what the plugin says that the device can do."""
+        """Return the device, the plugin, its settings, and the capabilities that the plugin reports."""
         plugin = self._core.get_versions(_DEVICE)[_DEVICE]
         capabilities = self._core.get_property(_DEVICE, "OPTIMIZATION_CAPABILITIES")
         return {
@@ -124,7 +124,7 @@ class OpenVino:
             "plugin": f"{plugin.description} {plugin.build_number}",
             "capabilities": " ".join(str(c) for c in capabilities),
             "precision_hint": _PRECISION,
-            "threads": "1, and 2 where a shape is known at run time only",
+            "threads": "1; 2 if a shape is only known at run time",
         }
 
     def prepare(self, program: Program, /) -> Executable:
@@ -140,14 +140,14 @@ class OpenVino:
         return _Request(self, compiled, program)
 
     def reason(self, error: BaseException, /) -> Reason:
-        """Return why OpenVINO refused, as far as its words tell."""
+        """Return why OpenVINO refused, as far as its message shows."""
         if isinstance(error, MemoryError):
             return "memory"
         found = meaning(WORDS, str(error))
         return found.reason if found else "other"
 
     def refuse_if_plain(self, error: Exception) -> None:
-        """Raise Unsupported if `error` says no more than "not implemented"."""
+        """Raise Unsupported if `error` only says "not implemented"."""
         found = meaning(WORDS, str(error))
         if found is not None and found.plain:
             raise Unsupported(str(error), found.reason) from error
@@ -186,7 +186,7 @@ class OpenVinoOnnx(OpenVino):
 
 
 class _Request:
-    """A compiled model with the one request that runs it; the memory of its inputs is kept while shapes stay."""
+    """A compiled model with the one request that runs it; input memory is reused while shapes stay the same."""
 
     def __init__(self, runner: OpenVino, compiled: Any, program: Program) -> None:
         self._runner = runner
@@ -202,7 +202,7 @@ class _Request:
             if place is not None:
                 self._put(place, x)
         try:
-            if self._has_text:  # infer would copy it, and warn of that
+            if self._has_text:  # infer would copy it, with a warning
                 self._request.start_async()
                 self._request.wait()
             else:
@@ -224,10 +224,10 @@ class _Request:
 
 
 def _places(ports: Sequence[Any], feeds: Sequence[Input]) -> list[int | None]:
-    """Return where each feed stands among a compiled model's inputs, None for one that nothing reads and is dropped.
+    """Return the position of each feed among a compiled model's inputs, None for one that is unused and dropped.
 
-    An input that is an output as well goes by the output's name alone: such ones stand for the feeds that no name
-    finds, in order, by type and rank.
+    An input that is also an output only has the output's name. Such inputs are matched with the remaining feeds in
+    order, by type and rank.
     """
     named = {name: index for index, port in enumerate(ports) for name in port.get_names()}
     found = {feed.name: named.get(feed.name) for feed in feeds}
@@ -254,7 +254,7 @@ class _Evaluation:
     def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
         """Return the outputs. Raises Unsupported, or OpenVINO's own error."""
         library = self._runner.library
-        # The core gives them their shapes.
+        # The core sets their shapes.
         outputs = self._vector([library.Tensor(type_, library.Shape([0])) for type_ in self._types])
         given = self._vector([_tensor(library, x) for x in inputs])
         try:
@@ -269,13 +269,14 @@ class _Evaluation:
 def _native_model(library: Any, program: Program) -> Any:
     """Return a model of one node, of exactly the version that `program` names."""
     operator = program.operator
-    given = [i for i in program.inputs if i is not None]  # only trailing inputs can be left out
+    given = [i for i in program.inputs if i is not None]  # only the last inputs can be omitted
     nodes = [_node(library, i) for i in given]
     bodies = {a.name: a.value for a in program.attributes if isinstance(a.value, Body)}
     if operator.name in _MADE_OF_BODIES:
         if operator.name != "If" or sorted(bodies) != ["else_body", "then_body"]:
             raise Unsupported(
-                f"bodies of {operator.name} are not made here: {', '.join(bodies) or 'none'}", "attribute"
+                f"this runner does not support these bodies of {operator.name}: {', '.join(bodies) or 'none'}",
+                "attribute",
             )
         ports = [node.output(0) for node in nodes]
         node = _if(library, ports, [i.name for i in given], bodies["then_body"], bodies["else_body"])
@@ -283,23 +284,23 @@ def _native_model(library: Any, program: Program) -> Any:
         node = _operation(operator, nodes, program.attributes)
     node.set_friendly_name(operator.name)
     fed = [n for n, i in zip(nodes, given, strict=True) if i.constant is None]
-    # of the outputs at the places that are asked for
+    # the requested outputs
     asked = [port for port, one in zip(node.outputs(), program.outputs, strict=False) if one is not None]
     return library.Model(asked or node.outputs(), fed, operator.name)
 
 
 def _operation(operator: OperatorVersion, inputs: Sequence[Any], attributes: Sequence[Attribute]) -> Any:
-    # A version is named after the operation set that brought it.
+    # A version is named after the operation set that introduced it.
     factory = _part("utils.node_factory").NodeFactory(f"opset{operator.version}")
     made = factory.create(operator.name).get_type_info().version_id
     if made != _MISNAMED.get((operator.name, int(operator.version)), f"opset{operator.version}"):
-        words = f"the newest {operator.name} in operation set {operator.version} is that of {made}"
+        words = f"the newest {operator.name} in operation set {operator.version} comes from {made}"
         raise Unsupported(words, "operator-version")
     return factory.create(operator.name, inputs, {a.name: _value(a) for a in attributes})
 
 
 def _if(library: Any, ports: Sequence[Any], names: Sequence[str], then: Body, other: Body) -> Any:
-    """Return an If of two bodies, whose inputs are those of the same names."""
+    """Return an If with two bodies; its inputs have the bodies' input names."""
     node = _part("opset8").if_op(ports[0])
     bodies = [_body(library, body) for body in (then, other)]
     node.set_then_body(bodies[0][0])
@@ -344,7 +345,7 @@ def _value(attribute: Attribute) -> object:
 
 
 def _check_types(program: Program) -> None:
-    """Raise Unsupported for what the library's models have no inputs and outputs of."""
+    """Raise Unsupported for types that inputs and outputs of the library's models cannot have."""
     ports: tuple[Input | Output, ...] = (*program.feeds, *program.answers)
     for one in ports:
         if not is_tensor(one.type):
@@ -352,11 +353,11 @@ def _check_types(program: Program) -> None:
 
 
 def _tensor(library: Any, array: Array) -> Any:
-    # Wrapping an array would spare a copy, but 2024.0 wraps neither rank 0 nor an array without elements.
+    # Wrapping an array would avoid a copy, but 2024.0 wraps neither rank 0 nor an array without elements.
     name = type_of(array)
     tensor = library.Tensor(_element_type(library, name), library.Shape(list(array.shape)))
     if name == "string":
-        if array.size:  # the library dies of an empty list
+        if array.size:  # an empty list crashes the library
             words = [one.encode("utf-8", "surrogateescape") for one in array.reshape(-1).tolist()]
             tensor.bytes_data = np.array(words).reshape(array.shape)
     elif _is_whole(name):
@@ -367,19 +368,19 @@ def _tensor(library: Any, array: Array) -> Any:
 
 
 def _is_whole(name: str) -> bool:
-    """Return whether the library shows tensors of this type as arrays of their shape, an element each."""
+    """Return whether the library shows tensors of this type as arrays of their shape, one element each."""
     return name == "bfloat16" or (name != "string" and element_type(name).dtype.isbuiltin == 1)
 
 
 def _memory(tensor: Any) -> Array:
-    """Return the memory of a tensor as an array; NumPy has no bfloat16, for which the library says float16."""
+    """Return the memory of a tensor as an array; for bfloat16, which NumPy lacks, the library says float16."""
     shown: Array = tensor.data
     is_bfloat16 = tensor.get_element_type().get_type_name() == "bf16"
     return shown.view(element_type("bfloat16").dtype) if is_bfloat16 else shown
 
 
 def _read(tensor: Any) -> Array:
-    """Return a copy of a tensor; of a type that is none of ours, what the library shows."""
+    """Return a copy of a tensor; if its type is not one of ours, the array that the library shows."""
     told = tensor.get_element_type().get_type_name()
     name = next((ours for ours, theirs in ELEMENT_TYPES.items() if theirs == told), None)
     if name is None or _is_whole(name):
@@ -397,7 +398,7 @@ def _element_type(library: Any, name: str) -> Any:
 
 
 def _part(name: str) -> Any:
-    """Return a module of the library, which old versions keep in `openvino.runtime`."""
+    """Return a module of the library, which old versions have in `openvino.runtime`."""
     try:
         return importlib.import_module(f"openvino.{name}")
     except ModuleNotFoundError:
@@ -419,7 +420,7 @@ def _library() -> Any:
 
 
 def _import_silently() -> Any:
-    """Import the library as if its telemetry were not installed: it sends on import, and forks to do so."""
+    """Import the library without its telemetry, which sends data on import, and forks to do so."""
     modules: dict[str, Any] = sys.modules
     absent = _TELEMETRY not in modules
     if absent:

@@ -1,4 +1,4 @@
-"""What the installed OpenVINO tells of its operations: versions from its headers, the rest from nodes that it makes."""
+"""Finds out what operations the installed OpenVINO has: versions from its headers, the rest from made nodes."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ _UNNAMED = Layout(
 
 
 class OpenVinoOperations:
-    """Asks OpenVINO about its operations; in a process of its own, since some questions end it."""
+    """Queries OpenVINO about its operations; in a separate process, because some questions crash it."""
 
     standard = "openvino"
-    exact = False  # a node looks at no more of its inputs than it needs
+    exact = False  # a node only examines the inputs that it needs
     untold = (
         "names of inputs and outputs",
         "whether an attribute is required",
         "types of outputs",
-        "how many inputs and which types are too many: a node need not look at them all",
+        "too many inputs, and wrong types: a node need not examine them all",
     )
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class OpenVinoOperations:
         self._package = Path(self._runner.library.__file__).parent
 
     def listing(self) -> Listing:
-        """Return the operations of all operation sets that are complete."""
+        """Return the operations of all complete operation sets."""
         sets = list(_operation_sets(self._package))
         if not sets:
             raise OpconformError(f"{self._package} has no tables of operation sets in {_TABLES}")
@@ -111,9 +111,9 @@ class OpenVinoOperations:
 
 
 def _operation_sets(package: Path) -> Iterator[frozenset[tuple[str, str]]]:
-    """Yield the operations of opset1, opset2, ..., each with the C++ namespace that tells its versions apart.
+    """Yield the operations of opset1, opset2, ..., each with its C++ namespace, which distinguishes versions.
 
-    The newest set is smaller than the one before while it is being filled, and is left out until it is not.
+    While the newest set is being filled it is smaller than the one before; it is then left out.
     """
     size = 0
     for number in itertools.count(1):
@@ -126,7 +126,7 @@ def _operation_sets(package: Path) -> Iterator[frozenset[tuple[str, str]]]:
 
 
 def _required(signature: Signature | None) -> Iterator[Mapping[str, object]]:
-    """Yield values of attributes to make nodes with: of those that a spec requires, and none."""
+    """Yield values of attributes to make nodes with: the ones that a spec requires, and none."""
     required = [a for a in signature.attributes if a.required and a.kind in _REQUIRED] if signature else []
     if required:
         yield {a.name: _REQUIRED[a.kind] for a in required}
@@ -134,7 +134,7 @@ def _required(signature: Signature | None) -> Iterator[Mapping[str, object]]:
 
 
 def _attribute(value: Any) -> LibraryAttribute:
-    """Return what the value of an attribute that nobody has set tells."""
+    """Return what the value of an unset attribute shows."""
     if isinstance(value, (list, tuple)):
         kinds = {f"{_KINDS[type(one)]}s" for one in value if type(one) in _KINDS}
         return LibraryAttribute(frozenset(kinds or {f"{kind}s" for kind in _KINDS.values()}), tuple(value))

@@ -1,4 +1,4 @@
-"""Backends by the name that the command line takes: what there is, and how one is loaded and opened in a worker."""
+"""Backends by their command-line names: lists them, loads them, and opens them in a worker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
 
 
 def is_target(text: str, *, with_class: bool) -> bool:
-    """Whether `text` reads `package.module:Class`, or without `with_class` `package.module` too."""
+    """Return whether `text` has the form `package.module:Class`, or without `with_class` also `package.module`."""
     module, colon, _ = text.partition(":")
     well_formed = _TARGET.fullmatch(text) is not None and not module.endswith(".py")
     return well_formed and (bool(colon) or not with_class)
@@ -32,7 +32,7 @@ def is_target(text: str, *, with_class: bool) -> bool:
 def load(backend: str, target: str) -> Any:
     """Return the module, or the attribute of a module, that `target` names.
 
-    OpconformError, beginning with `backend`, if there is none or if importing it fails.
+    Raises OpconformError, beginning with `backend`, if there is none or if importing it fails.
     """
     module_name, _, path = target.partition(":")
     found = guarded(backend, f"importing {module_name}", lambda: _module(backend, module_name))
@@ -45,7 +45,7 @@ def load(backend: str, target: str) -> Any:
 
 
 def make(backend: str, target: str, *arguments: str) -> Any:
-    """Return what calling the class or function that `target` names gives; OpconformError if it fails."""
+    """Return the result of calling the class or function that `target` names; OpconformError if the call fails."""
     factory = load(backend, target)
     if not callable(factory):
         raise OpconformError(f"{backend}: {target} is {type(factory).__name__}, expected a class or a function")
@@ -53,12 +53,15 @@ def make(backend: str, target: str, *arguments: str) -> Any:
 
 
 def guarded(backend: str, doing: str, call: Callable[[], Any]) -> Any:
-    """Return what `call` of the user's code returns; OpconformError that says where it failed, NotInstalled passes."""
+    """Return the result of `call`, the user's code; OpconformError says where it failed.
+
+    NotInstalled passes through.
+    """
     try:
         return call()
     except (OpconformError, NotInstalled):
         raise
-    # A module without a guard for its main part may well exit.
+    # A module that runs its main part on import may well exit.
     except (Exception, SystemExit) as error:
         raise OpconformError(f"{backend}: {doing} failed: {_place(error)}{type(error).__name__}: {error}") from error
 
@@ -67,7 +70,7 @@ def _module(backend: str, name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        # Another name is missing inside the module: that error tells more than ours.
+        # A name is missing inside the user's module: that error is more specific than ours.
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise
         raise OpconformError(
@@ -99,12 +102,12 @@ _OWN_FORMS: Mapping[Scheme, str] = {
 
 @dataclass(frozen=True, slots=True)
 class BackendSpec:
-    """A backend by name, as it travels to a worker: picklable, and nothing of the backend imported.
+    """A backend by name, in the form that is sent to a worker: picklable, without importing the backend.
 
-    `name` is what results carry. `target` is `module:Class`, or the words of a command; `path` goes before `sys.path`
-    in the worker. `standards` is empty where only the opened backend tells them. `argument` is what a plug-in is called
-    with, if anything, and of a built-in runner under another interpreter its name.
-    `preload` are modules that a process can be forked after importing; what is not there is imported in each worker.
+    `name` is the name in results. `target` is `module:Class`, or the words of a command; `path` goes before `sys.path`
+    in the worker. `standards` is empty if only the opened backend knows them. `argument` is the argument that a plug-in
+    is called with, if any; for a built-in runner under another interpreter it is the runner's name. `preload` are
+    modules that a process can import before it is forked; missing ones are imported in each worker.
     """
 
     name: str
@@ -120,9 +123,9 @@ class BackendSpec:
 class KnownBackend:
     """A line of `opconform list backends`.
 
-    `standards` is empty for plug-ins, which are asked only when they are opened. `install` is the command that installs
-    a built-in one's library. `version` is that of the library's package, or the plug-in's, None where it is not known
-    before it is opened. `found`: as what it was found.
+    `standards` is empty for plug-ins, which only report them when opened. `install` is the command that installs a
+    built-in one's library. `version` is the version of the library's or the plug-in's package, None if it is unknown
+    before it is opened. `found`: how it was found.
     """
 
     name: str
@@ -140,17 +143,17 @@ class _BuiltIn:
     standards: tuple[str, ...]
     summary: str
     library: str
-    requirement: str | None = None  # as pip takes it, where the library's name is another
-    preload: tuple[str, ...] = ()  # only of libraries that were seen to work when forked after import
+    requirement: str | None = None  # the name for pip, if it differs from the library's
+    preload: tuple[str, ...] = ()  # only for libraries that are known to work when forked after import
 
     @property
     def install(self) -> str:
         return f"pip install {self.requirement or self.library}"
 
 
-_LIBDNNL = "libdnnl"  # no module: a shared library
+_LIBDNNL = "libdnnl"  # not a module: a shared library
 
-# Modules of this package, imported when a worker opens them.
+# Modules of this package that a worker imports when it opens them.
 _BUILT_INS: Mapping[str, _BuiltIn] = {
     "onnxruntime": _BuiltIn(
         "onnxruntime:OnnxRuntime",
@@ -206,10 +209,10 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
 
 
 def backend_spec(name: str, python: Path | None = None) -> BackendSpec:
-    """Return the backend called `name`, without importing it; `python` is the interpreter that a built-in one runs in.
+    """Return the backend called `name`, without importing it; `python` is the interpreter for a built-in one.
 
-    Of `onnxruntime==1.15.0` the environment is made, if it is not there. OpconformError for an unknown or malformed
-    name, and for an environment that cannot be made; NotInstalled where a built-in backend's library is not here.
+    For `onnxruntime==1.15.0` the environment is made, if it does not exist. Raises OpconformError for an unknown or
+    malformed name, and for an environment that cannot be made; NotInstalled if a built-in backend's library is missing.
     """
     plug_ins = _plug_ins()
     if release := _release(name):
@@ -218,24 +221,24 @@ def backend_spec(name: str, python: Path | None = None) -> BackendSpec:
         return _interpreter_spec(name, runner, environment(PORTABLE[runner].package, version, given))
     if python is not None:
         if name not in PORTABLE:
-            raise OpconformError(f"--python: {name} runs under no other interpreter; these do: {', '.join(PORTABLE)}")
+            raise OpconformError(f"--python: {name} can't use another interpreter; these can: {', '.join(PORTABLE)}")
         return _interpreter_spec(name, name, checked_interpreter(python, PORTABLE[name].package))
     return _built_in_spec(name) if name in _BUILT_INS else _spec_by_form(name, plug_ins)
 
 
 def standards_of_name(name: str) -> tuple[str, ...]:
-    """Return the standards that a backend's name tells, empty where it tells none; no environment is made.
+    """Return the standards that follow from a backend's name, empty if unknown; no environment is made.
 
-    Raises as `backend_spec` does.
+    Raises what `backend_spec` raises.
     """
     release = _release(name)
     return backend_spec(name).standards if release is None else PORTABLE[release[0]].standards
 
 
 def open_runner(backend: BackendSpec | str) -> Runner:
-    """Make the runner of a backend; this imports its library, so it is called inside a worker only.
+    """Make the runner of a backend; this imports its library, so it is only called inside a worker.
 
-    OpconformError if a class of the user's cannot be loaded or is no runner; NotInstalled.
+    Raises OpconformError if a user's class cannot be loaded or is not a runner; NotInstalled.
     """
     spec = backend_spec(backend) if isinstance(backend, str) else backend
     sys.path[:] = [*spec.path, *(folder for folder in sys.path if folder not in spec.path)]
@@ -256,9 +259,9 @@ def open_runner(backend: BackendSpec | str) -> Runner:
 
 
 def known_backends() -> list[KnownBackend]:
-    """Return the built-in backends, releases in environments that were made, and the installed plug-ins, by name.
+    """Return the built-in backends, releases with an environment, and the installed plug-ins, by name.
 
-    OpconformError where two have one name.
+    Raises OpconformError if two have the same name.
     """
     plug_ins = _plug_ins()
     packages = importlib.metadata.packages_distributions()
@@ -286,7 +289,7 @@ def known_backends() -> list[KnownBackend]:
 
 
 def _version_of(distributions: Sequence[str]) -> str | None:
-    """Return the version of the distribution that a module comes from; None where there is none, or several differ."""
+    """Return the version of the distribution that a module comes from; None without one, or if several differ."""
     versions = {importlib.metadata.version(one) for one in distributions}
     return versions.pop() if len(versions) == 1 else None
 
@@ -300,14 +303,14 @@ def _built_in_spec(name: str) -> BackendSpec:
 
 
 def _release(name: str) -> tuple[str, str] | None:
-    """Return the runner and the version that a name such as `onnxruntime==1.15.0` tells. OpconformError for others."""
+    """Return the runner and the version in a name such as `onnxruntime==1.15.0`. Raises OpconformError for others."""
     runner, both, version = name.partition("==")
     if not both or ":" in runner:
         return None
     if runner not in PORTABLE:
         near = did_you_mean(runner, list(PORTABLE))
         raise OpconformError(
-            f"{name}: no releases of {runner!r} are known{near}; expected one of {', '.join(PORTABLE)}"
+            f"{name}: there are no known releases of {runner!r}{near}; expected one of {', '.join(PORTABLE)}"
         )
     return runner, version
 
@@ -318,7 +321,7 @@ def _interpreter_spec(name: str, runner: str, python: Path) -> BackendSpec:
 
 
 def _spec_by_form(name: str, plug_ins: Mapping[str, importlib.metadata.EntryPoint]) -> BackendSpec:
-    """Return the spec of a plug-in, or of a name that says by its form where the backend is."""
+    """Return the spec of a plug-in, or of a name whose form shows where the backend is."""
     if name in plug_ins:
         return _plug_in_spec(name, plug_ins[name])
     match name.partition(":"):
@@ -338,7 +341,7 @@ def _plug_in_spec(name: str, entry: importlib.metadata.EntryPoint, argument: str
 
 
 def _own_spec(name: str, scheme: Literal["python", "onnx-backend"], target: str) -> BackendSpec:
-    # A console script lacks the current folder, where a backend under development lies.
+    # A console script lacks the current folder, where a backend under development is.
     folder = Path.cwd()
     file, colon, path = target.partition(":")
     if file.endswith(".py"):
@@ -355,11 +358,11 @@ def _command_spec(name: str, command: str) -> BackendSpec:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise OpconformError(f"{name}: the command is no shell words: {error}") from None
+        raise OpconformError(f"{name}: the command is not valid shell syntax: {error}") from None
     if not words:
         raise OpconformError(f"{name}: expected {_OWN_FORMS['cmd']}")
     if shutil.which(words[0]) is None:
-        raise OpconformError(f"{name}: {words[0]!r} is no program that can be run; looked in {Path.cwd()} and on PATH")
+        raise OpconformError(f"{name}: {words[0]!r} is not an executable program; looked in {Path.cwd()} and on PATH")
     return BackendSpec(name, "cmd", command, preload=(".command",))
 
 
@@ -372,11 +375,11 @@ def _unknown(name: str, known: list[str]) -> str:
 def _plug_ins() -> dict[str, importlib.metadata.EntryPoint]:
     found: dict[str, importlib.metadata.EntryPoint] = {}
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        # The same distribution may be seen twice, as an editable one is.
+        # The same distribution may be found twice, for example an editable one.
         if entry.name in _BUILT_INS or (entry.name in found and found[entry.name].value != entry.value):
-            other = f"that of {_origin(found[entry.name])}" if entry.name in found else "the built-in one"
+            other = f"one from {_origin(found[entry.name])}" if entry.name in found else "the built-in one"
             raise OpconformError(
-                f"two backends are called {entry.name!r}: {other} and that of {_origin(entry)}; remove one"
+                f"two backends are called {entry.name!r}: {other} and one from {_origin(entry)}; remove one"
             )
         found[entry.name] = entry
     return found
@@ -395,16 +398,16 @@ def _is_installed(library: str) -> bool:
     return importlib.util.find_spec(library) is not None
 
 
-# What is opened, checked against the protocol
+# Opened runners, checked against the protocol
 
 
 def _checked(backend: str, made: Any) -> Runner:
-    """Return `made` if it has all that a runner has; OpconformError that names what is missing or wrong."""
+    """Return `made` if it has everything that a runner needs; OpconformError names what is missing or wrong."""
     faults = [fault for fault in (_name_fault(made), _standards_fault(made)) if fault]
     faults += [f"no method {name!r}" for name in _METHODS if not callable(getattr(made, name, None))]
     if faults:
         raise OpconformError(
-            f"{backend}: {type(made).__name__} is no runner: {', '.join(faults)}; docs/writing-a-runner.md shows one"
+            f"{backend}: {type(made).__name__} is not a runner: {', '.join(faults)}; docs/writing-a-runner.md shows one"
         )
     runner: Runner = made
     return runner
@@ -423,4 +426,4 @@ def _standards_fault(made: Any) -> str | None:
     if not unknown:
         return None
     near = did_you_mean(str(unknown[0]), STANDARDS)
-    return f"{unknown[0]!r} in 'standards' is none of {', '.join(STANDARDS)}{near}"
+    return f"{unknown[0]!r} in 'standards' is not one of {', '.join(STANDARDS)}{near}"

@@ -1,4 +1,4 @@
-"""One backend over many cases, here or on a cluster: batches go to workers, and what they lose is told as outcomes."""
+"""Runs one backend over many cases, here or on a cluster: workers get batches, and lost cases become outcomes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .registry import BackendSpec
 
 _BATCH, _LARGEST_BATCH = 48, 512
 _PATIENCE = 600.0
-"""Seconds that a judge may take for what it does itself, beyond the time that its host has."""
+"""Seconds that a judge may spend on its own work, in addition to its host's time."""
 _RUNS = 10
-"""How often a judge may have one case run at most: its sibling, itself, again, to confirm, and each in a fresh host."""
+"""Maximum number of runs of one case in a judge: its sibling, itself, again, to confirm, and each in a fresh host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A result, and what the assignment attaches to it, by name; an attachment that failed is `{"failed": text}`."""
+    """A result, with its attachments by name; an attachment that failed is `{"failed": text}`."""
 
     result: Result
     attachments: Mapping[str, Any] = field(default_factory=dict)
@@ -37,10 +37,10 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """The end of a worker process that no case is charged with: `case`, which was under way, passes in one of its own.
+    """The end of a worker process that no case is charged with: `case` was in progress, but passes in its own worker.
 
-    `case` is None where it is not known. `exit` says how it ended, `tail` what it wrote last, `before` has the last
-    cases that it ran until then.
+    `case` is None if it is unknown. `exit` says how the process ended, `tail` is its last output, `before` has the last
+    cases that it ran before.
     """
 
     backend: str
@@ -52,7 +52,7 @@ class Death:
 
 
 def pool_for(assignment: Assignment, *, jobs: int, limits: Limits) -> Pool:
-    """Return a pool of judges for an assignment; `limits` are those of the backend's processes, one beside each."""
+    """Return a pool of judges for an assignment; `limits` apply to the backend's processes, one beside each judge."""
     patient = _PATIENCE + _RUNS * (limits.run_seconds + limits.prepare_seconds)
     own = Limits(patient, patient, limits.start_seconds + _PATIENCE)
     return Pool(replace(assignment, limits=limits), jobs=jobs, limits=own, fork=True)
@@ -61,11 +61,11 @@ def pool_for(assignment: Assignment, *, jobs: int, limits: Limits) -> Pool:
 def run_cases(
     assignment: Assignment, batches: Iterable[Sequence[str]], *, jobs: int, limits: Limits
 ) -> Generator[About | Judged | Death]:
-    """Yield what the backend says of itself, and one result for each case id, in the order in which they arrive.
+    """Yield the backend's description of itself, and one result for each case id, in the order in which they arrive.
 
-    `batches` of ids go to a worker whole; an empty one means that there is nothing for now. In between come deaths of
-    workers that no case explains. Raises WorkerStartError if the backend cannot be opened. Closing the iterator ends
-    the workers.
+    A batch of `batches` goes to a worker whole; an empty one means that there is nothing for now. In between come
+    deaths of workers that no case explains. Raises WorkerStartError if the backend cannot be opened. Closing the
+    iterator ends the workers.
     """
     pool = pool_for(assignment, jobs=jobs, limits=limits)
     for found in pool.run(itertools.chain([[ABOUT]], batches)):
@@ -73,13 +73,13 @@ def run_cases(
 
 
 def told(found: Found, backend: BackendSpec) -> Iterator[About | Judged | Death]:
-    """Yield what a pool of judges says of a key, or of a worker that died."""
-    if type(found) is tuple:  # most are
+    """Yield the results that a pool of judges has for a key, or for a worker that died."""
+    if type(found) is tuple:  # the usual case
         key, record = found
         try:
             yield from [msgspec.json.decode(record, type=About)] if key == ABOUT else _recorded(key, record, backend)
         except (ValueError, RecursionError) as error:
-            unreadable = Loss(key, "corrupt", None, f"its record is not what it was asked for: {error}", "", 0.0)
+            unreadable = Loss(key, "corrupt", None, f"its record does not match the request: {error}", "", 0.0)
             yield About(f"unknown ({unreadable.exit})") if key == ABOUT else Judged(_lost(unreadable, backend))
     elif isinstance(found, Stray):
         under_way = None if found.key == ABOUT else found.key
@@ -90,24 +90,24 @@ def told(found: Found, backend: BackendSpec) -> Iterator[About | Judged | Death]
 
 
 class RunCases(Protocol):
-    """`run_cases`, here or elsewhere."""
+    """A function like `run_cases`, which runs cases here or elsewhere."""
 
     def __call__(
         self, assignment: Assignment, batches: Iterable[Sequence[str]], /, *, jobs: int, limits: Limits
     ) -> Generator[About | Judged | Death]:
-        """Yield what the backend says of itself, and one result for each case id."""
+        """Yield the backend's description of itself, and one result for each case id."""
 
 
 def standards_of(assignment: Assignment, limits: Limits, run: RunCases = run_cases) -> tuple[str, ...]:
-    """Return the standards that a backend implements; it is opened for that where its name alone does not tell.
+    """Return the standards that a backend implements; if its name does not show them, the backend is opened.
 
-    Empty where it dies before it tells. Raises WorkerStartError.
+    Empty if it dies before it reports them. Raises WorkerStartError.
     """
     return assignment.backend.standards or about(assignment, limits, run).standards
 
 
 def about(assignment: Assignment, limits: Limits, run: RunCases = run_cases) -> About:
-    """Open a backend and return what it says of itself. Raises WorkerStartError."""
+    """Open a backend and return its description of itself. Raises WorkerStartError."""
     found = next(run(assignment, [], jobs=1, limits=limits), None)
     return found if isinstance(found, About) else About("unknown", ())
 
@@ -126,19 +126,19 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def _recorded(case: str, record: bytes, backend: BackendSpec) -> list[Judged | Death]:
-    """Return what a worker's record says of a case: its result, and the deaths before it.
+    """Return the content of a worker's record on a case: its result, and the deaths before it.
 
-    Raises ValueError, RecursionError if it is none, or of another case or backend.
+    Raises ValueError, RecursionError if it is invalid, or about another case or backend.
     """
-    line, attached, deaths = (*record.split(b"\t", 2), b"", b"")[:3]  # JSON has no raw TAB in it
+    line, attached, deaths = (*record.split(b"\t", 2), b"", b"")[:3]  # JSON contains no raw TAB
     result = result_from_json(line)
     if (result.case, result.backend) != (case, backend.name):
         raise ValueError(f"it is about {result.case[:200]!r} on {result.backend[:200]!r}")
     if result.outcome is Outcome.WAIVED:
-        raise ValueError("it says that the case is waived, which no judge says")
+        raise ValueError("it says that the case is waived, which a judge never does")
     digests = result.case_digest, result.expectation_digest
     if result.outcome is not Outcome.RUNNER_ERROR and not all(one and _DIGEST.fullmatch(one) for one in digests):
-        raise ValueError("it has no digests of what was asked")
+        raise ValueError("it lacks the digests of the case")
     told = _TOLD_DEATHS.decode(deaths) if deaths else ()
     died = [Death(backend.name, one.case, one.kind, one.exit, one.tail, one.before) for one in told]
     return [*died, Judged(result, _ATTACHED.decode(attached) if attached else {})]
@@ -150,9 +150,9 @@ def _around_draw(text: str) -> tuple[str, str]:
 
 
 def batched(ids: Iterable[str]) -> Iterator[list[str]]:
-    """Yield ids in batches: large enough to share programs, small enough to share out, and cut between programs.
+    """Yield ids in batches: large enough to share programs, small enough to distribute, and split between programs.
 
-    The draws of a case stay together where they can: they cost little beside each other.
+    The draws of a case stay together if possible, because they cost little beside each other.
     """
     batch: list[str] = []
     for _, draws in itertools.groupby(ids, key=_around_draw):
@@ -169,7 +169,7 @@ def batched(ids: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _lost(loss: Loss, backend: BackendSpec) -> Result:
-    """Return the result of a case that took its judge with it, which is our side's fault."""
+    """Return the result of a case whose judge was lost, which is our side's fault."""
     what = f"the process that judges was lost ({loss.exit or loss.kind})"
     words = f"{what}; last it wrote:\n{loss.tail}" if loss.tail else what
     return Result(loss.key, backend.name, Outcome.RUNNER_ERROR, detail=words, seconds=round(loss.seconds, 7))
@@ -179,14 +179,14 @@ _FORMS = "expected local, dask (a cluster on this machine), or dask:ADDRESS, as 
 
 
 class Executor(Protocol):
-    """Puts cases to backends, somewhere."""
+    """Runs cases against backends, somewhere."""
 
     @property
     def run_cases(self) -> RunCases:
-        """Yield what the backend says of itself, and one result for each case id; see `running.run_cases`."""
+        """Yield the backend's description of itself, and one result for each case id; see `running.run_cases`."""
 
     def description(self) -> Mapping[str, object]:
-        """Return what of this belongs into `run.json`: strict JSON, and no host."""
+        """Return what `run.json` says about the executor: strict JSON, without host names."""
 
 
 class LocalExecutor:
@@ -195,23 +195,23 @@ class LocalExecutor:
     run_cases = staticmethod(run_cases)
 
     def description(self) -> Mapping[str, object]:
-        """Return what of this belongs into `run.json`."""
+        """Return what `run.json` says about the executor."""
         return {"kind": "local"}
 
 
 @contextmanager
 def opened_executor(name: str, resources: Sequence[str] = (), *, jobs: int) -> Iterator[Executor]:
-    """Open the executor that `name` names: `local`, `dask` or `dask:ADDRESS`.
+    """Open the executor called `name`: `local`, `dask` or `dask:ADDRESS`.
 
-    `resources` are `NAME=NUMBER`, what a worker of the cluster must have for a task. `jobs` is the number of workers
-    of a cluster on this machine. OpconformError for a wrong name, and where there is no such cluster.
+    `resources` are `NAME=NUMBER`, which a worker of the cluster must have for a task. `jobs` is the number of workers
+    of a cluster on this machine. Raises OpconformError for a wrong name, or if there is no such cluster.
     """
     kind, colon, address = name.partition(":")
     needed = _resources(resources)
     if kind not in ("local", "dask") or (colon and (kind == "local" or not address)):
         raise OpconformError(f"--executor {name}: {_FORMS}")
     if needed and not address:
-        raise OpconformError(f"--resource names what workers of a cluster have; with --executor {name} there is none")
+        raise OpconformError(f"--resource names resources of cluster workers; with --executor {name} they have none")
     if kind == "local":
         yield LocalExecutor()
         return

@@ -1,7 +1,7 @@
-"""What a run is held to: profiles, `--require`, declared arithmetic, errata, and waivers.
+"""The terms of a run: profiles, `--require`, declared arithmetic, errata, and waivers.
 
-A profile is what a product promises; inside it `unsupported` fails a run. A waived failure fails none until a date; a
-waiver that no longer tells the truth does. Errata and disputed clauses suspend cases from correctness.
+A profile is a product's promise; inside it `unsupported` fails a run. A waived failure does not fail a run until a
+date; a waiver that is no longer true does. Errata and disputed clauses suspend cases from correctness.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from ..specs.reading import (
 class Erratum:
     """A decision about a disputed verdict.
 
-    `affects` is a clause id (`onnx/ReduceMean#mean`) or a glob of case ids; `since` the suite version from which it
-    holds.
+    `affects` is a clause id (`onnx/ReduceMean#mean`) or a glob of case ids. `since` is the suite version from which the
+    decision applies.
     """
 
     id: str
@@ -49,7 +49,7 @@ class Erratum:
     since: str
 
     def covers(self, case_id: str, clauses: Iterable[str]) -> bool:
-        """Whether it suspends a case that tests these clauses."""
+        """Return whether it suspends a case that tests these clauses."""
         if "#" in self.affects:
             return any(fnmatchcase(clause, self.affects) for clause in clauses)
         return Glob(self.affects).matches(case_id)
@@ -57,7 +57,7 @@ class Erratum:
 
 @dataclass(frozen=True)
 class Errata:
-    """The errata of one file."""
+    """The errata in one file."""
 
     entries: tuple[Erratum, ...] = ()
     digest: str | None = None
@@ -69,7 +69,7 @@ class Errata:
 
 @dataclass(frozen=True)
 class Suspensions:
-    """All that suspends cases: errata, and clauses in dispute, by id, with the address of the dispute or nothing."""
+    """Everything that suspends cases: errata, and disputed clauses by id, with the dispute's address or nothing."""
 
     errata: Errata = field(default_factory=Errata)
     disputed: Mapping[str, str] = field(default_factory=dict)
@@ -86,9 +86,9 @@ class Suspensions:
 
 
 def load_errata(path: Path | str | None = None) -> Errata:
-    """Read errata, by default those that come with this package.
+    """Read errata, by default the ones in this package.
 
-    Raises SpecError or SpecErrors for what is wrong in the file, OpconformError if it cannot be read.
+    Raises SpecError or SpecErrors if the content is wrong, OpconformError if the file cannot be read.
     """
     from ..specs.schema import ErrataText, parsed  # noqa: PLC0415 - pydantic, which few commands need
 
@@ -106,7 +106,7 @@ def load_errata(path: Path | str | None = None) -> Errata:
 
 
 def disputed_clauses(specs: Iterable[Spec]) -> dict[str, str]:
-    """Return the ids of all clauses in dispute, each with the address of the dispute, empty if there is none yet."""
+    """Return the ids of all disputed clauses, each with the address of the dispute, empty if there is none yet."""
     return {
         f"{spec.operator}#{clause.id}": clause.upstream or ""
         for spec in specs
@@ -123,7 +123,7 @@ def _shipped() -> Document:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What is promised of one operator: versions as text and element types; None stands for all."""
+    """A promise about one operator: versions as text and element types; None stands for all."""
 
     versions: frozenset[str] | None = None
     types: frozenset[str] | None = None
@@ -131,11 +131,11 @@ class Promise:
 
 @dataclass(frozen=True)
 class Profile:
-    """A promise, by operator (`onnx/ReduceMean`).
+    """Promises, by operator (`onnx/ReduceMean`).
 
     `rank` and `elements` limit each tensor whose shape a case id names, None for no limit. `opset` is the newest one in
-    which models may ask for an operator version that is older. A program with symbolic
-    dimensions is `dynamic`; `bounded`, dynamic up to a largest extent, is for programs that state one.
+    which models may use an operator version that is older. A program with symbolic dimensions is `dynamic`; `bounded`,
+    dynamic up to a largest extent, is for programs that state one.
     """
 
     name: str
@@ -148,7 +148,7 @@ class Profile:
     opset: int | None = None
 
     def promises(self, case_id: str) -> bool:
-        """Return whether a case is inside the profile; what cannot be parsed is not."""
+        """Return whether a case is inside the profile; ids that cannot be parsed are not."""
         try:
             case = parse_id(case_id)
         except CaseIdError:
@@ -179,7 +179,7 @@ class Profile:
 def load_profile(path: Path | str) -> Profile:
     """Read a profile; its digest is the sha256 of the file's bytes.
 
-    Raises SpecError or SpecErrors for what is wrong in the file, OpconformError if it cannot be read.
+    Raises SpecError or SpecErrors if the content is wrong, OpconformError if the file cannot be read.
     """
     from ..specs.schema import ProfileText, parsed  # noqa: PLC0415 - pydantic, which few runs need
 
@@ -197,7 +197,7 @@ def load_profile(path: Path | str) -> Profile:
 
 
 def claimed(backend: str, version: str, claims: Claims) -> Profile:
-    """Return what a backend claims as a profile."""
+    """Return a backend's claims as a profile."""
     operators = {
         operator: Promise(
             None if claim.versions == "all" else frozenset(map(str, claim.versions)),
@@ -221,7 +221,7 @@ def _version(operator_version: str, operator: str) -> str | None:
 def load_declaration(path: Path | str) -> Declaration:
     """Read a declaration; its digest is the sha256 of the file's bytes.
 
-    Raises SpecError or SpecErrors for what is wrong in the file, OpconformError if it cannot be read.
+    Raises SpecError or SpecErrors if the content is wrong, OpconformError if the file cannot be read.
     """
     from ..specs.schema import DeclaredText, declaration_text, parsed  # noqa: PLC0415 - pydantic, which few runs need
 
@@ -251,15 +251,15 @@ ALWAYS_FAILING = frozenset(
 
 
 def is_about_invalid(result: Result) -> bool:
-    """Whether a result is about an invalid input."""
+    """Return whether a result is about an invalid input."""
     return "invalid" in result.behaviour
 
 
 @dataclass(frozen=True)
 class Demands:
-    """What a run asks for beside correctness: answers to silences (`--require`), and a profile (`--profile`).
+    """The demands of a run in addition to correctness: answers to silences (`--require`), and a profile (`--profile`).
 
-    `claims` are the profiles that backends carry themselves, by the backend's name.
+    `claims` are the profiles that backends themselves declare, by the backend's name.
     """
 
     required: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -267,8 +267,8 @@ class Demands:
     claims: Mapping[str, Profile] = field(default_factory=lambda: MappingProxyType({}))
 
     def fails(self, result: Result, *, suspended: bool = False) -> bool:
-        """Whether a result makes the run non-conformant; of suspended cases only a crash does."""
-        if result.outcome is Outcome.PASS:  # most are
+        """Return whether a result makes the run non-conformant; a suspended case only does so if it crashes."""
+        if result.outcome is Outcome.PASS:  # the usual case
             return False
         if result.outcome is Outcome.CRASH:
             return True
@@ -285,7 +285,7 @@ class Demands:
         return not is_about_invalid(result) and any(one is not None and one.promises(result.case) for one in promises)
 
     def is_unclaimed(self, result: Result) -> bool:
-        """Whether a result is a pass of a valid case that its backend does not claim, though it claims others."""
+        """Return whether a result is a pass of a valid case outside its backend's claims, if the backend has any."""
         claim = self.claims.get(result.backend)
         passes = result.outcome is Outcome.PASS and not is_about_invalid(result)
         return claim is not None and passes and not claim.promises(result.case)
@@ -304,7 +304,7 @@ _EVERYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def silences(library: Library | None = None) -> dict[str, tuple[str, ...]]:
-    """Return every silence with its options: those of all operators, and those of the spec files."""
+    """Return every silence with its options: the silences of all operators, and those in spec files."""
     found = dict(_EVERYWHERE)
     specs = [] if library is None else library.specs()
     for spec in specs:
@@ -315,24 +315,27 @@ def silences(library: Library | None = None) -> dict[str, tuple[str, ...]]:
 
 
 def requirements(texts: Iterable[str], library: Library) -> Mapping[str, str]:
-    """Return silence to option. Raises OpconformError for a silence or an option that there isn't."""
+    """Return the required option of each silence. Raises OpconformError for an unknown silence or option."""
     return required(texts, silences(library)) if texts else {}
 
 
 def required(texts: Iterable[str], known: Mapping[str, tuple[str, ...]]) -> Mapping[str, str]:
-    """Return silence to option, of those that are known with their options. Raises OpconformError."""
+    """Return the required option of each silence, given the known silences with their options.
+
+    Raises OpconformError.
+    """
     chosen: dict[str, str] = {}
     for text in texts:
         silence, equals, option = text.partition("=")
         if not equals:
             raise OpconformError(f"--require {text}: expected SILENCE=OPTION, as in accumulator=wide")
         if silence not in known:
-            hint = did_you_mean(silence, known) or f"; there are {', '.join(sorted(known))}"
+            hint = did_you_mean(silence, known) or f"; known silences: {', '.join(sorted(known))}"
             raise OpconformError(f"--require {text}: no silence is called {silence!r}{hint}")
         if option not in known[silence]:
             raise OpconformError(f"--require {text}: {silence} has the options {', '.join(known[silence])}")
         if chosen.setdefault(silence, option) != option:
-            raise OpconformError(f"--require {text}: {silence}={chosen[silence]} is required already")
+            raise OpconformError(f"--require {text}: {silence}={chosen[silence]} is already required")
     return chosen
 
 
@@ -342,10 +345,10 @@ _WAIVED_BY = ", waived by "
 
 @dataclass(frozen=True, slots=True)
 class Waiver:
-    """A known failure: which cases of which backends fail how, why that is accepted, who answers for it, until when.
+    """A known failure: which cases of which backends fail how, why that is accepted, who is responsible, until when.
 
-    `place` is `file:line`. It holds on the day `expires` and not after. `detail` is text that the result's detail
-    must contain. `since` is the day on which it was written down, None where the file does not say.
+    `place` is `file:line`. It is valid up to and including the day `expires`. `detail` is text that the result's detail
+    must contain. `since` is the day on which it was written down, None if the file does not say.
     """
 
     place: str
@@ -360,19 +363,19 @@ class Waiver:
     since: dt.date | None = None
 
     def age(self, day: dt.date) -> int | None:
-        """Return for how many days it has stood in the file on a day, None where the file does not say."""
+        """Return its age in days on a day, None if the file does not say."""
         return None if self.since is None else max(0, (day - self.since).days)
 
     def names(self, result: Result) -> bool:
-        """Whether it is about this case on this backend."""
+        """Return whether it is about this case on this backend."""
         return self.case.matches(result.case) and fnmatchcase(result.backend, self.backend)
 
     def describes(self, result: Result) -> bool:
-        """Whether a result is the failure that it describes."""
+        """Return whether a result is the failure that it describes."""
         return result.outcome is self.outcome and (self.detail is None or self.detail in (result.detail or ""))
 
     def waive(self, result: Result) -> Result:
-        """Return the result as a waived one, whose detail says by what and what it was."""
+        """Return the result as a waived one; its detail says by which waiver, and what the outcome was."""
         reason = " ".join(self.reason.split())  # one line, so that `before_waiving` finds its end
         told = f"{result.outcome}{_WAIVED_BY}{self.place} until {self.expires} ({self.link}): {reason}"
         detail = f"{told}\n{result.detail}" if result.detail else told
@@ -380,7 +383,7 @@ class Waiver:
 
 
 def before_waiving(result: Result) -> Result:
-    """Return a result as it was before it was waived, if it was. Raises ValueError if its detail does not tell."""
+    """Return a result as it was before it was waived. Raises ValueError if its detail does not say."""
     if result.outcome is not Outcome.WAIVED:
         return result
     told, _, detail = (result.detail or "").partition("\n")
@@ -389,19 +392,19 @@ def before_waiving(result: Result) -> Result:
 
 @dataclass(frozen=True)
 class Waivers:
-    """The waivers of one file."""
+    """The waivers in one file."""
 
     entries: tuple[Waiver, ...] = ()
     digest: str | None = None
 
     def for_run(self, today: dt.date, demands: Demands | None = None) -> WaiverRun:
-        """Return what applies them to one run and remembers which of them held."""
+        """Return an object that applies them to one run, and remembers which of them matched."""
         return WaiverRun(today, demands or Demands(), tuple(_Record(w, w.expires < today) for w in self.entries))
 
 
 @dataclass(frozen=True)
 class Met:
-    """What a waiver met in a run: results of the cases that it names by outcome, and how many of them it describes."""
+    """The results that a waiver matched in a run: those of its cases by outcome, and how many it describes."""
 
     waiver: Waiver
     expired: bool
@@ -411,7 +414,7 @@ class Met:
 
 @dataclass
 class WaiverRun:
-    """Waivers at work in one run."""
+    """The waivers applied to one run."""
 
     today: dt.date
     demands: Demands
@@ -421,13 +424,13 @@ class WaiverRun:
 
     @property
     def any(self) -> bool:
-        """Whether there are waivers at all."""
+        """Return whether there are waivers at all."""
         return bool(self._records)
 
     def apply(self, result: Result, *, suspended: bool = False) -> Result:
         """Return the result, `waived` if it is a failure that an unexpired waiver describes.
 
-        `suspended`: the case does not count, so that its failure, a crash apart, needs no waiver.
+        `suspended`: the case does not count, so that its failure, unless it is a crash, needs no waiver.
         """
         self._backends.add(result.backend)
         self._operator_versions.add(operator_version_of(result.case))
@@ -446,16 +449,16 @@ class WaiverRun:
 
     @property
     def met(self) -> tuple[Met, ...]:
-        """What each waiver met so far, in the order of the file."""
+        """Return what each waiver matched so far, in the order of the file."""
         return tuple(
             Met(record.waiver, record.expired, dict(record.outcomes), record.described) for record in self._records
         )
 
     def problems(self, *, partial: bool = False) -> list[str]:
-        """Return what is wrong with the waivers by this run, each as `file:line: message`; any fails the run.
+        """Return the problems of the waivers in this run, each as `file:line: message`; any of them fails the run.
 
-        `partial` says that the run left out cases of the operator versions that it put (a selection, a shard, an
-        interruption): then a glob is not called stale for what may have been left out.
+        `partial`: the run left out cases of its operator versions (a selection, a shard, an interruption). A glob is
+        then not reported as stale, because its cases may be among them.
         """
         return [problem for record in self._records for problem in self._of(record, partial)]
 
@@ -479,7 +482,7 @@ class WaiverRun:
 
 @dataclass(eq=False)
 class _Record:
-    """What one waiver met in a run: results by outcome, how many it describes, and the first that failed otherwise."""
+    """The results that one waiver matched: by outcome, how many it describes, and the first that failed otherwise."""
 
     waiver: Waiver
     expired: bool
@@ -489,21 +492,21 @@ class _Record:
 
     def told(self) -> str:
         found = [f"{self.outcomes[o]} {o}" for o in _ORDER if self.outcomes[o]]
-        return f"its cases here: {', '.join(found)}" if found else "no case here is one of its"
+        return f"its cases here: {', '.join(found)}" if found else "it matches no case here"
 
     def stale(self, partial: bool) -> str | None:
         if self.described or self.outcomes[Outcome.RUNNER_ERROR] or (partial and not self.waiver.case.is_case):
             return None
         if self.outcomes:
-            return f"nothing that it names failed ({self.told()})"
-        return None if partial else f"{self.waiver.case} names no case of this run"
+            return f"nothing that it matches failed ({self.told()})"
+        return None if partial else f"{self.waiver.case} matches no case of this run"
 
 
 def load_waivers(path: Path | str, operator_versions: Collection[str] = ()) -> Waivers:
     """Read a file of waivers.
 
-    With `operator_versions`, those of the suite, a waiver for one that there is not is a mistake. Raises SpecError or
-    SpecErrors for what is wrong in the file, OpconformError if it cannot be read.
+    `operator_versions` are the suite's: a waiver for another one is a mistake. Raises SpecError or SpecErrors if the
+    content is wrong, OpconformError if the file cannot be read.
     """
     from ..specs.schema import WaiversText, parsed  # noqa: PLC0415 - pydantic, which few runs need
 
@@ -533,7 +536,7 @@ def _difference(waiver: Waiver, result: Result) -> str:
     first = f"{result.case} on {result.backend}"
     if result.outcome is not waiver.outcome:
         return f"waives {waiver.outcome}, but {first} failed with {result.outcome}"
-    return f"waives {waiver.outcome} whose detail has {waiver.detail!r}, but that of {first} is {_short(result.detail)}"
+    return f"waives {waiver.outcome} with {waiver.detail!r} in its detail, but {first} has {_short(result.detail)}"
 
 
 def _short(detail: str | None) -> str:

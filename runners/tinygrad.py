@@ -17,16 +17,16 @@ WORDS = (
     Words(r"^NotImplementedError: op=.* is not supported", "operator-version", plain=True),
     Words(r"^NotImplementedError", "attribute", plain=True),
     Words(r"Pillow must be installed", "other", plain=True),
-    # Refusals of a valid or an invalid program.
+    # Refusals of valid or invalid programs.
     Words(r"got an unexpected keyword argument|is not a valid (AttributeType|Domain)", "attribute"),
     Words(r"has mismatch on dim|cannot be broadcast|size mismatch", "shape"),
     Words(r"out of range", "invalid"),
 )
-"""The words of tinygrad 0.14."""
+"""The messages of tinygrad 0.14."""
 
 
 class Tinygrad(OnnxLibrary):
-    """tinygrad on the device that `DEV` names: else the CPU, or Python itself where there is no clang."""
+    """tinygrad on the device in `DEV`; by default the CPU, or Python itself if clang is missing."""
 
     name = package = "tinygrad"
     module = "tinygrad"
@@ -43,7 +43,7 @@ class Tinygrad(OnnxLibrary):
         return {"device": str(self.library.Device.DEFAULT)}
 
     def compiled(self, program: Program) -> Call:
-        """Read the model of `program`; kernels are made when it runs."""
+        """Read the model of `program`; kernels are compiled when it runs."""
         graph = self._runner(self.library.Tensor(onnx_bytes(program)))
         names = output_names(program)
 

@@ -1,4 +1,4 @@
-"""ONNX programs on tract, Sonos' inference engine in Rust, by its Python wheel."""
+"""ONNX programs on tract, Sonos' inference engine in Rust, through its Python wheel."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from .onnx_library import Call, OnnxLibrary, nameless_file
 WORDS = (
     Words(r"Unimplemented\(|Unsupported operator set for", "operator-version", plain=True),
     Words(r"Unsupported DatumType in the public API|does not support [A-Z]\d+$", "type", plain=True),
-    # What it takes as a constant alone, and sizes that it has to know or to take for the same.
+    # Inputs that it only takes as constants, and sizes that it must know.
     Words(r"Non (constant|uniform) \S+ is not supported", "dynamic", plain=True),
     Words(r"(must be|to be|[Aa]s|are not|is) (a )?(const(ants?)?\b|known)", "dynamic", plain=True),
     Words(r"input is variable|Only constant|[Ee]xpects? (a )?constant", "dynamic", plain=True),
     Words(r"can not be typed|Expected dim and value to be determined", "dynamic", plain=True),
     Words(r"Undetermined symbol in expression|square of symbols|Impossible to unify .*Sym\(", "dynamic", plain=True),
     Words(r"(is not supported|unsupported)( \(deprecated|$)|Unsupported mode", "attribute", plain=True),
-    # Refusals of a valid or an invalid program.
+    # Refusals of valid or invalid programs.
     Words(r"is not a number|Impossible to unify [A-Z]\w* with", "type"),
     Words(r"[Cc]an ?not broadcast|Impossible to unify", "shape"),
     Words(r"attribute", "attribute"),
     Words(r"Wrong input number|Wrong number of outputs|out of bounds", "invalid"),
 )
-"""The words of tract 0.23."""
+"""The messages of tract 0.23."""
 
 
 class Tract(OnnxLibrary):
-    """tract: a model is loaded, its shapes are inferred, and it is optimised."""
+    """tract: loads a model, infers its shapes, and optimises it."""
 
     name = module = package = "tract"
     words = WORDS

@@ -1,4 +1,4 @@
-"""ONNX programs on TVM: its Relax front end for ONNX, and code that LLVM makes for the CPU."""
+"""ONNX programs on TVM: its Relax front end for ONNX, and CPU code from LLVM."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ WORDS = (
     Words(r"^NotImplementedError: Ndim > ", "rank", plain=True),
     Words(r"attribute is not supported yet|quantization is not supported yet", "attribute", plain=True),
     Words(r"currently only supports", "attribute", plain=True),
-    # Refusals of a valid or an invalid program.
+    # Refusals of valid or invalid programs.
     Words(r"Cannot parse attribute|no value in Constant", "attribute"),
     Words(r"[Mm]ismatched type|have float dtype", "type"),
 )
-"""The words of TVM 0.27."""
+"""The messages of TVM 0.27."""
 
 _TARGET = "llvm"
 
@@ -41,7 +41,7 @@ class Tvm(OnnxLibrary):
         self._from_onnx = self.imported("tvm.relax.frontend.onnx").from_onnx
 
     def describe(self) -> dict[str, str]:
-        """Return what code is made for."""
+        """Return the target of the generated code."""
         return {"target": _TARGET}
 
     def compiled(self, program: Program) -> Call:

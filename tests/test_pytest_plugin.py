@@ -202,7 +202,7 @@ def test_a_stale_waiver_fails_the_session(suite: Run, pytester: pytest.Pytester,
     done = suite("@WrongOnUint32", waivers(pytester, f"{V13}/uint32/*", stale), *parallel)
     done.assert_outcomes(passed=2, xfailed=2)
     assert done.ret == pytest.ExitCode.TESTS_FAILED
-    done.stdout.fnmatch_lines(["opconform: waivers.yaml:2: stale: nothing that it names failed*"])
+    done.stdout.fnmatch_lines(["opconform: waivers.yaml:2: stale: nothing that it matches failed*"])
 
 
 def test_an_expired_waiver_waives_nothing(suite: Run, pytester: pytest.Pytester) -> None:

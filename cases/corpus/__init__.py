@@ -1,1 +1,1 @@
-"""A corpus: cases in files, which anybody can run without the generators; see docs/corpus.md."""
+"""A corpus: cases in files, which run without the generators; see docs/corpus.md."""

@@ -1,4 +1,4 @@
-"""A corpus as a source of cases: read from a folder or an archive, the generators not needed."""
+"""Reads cases from a corpus, a folder or an archive, without the generators."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _OF_CLAUSE = ("text", "status", "source")
 class CorpusCases:
     """The cases of a corpus, by id; picklable. `path` is a folder or an archive that `opconform export` wrote.
 
-    Every file is held against the sums when it is read, and every case against its digests. What is wrong raises
-    CorpusError, which names the file.
+    Every file is checked against its sha256 when it is read, and every case against its digests. Raises CorpusError,
+    which names the file, if something is wrong.
     """
 
     path: Path
@@ -62,7 +62,7 @@ class CorpusCases:
         return tuple(self.manifest.cases)
 
     def case(self, text: str, /) -> Batch:
-        """Return one case by its id. Raises CaseIdError if the corpus has none such, CorpusError if it is damaged."""
+        """Return one case by its id. Raises CaseIdError if there is no such case, CorpusError if it is damaged."""
         entry = self._entry(text)
         content = {path: self.read(path) for path in self._files_of(entry)}
         file = f"{self.files.name}: {entry.folder}/{DESCRIPTOR}"
@@ -70,11 +70,11 @@ class CorpusCases:
         return case_from(told, self._tensors(content, told, file), (entry.case_digest, entry.expectation_digest), file)
 
     def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
-        """Yield the cases with these ids, in this order, one by one."""
+        """Yield the cases with these ids, in this order, one at a time."""
         return map(self.case, texts)
 
     def descriptor(self, text: str, /) -> dict[str, Any]:
-        """Return a case's descriptor, as docs/corpus.md has it, but its clauses with their texts as in `clauses`."""
+        """Return a case's descriptor, as docs/corpus.md defines it, with the texts of its clauses added."""
         told = self._descriptor(text, self._entry(text))
         try:
             return {**told, "clauses": [{"id": name, **self.clauses[name]} for name in told["clauses"]]}
@@ -82,24 +82,24 @@ class CorpusCases:
             raise CorpusError(f"{self.files.name}: {CLAUSES}: has no clause {error}, which {text} tests") from None
 
     def labels(self, text: str, /) -> tuple[tuple[str, str], ...]:
-        """Return the silences that are open in a case, each with an answer, without its tensors being read."""
+        """Return the silences that are open in a case, with their options, without reading its tensors."""
         entry = self._entry(text)
         options: Any = self._descriptor(text, entry).get("options")
         try:
             return tuple((str(name), str(answer)) for one in options for name, answer in one["labels"].items())
         except (KeyError, TypeError, AttributeError):
             file = f"{self.files.name}: {entry.folder}/{DESCRIPTOR}"
-            raise CorpusError(f"{file}: no descriptor of schema {SCHEMA}: its options have no labels") from None
+            raise CorpusError(f"{file}: not a descriptor of schema {SCHEMA}: its options have no labels") from None
 
     @functools.cached_property
     def clauses(self) -> Mapping[str, Mapping[str, str]]:
-        """The clauses by id: `text`, `status` and `source` of each."""
+        """Return the clauses by id: `text`, `status` and `source` of each."""
         name = f"{self.files.name}: {CLAUSES}"
         found = read_json(self.read(CLAUSES), name)
         for clause, told in found.items():
             known = isinstance(told, dict) and all(isinstance(told.get(key), str) for key in _OF_CLAUSE)
             if not known:
-                raise CorpusError(f"{name}: {clause}: expected {', '.join(_OF_CLAUSE)}, each a text")
+                raise CorpusError(f"{name}: {clause}: expected {', '.join(_OF_CLAUSE)}, each a string")
         return found
 
     def _entry(self, text: str) -> CaseEntry:
@@ -120,7 +120,7 @@ class CorpusCases:
 
     @functools.cached_property
     def _by_folder(self) -> dict[str, list[str]]:
-        """The files with tensors, by folder."""
+        """The tensor files, by folder."""
         found: dict[str, list[str]] = {}
         for path in self.sums.files:
             folder, _, name = path.rpartition("/")
@@ -129,7 +129,7 @@ class CorpusCases:
         return found
 
     def read(self, path: str) -> bytes:
-        """Return a file's content. Raises CorpusError if it is not the one that the sums tell."""
+        """Return a file's content. Raises CorpusError if it does not match its sha256."""
         return checked_read(self.files, self.sums, path, self.manifest.size)
 
     def _tensors(self, content: Mapping[str, bytes], told: Mapping[str, Any], descriptor: str) -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""A case as a descriptor, its program as JSON, and named tensors, and back: see docs/corpus.md."""
+"""Converts a case to a descriptor, with its program as JSON and named tensors, and back: see docs/corpus.md."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from .files import CorpusError
 from .tensors import read_value_file, restored, value_file
 
 TakeConstant = Callable[[str, str, Sequence[int]], Array]
-"""Returns the tensor of this name, which must have this type and shape."""
+"""Returns the tensor with this name; it must have this type and shape."""
 
 _DEEPEST = 8  # bodies within bodies, and items within items
 
@@ -59,7 +59,7 @@ def constants(program: Program) -> dict[str, Array]:
 
 
 def program_json(program: Program) -> dict[str, Any]:
-    """Return a program as JSON; what it does not use of structures, bodies and omitted outputs is not mentioned."""
+    """Return a program as JSON; unused structures, bodies and omitted outputs do not appear."""
     names = (f"constant_{place}" for place in itertools.count())
     return {
         **_operator(program.operator),
@@ -73,9 +73,9 @@ def program_json(program: Program) -> dict[str, Any]:
 
 
 def program_from(told: Mapping[str, Any], take: TakeConstant) -> Program:
-    """Return the program that `program_json` tells; `take` gives its constants.
+    """Return the program that `program_json` wrote; `take` returns its constants.
 
-    Raises KeyError, TypeError, ValueError or AttributeError for what is no program.
+    Raises KeyError, TypeError, ValueError or AttributeError if the JSON is not a program.
     """
     return Program(
         _operator_from(told),
@@ -89,7 +89,7 @@ def program_from(told: Mapping[str, Any], take: TakeConstant) -> Program:
 
 
 def structure_json(structure: Structure) -> dict[str, Any]:
-    """Return a structure as JSON, without what it has none of."""
+    """Return a structure as JSON, without empty fields."""
     told: dict[str, Any] = {"kind": structure.kind}
     if structure.dims is not None:
         told["dims"] = list(structure.dims)
@@ -101,9 +101,9 @@ def structure_json(structure: Structure) -> dict[str, Any]:
 
 
 def structure_from(told: Mapping[str, Any], depth: int = _DEEPEST) -> Structure:
-    """Return the structure that `structure_json` tells; ValueError for what is none."""
+    """Return the structure that `structure_json` wrote; ValueError if the JSON is not a structure."""
     if not depth or told["kind"] not in ("tensor", "sequence", "optional", "map", "sparse"):
-        raise ValueError(f"no structure: {told['kind']!r}")
+        raise ValueError(f"not a structure: {told['kind']!r}")
     dims = None if told.get("dims") is None else tuple(told["dims"])
     items = tuple(structure_from(item, depth - 1) for item in told.get("items", ()))
     return Structure(told["kind"], dims, items, int(told.get("count", 0)))
@@ -129,10 +129,10 @@ def _attribute(attribute: Attribute) -> dict[str, Any]:
 
 
 def attribute_value(value: object) -> Any:
-    """Return a value of an attribute, or an item of one, as JSON; infinities and NaN as text."""
+    """Return the value of an attribute, or one item of it, as JSON; infinities and NaN as text."""
     match value:
         case float() if not math.isfinite(value):
-            return str(value)  # JSON has no word for it
+            return str(value)  # JSON has no infinities and no NaN
         case Tensor():
             return _tensor(value)
         case SparseTensor():
@@ -203,7 +203,7 @@ def _tensor_from(told: Mapping[str, Any]) -> Tensor:
 
 
 def _input(given: Input, names: Iterator[str] | None) -> dict[str, Any]:
-    """Return an input; its constant has the next of `names`, or stands in its place without."""
+    """Return an input; its constant has the next of `names`, or is inline if there are no names."""
     told: dict[str, Any] = {"name": given.name, "type": given.type, "dims": list(given.dims), "constant": None}
     if given.constant is not None:
         told["constant"] = base64.b64encode(given.constant).decode() if names is None else next(names)
@@ -247,10 +247,10 @@ KINDS = ("values", "rejected", "anything")
 
 @dataclass(frozen=True)
 class CorpusCase:
-    """A case with all that a corpus tells of it.
+    """A case with everything that a corpus keeps of it.
 
-    `answer` has an admissible value of each output, of the output's type, for readers that know tolerances alone; None
-    where only a refusal is right. `certificate` says where the bounds come from, as JSON.
+    `answer` has one admissible value of each output, of the output's type, for readers that only know tolerances; None
+    if only a refusal is right. `certificate` says where the bounds come from, as JSON.
     """
 
     case: Batch
@@ -281,29 +281,29 @@ def described(one: CorpusCase) -> dict[str, Any]:
 
 
 def tensors(one: CorpusCase) -> dict[str, Array]:
-    """Return all tensors of a case by name: inputs, an admissible answer, and those of `other_tensors`."""
+    """Return all tensors of a case by name: the inputs, an admissible answer, and the result of `other_tensors`."""
     found = {f"input_{place}": array for place, array in enumerate(one.case.tensors())}
     found |= {f"output_{place}": array for place, array in enumerate(one.answer or ())}
     return found | other_tensors(one.case)
 
 
 def value_files(one: CorpusCase) -> Iterator[tuple[str, bytes]]:
-    """Yield the inputs and the admissible answer as messages of ONNX, one for each feed and each answer, by names."""
+    """Yield the inputs and the admissible answer as ONNX messages, one for each input and output, by file name."""
     program, inputs, outputs = one.case.program, iter(one.case.tensors()), iter(one.answer or ())
     for place, feed in enumerate(program.feeds):
         yield f"input_{place}.pb", value_file(feed.name, feed.type, feed.layout, inputs)
     if one.answer is not None:
         plain = (Structure("tensor"),) * len(program.answers)
-        told = next((o.structure for o in one.case.expectation.options if o.structure), ())  # none of tensors alone
+        told = next((o.structure for o in one.case.expectation.options if o.structure), ())  # only tensors
         structures = told or plain
         for place, output in enumerate(program.answers):
             yield f"output_{place}.pb", value_file(output.name, output.type, structures[place], outputs)
 
 
 def read_values(told: Mapping[str, Any], files: Mapping[str, bytes], file: str) -> dict[str, Array]:
-    """Return the tensors in the files that `value_files` yields of the case that a descriptor tells, by their names.
+    """Return the tensors in the files that `value_files` yields for the case of a descriptor, by name.
 
-    Raises CorpusError that begins with `file` or with a file's name.
+    Raises CorpusError whose message begins with `file` or with a file's name.
     """
     found: dict[str, Array] = {}
     try:
@@ -318,20 +318,20 @@ def read_values(told: Mapping[str, Any], files: Mapping[str, bytes], file: str) 
                     arrays += read_value_file(files[name], type_, f"{file}: {name}")[0]
             found |= {f"{kind}_{place}": array for place, array in enumerate(arrays)}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CorpusError(f"{file}: no descriptor of schema {SCHEMA}: {type(error).__name__}: {error}") from None
+        raise CorpusError(f"{file}: not a descriptor of schema {SCHEMA}: {type(error).__name__}: {error}") from None
     return found
 
 
 def other_tensors(case: Batch) -> dict[str, Array]:
-    """Return the tensors by name that a reader of ONNX's layout does not know: the program's constants, the bounds."""
+    """Return the tensors that a reader of ONNX's layout does not know, by name: the program's constants, the bounds."""
     return constants(case.program) | bounds_tensors(case.expectation)
 
 
 def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
     """Return the tensors of an expectation's bounds by name.
 
-    Left out are those that decide no verdict and are told by others: a `value` that is both `lower` and `upper`, and
-    `value`, `rest` and `doubt` where they are those of the option before, unless `lower` and `upper` are the same.
+    Omitted are tensors that decide no verdict and follow from others: `value` if it equals both `lower` and `upper`;
+    and `value`, `rest` and `doubt` if they equal those of the previous option, unless `lower` and `upper` are the same.
     """
     found: dict[str, Array] = {}
     last: dict[tuple[str, int], bytes] = {}
@@ -350,7 +350,7 @@ def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
 
 
 def _is_told(part: str, bounds: Bounds, same: bool) -> bool:
-    """Return whether a tensor need not be written; `same`: it is that of the option before."""
+    """Return whether a tensor need not be written; `same`: it equals the one of the previous option."""
     lower = content(bounds.lower)
     if part == "value" and lower == content(bounds.upper):
         return content(bounds.value) == lower
@@ -358,20 +358,21 @@ def _is_told(part: str, bounds: Bounds, same: bool) -> bool:
 
 
 def case_from(told: Mapping[str, Any], found: Mapping[str, Array], digests: tuple[str, str], file: str) -> Batch:
-    """Return the case of a descriptor and its tensors; `digests` are those of the case and of its expectation.
+    """Return the case of a descriptor and its tensors; `digests` are the digests of the case and of its expectation.
 
-    Raises CorpusError that begins with `file` if the descriptor is none of ours, or if they do not belong together.
+    Raises CorpusError whose message begins with `file` if the descriptor is invalid, or if the parts do not belong
+    together.
     """
     _check_schema(told, file)
     try:
         case = _case(told, _Tensors(found, file))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise CorpusError(f"{file}: no descriptor of schema {SCHEMA}: {type(error).__name__}: {error}") from None
+        raise CorpusError(f"{file}: not a descriptor of schema {SCHEMA}: {type(error).__name__}: {error}") from None
     made = (case.digest, case.expectation.digest)
     for name, wanted, digest in zip(("case_digest", "expectation_digest"), digests, made, strict=True):
         if wanted != digest:
             raise CorpusError(
-                f"{file}: descriptor and tensors are not those of its {name} {wanted}: theirs is {digest}"
+                f"{file}: descriptor and tensors do not match the {name} {wanted}; their digest is {digest}"
             )
     return case
 
@@ -379,18 +380,18 @@ def case_from(told: Mapping[str, Any], found: Mapping[str, Array], digests: tupl
 def _check_schema(told: Mapping[str, Any], file: str) -> None:
     if told.get("schema") != SCHEMA:
         read = told.get("schema")
-        raise CorpusError(f"{file}: of schema {read!r}; this version of opconform reads schema {SCHEMA}")
+        raise CorpusError(f"{file}: has schema {read!r}; this version of opconform reads schema {SCHEMA}")
 
 
 class _Tensors:
-    """Tensors by name, of which every one must have the shape and type that is told."""
+    """Tensors by name; each must have the declared shape and type."""
 
     def __init__(self, found: Mapping[str, Array], file: str) -> None:
         self._found, self._file = found, file
         self._last: dict[tuple[str, int], Array] = {}
 
     def parts(self, name: str, place: int, told: Mapping[str, Any]) -> dict[str, Array]:
-        """Return the tensors of one output's bounds, those included that are left out because others tell them."""
+        """Return the tensors of one output's bounds, including the omitted ones, which follow from others."""
         type_, shape = told["type"], told["shape"]
         # floats are bounded in float64, everything else in its own type
         number = "float64" if element_type(type_).kind == "float" else type_
@@ -430,12 +431,12 @@ def _case(told: Mapping[str, Any], found: _Tensors) -> Batch:
     program = program_from(told["program"], found.take)
     inputs = tuple(found.take(f"input_{place}", one["type"], one["shape"]) for place, one in enumerate(told["inputs"]))
     if [leaf.type for leaf in program.leaves] != [one["type"] for one in told["inputs"]]:
-        raise ValueError("the inputs are not those of the program")
+        raise ValueError("the inputs do not match the program")
     options = tuple(_option_from(one, f"option_{place}", found) for place, one in enumerate(told["options"]))
     mended = None if told["mended"] is None else _text(told["mended"])
     expectation = Expectation(options, _texts(told["types"]))
     if any([option.labels for option in options] != expectation.labels(pattern) for pattern in expectation.patterns):
-        raise ValueError("a label tells of what is settled")
+        raise ValueError("a label names a silence that is not open")
     return Batch.of_case(
         _text(told["id"]), program, inputs, expectation, clauses=_texts(told["clauses"]), mended=mended
     )
@@ -443,7 +444,7 @@ def _case(told: Mapping[str, Any], found: _Tensors) -> Batch:
 
 def _text(word: Any) -> str:
     if not isinstance(word, str):
-        raise TypeError(f"expected a text, read {word!r}")
+        raise TypeError(f"expected a string, read {word!r}")
     return word
 
 

@@ -1,4 +1,4 @@
-"""The files of a corpus, in a folder or an archive, and their JSON: read without trust, and where they go."""
+"""The files of a corpus, in a folder or an archive, and their JSON: reads them without trust, and writes them."""
 
 from __future__ import annotations
 
@@ -17,52 +17,52 @@ from typing import Any, NoReturn, Protocol
 from ..errors import OpconformError
 
 LARGEST_FILE = 1 << 30
-"""The bytes that a file of a corpus may have, once unpacked."""
+"""Maximum size of a file of a corpus in bytes, unpacked."""
 LARGEST_WHOLE = 64 << 30
-"""The bytes that all files of an archive may have together."""
+"""Maximum size of all files of an archive together, in bytes."""
 LARGEST_RATIO = 200
-"""How often its size in the archive a file may have, once unpacked, if that is more than `SMALL`."""
+"""Maximum ratio of a file's unpacked size to its size in the archive, if it is larger than `SMALL`."""
 SMALL = 8 << 20
 LARGEST_JSON = 256 << 20
-"""The bytes that a JSON file of a corpus may have."""
+"""Maximum size of a JSON file of a corpus in bytes."""
 MOST_FILES = 2_000_000
-"""The files that a corpus may have."""
+"""Maximum number of files of a corpus."""
 
-_HEADER = 30  # bytes of a local file header of a zip, its name left out
-_END, _END_MARK = 22, b"PK\x05\x06"  # the record at the end of a zip, its comment left out
+_HEADER = 30  # bytes of a zip's local file header, without the file name
+_END, _END_MARK = 22, b"PK\x05\x06"  # the record at the end of a zip, without its comment
 _ENCRYPTED = 0x1
 _SEAL = 64  # the characters of a sha256
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip can tell
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can store
 
 
 class CorpusError(OpconformError):
-    """A corpus, or a file of one, that cannot be read; the message begins with the file's name."""
+    """A corpus or one of its files cannot be read; the message begins with the file's name."""
 
 
 class Files(Protocol):
-    """Files by their path, with `/`, from the root of the corpus."""
+    """Files by their path from the root of the corpus, with `/`."""
 
     name: str
 
     def sizes(self) -> Mapping[str, int]:
-        """Return every file there is with its size in bytes, as it is told. Raises CorpusError."""
+        """Return every file with its declared size in bytes. Raises CorpusError."""
 
     def read(self, path: str, largest: int = LARGEST_FILE) -> bytes:
         """Return a file's content. Raises CorpusError if it is missing, damaged or larger than `largest`."""
 
     def flaws(self) -> Iterator[str]:
-        """Yield what is wrong with the whole beside its files."""
+        """Yield what is wrong with the whole, apart from its files."""
 
 
 class Sink(Protocol):
-    """Where the files of a new corpus go."""
+    """Receives the files of a new corpus."""
 
     def write(self, path: str, content: bytes) -> None:
         """Write one file."""
 
 
 def open_files(path: Path) -> Files:
-    """Open a folder or an archive. Raises CorpusError if it is neither."""
+    """Open a folder or an archive. Raises CorpusError if the path is neither."""
     if path.is_dir():
         return FolderFiles(path)
     if path.is_file():
@@ -93,7 +93,7 @@ class FolderFiles:
                 elif entry.is_file(follow_symlinks=False):
                     yield prefix + entry.name, entry
                 else:
-                    raise CorpusError(f"{self.root / prefix / entry.name}: a link or a device; expected files alone")
+                    raise CorpusError(f"{self.root / prefix / entry.name}: a link or a device; expected only files")
 
     def read(self, path: str, largest: int = LARGEST_FILE) -> bytes:
         """Return a file's content."""
@@ -110,23 +110,23 @@ class FolderFiles:
         return content
 
     def flaws(self) -> Iterator[str]:
-        """Yield nothing: a folder is its files."""
+        """Yield nothing: a folder has no data of its own."""
         return iter(())
 
     def _check_links(self, file: Path) -> None:
-        """Raise CorpusError where the file or a folder on the way to it leads somewhere else."""
+        """Raise CorpusError if the file, or a folder on its path, is a link."""
         for step in (file, *file.parents):
             if step == self.root:
                 return
             if step.is_symlink():
-                raise CorpusError(f"{step}: a link; expected files and folders alone")
+                raise CorpusError(f"{step}: a link; expected only files and folders")
 
 
 class ArchiveFiles:
     """The files of a zip archive; nothing is unpacked to disk. Picklable, and safe to use after a fork."""
 
     def __init__(self, source: Path | bytes, name: str | None = None) -> None:
-        """Take the path of an archive, or its content with the `name` that errors say."""
+        """Open an archive by its path, or by its content and a `name` for error messages."""
         self.name, self._source = name or str(source), source
         self._opened: tuple[int, zipfile.ZipFile] | None = None
         self._entries: Mapping[str, zipfile.ZipInfo] | None = None
@@ -138,11 +138,11 @@ class ArchiveFiles:
         self.__dict__.update(state)
 
     def sizes(self) -> Mapping[str, int]:
-        """Return every file with the size that the archive's directory tells."""
+        """Return every file with its size according to the archive's directory."""
         return {path: entry.file_size for path, entry in self.entries().items()}
 
     def entries(self) -> Mapping[str, zipfile.ZipInfo]:
-        """Return the archive's directory, checked; folders are left out."""
+        """Return the archive's directory, checked, without folders."""
         if self._entries is None:
             self._entries = MappingProxyType(_checked(self._archive().infolist(), self.name))
         return self._entries
@@ -162,23 +162,23 @@ class ArchiveFiles:
         return content
 
     def flaws(self) -> Iterator[str]:
-        """Yield what differs from the archive that was written, in its own bytes beside those of its files."""
+        """Yield changes in the archive's own bytes, outside its files."""
         source = self._source
         content = source if isinstance(source, bytes) else source.read_bytes()
         seal = self._archive().comment
         if content[-_END - len(seal) :][:4] != _END_MARK:
             yield "changed: the archive (it does not end with its directory)"
         elif seal and hashlib.sha256(content[: -len(seal)]).hexdigest().encode() != seal:
-            yield "changed: the archive (its sha256 is not that of its comment)"
+            yield "changed: the archive (its sha256 does not match its comment)"
 
     def _archive(self) -> zipfile.ZipFile:
-        # a forked process shares the place in an open file with its parent: each opens its own
+        # a forked process shares the file position with its parent, so each opens the file itself
         if self._opened is None or self._opened[0] != os.getpid():
             try:
                 source = io.BytesIO(self._source) if isinstance(self._source, bytes) else self._source
                 self._opened = os.getpid(), zipfile.ZipFile(source)
             except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-                raise CorpusError(f"{self.name}: no whole zip archive: {error}") from None
+                raise CorpusError(f"{self.name}: not a complete zip archive: {error}") from None
         return self._opened[1]
 
 
@@ -191,7 +191,7 @@ def _checked(entries: list[zipfile.ZipInfo], name: str) -> dict[str, zipfile.Zip
         check_path(entry.filename.removesuffix("/"), name)
         _check_entry(entry, name)
         if entry.filename.lower() in folded:
-            raise CorpusError(f"{name}: {entry.filename} is there twice")
+            raise CorpusError(f"{name}: {entry.filename} appears twice")
         folded.add(entry.filename.lower())
         if not entry.is_dir():
             found[entry.filename] = entry
@@ -204,7 +204,7 @@ def _checked(entries: list[zipfile.ZipInfo], name: str) -> dict[str, zipfile.Zip
 def _check_entry(entry: zipfile.ZipInfo, name: str) -> None:
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-        raise CorpusError(f"{name}: {entry.filename} is a link or a device; expected files alone")
+        raise CorpusError(f"{name}: {entry.filename} is a link or a device; expected only files")
     if entry.flag_bits & _ENCRYPTED:
         raise CorpusError(f"{name}: {entry.filename} is encrypted")
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -217,7 +217,7 @@ def _check_entry(entry: zipfile.ZipInfo, name: str) -> None:
 
 
 def _check_overlaps(entries: list[zipfile.ZipInfo], name: str) -> None:
-    """Refuse files that share their bytes, by which a small archive becomes a large one."""
+    """Refuse files that share bytes, a trick that makes a small archive expand to a large one."""
     end = 0
     for entry in sorted(entries, key=lambda e: e.header_offset):
         if entry.header_offset < end:
@@ -226,20 +226,20 @@ def _check_overlaps(entries: list[zipfile.ZipInfo], name: str) -> None:
 
 
 def check_path(path: str, name: str) -> None:
-    """Raise CorpusError for a path that leaves the corpus, or that some file system cannot hold."""
+    """Raise CorpusError for a path that leaves the corpus, or that some file systems cannot hold."""
     parts = path.split("/")
     odd = any(not p or p in (".", "..") or p != p.strip() or p.endswith(".") for p in parts)
     if odd or any(c in '\\:*?"<>|' or not c.isprintable() for c in path):
-        raise CorpusError(f"{name}: {path!r} is no path of a file in a corpus")
+        raise CorpusError(f"{name}: {path!r} is not a valid path in a corpus")
 
 
 class FolderSink:
-    """Writes below a folder, which is made; it must be new or empty."""
+    """Writes below a folder, which it creates; the folder must be new or empty."""
 
     def __init__(self, root: Path) -> None:
-        """Make the folder. Raises CorpusError if there is something already."""
+        """Create the folder. Raises CorpusError if it already has content."""
         if root.exists() and (not root.is_dir() or any(root.iterdir())):
-            raise CorpusError(f"{root}: is there already and is no empty folder; name another")
+            raise CorpusError(f"{root}: already exists and is not an empty folder; choose another")
         root.mkdir(parents=True, exist_ok=True)
         self._root = root
 
@@ -251,9 +251,10 @@ class FolderSink:
 
 
 class ArchiveSink:
-    """Writes a zip archive whose bytes depend on its files alone (and on the version of zlib).
+    """Writes a zip archive whose bytes depend only on its files (and on the version of zlib).
 
-    A file of its own is deflated, and its comment is the sha256 of all before; an archive in memory is stored as it is.
+    An archive with a path is deflated, and its comment is the sha256 of everything before it. An archive in memory is
+    stored uncompressed.
     """
 
     def __init__(self, file: io.BytesIO | Path) -> None:
@@ -266,11 +267,11 @@ class ArchiveSink:
         entry = zipfile.ZipInfo(path, _EPOCH)
         entry.create_system, entry.external_attr, entry.compress_type = 3, (stat.S_IFREG | 0o644) << 16, self._kind
         if len(content) > SMALL and len(content) > len(zlib.compress(content, 9)) * LARGEST_RATIO:
-            entry.compress_type = zipfile.ZIP_STORED  # a reader would take it for a bomb
+            entry.compress_type = zipfile.ZIP_STORED  # a reader would treat it as a zip bomb
         self._archive.writestr(entry, content, compresslevel=9)
 
     def close(self) -> None:
-        """Write the archive's directory and its seal."""
+        """Write the archive's directory and its sha256."""
         if isinstance(self._file, Path):
             self._archive.comment = b"0" * _SEAL
         self._archive.close()
@@ -280,24 +281,24 @@ class ArchiveSink:
 
 
 def compact_json(content: Any) -> bytes:
-    """Return `content` as one line of strict JSON in ASCII, keys as they come; it ends its line."""
+    """Return `content` as one line of strict JSON in ASCII with a line end, keys in their given order."""
     return json.dumps(content, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
 def lined_json(content: Any) -> bytes:
-    """Return `content` as strict JSON in ASCII over many lines, which can be compared line by line."""
+    """Return `content` as strict JSON in ASCII on many lines, which can be compared line by line."""
     return json.dumps(content, allow_nan=False, indent=1).encode() + b"\n"
 
 
 def read_json(content: bytes, file: str) -> dict[str, Any]:
-    """Read a JSON object. Raises CorpusError that names `file`."""
+    """Read a JSON object. Raises CorpusError, which names `file`."""
     if len(content) > LARGEST_JSON:
         raise CorpusError(f"{file}: more than {LARGEST_JSON:,} bytes of JSON")
     try:
         read = json.loads(content, parse_constant=_refuse, object_pairs_hook=_unique)
     except RecursionError:
         raise CorpusError(f"{file}: nested too deeply") from None
-    except ValueError as error:  # UnicodeDecodeError and numbers that are too long included
+    except ValueError as error:  # also UnicodeDecodeError and numbers that are too long
         raise CorpusError(f"{file}: no JSON: {error}") from None
     if not isinstance(read, dict):
         raise CorpusError(f"{file}: expected a JSON object; read {type(read).__name__}")
@@ -305,11 +306,11 @@ def read_json(content: bytes, file: str) -> dict[str, Any]:
 
 
 def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key appears twice")
     return found

@@ -1,4 +1,4 @@
-"""What a corpus says of itself: its manifest, the sha256 of every file, and the index for readers without JSON."""
+"""The manifest of a corpus, the sha256 of every file, and the index for readers without JSON."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from .files import LARGEST_JSON, CorpusError, Files, check_path, lined_json, rea
 
 MANIFEST = "manifest.json"
 SUMS = "SHA256SUMS"
-"""The file with the sha256 of every other, as the program sha256sum writes and checks it."""
+"""The file with the sha256 of every other file, in the format of the program sha256sum."""
 FORMATS = ("onnx", "npz")
 SIBLINGS = "siblings"
-"""The key of a manifest's selection that names the cases which are there for the sake of invalid ones alone."""
+"""The key in a manifest's selection that names the cases that are present only because invalid ones need them."""
 
 _SUM = re.compile(r"([0-9a-f]{64})  ([^\n]+)\n")
 
 
 @dataclass(frozen=True, slots=True)
 class CaseEntry:
-    """What a manifest says of one case: the folder of its files, and its digests."""
+    """The manifest's entry for one case: the folder of its files, and its digests."""
 
     folder: str
     case_digest: str
@@ -45,9 +45,9 @@ class CaseEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The manifest of a corpus. `counts` are cases by operator version, `selection` what was asked for.
+    """The manifest of a corpus. `counts` are cases by operator version, `selection` is what the user selected.
 
-    `suite` is the suite's version. `files` and `size` are the number and the bytes of all files but the manifest and
+    `suite` is the suite's version. `files` and `size` are the number and the bytes of all files except the manifest and
     the sums.
     """
 
@@ -61,7 +61,7 @@ class Manifest:
 
     @property
     def siblings(self) -> frozenset[str]:
-        """The cases that were not selected, and are there because an invalid one is a damaged copy of them."""
+        """Return the cases that were not selected, but are present because an invalid case was made from them."""
         return frozenset(self.selection.get(SIBLINGS, ()))
 
     def to_bytes(self) -> bytes:
@@ -85,13 +85,16 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Sums:
-    """The sha256 of every file of a corpus but this one, by path. `digest` is the sha256 of this file: of the whole."""
+    """The sha256 of every file of a corpus except this one, by path.
+
+    `digest` is the sha256 of this file; it identifies the whole corpus.
+    """
 
     files: Mapping[str, str]
 
     @property
     def digest(self) -> str:
-        """The digest of the whole corpus."""
+        """Return the digest of the whole corpus."""
         return sha256(self.to_bytes())
 
     def to_bytes(self) -> bytes:
@@ -105,16 +108,16 @@ def sha256(content: bytes) -> str:
 
 
 def read_manifest(files: Files) -> Manifest:
-    """Read the manifest of a corpus. Raises CorpusError that names the file if there is none of this schema."""
+    """Read the manifest of a corpus. Raises CorpusError, which names the file, if it is invalid."""
     name = f"{files.name}: {MANIFEST}"
     told = read_json(files.read(MANIFEST, LARGEST_JSON), name)
     if told.get("schema") != SCHEMA:
         read = told.get("schema")
-        raise CorpusError(f"{name}: of schema {read!r}; this version of opconform reads schema {SCHEMA}")
+        raise CorpusError(f"{name}: has schema {read!r}; this version of opconform reads schema {SCHEMA}")
     try:
         found = _manifest(told)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CorpusError(f"{name}: no manifest of schema {SCHEMA}: {type(error).__name__}: {error}") from None
+        raise CorpusError(f"{name}: not a manifest of schema {SCHEMA}: {type(error).__name__}: {error}") from None
     for case in found.cases.values():
         check_path(case.folder, name)
     return found
@@ -134,7 +137,7 @@ def _manifest(told: Mapping[str, Any]) -> Manifest:
     selection = dict(told["selection"])
     siblings = selection.get(SIBLINGS, [])
     if not isinstance(siblings, list) or not all(isinstance(one, str) and one in cases for one in siblings):
-        raise ValueError(f"{SIBLINGS}: expected a list of cases that are there")
+        raise ValueError(f"{SIBLINGS}: expected a list of cases in this manifest")
     return Manifest(told["format"], suite, selection, counts, cases, _size(told["files"]), _size(told["bytes"]))
 
 
@@ -145,13 +148,13 @@ def _size(number: Any) -> int:
 
 
 def read_sums(files: Files) -> Sums:
-    """Read the sums of a corpus. Raises CorpusError that names the file and the line if they are none."""
+    """Read the sums of a corpus. Raises CorpusError, which names the file and the line, if they are invalid."""
     name, found = f"{files.name}: {SUMS}", dict[str, str]()
     lines = files.read(SUMS, LARGEST_JSON).decode("ascii", "replace").splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         match = _SUM.fullmatch(line)
         if match is None or match[2] in found or match[2] == SUMS:
-            expected = "expected a sha256 in lower case, two spaces, and the path of another file, each once"
+            expected = "expected a sha256 in lower case, two spaces, and the path of another file, each path once"
             raise CorpusError(f"{name}:{number}: {expected}; read {line.rstrip()[:200]!r}")
         check_path(match[2], f"{name}:{number}")
         found[match[2]] = match[1]
@@ -159,18 +162,18 @@ def read_sums(files: Files) -> Sums:
 
 
 def checked_read(files: Files, sums: Sums, path: str, largest: int) -> bytes:
-    """Return a file's content. Raises CorpusError if it is not the one that the sums tell, or larger than `largest`."""
+    """Return a file's content. Raises CorpusError if it does not match its sha256, or is larger than `largest`."""
     wanted = sums.files.get(path)
     if wanted is None:
-        raise CorpusError(f"{files.name}: {path}: {SUMS} does not have it")
+        raise CorpusError(f"{files.name}: {path}: {SUMS} does not list it")
     content = files.read(path, largest)
     if sha256(content) != wanted:
-        raise CorpusError(f"{files.name}: {path}: not the file that {SUMS} tells: its sha256 differs")
+        raise CorpusError(f"{files.name}: {path}: its sha256 differs from the one in {SUMS}")
     return content
 
 
 def differences(files: Files, manifest: Manifest, sums: Sums) -> Iterator[str]:
-    """Yield what is not as the sums and the manifest say: missing, added and changed files, and these two."""
+    """Yield what differs from the sums and the manifest: missing, added and changed files, and these two."""
     if files.read(SUMS, LARGEST_JSON) != sums.to_bytes():
         yield f"changed: {SUMS} (its lines are not sorted)"
     yield from files.flaws()
@@ -178,7 +181,7 @@ def differences(files: Files, manifest: Manifest, sums: Sums) -> Iterator[str]:
     yield from (f"missing: {path}" for path in sums.files if path not in there)
     yield from (f"added: {path}" for path in there if path not in sums.files and path != SUMS)
     for path in sums.files:
-        if path in there:  # no file may have more bytes than all have together
+        if path in there:  # no file may have more bytes than all files together
             yield from _changes(files, sums, path, LARGEST_JSON if path == MANIFEST else manifest.size)
 
 
@@ -192,7 +195,7 @@ def _changes(files: Files, sums: Sums, path: str, largest: int) -> Iterator[str]
 
 INDEX = "cases.txt"
 LONGEST = 80
-"""The characters that the name of a program's folder may have."""
+"""The characters that a program folder's name may have."""
 
 _DIGEST = 12
 _UNSAFE = re.compile(r"[^A-Za-z0-9-]+")
@@ -205,9 +208,9 @@ def index_head(form: str) -> str:
 
 
 def index_entry(case: Batch, folder: str) -> str:
-    """Return the lines of one case, whose files are in `folder`; an empty one ends them.
+    """Return the lines of one case, with an empty line at the end; `folder` has its files.
 
-    Raises OpconformError if a name is no word.
+    Raises OpconformError if a name cannot be a word of the index.
     """
     lines = [_line("case", folder), _line("id", case.id), *_program(case.program)]
     lines += [_line("output", one.name, one.type) if one else _line("omitted-output") for one in case.program.outputs]
@@ -288,15 +291,15 @@ def _option(option: Option) -> Iterator[str]:
 def _line(*words: str) -> str:
     for word in words:
         if not word or not word.isascii() or not word.isprintable() or " " in word:
-            raise OpconformError(f"{INDEX}: {word!r} is no word of printable ASCII, which a corpus needs for names")
+            raise OpconformError(f"{INDEX}: {word!r} is not a word of printable ASCII, as names in a corpus must be")
     return " ".join(words) + "\n"
 
 
 def program_folder(program: Program) -> str:
-    """Return the name of a program's folder, made from its content alone.
+    """Return the name of a program's folder, made only from the program's content.
 
-    `test_onnx_ReduceMean-13_float32_3x2x2_6f1c52a0b3d4`: letters, digits, `-` and `_`. It differs from every other
-    program's in more than upper and lower case, by the first digits of the program's key. ONNX's loader wants `test_`.
+    `test_onnx_ReduceMean-13_float32_3x2x2_6f1c52a0b3d4`: letters, digits, `-` and `_`. The first digits of the
+    program's key make names differ in more than upper and lower case. ONNX's loader requires `test_`.
     """
     parts = [
         str(program.operator),

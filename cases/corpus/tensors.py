@@ -1,4 +1,4 @@
-"""Tensors in files: named ones in one npz, or values as messages of ONNX; the same bytes on every machine."""
+"""Tensor files: named tensors in one npz, or values as ONNX messages, with the same bytes on every machine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def write_npz(tensors: Mapping[str, Array]) -> bytes:
 
 
 def read_npz(content: bytes, file: str) -> dict[str, Array]:
-    """Read an npz; types that NumPy lacks come as `stored`. Raises CorpusError that names `file`."""
+    """Read an npz; types that NumPy lacks are returned as `stored`. Raises CorpusError, which names `file`."""
     files = ArchiveFiles(content, file)
     return {path.removesuffix(".npy"): read_npy(files.read(path), f"{file}: {path}") for path in files.entries()}
 
@@ -61,7 +61,7 @@ def write_npy(array: Array) -> bytes:
     """Return an array as an npy of version 1.0, in C order and little-endian."""
     plain = stored(array)
     plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
-    # not by NumPy's own function, whose padding differs between its versions
+    # NumPy's own function pads differently in different versions
     told = f"{{'descr': '{plain.dtype.str}', 'fortran_order': False, 'shape': {plain.shape!r}, }}"
     room = -(len(_MAGIC) + 2 + len(told) + 1) % _ALIGNED
     header = (told + " " * room + "\n").encode()
@@ -69,12 +69,12 @@ def write_npy(array: Array) -> bytes:
 
 
 def read_npy(content: bytes, file: str) -> Array:
-    """Read what `write_npy` writes. Raises CorpusError that names `file`."""
+    """Read an npy that `write_npy` wrote. Raises CorpusError, which names `file`."""
     start = len(_MAGIC) + 2
     size = struct.unpack_from("<H", content, len(_MAGIC))[0] if len(content) >= start else 0
     header = _HEADER.fullmatch(content[start : start + size].decode("ascii", "replace").rstrip())
     if content[: len(_MAGIC)] != _MAGIC or header is None:
-        raise CorpusError(f"{file}: no npy of version 1.0 in C order and little-endian")
+        raise CorpusError(f"{file}: not an npy of version 1.0 in C order and little-endian")
     try:
         dtype, shape = np.dtype(header[1]), ast.literal_eval(header[2])
     except (TypeError, ValueError, SyntaxError, MemoryError):
@@ -84,7 +84,7 @@ def read_npy(content: bytes, file: str) -> Array:
 
 
 def stored(array: Array) -> Array:
-    """Return an array of a type that an npy has: the bits of those that NumPy lacks, the content of strings as bytes.
+    """Return an array in a type that npy supports: the bits of types that NumPy lacks, the content of strings as bytes.
 
     Strings lose their shape.
     """
@@ -95,7 +95,7 @@ def stored(array: Array) -> Array:
 
 
 def restored(array: Array, name: str, shape: Sequence[int]) -> Array:
-    """Return what `stored` made an array of; ValueError if it is of another type or shape."""
+    """Return the array that `stored` was given; ValueError if type or shape differ."""
     element = element_type(name)
     if array.dtype == element.dtype:
         found = array
@@ -103,7 +103,7 @@ def restored(array: Array, name: str, shape: Sequence[int]) -> Array:
         return from_content(name, shape, array.tobytes())
     elif array.dtype.kind == "u" and array.itemsize == element.dtype.itemsize and element.dtype.isbuiltin != 1:
         if element.is_packed and bool((array >> element.bits).any()):
-            raise ValueError(f"bits above those of {name}")
+            raise ValueError(f"bits set above the width of {name}")
         found = from_bits(name, array)
     else:
         raise ValueError(f"read {array.dtype} {list(array.shape)}")
@@ -115,16 +115,16 @@ def restored(array: Array, name: str, shape: Sequence[int]) -> Array:
 def value_file(name: str, type_: str, structure: Structure, arrays: Iterator[Array]) -> bytes:
     """Return a value as the bytes of ONNX's TensorProto, SequenceProto, OptionalProto or MapProto.
 
-    `arrays` gives its tensors, of which as many are taken as it has.
+    `arrays` yields its tensors; the function takes as many as the value has.
     """
     written: bytes = _value_proto(parse_type(type_), structure, arrays, name).SerializeToString(deterministic=True)
     return written
 
 
 def read_value_file(content: bytes, type_: str, file: str) -> tuple[list[Array], Structure]:
-    """Read what `value_file` writes of a type: the tensors, and the structure with their dimensions.
+    """Read a value of a type that `value_file` wrote: its tensors, and its structure with their dimensions.
 
-    Raises CorpusError that names `file`.
+    Raises CorpusError, which names `file`.
     """
     arrays: list[Array] = []
     expression = parse_type(type_)
@@ -142,11 +142,11 @@ def tensors_file(tensors: Mapping[str, Array]) -> bytes:
 
 
 def read_tensors_file(content: bytes, file: str) -> dict[str, Array]:
-    """Read what `tensors_file` writes. Raises CorpusError that names `file`."""
+    """Read named tensors that `tensors_file` wrote. Raises CorpusError, which names `file`."""
     tensors = list(parsed("GraphProto", content, file).initializer)
     found = {tensor.name: _tensor(tensor, f"{file}: {tensor.name}") for tensor in tensors}
     if len(found) != len(tensors):
-        raise CorpusError(f"{file}: a tensor is there twice")
+        raise CorpusError(f"{file}: a tensor appears twice")
     return found
 
 
@@ -164,7 +164,7 @@ _FIELDS = {
     "map": ("map_value", 4),
     "optional": ("optional_value", 5),
 }
-"""By kind, the field of OptionalProto (with an s, of SequenceProto), and the number in their elem_type."""
+"""By kind, the field of OptionalProto (SequenceProto adds an s), and the number in their elem_type."""
 
 
 def _value_proto(expression: TypeExpression, structure: Structure, arrays: Iterator[Array], name: str) -> Any:
@@ -190,7 +190,7 @@ def _value_proto(expression: TypeExpression, structure: Structure, arrays: Itera
     parts = [_value_proto(held_type, item, arrays, "") for item in structure.items]
     if expression.kind == "sequence":
         return message(name=name, elem_type=number, **{f"{field}s": parts})
-    # onnx reads an empty optional by an elem_type that says nothing
+    # onnx reads an empty optional whose elem_type is undefined
     return message(name=name, elem_type=number, **{field: parts[0]}) if parts else message(name=name, elem_type=0)
 
 
@@ -199,7 +199,7 @@ def _read_value(expression: TypeExpression, message: Any, arrays: list[Array], f
         case "tensor":
             arrays.append(_tensor(message, file))
             if type_of(arrays[-1]) != expression.element:
-                raise CorpusError(f"{file}: a tensor of {type_of(arrays[-1])}; its type tells {expression}")
+                raise CorpusError(f"{file}: a tensor of {type_of(arrays[-1])}; its type says {expression}")
             return Structure("tensor", arrays[-1].shape)
         case "map":
             return _read_map(expression, message, arrays, file)
@@ -207,14 +207,14 @@ def _read_value(expression: TypeExpression, message: Any, arrays: list[Array], f
             values, indices = _tensor(message.values, file), _tensor(message.indices, file)
             arrays += [values, indices]
             if type_of(values) != expression.element or (type_of(indices), indices.shape) != ("int64", values.shape):
-                raise CorpusError(f"{file}: no sparse tensor of {expression.element} with linear indices")
+                raise CorpusError(f"{file}: not a sparse tensor of {expression.element} with linear indices")
             return Structure("sparse", tuple(message.dims), count=len(values))
     held_type = held_by(expression)
     field, number = _FIELDS[held_type.kind]
     is_sequence = expression.kind == "sequence"
     parts = list(getattr(message, f"{field}s")) if is_sequence else [getattr(message, field)] * message.HasField(field)
     if message.elem_type != number and (parts or message.elem_type):
-        raise CorpusError(f"{file}: its elem_type {message.elem_type} is not that of {expression}")
+        raise CorpusError(f"{file}: its elem_type {message.elem_type} is not the type {expression}")
     items = tuple(_read_value(held_type, part, arrays, file) for part in parts)
     return Structure(expression.kind, items=items)
 
@@ -236,13 +236,13 @@ def _read_map(expression: TypeExpression, message: Any, arrays: list[Array], fil
             expression.element,
         )
     ):
-        raise CorpusError(f"{file}: no {expression} with its values in one tensor")
+        raise CorpusError(f"{file}: not a {expression} with its values in one tensor")
     arrays += [keys, values]
     return Structure("map", count=len(keys))
 
 
 def parsed(kind: str, content: bytes, file: str) -> Any:
-    """Return the message of ONNX of this kind that a file holds. Raises CorpusError that names `file`."""
+    """Return the ONNX message of this kind that a file holds. Raises CorpusError, which names `file`."""
     import onnx  # noqa: PLC0415 - the npz form does without
     from google.protobuf.message import DecodeError  # noqa: PLC0415
 
@@ -263,7 +263,7 @@ def _tensor(tensor: TensorProto, file: str) -> Array:
 
 def _array(content: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], file: str) -> Array:
     if any(extent < 0 for extent in shape) or math.prod(shape) * dtype.itemsize != len(content):
-        told = f"{len(content):,} bytes; expected those of shape {list(shape)} of {dtype}"
+        told = f"{len(content):,} bytes; that is not the size of shape {list(shape)} of {dtype}"
         raise CorpusError(f"{file}: {told}")
     try:
         return np.frombuffer(content, dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)

@@ -1,1 +1,1 @@
-"""What changed: between two runs (`opconform compare`), and over many (`opconform history`)."""
+"""Changes between two runs (`opconform compare`), and over many (`opconform history`)."""

@@ -1,4 +1,4 @@
-"""What is remembered of a result, and what became of a case between two runs: changes, alike ones gathered."""
+"""The stored form of a result, and the changes of cases between two runs, gathered in groups."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..runs import Terms
 from ..tally import COUNTS, Figures, Tally, group_of
 
 DETAIL = 500
-"""How many characters of a result's detail are kept."""
+"""Number of characters that are kept of a result's detail."""
 
 Digests: TypeAlias = tuple[str | None, str | None]
-"""A case's digest and that of its expectation: what was asked."""
+"""The digest of a case and of its expectation, which identify the question."""
 
 
 class State(NamedTuple):
-    """How a case was judged.
+    """The verdict on a case.
 
-    `behaviour` is JSON with sorted keys and options. `suspended` is whether the case did not count, `failed` whether
-    the result failed its run, by the terms of that run.
+    `behaviour` is JSON with sorted keys and options. `suspended`: the case did not count. `failed`: the result failed
+    its run, by that run's terms.
     """
 
     outcome: Outcome
@@ -37,13 +37,13 @@ class State(NamedTuple):
 
     @property
     def silences(self) -> dict[str, list[str]]:
-        """Each silence with the options that admit the answer."""
+        """Return each silence with the options that admit the answer."""
         found: dict[str, list[str]] = json.loads(self.behaviour)
         return found
 
     @property
     def figures(self) -> Figures:
-        """What it adds to the figures of a run."""
+        """Return its contribution to the figures of a run."""
         tally = Tally()
         tally.add(self.result("-/-", "-"), "suspended" if self.suspended else None)
         return replace(tally.figures(), failed=int(self.failed))
@@ -72,7 +72,7 @@ def figures_of(states: Mapping[State, int]) -> Figures:
 
 
 class CaseRecord(NamedTuple):
-    """What is remembered of a case on a backend: `detail` is that of the first of the runs in which it was so."""
+    """The stored data of a case on a backend; `detail` comes from the first of the runs with this state."""
 
     backend: str
     case: str
@@ -82,7 +82,7 @@ class CaseRecord(NamedTuple):
 
     @property
     def result(self) -> Result:
-        """It as a result."""
+        """Return it as a result."""
         return self.state.result(self.case, self.backend, self.detail)
 
 
@@ -92,7 +92,7 @@ def canonical(behaviour: Mapping[str, list[str]]) -> str:
 
 
 def record_of(result: Result, terms: Terms) -> CaseRecord:
-    """Return what is remembered of a result that was judged by these terms."""
+    """Return the stored form of a result that was judged by these terms."""
     suspended = terms.suspensions.reason(result.case, result.clauses) is not None
     failed = terms.demands.fails(result, suspended=suspended)
     behaviour = canonical(result.behaviour) if result.behaviour else "{}"
@@ -103,11 +103,11 @@ def record_of(result: Result, terms: Terms) -> CaseRecord:
 
 
 EXAMPLES = 100
-"""How many cases of a group are named."""
+"""Number of cases that a group names."""
 
 
 class ChangeKind(enum.StrEnum):
-    """What became of a case, the worst first."""
+    """The kind of a case's change, worst first."""
 
     REGRESSION = "regression"
     OTHER_FAILURE = "other failure"
@@ -122,9 +122,9 @@ class ChangeKind(enum.StrEnum):
 
 
 def kind_of(old: State | None, new: State | None, *, same_question: bool) -> ChangeKind | None:
-    """Return what became of a case, None if nothing did; a side is None where the case was not there.
+    """Return the kind of a case's change, None without one; a side is None if the case was absent.
 
-    Where case or expectation are others than they were, another verdict is no change of the backend.
+    If the case or its expectation has changed, another verdict is not a change of the backend.
     """
     if old == new:
         return None
@@ -155,7 +155,7 @@ def _of_outcomes(old: State, new: State) -> ChangeKind:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of a case on a backend; one side may be missing."""
+    """A case's change on a backend; one side may be missing."""
 
     kind: ChangeKind
     old: CaseRecord | None
@@ -163,7 +163,7 @@ class Change:
 
     @property
     def record(self) -> CaseRecord:
-        """The newer side."""
+        """Return the newer side."""
         record = self.new or self.old
         if record is None:
             raise ValueError("a change of nothing")
@@ -171,12 +171,12 @@ class Change:
 
     @property
     def fails(self) -> bool:
-        """Whether the case fails now."""
+        """Return whether the case fails now."""
         return self.new is not None and self.new.state.failed
 
     @property
     def words(self) -> str:
-        """From what to what: outcomes, or what was taken where the standard is silent."""
+        """Return the old and new outcome, or the options taken where the standard is silent."""
         if self.kind is ChangeKind.SILENCE and self.old and self.new:
             return _silences(self.old.state, self.new.state)
         told = [_outcome(side.state) if side else "" for side in (self.old, self.new)]
@@ -186,7 +186,7 @@ class Change:
 
 
 def change_of(old: CaseRecord | None, new: CaseRecord | None) -> Change | None:
-    """Return what became of a case, None if nothing did."""
+    """Return a case's change, None without one."""
     asked: list[Digests | None] = [side.asked if side else None for side in (old, new)]
     same = asked[0] == asked[1]
     kind = kind_of(old.state if old else None, new.state if new else None, same_question=same)
@@ -195,7 +195,7 @@ def change_of(old: CaseRecord | None, new: CaseRecord | None) -> Change | None:
 
 @dataclass
 class ChangeGroup:
-    """Changes that have kind, backend, operator and what became of them in common; most kinds types, fill or edge too.
+    """Changes with the same kind, backend, operator and words; most kinds also share types, fill or edge.
 
     `first` is the one that came first; `cases` names the first ones; `operator_versions` counts all.
     """
@@ -206,20 +206,20 @@ class ChangeGroup:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Return the number of changes."""
         return self.operator_versions.total()
 
 
 @dataclass
 class Changes:
-    """Changes as they arrive; memory grows with their kinds, not with the cases."""
+    """Gathers changes as they arrive; memory grows with the number of kinds, not of cases."""
 
     counts: Counter[tuple[str, ChangeKind]] = field(default_factory=Counter)
     new_failures: Counter[str] = field(default_factory=Counter)
     _groups: dict[tuple[str, ...], ChangeGroup] = field(default_factory=dict)
 
     def add(self, change: Change) -> None:
-        """Take in a change."""
+        """Add a change."""
         record = change.record
         self.counts[record.backend, change.kind] += 1
         if change.kind is ChangeKind.NEW and change.fails:
@@ -230,16 +230,16 @@ class Changes:
             group.cases.append(record.case)
 
     def of(self, kind: ChangeKind, backend: str | None = None) -> int:
-        """Return how many changes there are of a kind, on one backend or all."""
+        """Return the number of changes of a kind, on one backend or all."""
         return sum(n for (name, found), n in self.counts.items() if found is kind and backend in (None, name))
 
     @property
     def total(self) -> int:
-        """How many changes there are."""
+        """Return the number of changes."""
         return self.counts.total()
 
     def worst_first(self) -> list[ChangeGroup]:
-        """Return the groups: regressions, then new cases that fail, then by kind; the largest first."""
+        """Return the groups: regressions, then new cases that fail, then by kind; largest first."""
         return sorted(self._groups.values(), key=_badness)
 
 
@@ -279,7 +279,7 @@ def _options(options: list[str] | None) -> str:
 
 
 def _rest(old: State, new: State) -> str:
-    """Return what differs between two states of the same outcome."""
+    """Return what differs between two states with the same outcome."""
     return ", ".join(_differences(old, new)) or "the same"
 
 

@@ -1,4 +1,4 @@
-"""What changed between two runs, case by case: in a terminal, as JSON, and as a page for a nightly job."""
+"""Changes between two runs, case by case: for a terminal, as JSON, and as a page for a nightly job."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from .database import History, asked_of, reading
 from .show import results, turns
 
 _OF_HISTORY = re.compile(r"(.+):(\d{1,9}|last(?:-\d{1,9})?)")
-_IN_TERMINAL, _IN_PAGE = 12, 15  # groups of changes that are shown
+_IN_TERMINAL, _IN_PAGE = 12, 15  # number of groups of changes that are shown
 _DETAIL_LINES = 3
 _BAD = frozenset({ChangeKind.REGRESSION, ChangeKind.OTHER_FAILURE})
 
@@ -52,9 +52,9 @@ Records: TypeAlias = Callable[[Sequence[str]], Iterator[CaseRecord]]
 
 @dataclass(frozen=True)
 class Side:
-    """A run: how it was named, when it began (UTC), its backends with versions, what was asked, and its results.
+    """A run: its name on the command line, its start (UTC), its backends with versions, its plan, and its results.
 
-    `records` yields those of some backends, sorted by backend and case; once, while the side is open.
+    `records` yields the records of some backends, sorted by backend and case; once, while the side is open.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Side:
 
 @dataclass
 class Comparison:
-    """What changed; `asked_otherwise` counts the cases of both sides whose inputs or expectation differ."""
+    """The changes; `asked_otherwise` counts the cases on both sides whose inputs or expectation differ."""
 
     old: Side
     new: Side
@@ -76,7 +76,7 @@ class Comparison:
     _states: tuple[dict[str, Counter[State]], dict[str, Counter[State]]] = field(default_factory=lambda: ({}, {}))
 
     def add(self, old: CaseRecord | None, new: CaseRecord | None) -> None:
-        """Take in a case of a backend, as it is on both sides."""
+        """Add a case of a backend, as it is on both sides."""
         for counts, record in zip(self._states, (old, new), strict=True):
             if record is not None:
                 counts.setdefault(record.backend, Counter())[record.state] += 1
@@ -92,13 +92,13 @@ class Comparison:
         return old, new
 
     def exit_code(self, fail_on: str | None) -> int:
-        """Return 1 if there is what `fail_on` names: a `regression`, or any `change`."""
+        """Return 1 if there is a change that `fail_on` names: a `regression`, or any `change`."""
         found = {None: 0, "regression": self.changes.of(ChangeKind.REGRESSION), "change": self.changes.total}
         return NON_CONFORMANT if found[fail_on] else 0
 
 
 def compared(old: Side, new: Side) -> Comparison:
-    """Return what changed between two sides. Raises OpconformError if they have no backend in common."""
+    """Return the changes between two sides. Raises OpconformError if they have no backend in common."""
     backends = tuple(name for name in new.versions if name in old.versions)
     if not backends:
         told = [f"{side.name} has {', '.join(side.versions) or 'none'}" for side in (old, new)]
@@ -112,7 +112,7 @@ def compared(old: Side, new: Side) -> Comparison:
 def _joined(
     old: Iterator[CaseRecord], new: Iterator[CaseRecord]
 ) -> Iterator[tuple[CaseRecord | None, CaseRecord | None]]:
-    """Yield what both sides have of each backend and case; both are sorted by them."""
+    """Yield the records of both sides for each backend and case; both sides are sorted by them."""
     a, b = next(old, None), next(new, None)
     while a is not None or b is not None:
         if b is None or (a is not None and a[:2] < b[:2]):
@@ -131,7 +131,7 @@ def _joined(
 
 @contextlib.contextmanager
 def opened(text: str, *, partial: bool = False) -> Iterator[Side]:
-    """Open a side by its name. Raises OpconformError if it is none, or not whole (unless `partial`)."""
+    """Open a side by its name. Raises OpconformError if there is none, or it is incomplete (unless `partial`)."""
     path = Path(text)
     found = None if path.exists() else _OF_HISTORY.fullmatch(text)
     if found:
@@ -159,7 +159,7 @@ def _remembered(history: History, name: str, run: str) -> Side:
 
 
 def side_of(name: str, wholes: Sequence[Whole]) -> Side:
-    """Return the side of runs that are read from their folders."""
+    """Return the side of runs in results folders."""
     return Side(
         name,
         min(map(started, wholes)),
@@ -170,7 +170,7 @@ def side_of(name: str, wholes: Sequence[Whole]) -> Side:
 
 
 def _sorted(wholes: Sequence[Whole], backends: frozenset[str]) -> Iterator[CaseRecord]:
-    """Yield the results of some backends, sorted. OpconformError for a case that is there twice."""
+    """Yield the results of some backends, sorted. Raises OpconformError for a case that appears twice."""
     states: dict[State, State] = {}
     found = []
     for whole in wholes:
@@ -182,7 +182,7 @@ def _sorted(wholes: Sequence[Whole], backends: frozenset[str]) -> Iterator[CaseR
     found.sort(key=lambda record: record[:2])
     for one, other in itertools.pairwise(found):
         if one[:2] == other[:2]:
-            raise OpconformError(f"{one.case} on {one.backend} is there twice: the folders are not one run")
+            raise OpconformError(f"{one.case} on {one.backend} appears twice: the folders are not one run")
     yield from found
 
 
@@ -190,7 +190,7 @@ def _sorted(wholes: Sequence[Whole], backends: frozenset[str]) -> Iterator[CaseR
 
 
 def notes(comparison: Comparison) -> Iterator[str]:
-    """Yield what else differs between the sides, each as a line."""
+    """Yield further differences between the sides, each as a line."""
     old, new = comparison.old, comparison.new
     for name, values in asked_apart(old.asked, new.asked).items():
         told = [_value(value) for value in values]
@@ -205,7 +205,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
 
 
 def summed_up(comparison: Comparison) -> str:
-    """Return how many changes there are of each kind, in a line."""
+    """Return the number of changes of each kind, in one line."""
     changes = comparison.changes
     found = [counted(changes.of(kind), *nouns) for kind, nouns in _NOUNS.items() if changes.of(kind)]
     rest = changes.total - sum(changes.of(kind) for kind in _NOUNS)
@@ -226,13 +226,13 @@ _NOUNS: Mapping[ChangeKind, tuple[str, ...]] = {
 
 
 def heading(group: ChangeGroup) -> str:
-    """Return what a group of changes is called: new cases that fail are told from others."""
+    """Return the heading of a group of changes, which marks new cases that fail."""
     first = group.first
     return "new, failing" if first.kind is ChangeKind.NEW and first.fails else str(first.kind)
 
 
 def is_bad(change: Change) -> bool:
-    """Whether a backend is worse for it."""
+    """Return whether a backend is worse because of the change."""
     return change.kind in _BAD or (change.kind in (ChangeKind.NEW, ChangeKind.EXPECTATION) and change.fails)
 
 
@@ -272,7 +272,7 @@ def _value(value: Any) -> str:
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Print the worst changes first; figures before and after last, since a terminal shows the end."""
+    """Print the worst changes first, and figures before and after last, because a terminal shows the end."""
     groups = comparison.changes.worst_first()
     for group in groups[:_IN_TERMINAL]:
         _print_group(console, comparison, group)
@@ -320,7 +320,7 @@ def _line(console: Console, text: Text) -> None:
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
-    """Return all of it for JSON; of each group the first cases are named."""
+    """Return all of it for JSON; each group names its first cases."""
     old, new, changes = comparison.old, comparison.new, comparison.changes
     backends = {}
     for name in comparison.backends:
@@ -361,7 +361,7 @@ def _group_json(group: ChangeGroup) -> dict[str, Any]:
 
 
 def comparison_markdown(comparison: Comparison) -> str:
-    """Return a page: what changed, the worst first, and nothing of what is as it was."""
+    """Return a page with the changes, worst first, and nothing else."""
     lines = [f"## opconform: {summed_up(comparison)}", ""]
     told = list(notes(comparison))
     if comparison.changes.total or told:

@@ -1,4 +1,4 @@
-"""The database of a history: its tables, how it is opened, refused and written, runs taken in and forgotten."""
+"""The database of a history: its tables; opens it, adds runs and removes them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 DEFAULT = Path("opconform-history.duckdb")
 SCHEMA = 1
-"""Goes up when the tables change."""
+"""Increases when the tables change."""
 
 OPEN = 2**31 - 1
-"""The end of a span that has none yet."""
+"""The end of a span that has not ended."""
 
 COUNTS = ("cases", *tally.COUNTS)
 
@@ -59,8 +59,9 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 class History:
     """An open history; a context manager.
 
-    A *series* is what one backend answered to one plan (selection, strength, draws, seed, requirements); its runs are
-    its turns, from 0 on. A *span* says that from turn `first` to before turn `until` a case was judged so.
+    A *series* has one backend's answers to one plan (selection, strength, draws, seed, requirements); its runs are its
+    turns, from 0 on. A *span* says that a case had this verdict from turn `first` up to, but not including, turn
+    `until`.
     """
 
     def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection) -> None:
@@ -69,7 +70,7 @@ class History:
         self._connection = connection
 
     def run(self, statement: str, parameters: Sequence[object] = ()) -> None:
-        """Carry out a statement."""
+        """Execute a statement."""
         self._connection.execute(statement, list(parameters))
 
     def rows(self, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -77,7 +78,7 @@ class History:
         return self._connection.execute(query, list(parameters)).fetchall()
 
     def stream(self, query: str, parameters: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a query; no other one may be asked meanwhile."""
+        """Yield the rows of a query; run no other query meanwhile."""
         found = self._connection.execute(query, list(parameters))
         while rows := found.fetchmany(4096):
             yield from rows
@@ -88,16 +89,16 @@ class History:
         return rows[0][0] if rows else None
 
     def table(self, name: str, /, **columns: Sequence[object]) -> None:
-        """Make a temporary table of these columns of text."""
+        """Make a temporary table with these text columns."""
         unnested = ", ".join(f"unnest(?::VARCHAR[]) AS {column}" for column in columns)
         self.run(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {unnested}", [list(c) for c in columns.values()])
 
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[History]:
-    """Open a history to be asked. Raises OpconformError if there is none, or it cannot be read."""
+    """Open a history for reading. Raises OpconformError if there is none, or it cannot be read."""
     if not path.exists():
-        raise OpconformError(f"{path}: there is no history; `opconform history add DIR --db {path}` begins one")
+        raise OpconformError(f"{path}: there is no history; `opconform history add DIR --db {path}` creates one")
     with _opened(path, write=False) as history:
         _check(history)
         yield history
@@ -105,9 +106,9 @@ def reading(path: Path) -> Iterator[History]:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[History]:
-    """Open a history to be changed, a new one if there is none: all that is done is done together, or not at all.
+    """Open a history for writing, a new one if there is none; either all changes are kept or none.
 
-    Raises OpconformError if it is in use, no history, or of a newer version.
+    Raises OpconformError if it is in use, not a history, or of a newer version.
     """
     fresh = not path.exists()
     try:
@@ -126,7 +127,7 @@ def writing(path: Path) -> Iterator[History]:
 
 @contextlib.contextmanager
 def _together(history: History) -> Iterator[None]:
-    """Do all or nothing."""
+    """Run a block as one transaction."""
     history.run("BEGIN")
     try:
         yield
@@ -152,11 +153,11 @@ def _opened(path: Path, *, write: bool) -> Iterator[History]:
 
 
 def _reason(message: str) -> str:
-    """Return what a user can make of the database's words."""
+    """Return the database's message in words that help a user."""
     if "lock" in message:
         return "is in use by another process; try again when it has ended"
     if "not a valid DuckDB" in message:
-        return "is no history of opconform (no DuckDB file); choose another file with --db"
+        return "is not a history of opconform (not a DuckDB file); choose another file with --db"
     return message.splitlines()[0]
 
 
@@ -165,10 +166,10 @@ def _tables(history: History) -> set[str]:
 
 
 def _check(history: History) -> None:
-    """Raise OpconformError unless the tables are those of this version."""
+    """Raise OpconformError unless the tables have this version."""
     path = history.path
     if "opconform_history" not in _tables(history):
-        raise OpconformError(f"{path}: is no history of opconform; choose another file with --db")
+        raise OpconformError(f"{path}: is not a history of opconform; choose another file with --db")
     schema = history.one("SELECT schema FROM opconform_history")
     if schema != SCHEMA:
         mend = "use that version, or a newer one" if (schema or 0) > SCHEMA else "begin a new one"
@@ -184,12 +185,12 @@ _ASKED = (
 
 
 def asked_of(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a run's `run.json` decides verdicts, the backends apart."""
+    """Return the parts of a run's `run.json` that decide verdicts, except the backends."""
     return {name: told.get(name) for name in _ASKED}
 
 
 def plan_of(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what makes runs ones of the same kind: selection, drawing, requirements; not versions, not files."""
+    """Return what identifies runs of the same kind: selection, drawing, requirements; not versions or files."""
     suite = told.get("suite")
     found = {
         "suite": suite.get("name") if isinstance(suite, dict) else None,
@@ -204,7 +205,7 @@ def plan_of(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plan_words(plan: Mapping[str, Any]) -> str:
-    """Return a plan in words, `everything` for that of a run without options."""
+    """Return a plan in words, `everything` for a run without options."""
     found = [f"suite {plan['suite']}"] if plan.get("suite") else []
     found += [str(glob) for glob in plan.get("selection") or ()]
     found += [f"{name} {plan[name]}" for name, usual in _USUAL.items() if plan.get(name) not in (None, usual)]
@@ -221,14 +222,14 @@ def states(history: History) -> dict[int, State]:
 
 
 _COLUMNS = ("whole", "backend", "of_case", "asked", "expected", "state", "detail")
-_AT_ONCE = 100_000  # results that are handed to the database together
+_AT_ONCE = 100_000  # number of results that are passed to the database together
 
 _Arrived: TypeAlias = tuple[int, str, str, str | None, str | None, int, str | None]
 
 
 @dataclass(frozen=True)
 class _Turn:
-    """A backend's share of the run that is added: which run of which series it is."""
+    """A backend's share of the added run: the series, and the run's position in it."""
 
     whole: int
     backend: str
@@ -239,10 +240,10 @@ class _Turn:
 
 
 def add(db: Path, folders: Sequence[Path], label: str | None = None, *, partial: bool = False) -> list[str]:
-    """Take a run into the history, and return what to say; all of it is taken in, or nothing.
+    """Add a run to the history completely or not at all, and return messages.
 
-    What is there already is left as it is. Raises OpconformError for folders that are not one run, that are unfinished
-    (unless `partial`), damaged, or older than what is there.
+    A run that is already there is skipped. Raises OpconformError for folders that are not one run, are unfinished
+    (unless `partial`), damaged, or older than the last run.
     """
     wholes = runs_of(folders, partial=partial)
     with writing(db) as history:
@@ -260,9 +261,9 @@ def add(db: Path, folders: Sequence[Path], label: str | None = None, *, partial:
 
 
 def _arrive(history: History, wholes: Sequence[Whole]) -> None:
-    """Make the table `named` of all results; a case, what it asks and how it was judged get a number if they have none.
+    """Make the table `named` of all results; new cases, questions and states get numbers.
 
-    Raises OpconformError for a line that is no result, a case that is there twice, and results of a backend that
+    Raises OpconformError for a line that is not a result, a case that appears twice, and results of a backend that
     `run.json` does not name; a torn last line is dropped.
     """
     history.run(
@@ -277,7 +278,7 @@ def _arrive(history: History, wholes: Sequence[Whole]) -> None:
         history.run("INSERT INTO arrived SELECT * FROM portion")
     twice = history.rows('SELECT backend, "case" FROM arrived GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL LIMIT 1')
     if twice:
-        raise OpconformError(f"{twice[0][1]} on {twice[0][0]} is there twice: the folders are not one run")
+        raise OpconformError(f"{twice[0][1]} on {twice[0][0]} appears twice: the folders are not one run")
     for state, number in list(known.items())[before:]:
         counts = [getattr(state.figures, count) for count in COUNTS]
         history.run(f"INSERT INTO state VALUES ({', '.join('?' * (7 + len(counts)))})", [number, *state, *counts])  # noqa: S608 - question marks
@@ -287,7 +288,7 @@ def _arrive(history: History, wholes: Sequence[Whole]) -> None:
 
 
 def _arrived(wholes: Sequence[Whole], known: dict[State, int]) -> Iterator[_Arrived]:
-    """Yield all results; a state that is not known is added there with the next number."""
+    """Yield all results; an unknown state is added with the next number."""
     for index, whole in enumerate(wholes):
         for part in whole.parts:
             named, terms = part.told["backends"], whole.parts[0].terms
@@ -339,7 +340,7 @@ def _turn(history: History, whole: int, backend: str, part: Part, started: str) 
 
 
 def _take(history: History, turn: _Turn, run: int) -> tuple[str, bool]:
-    """Take in a backend's share, unless it is there; return what to say, and whether it was taken in."""
+    """Add a backend's share, unless it is there; return the message, and whether it was added."""
     backend = printable(f"{turn.backend} {turn.part.versions[turn.backend]}")
     history.run(_SHARE, [turn.series, turn.whole, turn.backend])
     count = history.one("SELECT count(*) FROM share")
@@ -367,7 +368,7 @@ _AS_OF = "SELECT question, state FROM span WHERE series = ? AND first <= ? AND u
 
 
 def _same(history: History, turn: _Turn) -> int | None:
-    """Return the run that is this one: it began then, and had the same results."""
+    """Return the run that equals this one: it began at the same time, and had the same results."""
     asked = "SELECT turn, run FROM turn WHERE series = ? AND started = ? AND version = ? ORDER BY turn"
     for number, run in history.rows(asked, [turn.series, turn.started, turn.part.versions[turn.backend]]):
         place = [turn.series, number, number]
@@ -418,9 +419,9 @@ def _insert_run(history: History, run: int, label: str | None, wholes: Sequence[
 
 
 def prune(db: Path = DEFAULT, *, keep: int | None = None, before: str | None = None) -> str:
-    """Forget the runs of each series but the last `keep`, or those that began before a day; return what to say.
+    """Remove the runs of each series except the last `keep`, or runs that began before a day; return messages.
 
-    The last run of a series is always kept. Raises OpconformError if there is no history.
+    The last run of a series always stays. Raises OpconformError if there is no history.
     """
     if not db.exists():
         raise OpconformError(f"{db}: there is no history")
@@ -444,7 +445,7 @@ _FORGET = (
     "DELETE FROM turn WHERE (series, turn) IN (SELECT series, turn FROM doomed)",
     "DELETE FROM run WHERE run NOT IN (SELECT run FROM turn)",
     "CREATE TEMP TABLE origin AS SELECT series, min(turn) AS origin FROM turn GROUP BY series",
-    # written anew, in the order in which it is asked, so that the space is free
+    # rewritten, in the order of queries, to free the space
     'CREATE TEMP TABLE kept AS SELECT series, "case", question, state, greatest(first, origin) AS first, until, detail '
     'FROM span JOIN origin USING (series) WHERE until > origin ORDER BY series, "case", first',
     "TRUNCATE span",

@@ -1,4 +1,4 @@
-"""What a history is asked and shows: its runs with figures and changes, what became of a case, a run's results."""
+"""Queries on a history and their output: runs with figures and changes, a case over time, a run's results."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from .database import (
 
 @dataclass(frozen=True)
 class Turn:
-    """What a backend answered in one run.
+    """One backend's answers in one run.
 
-    `plan` and `told` say what was asked (see plan.py), `started` is a moment in UTC, `cases` counts its results.
-    `changes` counts what changed since the turn before, which `before` is; None for the first.
+    `plan` and `told` describe the plan, `started` is a time in UTC, `cases` counts its results. `changes` counts the
+    changes since the previous turn, which is `before`; None for the first.
     """
 
     run: int
@@ -57,13 +57,13 @@ class Turn:
 
     @property
     def other_version(self) -> bool:
-        """Whether the backend's version is another one than in the turn before."""
+        """Return whether the backend's version differs from the previous turn's."""
         return self.before is not None and self.before.version != self.version
 
 
 @dataclass(frozen=True)
 class Stay:
-    """How long a case was judged so: from the run `first` to the run `last`, which is still so if `lasts`."""
+    """A period in which a case had one verdict: from the run `first` to the run `last`; `lasts`: it has not ended."""
 
     backend: str
     plan: Mapping[str, Any]
@@ -76,9 +76,9 @@ class Stay:
 
 
 def turns(history: History, *, backend: str = "*", globs: Sequence[str] = (), last: int | None = None) -> list[Turn]:
-    """Return the turns of all series, each series in the order of its runs; figures and changes of these cases alone.
+    """Return the turns of all series, each in the order of its runs; figures and changes cover only these cases.
 
-    Raises OpconformError if no backend or no case is named so.
+    Raises OpconformError if no backend or no case matches.
     """
     selected = _select(history, globs)
     figures = _figures(history, selected=selected)
@@ -113,7 +113,10 @@ FROM turn t JOIN run r USING (run) JOIN series s USING (series) ORDER BY s.backe
 
 
 def _select(history: History, globs: Sequence[str]) -> bool:
-    """Make the table `selected` of cases, and return whether there is one. Raises OpconformError if it is empty."""
+    """Make the table `selected` of cases, and return whether cases are selected.
+
+    Raises OpconformError if it is empty.
+    """
     if not globs:
         return False
     wanted = [Glob(text) for text in globs]
@@ -127,7 +130,7 @@ def _select(history: History, globs: Sequence[str]) -> bool:
 
 
 def _figures(history: History, *, selected: bool) -> dict[tuple[int, int], tuple[int, Figures]]:
-    """Return how many cases and which figures each turn has; where all are selected, as they were counted at first."""
+    """Return the number of cases and the figures of each turn; without a selection, the stored ones."""
     columns = ", ".join(COUNTS)
     if not selected:
         rows = history.rows(f"SELECT series, turn, {columns} FROM turn")  # noqa: S608 - names of ours
@@ -182,7 +185,7 @@ def _refuse_backend(history: History, backend: str) -> None:
 
 
 def changes_of(history: History, turn: Turn) -> Changes:
-    """Return what changed between a turn and the one before."""
+    """Return the changes between a turn and the previous one."""
     known = states(history)
     found = Changes()
     for name, *sides in history.stream(_CHANGES_OF, [turn.series, turn.turn, turn.series, turn.turn]):
@@ -221,10 +224,10 @@ ORDER BY operator_version, s.state
 
 
 def stays(history: History, case: str, *, backend: str = "*") -> list[Stay]:
-    """Return how a case was judged, by backend and in the order of time. Raises OpconformError if there is none."""
+    """Return the verdicts on a case, by backend and in order of time. Raises OpconformError if there are none."""
     number = history.one('SELECT "case" FROM cases WHERE name = ?', [case])
     if number is None:
-        raise OpconformError(f"{history.path}: has no case {case}; `opconform history show` has the runs")
+        raise OpconformError(f"{history.path}: has no case {case}; `opconform history show` lists the runs")
     by_place = {(turn.series, turn.turn): turn for turn in turns(history, backend=backend)}
     ends = {turn.series: turn.turn for turn in by_place.values()}
     known, found = states(history), []
@@ -238,7 +241,7 @@ def stays(history: History, case: str, *, backend: str = "*") -> list[Stay]:
 
 
 def results(history: History, run: int, backends: Sequence[str]) -> Iterator[CaseRecord]:
-    """Yield all that is remembered of a run's results, sorted by backend and case."""
+    """Yield the stored data of a run's results, sorted by backend and case."""
     known = states(history)
     for backend, case, state, *asked, detail in history.stream(_RESULTS, [run, list(backends)]):
         yield CaseRecord(backend, case, known[state], (asked[0], asked[1]), detail)
@@ -265,7 +268,7 @@ def show(
     as_json: bool = False,
     console: Console | None = None,
 ) -> None:
-    """Print the runs of a history, by backend and in the order of time. Raises OpconformError if there is none."""
+    """Print the runs of a history, by backend and in order of time. Raises OpconformError if there is none."""
     with reading(db) as history:
         found = turns(history, backend=backend, globs=globs, last=last)
     console = console or Console()
@@ -322,7 +325,7 @@ def turn_json(turn: Turn) -> dict[str, Any]:
 
 
 def changes_words(turn: Turn) -> str:
-    """Return what changed since the run before, in a few words."""
+    """Return the changes since the previous run, in a few words."""
     if turn.before is None:
         return "first run"
     suite = [f"suite {printable(turn.suite)}"] if turn.before.suite != turn.suite else []

@@ -1,4 +1,4 @@
-"""The page of a backend: its figures, what changed, its failures by kind, how accurate it is, and what was run."""
+"""A backend's page: its figures, changes, failures by kind, accuracy, and the run."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ GRADES: Mapping[Grade, str] = {
     Grade.STEPWISE: "within the bound of rounding after each step",
     Grade.NARROW: "within the bound of a narrow accumulator",
     Grade.BOUND: "within the bound of its type",
-    Grade.DECLARED: "within the bound of declared arithmetic alone",
+    Grade.DECLARED: "only within the bound of declared arithmetic",
     Grade.OUTSIDE: "not admitted",
 }
-"""What each grade of accuracy means, as docs/accuracy.md has it."""
+"""The meaning of each grade of accuracy, as in docs/accuracy.md."""
 
 
 def write_backend_pages(site: SiteWriter, gathered: Gathered, known: Knowledge, ranked: Sequence[Ranked]) -> None:
-    """Write `backends/….html`, a page a backend."""
+    """Write `backends/….html`, one page per backend."""
     kinds = worst_of(gathered)
     for row in ranked:
         column = gathered.column(row.name)
@@ -56,13 +56,13 @@ def write_backend_pages(site: SiteWriter, gathered: Gathered, known: Knowledge, 
 
 
 def _without(gathered: Gathered, column: Column) -> list[str]:
-    """Return the operator versions of which nothing was judged."""
+    """Return the operator versions without a judged case."""
     versions = gathered.tables.tally.operator_versions(column.name)
     return [name for name in gathered.by_operator_version() if name in versions and not versions[name].judged]
 
 
 def _accuracy(gathered: Gathered, column: Column) -> Iterator[dict[str, Any]]:
-    """Yield for each element type the worst grade, the case that shows it, and the largest share of a bound."""
+    """Yield for each element type the worst grade, a case that shows it, and the largest share of a bound."""
     worst: dict[str, Graded] = {}
     shares: dict[str, float] = {}
     for graded in gathered.tables.arithmetic.grades.graded(column.name):
@@ -82,7 +82,7 @@ def _by_kind(name: str) -> tuple[str, int]:
 
 
 def _behaves_like(gathered: Gathered, column: Column) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield what probes tell of a backend: in words, in which types, shown by which cases."""
+    """Yield the probes' findings on a backend: in words, with the types and the cases that show them."""
     for alike in rolled_up(gathered.tables.arithmetic.fingerprints.traits(column.name)):
         form = SUBJECTS.get(alike.subject)
         if form is None or (alike.subject, alike.told) == ("probe-inputs", IN_FULL):
@@ -92,7 +92,7 @@ def _behaves_like(gathered: Gathered, column: Column) -> Iterator[tuple[str, str
 
 
 def _run(whole: Whole) -> Mapping[str, Any]:
-    """Return what was run, where and when, as `run.json` tells it."""
+    """Return what was run, where and when, according to `run.json`."""
     told, parts = whole.parts[0].told, whole.parts
     machine = told.get("machine") or {}
     where = [machine.get("platform"), machine.get("processor"), counted(int(machine.get("cores") or 0), "core")]

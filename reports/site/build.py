@@ -1,4 +1,4 @@
-"""The site of a report: all its pages, among them those of silences and of waivers."""
+"""The site of a report: all its pages, including those of silences and of waivers."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from .releases import Past, past_of, write_timeline
 from .writer import LEGEND, Level, SiteWriter, case_link, cases_link, check_folder, operator_page_name, shown, written
 
 EVERYWHERE: Mapping[str, str] = {
-    "accumulator": "in which precision a sum is kept while it grows",
-    "flush": "whether subnormal numbers are taken for zero",
-    "integer-overflow": "what becomes of a sum that its integer type does not hold, though the result fits",
-    "overflow": "whether a sum beyond the largest number becomes infinite, though the result fits",
-    "summation": "whether the mean is a sum that is divided, or is kept up to date with each element",
+    "accumulator": "the precision in which a sum is accumulated",
+    "flush": "whether subnormal numbers are treated as zero",
+    "integer-overflow": "what happens if a sum exceeds its integer type although the result fits",
+    "overflow": "whether a sum beyond the largest number becomes infinite although the result fits",
+    "summation": "whether the mean is a divided sum, or is updated with each element",
     "zero-sign": "whether a zero keeps its sign",
 }
-"""Silences about how results are computed, which no spec file has."""
+"""Silences about how results are computed, which are in no spec file."""
 
 
 @dataclass(frozen=True)
 class SilenceRow:
-    """A silence of an operator, and the versions of it in which every backend does the same."""
+    """A silence of an operator, with the versions of it in which every backend does the same."""
 
     silence: str
     when: str | None
@@ -49,7 +49,7 @@ class SilenceRow:
 
     @property
     def text(self) -> str:
-        """What a search looks in."""
+        """Return the text that a search covers."""
         options = [e.option for taken in self.taken.values() for e in taken.established]
         return " ".join([self.silence, self.when or "", *self.operator_versions, *options, *self.taken])
 
@@ -66,7 +66,7 @@ def write_silences(site: SiteWriter, gathered: Gathered, known: Knowledge) -> No
 
 
 def _rows(known: Knowledge, found: Mapping[str, Mapping[str, Mapping[str, ChosenOptions]]]) -> list[SilenceRow]:
-    """Return rows, those of versions in which every backend does the same as one."""
+    """Return rows; versions in which every backend does the same are one row."""
     alike: dict[tuple[str, tuple[object, ...]], list[tuple[str, Mapping[str, ChosenOptions]]]] = {}
     for operator_version, by_silence in found.items():
         for silence, by_backend in by_silence.items():
@@ -92,11 +92,11 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class WaiverRow:
-    """A waiver as a run met it.
+    """A waiver and its effect in a run.
 
-    `age` says how long it had been there on the day of the run, where its file tells since when; `left` how long it
-    holds from that day on, `level` and `state` whether it does. `cases` are the first
-    that it covers, each with its backend; `covered` says how many there are.
+    `age` is its age on the day of the run, if its file says since when it exists; `left` how long it is still valid
+    from that day on, `level` and `state` whether it is. `cases` are the first cases that it covers, each with its
+    backend; `covered` is their number.
     """
 
     waiver: Waiver
@@ -134,7 +134,7 @@ def _row(gathered: Gathered, whole: Whole, met: Met) -> WaiverRow:
 
 
 def _covered(gathered: Gathered, whole: Whole, waiver: Waiver) -> Iterator[tuple[str, str]]:
-    """Yield the waived cases that a waiver names, each with its backend."""
+    """Yield the waived cases that a waiver matches, each with its backend."""
     for name in whole.versions:
         if fnmatchcase(name, waiver.backend):
             column = gathered.column(name)
@@ -167,12 +167,12 @@ ASSETS = ("site.css", "site.js")
 def write_site(
     wholes: Sequence[Whole], out: Path, history: Path | None = None, before: Sequence[Path] = ()
 ) -> Gathered:
-    """Write the site of these runs to a folder, and return what it is made of.
+    """Write the site of these runs to a folder, and return its data.
 
-    `history` and `before`, folders of earlier runs, tell what changed, and of other releases of the backends.
-    Raises OpconformError where the folder is neither new nor empty nor a site, or what is read is damaged.
+    `history` and `before`, folders of earlier runs, provide changes, and other releases of the backends. Raises
+    OpconformError if the folder is neither new nor empty nor a site, or if what is read is damaged.
     """
-    check_folder(out)  # before the results are read, which may take a minute
+    check_folder(out)  # before reading the results, which may take a minute
     gathered = gather(wholes)
     past = past_of(gathered, before, history)
     with written(out, _given(gathered, history, past)) as site:
@@ -205,14 +205,14 @@ def _pages(site: SiteWriter, gathered: Gathered, past: Past) -> None:
 
 
 def _write_search(site: SiteWriter, gathered: Gathered) -> None:
-    """Write what the search of every page looks in: backends and operator versions, each with its page."""
+    """Write the index of the search on every page: backends and operator versions, each with its page."""
     backends = [[f"{shown(c.name, 120)} {shown(c.version, 60)}", backend_page_name(c.name)] for c in gathered.columns]
     operators = [[shown(name, 200), operator_page_name(name)] for name in gathered.by_operator_version()]
     site.script("data/search.js", "opconform.takeSearch", backends, operators)
 
 
 def _given(gathered: Gathered, history: Path | None, past: Past) -> dict[str, Any]:
-    """Return what every template sees: links, navigation, and what the site is of."""
+    """Return the variables of every template: links, navigation, and what the site covers."""
     return {
         "navigation": _navigation(history, past),
         "legend": LEGEND,

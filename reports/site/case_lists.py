@@ -1,4 +1,4 @@
-"""The lists of cases that a browser filters: columns, packed so that a hundred thousand cases are small."""
+"""The lists of cases that a browser filters: columns, packed so that a hundred thousand cases stay small."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ CALL = "opconformData"
 FOLDER = "data/cases"
 
 CHUNK_CASES = 50
-CHUNK_BYTES = 1 << 18  # before they are packed: what a browser unpacks and parses in a blink
+CHUNK_BYTES = 1 << 18  # before packing: a size that a browser unpacks and parses in a blink
 
 
 def packed(content: bytes) -> str:
-    """Return bytes as base64 of a raw deflate stream, which browsers inflate by themselves."""
+    """Return bytes as base64 of a raw deflate stream, which browsers can inflate."""
     deflate = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
     return base64.b64encode(deflate.compress(content) + deflate.flush()).decode()
 
@@ -38,12 +38,12 @@ def unpacked(text: str) -> bytes:
 
 
 def strict_json(told: object) -> bytes:
-    """Return strict JSON in ASCII, as short as it can be."""
+    """Return strict JSON in ASCII without any spaces."""
     return json.dumps(told, allow_nan=False, separators=(",", ":")).encode()
 
 
 def write_packed(site: SiteWriter, name: str, content: bytes) -> None:
-    """Write bytes that a page asks for by this name."""
+    """Write bytes that a page requests by this name."""
     site.script(f"{FOLDER}/{name}.js", CALL, name, packed(content))
 
 
@@ -57,8 +57,8 @@ def smallest(values: Iterable[int] | Array) -> Array:
 def table_bytes(head: Mapping[str, Any], columns: Mapping[str, Array]) -> bytes:
     """Return a table: the length of its head in four bytes, the head as JSON, and the columns.
 
-    The head says of each column its type and where it begins, counted from the end of the head. Each begins at a
-    multiple of eight bytes, as typed arrays want it.
+    The head has for each column its type and its start, counted from the end of the head. Starts are multiples of eight
+    bytes, as typed arrays require.
     """
     places, parts, offset = {}, [], 0
     for name, column in columns.items():
@@ -73,16 +73,16 @@ def table_bytes(head: Mapping[str, Any], columns: Mapping[str, Array]) -> bytes:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Cases whose details are one file, by their numbers, and its bytes before they are packed."""
+    """Cases whose details are one file, by their numbers, and its bytes before packing."""
 
     cases: tuple[int, ...]
     content: bytes
 
 
 def chunks(details: Iterable[tuple[int, Mapping[str, Any], str | None]]) -> Iterator[Chunk]:
-    """Yield chunks of details: each case by its number, with its script, which stand beside one another.
+    """Yield chunks of details, each case by its number, with all scripts of a chunk next to each other.
 
-    Scripts are alike for the most part: side by side they cost next to nothing.
+    Scripts are mostly equal, so next to each other they compress to almost nothing.
     """
     cases: dict[int, Mapping[str, Any]] = {}
     scripts: dict[int, str | None] = {}
@@ -104,19 +104,19 @@ def _chunk(cases: Mapping[int, Mapping[str, Any]], scripts: Mapping[int, str | N
 
 
 PARTS = ("operator", "types", "shapes", "settings", "fill", "edge")
-"""What an id is put together of, by slashes; a case without an edge has nothing in its place."""
+"""The parts of an id, separated by slashes; a case without an edge has an empty last part."""
 
 NONE = 255
-"""In the place of an outcome: the case was not run."""
+"""In place of an outcome: the case was not run."""
 
-_WORDS = 4 << 20  # characters of results' own words that are searched
-_LONGEST = 240  # of one result
+_WORDS = 4 << 20  # maximum characters of results' messages that are searched
+_LONGEST = 240  # maximum of one result
 
 Parts = tuple[str, str, str, str, str, str]
 
 
 def parts_of(case: str) -> Parts:
-    """Return the parts of an id, which joined by slashes, empty ones left out, give the id."""
+    """Return the parts of an id; the nonempty ones joined by slashes give the id."""
     parts = case.split("/")
     if len(parts) not in (6, 7) or not all(parts):
         return (case, "", "", "", "", "")
@@ -127,7 +127,7 @@ def parts_of(case: str) -> Parts:
 def index_of(gathered: Gathered, chunk_of: Sequence[int]) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return head and columns of the list of cases.
 
-    `chunk_of` has for each case the number of the chunk with its details, counted from 1; 0 for one without.
+    `chunk_of` has for each case the number of the chunk with its details, from 1 on; 0 for a case without.
     """
     columns: dict[str, Array] = {}
     words: dict[str, list[str]] = {}
@@ -157,14 +157,14 @@ def index_of(gathered: Gathered, chunk_of: Sequence[int]) -> tuple[dict[str, Any
 
 
 def _numbered(values: Iterable[Any]) -> tuple[list[Any], Array]:
-    """Return values once each, in the order in which they first occur, and the number of each."""
+    """Return the distinct values in order of first appearance, and for each value its number."""
     numbers: dict[Any, int] = {}
     column = [numbers.setdefault(value, len(numbers)) for value in values]
     return list(numbers), smallest(column)
 
 
 def outcome_codes(column: Column) -> Array:
-    """Return for each case the number of its outcome, NONE where it was not run."""
+    """Return for each case the number of its outcome, NONE if it was not run."""
     numbers = {outcome: number for number, outcome in enumerate(Outcome)}
     return np.array([NONE if place is None else numbers[place.outcome] for place in column.places], "<u1")
 
@@ -191,11 +191,11 @@ def failing_cases(gathered: Gathered) -> list[int]:
 
 
 def words_of(gathered: Gathered) -> dict[str, Any]:
-    """Return what backends said, to be searched, and which failures are of one kind.
+    """Return the backends' messages for the search, and the kind of each failure.
 
-    `texts` are there once each; a backend's `cases` (each less the one before) have the texts and kinds in the same
-    places, -1 for none. What is said of passes is left out, and what is more than can
-    be searched at once; `left_out` counts that.
+    `texts` are distinct; a backend's `cases` (each less the one before) have their texts and kinds at the same
+    positions, -1 for none. Messages of passes are omitted, and so is what exceeds the search's limit; `left_out` counts
+    the latter.
     """
     texts, kinds = _Texts(), _numbers()
     backends = []
@@ -208,7 +208,7 @@ def words_of(gathered: Gathered) -> dict[str, Any]:
 
 @dataclass
 class _Texts:
-    """Texts by number, cut to what is searched; no more together than can be."""
+    """Numbered texts, cut to the length that is searched, with a limit on their total size."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     size: int = 0
@@ -233,24 +233,24 @@ def _numbers() -> defaultdict[tuple[str, ...], int]:
 
 
 def _kind(column: Column, case: int, result: Result, kinds: defaultdict[tuple[str, ...], int]) -> int:
-    """Return the number of a failure's kind, as the terminal counts kinds; -1 for what is no failure."""
+    """Return the number of a failure's kind, as the terminal groups kinds; -1 if it is not a failure."""
     place = column.places[case]
     return kinds[kind_of(result)] if place is not None and place.failing else -1
 
 
 _SAID = 200_000
-"""Results of a backend whose words are read: failures first, then others that do not pass."""
+"""The number of a backend's results whose messages are read: failures first, then others that do not pass."""
 
 
 def _said(gathered: Gathered, column: Column) -> Iterator[tuple[int, Result]]:
-    """Yield the results of a backend that do not pass, failures above all."""
+    """Yield the results of a backend that do not pass, failures first."""
     said = [n for n, place in enumerate(column.places) if place is not None and place.outcome is not Outcome.PASS]
     failing = _failing(column)
     yield from gathered.results(column, sorted(sorted(said, key=lambda number: not failing[number])[:_SAID]))
 
 
 def reproduce_lines(gathered: Gathered) -> list[str]:
-    """Return for each backend the command that puts a case to it again, with `{case}` where its id stands."""
+    """Return for each backend the command that runs a case again, with `{case}` in place of its id."""
     marker = "CASE"
     lines = [reproduce_line(Result(marker, column.name[:500], Outcome.PASS)) for column in gathered.columns]
     return [line.replace(f"'{marker}'", "{case}") for line in lines]

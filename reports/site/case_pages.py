@@ -1,4 +1,4 @@
-"""The pages of cases: what is put, what is admitted and why, and what each backend made of it, tensors drawn."""
+"""The pages of cases: inputs, what is admitted and why, and each backend's answer, with drawn tensors."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ from .gather import Gathered
 from .writer import SiteWriter, shown
 
 SHOWN = 128
-"""Elements of a tensor that are written out; its summary covers all."""
+"""Number of a tensor's elements that are written out; its summary covers all."""
 
 CELLS = 2048
-"""Elements of a difference that are drawn one by one; of larger tensors each cell stands for a run of elements."""
+"""Number of elements that a difference shows one by one; in larger tensors each cell stands for a run of elements."""
 
 MISMATCHES = 24
 
@@ -65,9 +65,9 @@ _NO_NUMBERS = frozenset({"nan", "inf", "-inf"})
 
 
 def tensor_told(array: Array, shown: int = SHOWN) -> dict[str, Any]:
-    """Return type, shape, the first elements and, of more, what all are like.
+    """Return type, shape, the first elements and, if there are more, a summary of all.
 
-    The elements are their bytes (little-endian, base64) where a browser has numbers for them, else a list of texts.
+    The elements are their bytes (little-endian, base64) if a browser has numbers for them, otherwise a list of texts.
     """
     told = {"type": type_of(array), "shape": list(array.shape), "bits": _bits(array.reshape(-1)[:shown])}
     return told if array.size <= shown else {**told, "summary": _summary(array)}
@@ -100,7 +100,7 @@ def _summary(array: Array) -> dict[str, Any]:
 
 
 def bounds_told(bounds: Bounds, name: str = "") -> dict[str, Any]:
-    """Return what an output must be: the first elements' value and bounds, in which type, and the flags they have."""
+    """Return an output's requirements: the first elements' values, bounds and flags, and the bounds' type."""
     told: dict[str, Any] = {"name": name, "type": bounds.type, "shape": list(bounds.shape)}
     told |= {"in": type_of(bounds.value), "size": bounds.value.size}
     parts = {"value": bounds.value, "lower": bounds.lower, "upper": bounds.upper}
@@ -114,7 +114,7 @@ def bounds_told(bounds: Bounds, name: str = "") -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Held:
-    """An answer held against an option: which elements it does not admit."""
+    """An answer compared with an option: the elements that it does not admit."""
 
     place: int
     option: Option
@@ -128,9 +128,9 @@ class _Held:
 def difference_told(
     expectation: Expectation, outputs: Sequence[Array], names: Sequence[str] = ()
 ) -> dict[str, Any] | None:
-    """Return how an answer to a single case differs from the option that it comes nearest to.
+    """Return how an answer to a single case differs from the closest option.
 
-    `outputs` are without lanes, `names` those of the outputs. None where no option has their shapes.
+    `outputs` have no lanes, `names` are the outputs' names. None if no option has their shapes.
     """
     with np.errstate(all="ignore"):
         fitting = [_held(place, option, outputs) for place, option in enumerate(expectation.options)]
@@ -182,24 +182,24 @@ def _difference(bounds: Bounds, output: Array, wrong: Array) -> dict[str, Any]:
 
 
 def _whole_errors(got: Array, want: Array) -> Array:
-    """Return differences of whole numbers as float64, near enough to draw them."""
+    """Return differences of whole numbers as float64, exact enough to draw them."""
     apart = got.astype(object) - want.astype(object)
     return np.asarray(apart, np.float64)
 
 
 def _shares(bounds: Bounds, errors: Array) -> Array:
-    """Return errors as shares of the bound, which is the judge's; infinite where it is zero, or no number is wanted."""
+    """Return errors as shares of the judge's bound; infinite if the bound is zero, or if no number is wanted."""
     room = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower).reshape(-1)
     return np.where(errors == 0, 0.0, np.where(np.isnan(room), errors, errors / room))
 
 
 def _cells(shares: Array, wrong: Array) -> dict[str, Any]:
-    """Return what is drawn: of each cell the error of the element that is furthest off, and whether any is wrong."""
+    """Return the cells to draw: of each cell the largest error of an element, and whether any is wrong."""
     run = -(-shares.size // CELLS) if shares.size else 1
     starts = np.arange(0, shares.size, run)
     if not len(starts):
         return {"run": 1, "errors": [], "wrong": ""}
-    shares = np.where(~wrong & ~np.isfinite(shares), 0.0, shares)  # infinity or NaN, as it is wanted
+    shares = np.where(~wrong & ~np.isfinite(shares), 0.0, shares)  # infinity or NaN, as wanted
     size = np.where(np.isnan(shares), np.inf, np.abs(shares))
     padded = np.full(len(starts) * run, -1.0)
     padded[: shares.size] = size
@@ -213,7 +213,7 @@ def _cells(shares: Array, wrong: Array) -> dict[str, Any]:
 
 
 def _histogram(ulps: Array) -> dict[str, Any]:
-    """Return how many errors lie in each range of ulps, doubling from half an ulp on, signs apart."""
+    """Return how many errors lie in each range of ulps, doubling from half an ulp on, by sign."""
     finite = ulps[np.isfinite(ulps)]
     size = np.abs(finite)
     steps = np.where(size <= 0.5, 0, np.ceil(np.log2(np.maximum(size, 0.5))) + 1).astype(int)
@@ -236,20 +236,20 @@ def _mismatches(bounds: Bounds, output: Array, wrong: Array, ulps: Array, shares
 
 
 def _number(value: float) -> float | str:
-    """Return a number that strict JSON holds, with six digits, or the name of one that it does not."""
+    """Return a number for strict JSON, with six digits, or the name of one that it lacks."""
     found = float(value)
     return float(f"{found:.6g}") if np.isfinite(found) else str(found)
 
 
 _LARGEST = 1 << 14
-"""Elements that the inputs of a case may have together for its bounds to be derived once more, in fractions."""
+"""Maximum number of input elements of a case whose bounds are derived again, in fractions."""
 
 _CERTIFICATE = 24 << 10  # bytes; a longer one is in the results folder, and `opconform show --certificate` prints it
 _SCRIPT = 48 << 10  # characters; a longer one is printed by `opconform show --script`
 
-_ANSWERS = 256 << 20  # bytes of a results folder's kept answers that are read; the rest is not shown
+_ANSWERS = 256 << 20  # bytes of kept answers that are read from a results folder; the others are not shown
 
-_TOGETHER = 128  # cases made at once: those that differ in their draw alone share their reference
+_TOGETHER = 128  # cases made at once: those that differ only in their draw share their reference
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ class Kept:
 
 
 def kept_of(gathered: Gathered, wanted: Sequence[int]) -> Kept:
-    """Read what is kept of these cases. What is damaged is left out: the report has told of it."""
+    """Read what is kept of these cases. Damaged parts are omitted; the report has mentioned them."""
     cases = {gathered.cases[number] for number in wanted}
     answers: dict[tuple[str, int], list[Any] | str] = {}
     accuracies: dict[tuple[str, int], Mapping[str, Any]] = {}
@@ -282,7 +282,7 @@ def kept_of(gathered: Gathered, wanted: Sequence[int]) -> Kept:
 
 
 def _lines(file: Path, cases: set[str], most: float = math.inf) -> Iterator[dict[str, Any]]:
-    """Yield what lines about these cases say, until they have more than so many bytes together."""
+    """Yield the content of lines about these cases, until they have more than so many bytes together."""
     size = 0
     for case, line in _raw_lines(file, cases):
         size += len(line)
@@ -297,7 +297,7 @@ def _lines(file: Path, cases: set[str], most: float = math.inf) -> Iterator[dict
 
 
 def _raw_lines(file: Path, cases: set[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield lines about these cases, told by how they begin, so that the others are not parsed."""
+    """Yield lines about these cases, recognised by their beginning, so that other lines are not parsed."""
     if not file.exists():
         return
     with file.open("rb") as lines:
@@ -321,7 +321,7 @@ def _certificates(file: Path, cases: set[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be made of a case: by its id, the digests that its results name, and the answers that were kept."""
+    """What to make of a case: its id, the digests in its results, and the kept answers."""
 
     name: str
     digests: frozenset[tuple[str | None, str | None]]
@@ -330,7 +330,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Made:
-    """What the suite tells of a case: all that needs its generators. `why` there is nothing, if so."""
+    """What the suite knows of a case, which needs its generators. `why`: the reason if there is nothing."""
 
     told: Mapping[str, Any]
     script: str | None
@@ -339,7 +339,7 @@ class Made:
 
 
 def make(source: GeneratedCases, asked: Sequence[Asked]) -> list[Made]:
-    """Return what the suite tells of these cases; those that differ in their draw alone are to be neighbours."""
+    """Return what the suite knows of these cases; cases that differ only in their draw should be neighbours."""
     made = made_again(source, [one.name for one in asked])
     return [_make(source, one, case, why) for one, (case, why) in zip(asked, made, strict=True)]
 
@@ -362,7 +362,7 @@ class Details:
     kept: Kept
 
     def of(self, numbers: Sequence[int]) -> Iterator[tuple[int, dict[str, Any], str | None]]:
-        """Yield each case's number, its details, and the script that reproduces it, None where there is none."""
+        """Yield each case's number, its details, and the script that reproduces it, None if there is none."""
         for start in range(0, len(numbers), _TOGETHER):
             part = sorted(numbers[start : start + _TOGETHER])
             results = self._results(part)
@@ -434,7 +434,7 @@ def _answer_told(output: Mapping[str, Any], array: Array | None) -> dict[str, An
 
 
 def made_again(source: GeneratedCases, names: Sequence[str]) -> list[tuple[Batch | None, str | None]]:
-    """Return the cases of these ids as the suite makes them today, or None and why there is none."""
+    """Return the cases with these ids as the suite makes them today, or None and the reason."""
     try:
         return [(case, None) for case in cases_of(source, names)]
     except (OpconformError, ValueError):
@@ -445,21 +445,21 @@ def _made_alone(source: GeneratedCases, name: str) -> tuple[Batch | None, str | 
     try:
         return source.case(name), None
     except (OpconformError, ValueError) as error:
-        return None, f"the suite has no such case today: {error}"
+        return None, f"the suite no longer has this case: {error}"
 
 
 def _changed(case: Batch, told: Iterable[tuple[str | None, str | None]]) -> str | None:
-    """Return why a case is another one than that which was run, by both digests; None if it is the same."""
+    """Return why a case differs from the one that was run, by both digests; None if it is the same."""
     told = list(told)
     if any(digest not in (None, case.digest) for digest, _ in told):
-        return "the suite makes this case with another program or other inputs today"
+        return "the suite now makes this case with another program or other inputs"
     if any(digest not in (None, case.expectation.digest) for _, digest in told):
-        return "the suite expects something else of this case today"
+        return "the suite now expects another answer to this case"
     return None
 
 
 def case_told(source: GeneratedCases, case: Batch) -> dict[str, Any]:
-    """Return what is known of a case whatever a backend makes of it."""
+    """Return the part of a case's details that does not depend on a backend."""
     program = case.program
     owners = [feed for feed in program.feeds for _ in feed.leaves]
     names = [name for name, _ in program.named_leaves]
@@ -500,7 +500,7 @@ def _option(option: Option, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _derivation(source: GeneratedCases, case: Batch) -> list[str] | None:
-    """Return the lines of the derivation, None where it would take too long."""
+    """Return the lines of the derivation, None if it would take too long."""
     if sum(count(array.shape) for array in case.tensors()) > _LARGEST:
         return None
     return [_short(line) for line in certificate_lines(certificate(source, case))]
@@ -511,7 +511,7 @@ def _short(line: str) -> str:
 
 
 def script_of(case: Batch) -> str | None:
-    """Return the script that reproduces a case, None for one that is too long, or of a standard that has none."""
+    """Return the script that reproduces a case, None if it is too long or its standard has no scripts."""
     if any(_is_long(array) for array in case.tensors()):
         return None
     try:
@@ -522,15 +522,15 @@ def script_of(case: Batch) -> str | None:
 
 
 def _is_long(array: Array) -> bool:
-    """Whether no packing makes an array short enough for a script: a quick one falls short by far."""
+    """Return whether an array is too long for a script even if packed, according to quick compression."""
     return array.nbytes > _SCRIPT and len(zlib.compress(array.tobytes(), 1)) > 2 * _SCRIPT
 
 
 FEW = 5_000
-"""Up to so many cases, details of all of them are written; of more, those of cases that a backend fails."""
+"""Up to this number of cases, all get details; beyond it, only cases that a backend fails."""
 
 MOST = 5_000
-"""Cases whose details are written at most, whatever fails; the rest is shown without."""
+"""Maximum number of cases with details; the others are shown without."""
 
 ASSETS = ("case-store.js", "case-numbers.js", "case-parts.js", "case.js", "case-page.js", "cases.css")
 LIBRARIES = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "vendor/tabulator.min.js", "vendor/tabulator.min.css")
@@ -555,7 +555,7 @@ def write_cases(site: SiteWriter, gathered: Gathered) -> None:
 
 
 def detailed(gathered: Gathered) -> list[int]:
-    """Return the cases whose details are written: where there are few all, otherwise those that a backend fails."""
+    """Return the cases that get details: all if there are few, otherwise those that a backend fails."""
     failing = failing_cases(gathered)
     if len(gathered.cases) > FEW:
         return sorted(failing[:MOST])
@@ -567,7 +567,7 @@ def _details(gathered: Gathered, numbers: Sequence[int]) -> Any:
 
 
 def source_of(gathered: Gathered) -> GeneratedCases:
-    """Return where the cases of the runs come from, as far as they are generated."""
+    """Return the source of the runs' cases, as far as they are generated."""
     told = [told for column in gathered.columns for told in column.told]
     specs = next(
         (t["options"]["specs"] for t in told if isinstance(t.get("options"), dict) and t["options"].get("specs")), None

@@ -1,4 +1,4 @@
-"""All that the site is made of: cases by number, what came of each on each backend, the tables, and what is known."""
+"""The site's data: cases by number, their results on each backend, the tables, and the suite's knowledge."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DIGITS = re.compile("[0-9]+")
 
 
 class Place(NamedTuple):
-    """What came of a case on a backend, and where its result is: in which of the folders, from which byte on.
+    """The outcome of a case on a backend, and the position of its result: the folder, and the byte offset.
 
     `failing`: the result makes the run non-conformant, or our side failed. `invalid`: the case's input is invalid.
     """
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A backend, and what came of each case, by the case's number; None where it was not run.
+    """A backend, and the outcome of each case, by the case's number; None if it was not run.
 
     `folders` are its results folders, and `told` their `run.json`, in the same order.
     """
@@ -53,11 +53,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Gathered:
-    """What a site is made of; results themselves are read again where they are shown.
+    """The data of a site; results themselves are read again when they are shown.
 
-    `cases` are ids, those of an operator version together, numbers in them as numbers. `clauses` has those of each case
-    (`onnx/ReduceMean-18#axes-given`). `waivers` has what the waivers of each run met. `problems` are lines that tell
-    what is wrong beside the cases.
+    `cases` are ids, grouped by operator version, with numbers in them sorted as numbers. `clauses` has each case's
+    clauses (`onnx/ReduceMean-18#axes-given`). `waivers` has what the waivers of each run matched. `problems` are lines
+    about what is wrong apart from the cases.
     """
 
     cases: Sequence[str]
@@ -71,7 +71,7 @@ class Gathered:
 
     @property
     def terms(self) -> Terms:
-        """What decided the verdicts."""
+        """Return what decided the verdicts."""
         return self.tables.terms
 
     def figures(self) -> dict[str, dict[str, dict[str, Figures]]]:
@@ -85,7 +85,7 @@ class Gathered:
         """Return what backends do where a standard is silent, by operator version, silence and backend."""
         found: dict[str, dict[str, dict[str, ChosenOptions]]] = {}
         for taken in self.tables.behaviours.chosen():
-            if taken.silence != "invalid":  # that one is a figure: refusal
+            if taken.silence != "invalid":  # invalid inputs have their own figure: refusal
                 by_silence = found.setdefault(taken.operator_version, {})
                 by_silence.setdefault(taken.silence, {})[taken.backend] = taken
         return found
@@ -95,7 +95,7 @@ class Gathered:
         return next(column for column in self.columns if column.name == backend)
 
     def results(self, column: Column, cases: Sequence[int]) -> Iterator[tuple[int, Result]]:
-        """Yield results as they stand in their folders, of these cases as far as they were run.
+        """Yield results of these cases from their folders, if they were run.
 
         Raises OpconformError if a folder was changed meanwhile.
         """
@@ -134,7 +134,7 @@ class Gathered:
 
 
 def gather(wholes: Sequence[Whole]) -> Gathered:
-    """Read all results of these runs once. Raises OpconformError for what cannot be read or does not fit together."""
+    """Read all results of these runs once. Raises OpconformError if they cannot be read or do not belong together."""
     terms = terms_of(wholes)
     places: dict[str, dict[str, Place]] = {backend: {} for whole in wholes for backend in whole.versions}
     clauses: dict[str, tuple[str, ...]] = {}
@@ -170,9 +170,9 @@ def _column(whole: Whole, backend: str, cases: Sequence[str], places: Mapping[st
 
 
 def _natural(case: str) -> str:
-    """Return text that sorts as the id does where numbers count as numbers: each has its length before it.
+    """Return text that sorts like the id with numbers compared as numbers: each number has its length before it.
 
-    Standards are in their own order.
+    Standards keep their own order.
     """
     operator_version = operator_version_of(case)
     standard = operator_version.partition("/")[0]
@@ -182,7 +182,7 @@ def _natural(case: str) -> str:
 
 
 OTHER = "other"
-"""The family of operators of which the suite has no spec file."""
+"""The family of operators without a spec file in the suite."""
 
 
 @dataclass(frozen=True)
@@ -193,28 +193,28 @@ class Knowledge:
 
     @property
     def library(self) -> Library:
-        """The spec files."""
+        """Return the spec files."""
         return self.source.library
 
     @functools.cached_property
     def in_suite(self) -> Mapping[str, int]:
-        """How many operator versions the suite has, by standard."""
+        """Return the number of operator versions in the suite, by standard."""
         return self.library.version_counts()
 
     def family(self, operator: str) -> str:
-        """Return the family of an operator, `reduction`; OTHER for one without spec file."""
+        """Return the family of an operator, such as `reduction`; OTHER without a spec file."""
         try:
             return self.library.spec(operator).family
         except OpconformError:
             return OTHER
 
     def side(self, operator_version: str) -> Side | None:
-        """Return what the suite knows of an operator version; None if it has no spec file of it."""
+        """Return the suite's knowledge of an operator version; None if it has no spec file."""
         try:
             return side(self.source, operator_version)
         except OpconformError:
             return None
 
     def versions(self, of: Side) -> list[Side]:
-        """Return all versions of an operator, the first one first."""
+        """Return all versions of an operator, oldest first."""
         return [side(self.source, str(version.operator)) for version in of.spec.versions.values()]

@@ -1,4 +1,4 @@
-"""The matrix of the site: what passes of each operator version, by backend, family and element type."""
+"""The site's matrix: the share of passes of each operator version, by backend, family and element type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Cells: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Figures]]]
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """An operator version: a mark a backend, None where nothing was run; `outcomes` has those that occur."""
+    """An operator version: a mark per backend, None if nothing was run; `outcomes` are those that occur."""
 
     operator_version: str
     name: str
@@ -29,7 +29,7 @@ class MatrixRow:
 
 @dataclass(frozen=True)
 class Family:
-    """Operators of one kind, each with its versions, and what they come to together."""
+    """Operators of one kind, each with its versions, and their marks together."""
 
     name: str
     operators: Mapping[str, Sequence[MatrixRow]]
@@ -37,7 +37,7 @@ class Family:
 
     @property
     def versions(self) -> int:
-        """How many operator versions there are."""
+        """Return the number of operator versions."""
         return sum(map(len, self.operators.values()))
 
 
@@ -100,7 +100,7 @@ def _marks(by_backend: Mapping[str, Figures], backends: Sequence[str]) -> list[M
 
 
 def _widths(names: Sequence[str]) -> Mapping[str, float]:
-    """Return how wide the columns are at least, in rem: set before the table is drawn, so that it does not move."""
+    """Return the minimum widths of the columns in rem, set before the table is drawn, so that it does not move."""
     longest = max((len(split_version(name)[0].partition("/")[2]) for name in names), default=0)
     return {"first": round(min(5.5 + 0.5 * longest, 14), 1), "each": 5.6}
 
@@ -110,13 +110,13 @@ def _all(cells: Cells) -> list[Figures]:
 
 
 def _outcomes(figures: Collection[Figures]) -> str:
-    """Return what occurs, as a list of words for the filter."""
+    """Return the outcomes that occur, as a list of words for the filter."""
     found = dict.fromkeys(str(outcome) for one in figures for outcome in one.outcomes)
     return " ".join([*found, *([FAILED] if any(one.failed for one in figures) else [])])
 
 
 def _by_type(cells: Cells, backends: Sequence[str]) -> dict[str, Any]:
-    """Return for JSON: by operator version and type a list of cells; 0 where nothing was run."""
+    """Return for JSON, by operator version and type, a list of cells; 0 if nothing was run."""
     return {
         operator_version: {
             shown(name, 60): [_cell(by_backend.get(b)) for b in backends] for name, by_backend in by_type.items()

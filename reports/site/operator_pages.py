@@ -1,4 +1,4 @@
-"""The page of an operator version: what its spec says, small examples, and what backends make of it."""
+"""The page of an operator version: the content of its spec, small examples, and the backends' results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FILLS = ("ramp", "lattice", "uniform")
 
 @dataclass(frozen=True)
 class Example:
-    """A case: the operation in a line, the tensors that go in, and what is admitted."""
+    """A case: the operation in one line, the input tensors, and what is admitted."""
 
     case: str
     operation: str
@@ -47,12 +47,12 @@ class Example:
 
 
 def examples(known: Knowledge, cases: Sequence[str]) -> list[Example]:
-    """Return examples from these cases: small ones, of different settings."""
+    """Return examples from these cases: small ones, with different settings."""
     found: list[Example] = []
     for id_ in _candidates(cases):
         try:
             case = known.source.case(id_)
-        except OpconformError:  # of another suite
+        except OpconformError:  # from another suite
             continue
         if 0 < len(case.expectation.options) <= 3 and all(_is_plain(o) for o in case.expectation.options):
             found.append(_example(case))
@@ -62,7 +62,7 @@ def examples(known: Knowledge, cases: Sequence[str]) -> list[Example]:
 
 
 def _candidates(cases: Sequence[str]) -> Iterator[str]:
-    """Yield the ids of small cases, the first ones each with other settings."""
+    """Yield the ids of small cases; the first ones have different settings."""
     small = sorted((key, id_) for id_ in cases if (key := _key(id_)) is not None)
     seen: set[str] = set()
     for _, id_ in small:
@@ -73,7 +73,7 @@ def _candidates(cases: Sequence[str]) -> Iterator[str]:
 
 
 def _key(id_: str) -> tuple[int, ...] | None:
-    """Return what small and plain cases have less of; None for a case that is neither."""
+    """Return a sort key that is lower for smaller and plainer cases; None for a case that is neither."""
     parts = id_.split("/")
     if len(parts) != 6 or parts[5] not in _FILLS or "dims=" in parts[4] or "opset=" in parts[4]:
         return None
@@ -107,7 +107,7 @@ def _example(case: Batch) -> Example:
 
 
 def _outputs(case: Batch) -> list[tuple[str, str]]:
-    """Return what is admitted, with the options of silences where they differ in it."""
+    """Return what is admitted, with the options of silences if they differ."""
     labels: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for option in case.expectation.options:
         told = ", ".join(f"{silence}={answer}" for silence, answer in option.labels)
@@ -148,9 +148,9 @@ def _values(array: Array) -> str:
 
 @dataclass(frozen=True)
 class ClauseMark:
-    """What a backend made of the cases that test a clause, and the address of their list.
+    """A backend's results for the cases that test a clause, and the address of their list.
 
-    `passed` counts passes, refusals of invalid inputs among them; `failing` what fails the run; `cases` all that ran.
+    `passed` counts passes, including refusals of invalid inputs; `failing` what fails the run; `cases` all that ran.
     """
 
     level: Level
@@ -163,7 +163,7 @@ ByClause: TypeAlias = Mapping[str, Sequence[ClauseMark | None]]
 
 
 def by_clause(gathered: Gathered, columns: Sequence[Column], operator_version: str, cases: range) -> ByClause:
-    """Return for each clause that a case tests a mark a backend, None where no such case was run."""
+    """Return for each tested clause a mark per backend, None if no such case was run."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for case in cases:
         groups.setdefault(gathered.clauses[case], []).append(case)
@@ -228,12 +228,12 @@ def _level(passed: int, judged: int) -> Level:
 
 
 COMPARED_AT_MOST = 24
-"""Operator versions up to which a page shows which inputs tell it from the version before; that takes seconds each."""
+"""Maximum number of operator versions whose pages show inputs with another answer than before; each takes seconds."""
 
 
 @dataclass(frozen=True)
 class RuleChange:
-    """A clause or silence that is new in a version, gone, or says something else; None where a version has none."""
+    """A clause or silence that a version adds, removes or changes; None for the side that lacks it."""
 
     id: str
     before: str | None
@@ -244,7 +244,7 @@ class RuleChange:
 class VersionChange:
     """What a version changed: in the spec file's words, in its signature, its rules, and its answers.
 
-    `answers` is None where they were not compared.
+    `answers` is None if they were not compared.
     """
 
     before: str
@@ -291,7 +291,7 @@ def write_operator_pages(site: SiteWriter, gathered: Gathered, known: Knowledge,
 
 
 def _facts(known: Knowledge, one: Side) -> dict[str, Any]:
-    """Return what the head of the page says: a summary in the words of the first clause, source, and opsets."""
+    """Return the head of the page: a summary from the first clause, source, and opsets."""
     clauses = list(one.version.clauses.values())
     first = next((c for c in clauses if c.when == {} and c.status == "required"), clauses[0] if clauses else None)
     signature = one.version.signature
@@ -320,10 +320,10 @@ def _port(port: Port) -> tuple[str, str, str]:
 
 
 def _opset(known: Knowledge, one: Side) -> str | None:
-    """Return in which operation sets a version is in force."""
+    """Return the operation sets in which a version is valid."""
     standard, version = one.spec.standard, one.version.operator.version
     if standard == "openvino":
-        return f"brought by opset{version}"
+        return f"introduced by opset{version}"
     if standard != "onnx":
         return None
     versions = [side.version.operator.version for side in known.versions(one)]
@@ -365,7 +365,7 @@ def _rule(rule: Clause | Silence) -> str:
 
 
 def _answers(before: Side, one: Side) -> list[dict[str, Any]]:
-    """Return which inputs tell two versions of one spec file apart."""
+    """Return the inputs on which two versions of one spec file differ."""
     return [_answer(row) for row in differences(before, one)]
 
 
@@ -378,7 +378,7 @@ def _answer(row: Difference) -> dict[str, Any]:
 
 
 def _clauses(one: Side | None, tested: ByClause) -> list[dict[str, Any]]:
-    """Return the clauses of the spec file, and those of cases that it lacks, each with a mark a backend."""
+    """Return the clauses of the spec file, and those of cases that it lacks, each with a mark per backend."""
     own = {} if one is None else {f"{one.spec.operator}#{clause.id}": clause for clause in one.version.clauses.values()}
     return [
         {"id": id_.rpartition("#")[2], "clause": own.get(id_), "marks": tested.get(id_)}
@@ -392,12 +392,12 @@ def _silences(one: Side | None, taken: Mapping[str, Mapping[str, ChosenOptions]]
 
 
 def _results(backends: Sequence[str], by_type: Mapping[str, Mapping[str, Figures]]) -> dict[str, list[Mark | None]]:
-    """Return a mark a backend for each type; the first row is of all together."""
+    """Return a mark per backend for each type; the first row covers all types."""
     together = {b: sum((f[b] for f in by_type.values() if b in f), Figures()) for b in backends}
     rows = {"": {b: f for b, f in together.items() if f.cases}, **by_type}
     return {name: [mark_of(row[b]) if b in row else None for b in backends] for name, row in rows.items()}
 
 
 def _runs(column: Column, cases: range) -> bool:
-    """Whether a backend was put to any of these cases."""
+    """Return whether a backend ran any of these cases."""
     return any(column.places[cases.start : cases.stop])

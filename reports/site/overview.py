@@ -1,4 +1,4 @@
-"""The overview of the site: each backend in a sentence, the worst first, and the failures that matter most."""
+"""The site's overview: each backend in a sentence, worst first, and the most important failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .writer import Level, SiteWriter, cases_link
 
 WORST_SHOWN = 5
 TWIN = Fraction(1, 1000)
-"""Backends that differ in the outcomes of at most this share of their cases are told of as one."""
+"""Backends whose outcomes differ in at most this share of their cases are reported together."""
 
 VERDICTS: Sequence[tuple[Level, str]] = (
     ("full", "conformant: no case fails"),
@@ -38,14 +38,14 @@ _SEVERITY: tuple[tuple[tuple[Outcome, ...], str, str], ...] = (
     ((Outcome.ACCEPTED_INVALID,), "invalid input accepted", "invalid inputs accepted"),
     ((Outcome.UNSUPPORTED,), "required case unsupported", "required cases unsupported"),
 )
-"""Failures that are told of together, the worst first: a wrong answer is silent, an error is not."""
+"""Failures that are counted together, worst first: a wrong answer is silent, an error is not."""
 
 _WORST = (Outcome.RUNNER_ERROR, *(outcome for outcomes, _, _ in _SEVERITY for outcome in outcomes))
 
 
 @dataclass(frozen=True)
 class Covered:
-    """Of how many operator versions of a standard something was judged, and how many the suite has."""
+    """The number of operator versions of a standard with judged cases, and the number in the suite."""
 
     standard: str
     covered: int
@@ -53,13 +53,13 @@ class Covered:
 
     @property
     def words(self) -> str:
-        """As in `412 of 659 ONNX operator versions`."""
+        """Return the text, such as `412 of 659 ONNX operator versions`."""
         return f"{self.covered:,} of {counted(self.whole, f'{self.standard} operator version')}"
 
 
 @dataclass(frozen=True)
 class Twin:
-    """A backend that does as another one does: in how many cases it differs, and where they are."""
+    """A backend that behaves like another one: the number of cases in which it differs, and the link to them."""
 
     name: str
     version: str
@@ -70,7 +70,7 @@ class Twin:
 
 @dataclass(frozen=True)
 class Ranked:
-    """A backend as the overview shows it, and the head of its page.
+    """A backend as the overview and the head of its page show it.
 
     `right` and `failures`, which may be empty, are the two halves of a sentence about it.
     """
@@ -92,7 +92,7 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Worst:
-    """A kind of failures: the first of its cases, how many there are, and the clause that it is about."""
+    """A kind of failures: the first of its cases, their number, and the clause that it violates."""
 
     backend: str
     outcome: str
@@ -114,7 +114,7 @@ def backend_page_name(backend: str) -> str:
 def ranking(gathered: Gathered, knowledge: Knowledge, past: Past) -> list[Ranked]:
     """Return the backends, the one with the worst failures first: crashes, then wrong answers, then errors.
 
-    Each kind counts by its share of the cases that were run. A twin follows the one that it is like.
+    Each kind counts by its share of the cases that were run. A twin follows the backend that it resembles.
     """
     tally = gathered.tables.tally
     badges = badges_of(tally, {column.name: column.version for column in gathered.columns}, knowledge.in_suite)
@@ -150,12 +150,12 @@ def _count(failing: Mapping[Outcome, int], outcomes: Sequence[Outcome]) -> int:
 
 
 def _verdict(figures: Figures, failing: Mapping[Outcome, int]) -> tuple[Level, str, str, str]:
-    """Return a backend's verdict: its level, in a word, and the two halves of its sentence."""
+    """Return a backend's verdict: its level, a word, and the two halves of its sentence."""
     if figures.outcomes.get(Outcome.RUNNER_ERROR):
         broken = counted(figures.outcomes[Outcome.RUNNER_ERROR], "case")
-        return "all", "No verdict", f"Our own side failed at {broken}, which is to be reported", ""
+        return "all", "No verdict", f"opconform itself failed on {broken}; please report this", ""
     if not figures.judged and not figures.put:
-        return "none", "Nothing judged", "No case ran to an end that could be judged, which is no success", ""
+        return "none", "Nothing judged", "No case could be judged, so this is not a success", ""
     right = "No valid case was judged"
     if figures.judged:
         right = f"Right in {percent(figures.correctness)} of what it supports"
@@ -168,7 +168,7 @@ def _verdict(figures: Figures, failing: Mapping[Outcome, int]) -> tuple[Level, s
 
 
 def _without(failing: Mapping[Outcome, int]) -> list[str]:
-    """Return what is good to know where a backend fails: that it does not crash, and gives no wrong answer."""
+    """Return the reassuring facts about a backend that fails: that it does not crash, and gives no wrong answer."""
     return [f"no {one}" for of, one, _ in (_SEVERITY[2], _SEVERITY[0]) if not _count(failing, of)]
 
 
@@ -183,7 +183,7 @@ def _covered(operator_versions: Mapping[str, Figures], in_suite: Mapping[str, in
 
 
 def _twins(columns: Sequence[Column]) -> dict[str, list[Twin]]:
-    """Return the twins of each backend that has some: the same cases, and nearly all outcomes the same."""
+    """Return the twins of each backend that has some: the same cases, with nearly all outcomes equal."""
     codes = {column.name: outcome_codes(column) for column in columns}
     found: dict[str, list[Twin]] = {}
     taken: set[str] = set()
@@ -254,7 +254,7 @@ def _badness(alike: FailureGroup) -> tuple[int, int]:
 
 
 def _spread(found: Sequence[Sequence[FailureGroup]]) -> list[FailureGroup]:
-    """Return a few kinds, in turn of each backend the worst whose operator and outcome are not there yet."""
+    """Return a few kinds: from each backend in turn, the worst one whose operator and outcome are new."""
     chosen: dict[tuple[str, ...], FailureGroup] = {}
     queues = [iter(kinds) for kinds in found]
     while queues and len(chosen) < WORST_SHOWN:
@@ -289,7 +289,7 @@ def told_worst(knowledge: Knowledge, kinds: Sequence[FailureGroup]) -> Iterator[
 
 
 def _like(alike: FailureGroup) -> str:
-    """Return the address of the cases that fail alike, and of others of the operator with the same outcome."""
+    """Return the URL of the cases that fail in the same way, and of others of the operator with the same outcome."""
     operator_version = operator_version_of(alike.first.case)
     operators = {split_version(o)[0] for o in alike.operator_versions}
     if len(alike.operator_versions) == 1:

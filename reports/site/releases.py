@@ -1,6 +1,6 @@
-"""What was before: the releases of each backend with their figures, and what changed since the run before.
+"""Earlier runs: the releases of each backend with their figures, and the changes since the previous run.
 
-Earlier runs come from results folders, from a history, or stand beside one another in the site itself.
+Earlier runs come from results folders, from a history, or are several releases in the site itself.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .gather import Gathered
 from .writer import Level, Mark, SiteWriter, cases_link, mark_of, shown
 
 GROUPS = 12
-"""Groups of changes that a page shows."""
+"""Number of groups of changes that a page shows."""
 
 
 @dataclass(frozen=True)
 class Changed:
-    """Changes that are alike: the first case, which `linked` says to be in the site, and what became of it."""
+    """Changes of one kind: the first case, `linked` if it is in the site, and its old and new outcome."""
 
     kind: str
     level: Level
@@ -43,7 +43,7 @@ class Changed:
 
 
 def changed_of(group: ChangeGroup, cases: Collection[str]) -> Changed:
-    """Return a group of changes as a page shows it; `cases` are those of the site."""
+    """Return a group of changes as a page shows it; `cases` are the site's."""
     first = group.first
     versions = ", ".join(filter(None, (split_version(name)[1] for name in group.operator_versions)))
     detail = " ".join((first.record.detail or "").split()) if first.kind is not ChangeKind.SILENCE else ""
@@ -71,7 +71,7 @@ _CHANGES: Mapping[ChangeKind, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Since:
-    """What changed on a backend since an earlier run: how often, and the first groups of `kinds`, the worst first."""
+    """A backend's changes since an earlier run: their number, and the first groups of `kinds`, worst first."""
 
     version: str
     day: str
@@ -81,7 +81,7 @@ class Since:
 
     @property
     def words(self) -> str:
-        """How many changes there are: `3 regressions, 2 fixes`; those that concern no verdict are one number."""
+        """Return the number of changes: `3 regressions, 2 fixes`; those without effect on a verdict are one number."""
         found = [counted(n, *words) for kind, words in _CHANGES.items() if (n := self.counts.get(kind, 0))]
         rest = sum(number for kind, number in self.counts.items() if kind not in _CHANGES)
         return ", ".join([*found, *([counted(rest, "other change")] if rest else [])]) or "nothing changed"
@@ -100,17 +100,17 @@ class Release:
 
 @dataclass(frozen=True)
 class Past:
-    """The releases of each backend of which there are several, the oldest first, and changes since the run before."""
+    """The releases of each backend that has several, oldest first, and the changes since the previous run."""
 
     releases: Mapping[str, Sequence[Release]] = field(default_factory=dict)
     since: Mapping[str, Since] = field(default_factory=dict)
 
 
 def past_of(gathered: Gathered, before: Sequence[Path] = (), history: Path | None = None) -> Past:
-    """Return what was before the runs of a site. Raises OpconformError for what cannot be read.
+    """Return what came before the runs of a site. Raises OpconformError if it cannot be read.
 
-    `before` are results folders of earlier runs, or folders of such; changes are those since the latest release among
-    them. `history` adds the last run of each version, of series that were asked what the site's runs were.
+    `before` are results folders of earlier runs, or folders of such; changes are relative to the latest release among
+    them. `history` adds the last run of each version, of series with the same plan as the site's runs.
     """
     found = _Found(gathered)
     if history is not None:
@@ -121,7 +121,7 @@ def past_of(gathered: Gathered, before: Sequence[Path] = (), history: Path | Non
 
 @dataclass
 class _Found:
-    """Releases and changes so far."""
+    """The releases and changes so far."""
 
     gathered: Gathered
     releases: list[Release] = field(default_factory=list)
@@ -144,7 +144,7 @@ class _Found:
                 if series[-1].plan not in plans:
                     continue
                 last = {turn.version: turn for turn in series}
-                if last.keys() - {self.versions.get(series[-1].backend)}:  # else the site's own figures tell all
+                if last.keys() - {self.versions.get(series[-1].backend)}:  # otherwise the site's own figures are enough
                     self.releases += [
                         Release(t.backend, t.version, t.started, figures_at(asked, t)) for t in last.values()
                     ]
@@ -168,7 +168,7 @@ class _Found:
             own = {name: version for name, version in self.versions.items() if latest.get(name) is side}
             others = [name for name in side.versions if name not in own and product_of(name) in products]
             if others:
-                deque(counting.records(others), maxlen=0)  # counts them
+                deque(counting.records(others), maxlen=0)  # also counts them
             if own:
                 changes = compared(counting, replace(site, versions=own)).changes
                 groups = changes.worst_first()
@@ -188,7 +188,7 @@ class _Found:
         self.since[backend] = Since(version, day[:10], counts, changed, len(groups))
 
     def by_product(self) -> dict[str, list[Release]]:
-        """Return the releases of backends of the site, each version once, where there are several."""
+        """Return the releases of the site's backends that have several, each version once."""
         own = [
             (name, version, started(whole))
             for whole in self.gathered.wholes
@@ -205,12 +205,12 @@ class _Found:
 
 
 def product_of(backend: str) -> str:
-    """Return what a backend is a release of: `onnxruntime` of `onnxruntime==1.15.0`, else itself."""
+    """Return the product of a backend: `onnxruntime` of `onnxruntime==1.15.0`, otherwise its name."""
     return backend.partition("==")[0]
 
 
 def _order(version: str, day: str) -> tuple[list[tuple[int, str]], str]:
-    """Return what releases are sorted by: the numbers in a version as numbers."""
+    """Return the sort key of releases: numbers in a version count as numbers."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in _NUMBERS.split(version)], day
 
 
@@ -220,7 +220,7 @@ _NUMBERS = re.compile("([0-9]{1,18})")
 def _counted(
     side: Side, counts: dict[tuple[str, str], Counter[State]], backends: Sequence[str]
 ) -> Iterator[CaseRecord]:
-    """Yield a side's records, each counted by backend and operator version."""
+    """Yield a side's records, and count each by backend and operator version."""
     for record in side.records(backends):
         counts.setdefault((record.backend, operator_version_of(record.case)), Counter())[record.state] += 1
         yield record
@@ -231,7 +231,7 @@ Step: TypeAlias = Literal["better", "worse", ""]
 
 @dataclass(frozen=True)
 class Cell:
-    """An operator version in a release: its mark, where it leads, and how it compares with the release before."""
+    """An operator version in a release: its mark, its link, and how it compares with the previous release."""
 
     mark: Mark
     link: str | None
@@ -241,7 +241,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class TimelineRow:
-    """An operator version: by product a cell a release, None where it was not run; `changed`: some release differs."""
+    """An operator version: by product a cell per release, None if it was not run; `changed`: releases differ."""
 
     operator_version: str
     cells: Sequence[Sequence[Cell | None]]
@@ -249,7 +249,7 @@ class TimelineRow:
 
 
 def timeline(past: Past, operator_versions: Sequence[str]) -> list[TimelineRow]:
-    """Return a row for each operator version, with the releases of all backends beside one another."""
+    """Return a row for each operator version, with the releases of all backends side by side."""
     rows = []
     for name in operator_versions:
         cells = [list(_cells(name, releases)) for releases in past.releases.values()]
@@ -275,13 +275,13 @@ def _cells(operator_version: str, releases: Sequence[Release]) -> Iterator[Cell 
 
 
 def _step(old: Figures, new: Figures) -> Step:
-    """Return whether a release is better: in the share that is right, else in how much it supports."""
+    """Return whether a release is better: in its share of right answers, otherwise in its support."""
     before, after = ((f.correctness if f.correctness is not None else -1, f.judged) for f in (old, new))
     return "" if before == after else "better" if after > before else "worse"
 
 
 def write_timeline(site: SiteWriter, gathered: Gathered, past: Past) -> None:
-    """Write `timeline.html`, if there are several releases of a backend."""
+    """Write `timeline.html`, if a backend has several releases."""
     if not past.releases:
         return
     own = list(gathered.by_operator_version())

@@ -1,4 +1,4 @@
-"""The page of trends: figures by backend over time out of a history, and what changed between the last two runs."""
+"""The page of trends: figures by backend over time from a history, and changes between the last two runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ASSETS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "trend.js", "trend.css"
 
 @dataclass(frozen=True)
 class Trend:
-    """A series of runs of one backend, the latest first, and what changed last."""
+    """A series of runs of one backend, latest first, and the latest changes."""
 
     name: str
     plan: str
@@ -29,7 +29,7 @@ class Trend:
 
     @property
     def latest(self) -> Turn:
-        """The last run."""
+        """Return the last run."""
         return self.turns[0]
 
 
@@ -52,7 +52,7 @@ def _trends(history: History, cases: Collection[str]) -> Iterator[Trend]:
 
 
 def _points(trend: Trend) -> list[dict[str, Any]]:
-    """Return what the charts show of a series, the first run first."""
+    """Return what the charts show of a series, first run first."""
     return [
         {
             "run": turn.run,

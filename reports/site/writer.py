@@ -1,4 +1,4 @@
-"""Words, marks and files of the site; files are written aside and moved to their place at the end."""
+"""Texts, marks and files of the site; files are written to a temporary folder and moved into place at the end."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from ..badge import file_part
 from ..tally import Figures
 from ..text import counted, percent, printable
 
-LONGEST = 2000  # characters of a text from elsewhere
+LONGEST = 2000  # maximum characters of a text from elsewhere
 _SAFE = re.compile(r"[^A-Za-z0-9.\-]+")
 
 FAILED = "failed"
-"""In the place of an outcome in an address: all that fails."""
+"""In place of an outcome in a URL: everything that fails."""
 
 
 def shown(text: object, longest: int = LONGEST) -> str:
-    """Return a text from elsewhere fit to show: controls and direction marks escaped visibly, cut with a note."""
+    """Return a text from elsewhere made safe to show: control and direction characters escaped, cut with a note."""
     whole = str(text)
     cut = _escaped(whole[:longest])
     return f"{cut}… (cut: {counted(len(whole), 'character')} in all)" if len(whole) > longest else cut
 
 
 def _escaped(text: str) -> str:
-    # Cf: format characters, among them those that turn the direction of what follows; Python calls them unprintable too
+    # Cf: format characters, some of which reverse the text after them; Python too calls them unprintable
     return "".join(ascii(c)[1:-1] if unicodedata.category(c) == "Cf" else c for c in printable(text))
 
 
@@ -52,13 +52,13 @@ def operator_page_name(operator_version: str) -> str:
 
 
 def cases_link(**parameters: object) -> str:
-    """Return the address of a list of cases: `operator`, `type`, `backend`, `outcome`, `clause`, `q`."""
+    """Return the URL of a list of cases: `operator`, `type`, `backend`, `outcome`, `clause`, `q`."""
     given = {name: str(value) for name, value in parameters.items() if value not in (None, "")}
     return f"cases.html?{_query(given)}" if given else "cases.html"
 
 
 def case_link(case: str, backend: str | None = None) -> str:
-    """Return the address of a case's page."""
+    """Return the URL of a case's page."""
     return f"case.html?{_query({'id': case, **({'backend': backend} if backend else {})})}"
 
 
@@ -67,12 +67,12 @@ def _query(given: Mapping[str, str]) -> str:
 
 
 def anchor(text: str) -> str:
-    """Return a name for a place in a page."""
+    """Return an id for a place in a page."""
     return file_part(text)
 
 
 def web(address: str) -> str:
-    """Return an address on the web; anything else leads nowhere, as that of a script would."""
+    """Return a web address; empty for other schemes, such as a script's."""
     return address if address.startswith(("https://", "http://")) else "#"
 
 
@@ -107,9 +107,9 @@ _OF_GRADE: dict[Grade, Level] = {
 
 @dataclass(frozen=True)
 class Mark:
-    """What a cell shows: its level, a share or a word, the counts behind it, and all of it in a sentence.
+    """The content of a cell: its level, a share or a word, the counts behind it, and all of it in a sentence.
 
-    `outcome` is what a list of cases is narrowed to: that which fails, if anything does.
+    `outcome` is the filter for the list of cases: the outcome that fails, if any does.
     """
 
     level: Level
@@ -127,7 +127,7 @@ def mark_of(figures: Figures) -> Mark:
         level: Level = "all" if figures.failed else "none"
         return Mark(level, _unjudged(figures), "", outcomes_told(figures), outcome)
     level = "full" if share == 1 else "few" if share >= FEW else "some" if share else "all"
-    if level == "full" and figures.failed:  # of what is no part of correctness
+    if level == "full" and figures.failed:  # counts that are not part of correctness
         level = "few"
     return Mark(level, percent(share), f"{figures.strict:,}/{figures.judged:,}", outcomes_told(figures), outcome)
 
@@ -151,13 +151,13 @@ def _unjudged(figures: Figures) -> str:
 
 
 MARKER = "opconform-site.json"
-"""Says that a folder holds a site, and which of its files are the site's."""
+"""The marker of a folder that holds a site, with the list of the site's files."""
 
-_BESIDE = {".nojekyll": b""}  # GitHub Pages serves files as they are where there is one
+_BESIDE = {".nojekyll": b""}  # with this file, GitHub Pages serves files unchanged
 
 
 def templates() -> jinja2.Environment:
-    """Return the environment of our pages' templates: everything is escaped, and an unknown name is an error."""
+    """Return the environment of the pages' templates: everything is escaped, and an unknown name is an error."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(str(resources.files(__package__) / "templates")),
         autoescape=True,
@@ -171,7 +171,7 @@ def templates() -> jinja2.Environment:
 
 
 class SiteWriter:
-    """Renders pages and copies assets into a folder; `given` is what every template sees."""
+    """Renders pages and copies assets into a folder; `given` are the variables of every template."""
 
     def __init__(self, folder: Path, given: Mapping[str, Any]) -> None:
         self.folder = folder
@@ -181,17 +181,17 @@ class SiteWriter:
 
     @property
     def files(self) -> list[str]:
-        """The files written so far, by their path in the site."""
+        """Return the files written so far, by their path in the site."""
         return sorted(self._files)
 
     def page(self, path: str, template: str, **values: Any) -> None:
-        """Render a template into a page, `operators/x.html`; it sees `root`, the way up to the site's root."""
+        """Render a template into a page, `operators/x.html`; it gets `root`, the relative path to the site's root."""
         root = "../" * (len(PurePosixPath(path).parts) - 1)
         text = self._templates.get_template(template).render(root=root, path=path, **values)
         self.write(path, text)
 
     def script(self, path: str, call: str, *values: Any) -> None:
-        """Write data as a classic script that calls a function with it: `call(…, …);`. NaN is none of JSON's."""
+        """Write data as a classic script that calls a function with it: `call(…, …);`. Raises ValueError for NaN."""
         told = ",".join(json.dumps(v, allow_nan=False, separators=(",", ":")) for v in values)
         self.write(path, f"{call}({told.replace('<', chr(92) + 'u003c')});\n")
 
@@ -202,7 +202,7 @@ class SiteWriter:
             self.write(f"assets/{name}", source.read_bytes())
 
     def write(self, path: str, content: str | bytes) -> None:
-        """Write a file. Raises OpconformError where that is not possible."""
+        """Write a file. Raises OpconformError if that is not possible."""
         target = self.folder / path
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -213,21 +213,21 @@ class SiteWriter:
 
 
 def check_folder(out: Path) -> None:
-    """Raise OpconformError unless a folder is new or empty, or holds a site made earlier."""
+    """Raise OpconformError unless a folder is new or empty, or holds an earlier site."""
     try:
         if out.is_dir() and any(out.iterdir()) and not (out / MARKER).is_file():
-            raise OpconformError(f"{out}: is not empty and holds no site of opconform; choose a new or an empty folder")
+            raise OpconformError(f"{out}: is not empty and not a site of opconform; choose a new or empty folder")
         if out.exists() and not out.is_dir():
-            raise OpconformError(f"{out}: is a file; choose a new or an empty folder for the site")
+            raise OpconformError(f"{out}: is a file; choose a new or empty folder for the site")
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         raise OpconformError(f"{out}: cannot be read: {error}") from None
 
 
 @contextlib.contextmanager
 def written(out: Path, given: Mapping[str, Any]) -> Iterator[SiteWriter]:
-    """Yield a writer whose files are in `out` at the end, in the place of those of an earlier site.
+    """Yield a writer whose files are in `out` at the end, in place of an earlier site's files.
 
-    Raises OpconformError where `out` is not to be written to. An error on the way leaves `out` as it was.
+    Raises OpconformError if `out` cannot be written to. After an error `out` is unchanged.
     """
     check_folder(out)
     try:
@@ -249,7 +249,7 @@ def _put_in_place(site: SiteWriter, out: Path) -> None:
     try:
         old = _files_of(out)
         out.mkdir(exist_ok=True)
-        # the marker first: should the rest fail, the folder is still known as a site's
+        # the marker first: if the rest fails, the folder is still recognised as a site
         _mark(out, sorted({*old, *site.files}))
         for name in site.files:
             (out / name).parent.mkdir(parents=True, exist_ok=True)
@@ -268,13 +268,13 @@ def _mark(out: Path, files: list[str]) -> None:
 
 
 def _files_of(out: Path) -> list[str]:
-    """Return the files of an earlier site, none that lies outside of its folder."""
+    """Return the files of an earlier site that are inside its folder."""
     try:
         told = json.loads((out / MARKER).read_bytes())
         files = [name for name in told["files"] if isinstance(name, str)]
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError):
-        raise OpconformError(f"{out / MARKER}: is not as a site has it; choose another folder") from None
+        raise OpconformError(f"{out / MARKER}: is not a valid site marker; choose another folder") from None
     parts = {name: PurePosixPath(name).parts for name in files}
     return [name for name, of in parts.items() if of and ".." not in of and not PurePosixPath(name).is_absolute()]

@@ -1,1 +1,1 @@
-"""Programs that speak the process protocol under other interpreters; nothing here is imported by the package."""
+"""Programs that speak the process protocol under other interpreters; the package itself does not import them."""

@@ -1,7 +1,7 @@
 """Python libraries behind the process protocol: `python python_client.py onnxruntime`; see docs/process-protocol.md.
 
-It runs under an interpreter that has the library and NumPy alone, from Python 3.9 on: nothing of the package is
-imported. What a refusal means is for the package to tell by the library's words, unless the library's exception says
+It runs under an interpreter that has only the library and NumPy, from Python 3.9 on, and imports nothing of the
+package. The package decides from the library's words what a refusal means, unless the library's exception itself says
 that something is not implemented.
 """
 
@@ -21,13 +21,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Callable, NamedTuple, Protocol
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # the folder of this file
+    sys.path.pop(0)  # removes this file's folder
 
 import numpy as np
 
 
 class OddType(NamedTuple):
-    """An element type that NumPy lacks: its bits, its number in ONNX's TensorProto.DataType, and others' names."""
+    """An element type that NumPy lacks: its bits, its number in ONNX's TensorProto.DataType, and its other names."""
 
     bits: int
     number: int
@@ -61,7 +61,7 @@ class Unsupported(Exception):  # noqa: N818 - an answer
 
 
 class Odd(NamedTuple):
-    """A tensor of a type that NumPy lacks; its content is as the protocol has it, packed."""
+    """A tensor of a type that NumPy lacks; its content is packed, as in the protocol."""
 
     type: str
     shape: tuple[int, ...]
@@ -69,23 +69,26 @@ class Odd(NamedTuple):
 
 
 class Library(Protocol):
-    """What differs between libraries."""
+    """One library; subclasses implement what differs."""
 
     version: str
     facts: Mapping[str, str]
 
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
-        """Return what runs the program of a question on one value for each of its feeds. Raises what it raises."""
+        """Return a function that runs the program of a question on one value for each of its feeds.
+
+        Raises the library's errors.
+        """
 
     def meaning(self, error: Exception) -> Unsupported | None:
-        """Return the refusal that an exception of the library is by its type."""
+        """Return the kind of refusal that an exception's type shows, or None."""
 
 
 # Tensors and values
 
 
 def tensor_of(told: Mapping[str, Any]) -> Any:
-    """Return the tensor that a question tells: an array, or an Odd."""
+    """Return the tensor in a question: an array, or an Odd."""
     shape, held = tuple(told["shape"]), told["content"]
     if told["type"] == "string":
         texts = np.empty(len(held), object)
@@ -98,7 +101,7 @@ def tensor_of(told: Mapping[str, Any]) -> Any:
 
 
 def told_of(value: Any) -> dict[str, Any]:
-    """Return how an answer tells a tensor. Raises TypeError for what is none."""
+    """Return a tensor in the form of an answer. Raises TypeError if it is not a tensor."""
     if isinstance(value, Odd):
         return {"type": value.type, "shape": value.shape, "content": base64.b64encode(value.content).decode()}
     array = np.asarray(value)
@@ -106,7 +109,7 @@ def told_of(value: Any) -> dict[str, Any]:
         texts = [_text(one) for one in array.reshape(-1).tolist()]
         return {"type": "string", "shape": array.shape, "content": texts}
     if array.dtype.kind not in "fiubc":
-        raise TypeError(f"an output of the type {array.dtype.name}")
+        raise TypeError(f"an output of type {array.dtype.name}")
     content = array.astype(array.dtype.newbyteorder("<")).tobytes()
     return {"type": array.dtype.name, "shape": array.shape, "content": base64.b64encode(content).decode()}
 
@@ -133,7 +136,7 @@ def value_of(structure: Mapping[str, Any], tensors: Iterator[Any]) -> Any:
 
 
 def flattened(type_: str, value: Any, tensors: list[Any]) -> dict[str, Any]:
-    """Add the tensors of a value of this type to `tensors`, and return its structure."""
+    """Append the tensors of a value of this type to `tensors`, and return its structure."""
     kind, _, held = type_.partition("(")
     held = held[:-1]
     if value is None:
@@ -152,7 +155,7 @@ def flattened(type_: str, value: Any, tensors: list[Any]) -> dict[str, Any]:
 
 
 def _column(name: str, entries: Sequence[Any]) -> Any:
-    """Return a map's keys or values: plain numbers have the type that the program says."""
+    """Return a map's keys or values; plain numbers get the type that the program declares."""
     is_typed = any(isinstance(one, (np.ndarray, np.generic)) for one in entries)
     if name == "string" or any(isinstance(one, str) for one in entries):
         return np.array([*entries, ""], object)[:-1]
@@ -160,18 +163,18 @@ def _column(name: str, entries: Sequence[Any]) -> Any:
 
 
 def answers_of(program: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the outputs that are asked for."""
+    """Return the outputs that the program returns."""
     return [one for one in program["outputs"] if one is not None]
 
 
 def feeds_of(program: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the inputs that are fed, in the order of the tensors of a run."""
+    """Return the inputs that the program is fed, in the order of a run's tensors."""
     given = [one for one in (*program["inputs"], *program.get("captured", ())) if one is not None]
     return list({one["name"]: one for one in given if one["constant"] is None}.values())
 
 
 def names_in(types: Iterable[str]) -> set[str]:
-    """Return the element types that types are made of."""
+    """Return the element types in some types."""
     return set(re.findall(r"\w+(?![\w(])", " ".join(types)))
 
 
@@ -179,7 +182,7 @@ def names_in(types: Iterable[str]) -> set[str]:
 
 
 class OnnxRuntime:
-    """onnxruntime on its CPU provider, as the built-in runner drives it: one thread, nothing on the console."""
+    """onnxruntime on its CPU provider, set up like the built-in runner: one thread, no console output."""
 
     _provider = "CPUExecutionProvider"
     _fatal_only = 4
@@ -230,10 +233,10 @@ class OnnxRuntime:
         return run
 
     def _given(self, value: Any, are_read: bool) -> Any:
-        """Return what a session takes: where outputs are of types that NumPy lacks, its own values alone."""
+        """Return a session's inputs; if an output's type is not in NumPy, all must be onnxruntime's own values."""
         ort_value = self.library.OrtValue
         if isinstance(value, Odd):
-            # the same release brought both functions, and the numbers of types in the one below
+            # one release added both functions and the type numbers below
             if not hasattr(ort_value, "ortvalue_from_numpy_with_onnx_type"):
                 raise self._no_way(value.type)
             made = ort_value.ortvalue_from_shape_and_type(value.shape, ODD_TYPES[value.type].number)
@@ -247,10 +250,10 @@ class OnnxRuntime:
         return ort_value.ortvalue_from_numpy(value)
 
     def _no_way(self, name: str) -> Unsupported:
-        return Unsupported(f"onnxruntime {self.version} takes no {name} from Python beside what NumPy lacks", "type")
+        return Unsupported(f"onnxruntime {self.version} takes no {name} from Python with such types", "type")
 
     def meaning(self, error: Exception) -> Unsupported | None:
-        """Return what NOT_IMPLEMENTED means; the list of kernels tells what is absent."""
+        """Return what NOT_IMPLEMENTED means; the list of kernels shows what is missing."""
         if not isinstance(error, self.native.NotImplemented):
             return None
         absent = re.search(r"Could not find an implementation for (\S+?)\((\d+)\)", str(error))
@@ -264,7 +267,7 @@ class OnnxRuntime:
 
 
 def _read(value: Any) -> Any:
-    """Return a value of onnxruntime's; it shows no array of a type that NumPy lacks, so the bytes are copied."""
+    """Return the array of an onnxruntime value, by copying bytes: it exposes no array for types that NumPy lacks."""
     name = str(value.data_type())[len("tensor(") : -1]
     if name not in ODD_TYPES:
         return value.numpy()
@@ -274,7 +277,7 @@ def _read(value: Any) -> Any:
 
 
 class OnnxReference:
-    """onnx.reference.ReferenceEvaluator, without NumPy's warnings; it takes arrays of ml_dtypes where that is there."""
+    """onnx.reference.ReferenceEvaluator without NumPy's warnings; it takes arrays of ml_dtypes if that is installed."""
 
     def __init__(self) -> None:
         import onnx.reference  # noqa: PLC0415
@@ -303,13 +306,13 @@ class OnnxReference:
         return run
 
     def meaning(self, error: Exception) -> Unsupported | None:
-        """Return what NotImplementedError means; a list of all that there is follows its first line."""
+        """Return what NotImplementedError means; its first line comes before a list of everything implemented."""
         words = str(error).partition("\n")[0] or type(error).__name__
         return Unsupported(words) if isinstance(error, NotImplementedError) else None
 
 
 def _held(type_: str, answer: Any) -> Any:
-    """Return an answer as a value: the evaluator says an optional as a list of one, empty or with None without it."""
+    """Return an answer as a value: the evaluator gives an optional as a list of one item, which may be missing."""
     if not type_.startswith("optional(") or not isinstance(answer, list):
         return answer
     held = answer[0] if answer else None
@@ -318,7 +321,7 @@ def _held(type_: str, answer: Any) -> Any:
 
 
 def _array(value: Any) -> Any:
-    """Return what is fed, with arrays of ml_dtypes for the types that NumPy lacks. Raises Unsupported without these."""
+    """Return the inputs, with arrays of ml_dtypes for types that NumPy lacks. Raises Unsupported without ml_dtypes."""
     if isinstance(value, list):
         return [_array(one) for one in value]
     if not isinstance(value, Odd):
@@ -334,7 +337,7 @@ def _array(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return an answer, its arrays of ml_dtypes as Odds."""
+    """Return an answer, with arrays of ml_dtypes as Odds."""
     if isinstance(value, list):
         return [_plain(one) for one in value]
     dtype = getattr(value, "dtype", None)
@@ -350,7 +353,7 @@ def _plain(value: Any) -> Any:
 
 @functools.cache
 def _ml_dtypes() -> Mapping[str, Any]:
-    """Return the dtypes of ml_dtypes by our names; none where it is not installed, as beside old releases of onnx."""
+    """Return the dtypes of ml_dtypes by our names; none if it is not installed, as with old releases of onnx."""
     try:
         import ml_dtypes  # noqa: PLC0415
     except ModuleNotFoundError:
@@ -368,7 +371,7 @@ _OPENVINO_SETTINGS: Mapping[str, str] = {
 
 
 class OpenVinoOnnx:
-    """OpenVINO's ONNX front end and CPU plugin, as the built-in runner drives them: in float32, on one thread."""
+    """OpenVINO's ONNX front end and CPU plugin, set up like the built-in runner: float32, one thread."""
 
     def __init__(self) -> None:
         sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # it would send on import
@@ -399,7 +402,7 @@ class OpenVinoOnnx:
             if "(" in one["type"]:
                 raise Unsupported(f"OpenVINO has no inputs and outputs of type {one['type']}", "type")
         model = self._core.read_model(base64.b64decode(question["model"]))
-        threads = "2" if model.is_dynamic() else "1"  # with one, what goes wrong at an unknown shape is lost
+        threads = "2" if model.is_dynamic() else "1"  # with one thread, errors at unknown shapes are lost
         compiled = self._core.compile_model(model, "CPU", {**_OPENVINO_SETTINGS, "INFERENCE_NUM_THREADS": threads})
         request, places = compiled.create_infer_request(), self._places(compiled.inputs, feeds)
 
@@ -414,9 +417,9 @@ class OpenVinoOnnx:
         return run
 
     def _places(self, ports: Sequence[Any], feeds: Sequence[Mapping[str, Any]]) -> list[int | None]:
-        """Return where each feed stands among the inputs, None for one that is dropped.
+        """Return the position of each feed among the inputs, None for one that is dropped.
 
-        An input that is an output as well goes by the output's name: such ones are found by type and rank.
+        An input that is also an output has the output's name; such inputs are found by type and rank.
         """
         named = {name: index for index, port in enumerate(ports) for name in port.get_names()}
         found: dict[str, int | None] = {feed["name"]: named.get(feed["name"]) for feed in feeds}
@@ -444,7 +447,7 @@ class OpenVinoOnnx:
             tensor.data.reshape(-1).view(np.uint8)[:] = np.frombuffer(value.content, np.uint8)
         elif name != "string":
             tensor.data[...] = value
-        elif value.size:  # the library dies of an empty list
+        elif value.size:  # an empty list crashes the library
             tensor.bytes_data = np.array([one.encode() for one in value.reshape(-1).tolist()]).reshape(shape)
         return tensor
 
@@ -457,7 +460,7 @@ class OpenVinoOnnx:
         return np.array(tensor.data)
 
     def meaning(self, _error: Exception) -> Unsupported | None:
-        """Return None: the words alone tell."""
+        """Return None: only the words show the meaning."""
         return None
 
 
@@ -502,7 +505,7 @@ class Client:
         for one in question.get("drop", ()):
             self._prepared.pop(one, None)
         if self._library is None:
-            raise RuntimeError("nobody said hello")
+            raise RuntimeError("there was no hello question")
         self._prepared[question["id"]] = question["program"], self._library.prepare(question)
         return {"answer": "prepared"}
 
@@ -520,7 +523,7 @@ class Client:
 
 
 def main(name: str) -> None:
-    """Answer the questions of stdin, until it ends. What the library prints to stdout goes to stderr."""
+    """Answer the questions on stdin until it ends. Whatever the library prints to stdout goes to stderr."""
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
     client = Client(name)
@@ -529,7 +532,7 @@ def main(name: str) -> None:
         told = json.dumps({"id": question["id"], **client.answer(question)}, allow_nan=False)
         answers.write(told + "\n")
         answers.flush()
-    os._exit(0)  # there are libraries that die while they are unloaded
+    os._exit(0)  # some libraries crash while they are unloaded
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The pool's side of its processes: the template that starts workers, one worker, and what starts them for a run."""
+"""The pool's side of its processes: the template that starts workers, a worker, and the starter for a run."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ from .worker import (
 _BOOT: Final = (
     f"import sys; sys.path[:] = sys.argv[3:]; from {__package__}.worker import start_workers; start_workers()"
 )
-_PATIENCE: Final = 10.0  # seconds for an answer that needs no more than a system call
-_LEAVE: Final = 5.0  # seconds to end the workers and go
+_PATIENCE: Final = 10.0  # seconds for an answer that only needs a system call
+_LEAVE: Final = 5.0  # seconds to end the workers and exit
 _LEAVE_SOON: Final = 0.5  # the same without workers
 
 
 class TemplateLost(Exception):  # noqa: N818 - a state of that process, not a mistake of ours
-    """The template process is gone or does not answer; workers that it started are dead or soon will be."""
+    """The template process is gone or does not answer; the workers that it started are dead or will be soon."""
 
 
 class Template:
-    """A process that starts workers: forks of itself, or, without a pickled factory, interpreters of their own.
+    """A process that starts workers: forks of itself or, without a pickled factory, new interpreters.
 
-    All have this process's interpreter and module path. `patience` is how many seconds it may take to become ready.
-    Raises OSError where it cannot be started.
+    All use this process's interpreter and module path. `patience` is the time in seconds in which it must become ready.
+    Raises OSError if it cannot be started.
     """
 
     def __init__(self, factory: bytes | None, patience: float) -> None:
@@ -79,11 +79,11 @@ class Template:
         finally:
             theirs.close()
         self._control.settimeout(patience)
-        with contextlib.suppress(OSError):  # what is wrong shows at the first request
+        with contextlib.suppress(OSError):  # the first request shows what is wrong
             self._control.sendall(SIZE.pack(len(factory or b"")) + (factory or b""))
 
     def start(self, ends: Sequence[int]) -> int:
-        """Start a worker with its ends of what connects it; returns its process id. Raises TemplateLost, OSError."""
+        """Start a worker with its ends of the connections; return its process id. Raises TemplateLost, OSError."""
         started = self._ask(START, 0, ends)
         if started < 0:
             raise OSError(-started, os.strerror(-started))
@@ -92,14 +92,14 @@ class Template:
         return started
 
     def wait(self, worker: int) -> int | None:
-        """Wait for a dying worker; returns its exit code, or a signal negated, or None where nobody knows any more."""
+        """Wait for a dying worker; return its exit code, a negative signal number, or None if it is unknown by now."""
         try:
             return self._ask(REAP, worker)
         except TemplateLost:
             return None
 
     def poll(self, worker: int) -> tuple[bool, int | None]:
-        """Return whether a worker still runs and, if it does not, how it ended, as `wait` does."""
+        """Return whether a worker still runs and, if not, how it ended, as `wait` does."""
         try:
             code = self._ask(POLL, worker)
         except TemplateLost:
@@ -109,7 +109,7 @@ class Template:
     def _ask(self, kind: bytes, worker: int, descriptors: Sequence[int] = ()) -> int:
         if self._lost:
             raise TemplateLost
-        self._lost = True  # until the answer is here, also where a signal handler raises meanwhile
+        self._lost = True  # until the answer has arrived, even if a signal handler raises meanwhile
         try:
             socket.send_fds(self._control, [REQUEST.pack(kind, worker)], descriptors)
             reply = self._control.recv(REPLY.size)
@@ -121,7 +121,7 @@ class Template:
         return int(REPLY.unpack(reply)[0])
 
     def close(self) -> tuple[int, str]:
-        """End it and, through it, its workers; returns its exit code and the last that it wrote."""
+        """End it and its workers; return its exit code and its last output."""
         if self._end is None:
             self._lost = True
             self._control.close()
@@ -143,7 +143,7 @@ def _command(control: int) -> list[str]:
 
 
 def new_memory(size: int = 0) -> int:
-    """Return a descriptor of fresh memory, which no name on disk leads to."""
+    """Return a descriptor of new memory without a name on disk."""
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("opconform")
     else:
@@ -169,10 +169,10 @@ _NO_SIGPIPE: Final[int] = getattr(socket, "MSG_NOSIGNAL", 0)
 
 
 class WorkerProcess:
-    """A worker in a session of its own, with a message channel, a board and a drained output.
+    """A worker in a session of its own, with a message channel, a board and drained output.
 
-    `template` starts it. `start` is the pickled factory, empty where the template has that. `owned` says that this
-    worker alone has the template. Raises TemplateLost, and OSError where it cannot be started.
+    `template` starts it. `start` is the pickled factory, empty if the template has it already. `owned`: the template
+    belongs to this worker alone. Raises TemplateLost, and OSError if it cannot be started.
     """
 
     def __init__(self, template: Template, start: bytes, *, owned: bool = False) -> None:
@@ -210,7 +210,10 @@ class WorkerProcess:
         self.flush()
 
     def flush(self) -> None:
-        """Send what is unsent. A channel that the worker has closed takes nothing; its end is noticed elsewhere."""
+        """Send what is unsent.
+
+        Nothing can be sent if the worker has closed the channel; its end is noticed elsewhere.
+        """
         try:
             while self._unsent:
                 self._unsent = self._unsent[self._socket.send(self._unsent, _NO_SIGPIPE) :]
@@ -221,11 +224,11 @@ class WorkerProcess:
 
     @property
     def unsent(self) -> bool:
-        """Whether the channel could not take everything yet."""
+        """Return whether part of a message is still unsent."""
         return bool(self._unsent)
 
     def receive(self) -> Iterator[Frame]:
-        """Yield the messages that have arrived; raises Corrupt, and EOFError where the channel is closed."""
+        """Yield the messages that have arrived; raises Corrupt, and EOFError if the channel is closed."""
         received = self._take()
         if received == b"":
             raise EOFError
@@ -245,9 +248,9 @@ class WorkerProcess:
             return b""
 
     def drain(self) -> bool:
-        """Read some of what the worker wrote to stdout and stderr; False where there is no more.
+        """Read some of the worker's stdout and stderr; return False if there is no more.
 
-        `flood` then counts the bytes since its key began.
+        Afterwards `flood` is the number of bytes since its key began.
         """
         try:
             written = os.read(self.output, _CHUNK)
@@ -261,26 +264,26 @@ class WorkerProcess:
         return bool(written)
 
     def tail(self, key: tuple[int, int]) -> str:
-        """Return the last lines the worker wrote while it had that key (a batch's number, an index)."""
+        """Return the last lines that the worker wrote while it had that key (the number of a batch, an index)."""
         return readable(self._tail) if key == self._tail_key else ""
 
     def last_words(self) -> str:
         """Return the last lines that a dying worker wrote, whenever that was."""
-        for _ in range(_LAST_CHUNKS):  # a process that left its group may write for ever
+        for _ in range(_LAST_CHUNKS):  # a process that left its group may write forever
             if not self.drain():
                 break
         return readable(self._tail)
 
     @property
     def alive(self) -> bool:
-        """Whether the process still runs, where no `pidfd` tells."""
+        """Return whether the process still runs, on systems without `pidfd`."""
         if not self._ended:
             runs, self._code = self._template.poll(self._process)
             self._ended = not runs
         return not self._ended
 
     def resident(self) -> int:
-        """Return the bytes of memory that are resident; 0 where it is just ending."""
+        """Return the resident memory in bytes; 0 if the process is just ending."""
         try:
             with open(f"/proc/{self._process}/statm", "rb") as statm:  # noqa: PTH123 - fifty times a second
                 return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
@@ -288,14 +291,14 @@ class WorkerProcess:
             return 0
 
     def kill(self) -> None:
-        """Kill the worker and every process it started that is still in its group."""
+        """Kill the worker and every process that it started and that is still in its group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process, signal.SIGKILL)
 
     def reap(self) -> int | None:
-        """Kill the group, wait for the worker, close everything; returns the exit code, or a signal negated.
+        """Kill the group, wait for the worker, close everything; return the exit code, or a negative signal number.
 
-        None where the template that had to see it is lost too.
+        None if the template, which is the worker's parent, is lost too.
         """
         self.kill()
         code = self._code if self._ended else self._template.wait(self._process)
@@ -312,14 +315,14 @@ class WorkerProcess:
             self._template.close()
 
 
-_ATTEMPTS: Final = 4  # templates lost in a row, the first two perhaps by what warms a fork
+_ATTEMPTS: Final = 4  # templates lost in a row; the first two may be due to a fork after `warm`
 
 
 class WorkerStartError(OpconformError):
     """No worker can be started.
 
-    `kind` is the class name of the exception that the factory raised and `message` its text; or `died` or `timeout` and
-    how. `tail` is the last that the process wrote.
+    `kind` is the class name of the exception that the factory raised, and `message` its text; or `kind` is `died` or
+    `timeout`, and `message` says how. `tail` is the process's last output.
     """
 
     def __init__(self, kind: str, message: str, tail: str = "") -> None:
@@ -330,10 +333,10 @@ class WorkerStartError(OpconformError):
 
 
 class Starter:
-    """Starts workers with a pickled `factory`: forks of a process where it is warm if `fork`, else new interpreters.
+    """Starts workers with a pickled `factory`: forks of a process that has warmed it if `fork`, else new interpreters.
 
-    `patience` is as for Template. A template that is lost before its first worker forks no more: what is
-    wrong with it then shows in a worker, where it can be told.
+    `patience` is as for Template. If a template is lost before its first worker, the starter forks no more: the fault
+    then occurs in a worker, which can report it.
     """
 
     def __init__(self, factory: bytes, patience: float, *, fork: bool) -> None:
@@ -343,14 +346,14 @@ class Starter:
         self._template: Template | None = None
 
     def worker(self, *, apart: bool = False) -> WorkerProcess:
-        """Start a worker, `apart` with a template of its own. Raises WorkerStartError."""
+        """Start a worker, if `apart` with a template of its own. Raises WorkerStartError."""
         try:
             return self._apart() if apart else self._together()
         except OSError as error:
             raise WorkerStartError(type(error).__name__, str(error)) from error
 
     def close(self) -> None:
-        """End the template and with it what is left of workers."""
+        """End the template and its remaining workers."""
         if self._template is not None:
             self._template.close()
             self._template = None

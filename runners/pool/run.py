@@ -1,4 +1,4 @@
-"""A run of the worker pool: a single thread that hands out work, waits, and never trusts what a worker writes."""
+"""A run of the worker pool: one thread hands out work, waits, and never trusts what a worker writes."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from .wire import (
     unpack_records,
 )
 
-_QUEUED: Final = 2  # batches a worker holds, so that it never waits for the parent
+_QUEUED: Final = 2  # batches that a worker holds, so that it never waits for the parent
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a key may use; times in seconds, sizes in bytes, `memory_bytes` None for no limit.
+    """The limits of a key; times in seconds, sizes in bytes. `memory_bytes` is None for no limit.
 
-    `run_seconds` and `prepare_seconds` are those of the task's phases (between keys the latter holds), `start_seconds`
-    that of making the task. `record_seconds` is the longest time between two records of a worker at work, whatever it
-    says that it is doing; None for workers that are believed. `memory_bytes` is resident memory of the worker process,
-    `output_bytes` what one key may write to stdout and stderr, give or take what a pipe holds.
+    `run_seconds` and `prepare_seconds` limit the task's phases (the latter also the time between keys), `start_seconds`
+    making the task. `record_seconds` is the longest time between two records of a busy worker, whatever phase it
+    reports; None to trust workers. `memory_bytes` limits the resident memory of the worker process, `output_bytes` what
+    one key may write to stdout and stderr, with a tolerance of a pipe's size.
     """
 
     run_seconds: float = 10.0
@@ -62,7 +62,7 @@ class Limits:
 
 
 class Seen(NamedTuple):
-    """What a worker was at, since when by our account, and how long we had been away until then."""
+    """What a worker was doing, since when by our clock, and how long we had been away until then."""
 
     at: object
     since: float
@@ -70,7 +70,7 @@ class Seen(NamedTuple):
 
 
 class Seat:
-    """One worker at a time, the batches it holds, and those that wait for it."""
+    """A slot for one worker at a time, with the batches it holds and the ones that wait for it."""
 
     def __init__(self, *, reuse: bool) -> None:
         self.waiting: deque[KeyBatch] = deque()
@@ -92,29 +92,29 @@ class Seat:
 
     @property
     def able(self) -> bool:
-        """Whether the worker, or one that is still to be started, may be given a batch more."""
+        """Return whether the worker, or one that is yet to start, may get another batch."""
         if self.worker is None:
             return True
         well = self.ready and self.verdict is None and self.closed is None
         return well and len(self.sent) < _QUEUED and (self._reuse or not self.first_batch)
 
     def takes(self, batch: KeyBatch) -> bool:
-        """Whether the worker may have this batch now: two at most, and none beside one that runs alone."""
+        """Return whether the worker may get this batch now: two at most, and none beside one that runs alone."""
         return not self.sent or (not batch.alone and not self.sent[-1].alone)
 
     @property
     def used_up(self) -> bool:
-        """Whether the worker has done the one batch that it is for."""
+        """Return whether the worker has finished the single batch that it is for."""
         return not self._reuse and bool(self.first_batch) and not self.sent
 
 
 Found: TypeAlias = tuple[Key, bytes] | Loss | Stray
 
 _FALSE_STARTS: Final = 3
-_MEMORY_TICK: Final = 0.02  # seconds between two looks at a worker's memory; holds 1 GiB within about 6 %
-_CLOSED_GRACE: Final = 0.25  # seconds from the channel's end to the process's, where the process is just dying
-_AWAY: Final = 1.0  # seconds without a look at the workers, from which on they may have waited for us
-_ASK_AGAIN: Final = 0.01  # seconds until a source that had nothing is asked again, if nothing happens before
+_MEMORY_TICK: Final = 0.02  # seconds between two checks of a worker's memory; keeps 1 GiB to about 6 %
+_CLOSED_GRACE: Final = 0.25  # seconds between the channel's end and the process's, for a process that is dying
+_AWAY: Final = 1.0  # if we did not look at the workers for so many seconds, they may have waited for us
+_ASK_AGAIN: Final = 0.01  # seconds until an idle source is asked again, if nothing happens before
 
 
 class Run:
@@ -158,7 +158,7 @@ class Run:
     # Handing out work
 
     def _hand_out(self) -> bool:
-        """Start workers for work and give them batches; False where nothing is left to do."""
+        """Start workers for work and give them batches; return False if nothing is left to do."""
         self._dry = False
         for seat in self._seats:
             if seat.worker is not None and seat.used_up:
@@ -181,7 +181,7 @@ class Run:
         return queue.popleft() if queue and seat.takes(queue[0]) else None
 
     def _pull(self) -> None:
-        """Take one more batch from the source, if it has one; ask it once a round where it has none for now."""
+        """Take one more batch from the source, if it has one; ask an idle source once per round."""
         if self._source is None or self._dry:
             return
         keys = next(self._source, None)
@@ -213,7 +213,7 @@ class Run:
         self._await_channel(worker)
 
     def _await_channel(self, worker: WorkerProcess) -> None:
-        """Wait for messages, and where some of ours are unsent also for room to send them."""
+        """Wait for messages and, if some of ours are unsent, also for room to send them."""
         key = self._selector.get_map().get(worker.channel)
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.unsent else 0)
         if key is not None and key.events != events:
@@ -224,7 +224,7 @@ class Run:
             self._selector.unregister(fd)
 
     def _dismiss(self, seat: Seat, worker: WorkerProcess) -> int | None:
-        """End a worker, whatever it is doing; returns its exit code, as WorkerProcess.reap does."""
+        """End a worker, whatever it is doing; return its exit code, as WorkerProcess.reap does."""
         for fd in (worker.output, worker.channel, worker.pidfd):
             self._forget(fd)
         seat.vacate()
@@ -233,7 +233,7 @@ class Run:
     def _condemn(
         self, seat: Seat, worker: WorkerProcess, kind: LossKind, why: str, seconds: float | None = None
     ) -> None:
-        """Kill a worker; what becomes of its keys is settled when it is dead."""
+        """Kill a worker; its keys are settled when it is dead."""
         if seat.verdict is None:
             found = self._verdict(seat, worker, kind, f"killed {why}")
             seat.verdict = found if seconds is None else replace(found, seconds=seconds)
@@ -245,7 +245,7 @@ class Run:
         return WorkerEnd(kind, end, place, fresh, self._lasted(seat, place.since), tuple(seat.recent))
 
     def _lasted(self, seat: Seat, since: float) -> float:
-        """Return the seconds since a moment that a worker names, which is none before it got its work."""
+        """Return the seconds since a time that a worker reports, but no more than since it got its work."""
         return max(0.0, time.monotonic() - max(since, seat.head_since))
 
     # What workers do
@@ -275,7 +275,7 @@ class Run:
             self._condemn(seat, worker, "flood", f"after {worker.flood} bytes of output")
 
     def _accept(self, seat: Seat, worker: WorkerProcess, frame: Frame) -> None:
-        """Act on a message; raises Corrupt where it cannot be one of this moment."""
+        """Handle a message; raises Corrupt if it is not valid at this point."""
         head = seat.sent[0] if seat.sent and seat.sent[0].number == frame.batch else None
         if frame.kind == READY and not seat.ready:
             seat.ready = True
@@ -287,7 +287,7 @@ class Run:
         elif frame.kind == RAISED and head is not None and head.received <= frame.first < len(head.keys):
             self._accept_exception(seat, head, frame)
         else:
-            raise Corrupt("a message out of turn")
+            raise Corrupt("an unexpected message")
         if head is not None and head.finished:
             self._add_stray(head.cleared())
             seat.sent.popleft()
@@ -296,7 +296,7 @@ class Run:
 
     def _add_stray(self, stray: Stray | None) -> None:
         if stray is not None:
-            self._found.insert(0, stray)  # who waits for the record that clears it and goes has heard of it
+            self._found.insert(0, stray)  # whoever waits for the record that clears the suspect has got it
 
     def _accept_records(self, seat: Seat, batch: KeyBatch, frame: Frame) -> None:
         end = frame.first + frame.amount
@@ -324,7 +324,7 @@ class Run:
     # What workers do not do
 
     def _look(self) -> None:
-        """Look, once a tick, for what sends no event: time, memory."""
+        """Check, once per tick, what sends no event: time, memory."""
         now = time.monotonic()
         gap = now - self._looked
         if gap < self._tick:
@@ -352,7 +352,7 @@ class Run:
             self._look_at_memory(seat, worker)
 
     def _look_at_time(self, seat: Seat, worker: WorkerProcess, now: float) -> None:
-        """Kill a worker that is in one place too long, or too long without a record; by our clock alone."""
+        """Kill a worker that has been in one place, or without a record, for too long; only our clock counts."""
         place, records = worker.board.read(), (seat.sent[0].number, seat.sent[0].received)
         if seat.heard is None or seat.heard.at != records:
             seat.heard = Seen(records, now, self._away)
@@ -379,7 +379,7 @@ class Run:
     def _on_death(self, seat: Seat, worker: WorkerProcess, _mask: int) -> None:
         if seat.worker is not worker:
             return
-        worker.kill()  # what it started
+        worker.kill()  # the processes that it started
         try:
             for frame in worker.rest() if seat.verdict is None or seat.verdict.kind != "corrupt" else ():
                 self._accept(seat, worker, frame)
@@ -390,7 +390,7 @@ class Run:
         tail = worker.tail(verdict.place.key)
         sent, was_given = list(seat.sent), bool(seat.first_batch)
         verdict = _ended(verdict, self._dismiss(seat, worker))
-        if not was_given or not verdict.place.batch:  # its board may say anything, what it was given is known
+        if not was_given or not verdict.place.batch:  # its board may contain anything, what it was given is known
             self._count_false_start(verdict, last_words)
         settled = settle(sent, verdict, tail)
         self._found += settled.losses
@@ -406,13 +406,13 @@ class Run:
 
 
 def _ended(verdict: WorkerEnd, code: int | None) -> WorkerEnd:
-    """Return the verdict with how the process ended, where it was not killed for a reason."""
+    """Return the verdict with how the process ended, unless it was killed for a reason."""
     if verdict.exit:
         return verdict
     if code is None:
-        return replace(verdict, exit="killed with the process that started it", orphaned=True)
+        return replace(verdict, exit="killed together with the process that started it", orphaned=True)
     if code == CHANNEL_LOST:
-        return replace(verdict, kind="corrupt", exit="ended for want of its message channel")
+        return replace(verdict, kind="corrupt", exit="ended because its message channel was gone")
     return replace(verdict, exit=exit_words(code))
 
 
@@ -422,14 +422,14 @@ _USUAL_LIMITS: Final = Limits()
 class Pool:
     """Worker processes that turn keys into records.
 
-    `factory` is pickled by reference and makes the task in each worker: it lives in a module that the worker can
+    `factory` is pickled by reference and makes the task in each worker, so it must be in a module that the worker can
     import, not in `__main__`. A key is anything that can be pickled: a case id, or a request with its arrays. Raises
-    OpconformError where this system has no such workers.
+    OpconformError if this system does not support such workers.
 
-    With `fork`, on Linux, the factory is unpickled once, in a process that workers are forked from; if it has a method
-    `warm`, that is called there, and imports and reads what every worker needs. Neither may start a thread or use a
+    With `fork`, on Linux, the factory is unpickled once, in a process that workers are forked from. If it has a method
+    `warm`, that is called there, to import and read what every worker needs. Neither may start a thread or use a
     library that cannot be forked after use. Otherwise each worker is an interpreter of its own. Without `reuse`, a
-    worker gets one key only.
+    worker gets only one key.
     """
 
     def __init__(
@@ -442,7 +442,7 @@ class Pool:
         reuse: bool = True,
     ) -> None:
         if sys.platform == "win32":
-            raise OpconformError("workers need Linux or macOS; on Windows, run it in the Windows Subsystem for Linux")
+            raise OpconformError("workers need Linux or macOS; on Windows, use the Windows Subsystem for Linux")
         if jobs < 1:
             raise OpconformError(f"jobs is {jobs}; at least one worker is needed")
         if limits.memory_bytes is not None and not Path("/proc/self/statm").exists():
@@ -455,10 +455,10 @@ class Pool:
         )
 
     def run(self, batches: Iterable[Sequence[Key]]) -> Iterator[Found]:
-        """Yield each key once, with its record or as a Loss; in any order. In between, deaths that no key explains.
+        """Yield each key once, with its record or a Loss, in any order, and in between deaths that no key explains.
 
-        Takes batches as workers need them. An empty batch says that there is nothing for now: it is asked for again
-        soon, and at the latest when the caller comes back for the next key; only the end of `batches` ends the run.
-        Raises WorkerStartError. Closing the iterator kills the workers.
+        Takes batches as workers need them. An empty batch means that there is nothing for now: the source is asked
+        again soon, at the latest when the caller asks for the next key. Only the end of `batches` ends the run. Raises
+        WorkerStartError. Closing the iterator kills the workers.
         """
         return Run(self._starter(), self._jobs, self._limits, batches, reuse=self._reuse).results()

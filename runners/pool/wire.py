@@ -1,4 +1,4 @@
-"""What the two sides of the worker pool share, and what a worker's death means for the keys that it held."""
+"""The messages between the two sides of the worker pool, and the consequences of a worker's death for its keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 Phase: TypeAlias = Literal["prepare", "run", "sibling"]
 Begin: TypeAlias = Callable[[int, Phase], None]
 Key: TypeAlias = Any
-"""What a record is about: a case id, or a request with its arrays; the pool only pickles it and hands it back."""
+"""The subject of a record: a case id, or a request with its arrays; the pool only pickles it and returns it."""
 
 # Parent to worker: FACTORY, BATCH. Worker to parent: the others.
 FACTORY, BATCH, READY, FAILED, RECORDS, RAISED = range(1, 7)
@@ -24,37 +24,37 @@ CHANNEL_LOST: Final = 86
 _MAGIC: Final = b"OPC\x01"
 _HEADER: Final = struct.Struct("<4sIIIIIII")  # magic, kind, sequence, batch, first, count, length, payload's checksum
 _CHECK: Final = struct.Struct("<I")
-_LARGEST: Final = 128 << 20  # bytes of a message: beyond the largest answer that a case can have
+_LARGEST: Final = 128 << 20  # bytes of a message: more than the largest answer of a case
 _PLACE: Final = struct.Struct("<QqQQ")  # batch, index, phase, nanoseconds on the monotonic clock
 RAISED_HEAD: Final = struct.Struct("<d")
-"""What a RAISED message opens with: seconds since the phase began. The traceback's text follows."""
+"""The start of a RAISED message: seconds since the phase began. The traceback's text follows."""
 PHASES: Final[tuple[Phase | None, ...]] = (None, "prepare", "run", "sibling")
 _PHASE_NUMBERS: Final[Mapping[Phase | None, int]] = MappingProxyType({phase: i for i, phase in enumerate(PHASES)})
 
 
 class Task(Protocol):
-    """What a worker does with keys; made once in each worker process."""
+    """The work that a worker does with keys; made once in each worker process."""
 
     def run(self, keys: Sequence[Key], begin: Begin, /) -> Iterator[bytes]:
         """Yield one record for each key, in order.
 
-        Calls `begin(i, "prepare")` when key i starts being prepared, `begin(i, "run")` when its run starts and
-        `begin(i, "sibling")` when another one is tried for its sake, so that what happens from then on is charged to
-        that key. An exception raised here costs the key that was under way.
+        Calls `begin(i, "prepare")` when it starts preparing key i, `begin(i, "run")` when its run starts, and `begin(i,
+        "sibling")` when another case runs on its behalf; whatever happens from then on is charged to that key. An
+        exception raised here costs the current key.
         """
 
 
 def phase_of(number: int) -> Phase | None:
-    """Return the phase that a message or a board gives as a number; None where it gives no phase."""
+    """Return the phase of a message's or a board's number; None for any other number."""
     return PHASES[number] if number < len(PHASES) else None
 
 
 class Corrupt(Exception):  # noqa: N818 - a state of the channel, not a mistake of ours
-    """The channel carried bytes that are no message; the text is a noun, such as `stray bytes`."""
+    """The channel carried invalid bytes; the text is a noun, such as `stray bytes`."""
 
 
 class Frame(NamedTuple):
-    """One message; `first` is the index of the first key it speaks of, `amount` how many (RAISED: the phase)."""
+    """One message; `first` is the index of its first key, `amount` the number of keys (RAISED: the phase)."""
 
     kind: int
     batch: int = 0
@@ -64,7 +64,7 @@ class Frame(NamedTuple):
 
 
 class FrameWriter:
-    """Numbers and checksums the messages of one direction."""
+    """Adds numbers and checksums to the messages of one direction."""
 
     def __init__(self) -> None:
         self._sequence = 0
@@ -77,14 +77,14 @@ class FrameWriter:
 
 
 class FrameReader:
-    """Cuts what a channel carries into messages."""
+    """Splits the bytes of a channel into messages."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._sequence = 0
 
     def feed(self, received: bytes) -> Iterator[Frame]:
-        """Yield the messages that are whole now; raises Corrupt at the first byte out of place."""
+        """Yield the messages that are complete; raises Corrupt at the first wrong byte."""
         self._buffer += received
         size = _HEADER.size + _CHECK.size
         while self._buffer:
@@ -111,12 +111,12 @@ class FrameReader:
 
 
 def pack_records(records: Sequence[bytes]) -> bytes:
-    """Return records as the payload of a RECORDS message: their lengths, then their bytes."""
+    """Return the payload of a RECORDS message: the records' lengths, then their bytes."""
     return b"".join([struct.pack(f"<{len(records)}I", *map(len, records)), *records])
 
 
 def unpack_records(payload: bytes, amount: int) -> list[bytes]:
-    """Return the records of a RECORDS message. Raises Corrupt where it does not hold just so many."""
+    """Return the records of a RECORDS message. Raises Corrupt if their number is wrong."""
     start = 4 * amount
     if len(payload) < start:
         raise Corrupt("a message with a wrong count")
@@ -130,7 +130,7 @@ def unpack_records(payload: bytes, amount: int) -> list[bytes]:
 
 
 class Place(NamedTuple):
-    """Where a worker is: at key `position` of `batch`, in `phase` (None: between keys) `since` that monotonic time."""
+    """The position of a worker: key `position` of `batch`, in `phase` (None: between keys) `since` a monotonic time."""
 
     batch: int
     position: int
@@ -139,22 +139,22 @@ class Place(NamedTuple):
 
     @property
     def key(self) -> tuple[int, int]:
-        """The key alone, whatever its phase."""
+        """Return the key without its phase."""
         return self.batch, self.position
 
 
 class Board:
-    """Shared memory where a worker notes where it is, so that the parent knows it whatever becomes of the worker."""
+    """Shared memory where a worker notes its position, which the parent can read whatever happens to the worker."""
 
     def __init__(self, fd: int) -> None:
         self._memory = mmap.mmap(fd, mmap.PAGESIZE)
 
     def note(self, batch: int, index: int, phase: Phase | None) -> None:
-        """Note where this worker is, and the time."""
+        """Note this worker's position, and the time."""
         _PLACE.pack_into(self._memory, 0, batch, index, _PHASE_NUMBERS[phase], time.monotonic_ns())
 
     def notes(self, batch: int) -> Begin:
-        """Return what notes that a phase of a key of a batch begins, at the least cost: it is told of every run."""
+        """Return a fast function that notes the start of a phase of a key of a batch; it is called for every run."""
         pack, memory, clock, numbers = _PLACE.pack_into, self._memory, time.monotonic_ns, dict(_PHASE_NUMBERS)
 
         def begin(index: int, phase: Phase) -> None:
@@ -163,7 +163,7 @@ class Board:
         return begin
 
     def read(self) -> Place:
-        """Return what was noted last; native code may have scribbled over it, so any numbers may come."""
+        """Return the last note. Native code may have overwritten it, so any numbers are possible."""
         batch, index, phase, since = _PLACE.unpack_from(self._memory)
         return Place(batch, index, phase_of(phase), since / 1e9)
 
@@ -174,22 +174,22 @@ class Board:
 
 LossKind: TypeAlias = Literal["crash", "timeout", "memory", "flood", "corrupt", "raised"]
 
-_FAULTS: Final = 2  # a batch that was next in line when this many workers died is suspected itself
+_FAULTS: Final = 2  # if so many workers die, the batch that was next in line becomes a suspect
 KEYS_BEFORE: Final = 8
-"""How many of the keys that a worker ran before its death are told."""
+"""Number of keys that a report lists of those that a worker ran before its death."""
 TAIL_BYTES: Final = 3000
-"""How much of what a process wrote last is worth keeping."""
+"""Number of bytes that are kept of a process's last output."""
 _TAIL_LINES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A key that has no record, and why.
+    """A key without a record, and why.
 
-    `kind` is `raised` where the task raised a Python exception; its traceback is then in `tail`. `phase` is None where
-    the key was in neither. `exit` says how the process ended (`signal SIGSEGV`, `exit code 3`) or why it was killed
-    (`killed after 10 s`). `tail` is the last that the process wrote to stdout and stderr while it had this
-    key; a line of the key just before may come first. `seconds` is the time in the phase.
+    `kind` is `raised` if the task raised a Python exception, with the traceback in `tail`. `phase` is None if the key
+    was in neither phase. `exit` says how the process ended (`signal SIGSEGV`, `exit code 3`) or why it was killed
+    (`killed after 10 s`). `tail` is the last output of the process while it had this key; it may begin with a line of
+    the previous key. `seconds` is the time in the phase.
     """
 
     key: Key
@@ -202,10 +202,10 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """A worker's death that no key is charged with: what was under way passes alone, in a worker of its own.
+    """A worker's death that no key is charged with: the key in progress passes when it runs alone in a worker.
 
-    `key` is what was under way, None if that is not known. `before` has the last keys that the worker ran until then.
-    The others are as in Loss.
+    `key` is the key in progress, None if it is unknown. `before` has the last keys that the worker ran before it. The
+    other fields are as in Loss.
     """
 
     key: Key | None
@@ -218,10 +218,10 @@ class Stray:
 
 @dataclass(frozen=True, slots=True)
 class WorkerEnd:
-    """Why a worker ended: where it was and whether that names the culprit.
+    """Why a worker ended: its position, and whether that identifies the culprit.
 
-    `fresh` says that the worker had finished no key before, and `before` has the last of those that it had. `orphaned`
-    says that it went down with the process that started it, and perhaps with its neighbours.
+    `fresh`: the worker had finished no key before. `before` has the last keys that it had finished. `orphaned`: it
+    ended together with the process that started it, and perhaps with other workers.
     """
 
     kind: LossKind
@@ -235,7 +235,7 @@ class WorkerEnd:
 
 @dataclass(slots=True)
 class Suspicion:
-    """A death that nothing is charged with yet, and how many batches of suspects are still to end."""
+    """A death that nothing is charged with yet, and the number of suspect batches that are still to end."""
 
     stray: Stray
     batches: int = 0
@@ -244,9 +244,10 @@ class Suspicion:
 
 @dataclass(slots=True)
 class KeyBatch:
-    """Keys that go to a worker together; `received` counts the first ones whose records have arrived.
+    """Keys that go to a worker together; the records of the first `received` keys have arrived.
 
-    One that is `alone` goes to a worker that has no other. `apart` asks for a worker that shares nothing with others.
+    A batch that is `alone` goes to a worker that has no other. `apart` requests a worker that shares nothing with
+    others.
     """
 
     keys: Sequence[Key]
@@ -259,20 +260,20 @@ class KeyBatch:
 
     @property
     def left(self) -> Sequence[Key]:
-        """The keys without a record."""
+        """Return the keys without a record."""
         return self.keys[self.received :]
 
     @property
     def finished(self) -> bool:
-        """Whether every key has its record."""
+        """Return whether every key has its record."""
         return self.received == len(self.keys)
 
     def without(self, index: int) -> KeyBatch:
-        """Return a batch of the keys that are left without key `index`."""
+        """Return a batch of the remaining keys without key `index`."""
         return KeyBatch([*self.keys[self.received : index], *self.keys[index + 1 :]])
 
     def cleared(self) -> Stray | None:
-        """Say that the batch has ended; returns the death that nobody is charged with if it was the last suspect."""
+        """Note that the batch has ended; if it was the last suspect, return the death that no key is charged with."""
         suspicion, self.suspicion = self.suspicion, None
         if suspicion is None:
             return None
@@ -282,7 +283,7 @@ class KeyBatch:
 
 @dataclass(slots=True)
 class Settlement:
-    """What becomes of a dead worker's keys; those of `first` are for the next workers in its place, in this order."""
+    """What happens to a dead worker's keys; the batches in `first` go to the next workers in its place, in order."""
 
     losses: list[Loss] = field(default_factory=list)
     strays: list[Stray] = field(default_factory=list)
@@ -291,10 +292,10 @@ class Settlement:
 
 
 def settle(sent: Sequence[KeyBatch], verdict: WorkerEnd, tail: str) -> Settlement:
-    """Decide about the batches that a dead worker held, in the order it got them; all its messages have been read.
+    """Decide about the batches of a dead worker, in the order it got them; all its messages have been read.
 
-    A key is charged at once where its worker had run no other, and for a timeout. Anything else may be what another
-    key left behind: the suspects run again, each alone in a worker, until one dies as the first there.
+    A key is charged at once if its worker had run no other key, and for a timeout. Any other death may be due to an
+    earlier key: the suspects run again, each alone in a worker, until one of them dies as the first key there.
     """
     case = _Inquest(verdict, tail, next((batch.suspicion for batch in sent if batch.suspicion), None))
     if not sent and verdict.place.batch:
@@ -311,7 +312,7 @@ def settle(sent: Sequence[KeyBatch], verdict: WorkerEnd, tail: str) -> Settlemen
 
 
 class _Inquest:
-    """One death, being settled; `known` is an earlier one that has the same suspects, and so the same cause."""
+    """One death that is being settled; `known` is an earlier death with the same suspects, and so the same cause."""
 
     def __init__(self, verdict: WorkerEnd, tail: str, known: Suspicion | None) -> None:
         self._verdict = verdict
@@ -324,7 +325,7 @@ class _Inquest:
         verdict, index, phase = self._verdict, self._verdict.place.position, self._verdict.place.phase
         under_way = phase is not None and batch.received <= index < len(batch.keys) and verdict.kind != "corrupt"
         certain = (verdict.fresh or verdict.kind == "timeout") and (batch.apart or not verdict.orphaned)
-        leak = verdict.kind == "memory" and not verdict.fresh  # it may be what earlier keys left behind
+        leak = verdict.kind == "memory" and not verdict.fresh  # earlier keys may have caused it
         if under_way or batch.alone:
             index = index if under_way else 0
             if certain:
@@ -338,7 +339,7 @@ class _Inquest:
             self._suspect(batch.left, batch)
 
     def blame(self, batch: KeyBatch) -> None:
-        """Count the death of a worker that was to take this batch next, and suspect the batch at the second."""
+        """Count the death of a worker whose next batch this was; at the second death the batch becomes a suspect."""
         faults = batch.faults + 1
         orphaned = self._verdict.orphaned and not batch.apart
         if batch.alone and (faults < _FAULTS or orphaned):
@@ -352,7 +353,7 @@ class _Inquest:
             self._suspect(batch.left, batch)
 
     def stray(self, key: Key | None, ran: Iterable[Key] = ()) -> Stray:
-        """Return this death as one that nobody is charged with."""
+        """Return this death as one that no key is charged with."""
         verdict = self._verdict
         before = (*verdict.before, *ran)[-KEYS_BEFORE:]
         return Stray(key, verdict.kind, verdict.place.phase, verdict.exit, self._tail, before)
@@ -372,7 +373,7 @@ class _Inquest:
         self.settled.first += [_counted(KeyBatch([key], True, faults, apart, suspicion)) for key in keys]
 
     def _suspicion(self, batch: KeyBatch, index: int | None = None) -> Suspicion:
-        """Return the suspicion that the batch is under, or else the one because of this death."""
+        """Return the existing suspicion on the batch, or a new one because of this death."""
         if batch.suspicion is not None:
             batch.suspicion.batches -= 1
             return batch.suspicion
@@ -388,6 +389,6 @@ def _counted(batch: KeyBatch) -> KeyBatch:
 
 
 def readable(raw: bytes) -> str:
-    """Return the last lines of what a process wrote, with control characters escaped."""
+    """Return the last lines of a process's output, with control characters escaped."""
     lines = raw[-TAIL_BYTES:].decode(errors="replace").rstrip("\n").split("\n")[-_TAIL_LINES:]
     return "\n".join("".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in line) for line in lines)

@@ -1,7 +1,7 @@
-"""The pool's processes: the template that starts and reaps workers, and the worker, which a backend may take down.
+"""The pool's processes: the template that starts and reaps workers, and the worker, which a backend may crash.
 
-A backend that goes for its parent finds the template. It runs nothing of a backend's: at most it has imported what the
-factory says is safe to fork after.
+A backend that attacks its parent process hits the template, which runs nothing of a backend; at most it has imported
+what the factory declares fork-safe.
 """
 
 from __future__ import annotations
@@ -47,28 +47,30 @@ from .wire import (
 Factory: TypeAlias = Callable[[], Task]
 
 REQUEST: Final = struct.Struct("<cq")
-"""What the pool asks: one of START, REAP and POLL, and a process; START comes with the descriptors of `Ends`."""
+"""Requests of the pool: START, REAP or POLL, and a process; the descriptors of `Ends` come with START."""
 START, REAP, POLL = b"S", b"R", b"P"
 REPLY: Final = struct.Struct("<q")
-"""What it is answered: a process or an error number negated; an exit code or a signal negated, or RUNNING."""
+"""Replies: a process id or a negative error number; an exit code or a negative signal number, or RUNNING."""
 RUNNING: Final = 1 << 32
 SIZE: Final = struct.Struct("<Q")
-"""What comes first of all: the length of the pickled factory that follows, 0 where workers are not to be forked."""
+"""The very first bytes: the length of the pickled factory that follows, 0 if workers are not forked."""
 
 FLAGS: Final = ("-u", "-P", "-c")
-"""-u: what Python code prints is not lost in a crash. -P: the current folder is no place to import from, unless it is
-one in the pool's process."""
+"""-u: output of Python code is not lost in a crash.
+
+-P: nothing is imported from the current folder, unless the pool's process does so too.
+"""
 _BOOT: Final = f"import sys; sys.path[:] = sys.argv[4:]; from {__package__}.worker import main; main()"
 
 _FLUSH_BYTES: Final = 1 << 16
 _FLUSH_SECONDS: Final = 0.05
-_OUT_OF_THE_WAY: Final = 200  # code that closes or writes to "the next few" descriptors misses this one
+_OUT_OF_THE_WAY: Final = 200  # out of reach of code that closes or writes to "the next few" descriptors
 _PR_SET_PDEATHSIG: Final = 1
 _LINE_BUFFERED: Final = 1  # glibc's _IOLBF
 
 
 def main() -> None:
-    """Work in a process of its own, started by the template."""
+    """Run a worker in a process of its own, started by the template."""
     parent, channel, board = (int(a) for a in sys.argv[1:4])
     del sys.argv[1:]
     work(parent, channel, board)
@@ -77,7 +79,7 @@ def main() -> None:
 def work(parent: int, channel_fd: int, board_fd: int, factory: Callable[[], Factory] | None = None) -> None:
     """Work until the pool closes the channel or the process `parent` dies.
 
-    `factory` returns the factory of the task; without it, the first message has it pickled.
+    `factory` returns the factory of the task; without it, the first message has the pickled factory.
     """
     _isolate(parent)
     board = Board(board_fd)
@@ -93,20 +95,20 @@ def work(parent: int, channel_fd: int, board_fd: int, factory: Callable[[], Fact
 
 
 def _isolate(parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's
-    # No core dumps: one byte is too small for a file, and unlike zero also keeps core handlers behind a pipe quiet.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
+    # No core dumps: one byte is too small for a file and, unlike zero, also silences core handlers behind a pipe.
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (0 if hard == 0 else 1, hard))
     if sys.platform == "linux":
         libc = ctypes.CDLL(None)
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # also inside native code that holds the interpreter
-        libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, _LINE_BUFFERED, 0)  # a crash loses no whole line
-    if os.getppid() != parent:  # it died before the request above
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # works even inside native code that holds the interpreter
+        libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, _LINE_BUFFERED, 0)  # a crash loses no complete line
+    if os.getppid() != parent:  # the parent died before the request above
         os._exit(0)
 
 
 class _Channel:
-    """The descriptor that carries messages, moved to where native code has no business."""
+    """The descriptor that carries messages, moved out of native code's usual range."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY)
@@ -114,7 +116,7 @@ class _Channel:
         self._writer = FrameWriter()
 
     def frames(self) -> Iterator[Frame]:
-        """Yield what the parent sends; the process ends where there is no parent any more."""
+        """Yield the parent's messages; the process ends if the parent is gone."""
         reader = FrameReader()
         while True:
             try:
@@ -126,7 +128,7 @@ class _Channel:
                 os._exit(CHANNEL_LOST)
 
     def send(self, frame: Frame) -> None:
-        """Send a message whole; the process ends where that is impossible."""
+        """Send a whole message; the process ends if that is impossible."""
         unsent = memoryview(self._writer.pack(frame))
         try:
             while unsent:
@@ -136,10 +138,10 @@ class _Channel:
 
 
 def _make_task(channel: _Channel, frame: Frame, factory: Callable[[], Factory] | None) -> Task:
-    """Make the task; where that fails, tell the pool why and end."""
+    """Make the task; if that fails, report the reason to the pool and end."""
     try:
         if frame.kind != FACTORY:
-            raise Corrupt("the first message is none that starts a worker")
+            raise Corrupt("the first message does not start a worker")
         make: Factory = factory() if factory else pickle.loads(frame.payload)  # noqa: S301 - the pool wrote it
         return make()
     except BaseException as error:
@@ -150,7 +152,7 @@ def _make_task(channel: _Channel, frame: Frame, factory: Callable[[], Factory] |
 
 
 class _Outbox:
-    """The records of a batch that are finished and not yet sent."""
+    """The finished records of a batch that are not sent yet."""
 
     def __init__(self, channel: _Channel, batch: int) -> None:
         self._channel = channel
@@ -162,7 +164,7 @@ class _Outbox:
 
     @property
     def finished(self) -> int:
-        """How many keys of the batch have their record."""
+        """Return the number of keys of the batch that have a record."""
         return self.sent + len(self._records)
 
     def add(self, record: bytes) -> None:
@@ -200,7 +202,7 @@ def _run_batch(task: Task, channel: _Channel, board: Board, batch: int, keys: Se
             # The last record waits for the task's end, which may still raise.
             if last + 1 < len(keys) and outbox.due:
                 outbox.flush()
-                board.note(batch, last, None)  # the parent may have kept us waiting
+                board.note(batch, last, None)  # the parent may have made us wait
         if outbox.finished < len(keys):
             raise RuntimeError(f"the task yields {outbox.finished} records for {len(keys)} keys")
         outbox.flush()
@@ -222,7 +224,7 @@ def _report_exception(channel: _Channel, board: Board, outbox: _Outbox, batch: i
 
 
 class Ends(NamedTuple):
-    """A worker's ends of what connects it to the pool: descriptors."""
+    """A worker's ends of the connections to the pool: descriptors."""
 
     channel: int
     output: int
@@ -230,11 +232,11 @@ class Ends(NamedTuple):
 
 
 def start_workers() -> None:
-    """Be the template, until the pool closes the control socket; started by process.Template."""
+    """Run the template until the pool closes the control socket; started by process.Template."""
     parent, control_fd = (int(a) for a in sys.argv[1:3])
     path = sys.argv[3:]
     del sys.argv[1:]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the pool's
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the pool
     _end_with(parent)
     control = socket.socket(fileno=control_fd)
     (size,) = SIZE.unpack(_received(control, SIZE.size))
@@ -242,15 +244,15 @@ def start_workers() -> None:
     server = _Server(control, None if factory else path)
     ends = server.serve()
     if ends is None or factory is None:
-        os._exit(0)  # nothing of a library's has to be undone
+        os._exit(0)  # no library needs cleaning up
     work(server.process, ends.channel, ends.board, factory.factory)
 
 
 def _end_with(parent: int) -> None:
-    """Be told to leave when the pool's process dies, if the end of the control socket does not tell already."""
+    """Ask for a signal when the pool's process dies, in case the end of the control socket does not show it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:  # it died before the request above
+    if os.getppid() != parent:  # the pool died before the request above
         sys.exit(0)
 
 
@@ -265,14 +267,14 @@ def _received(control: socket.socket, size: int) -> bytes:
 
 
 class _Factory:
-    """The factory of tasks, unpickled and warm, so that a forked worker need not do it again."""
+    """The factory of tasks, unpickled and warm, so that a forked worker need not repeat it."""
 
     def __init__(self, pickled: bytes) -> None:
         self._pickled = pickled
         self._warm: Callable[[], Any] | None = None
         try:
             self._warm = self._warmed()
-        except BaseException:  # a worker fails in the same way, and can tell
+        except BaseException:  # a worker fails in the same way, and can report it
             traceback.print_exc()
 
     def _warmed(self) -> Callable[[], Any]:
@@ -280,7 +282,7 @@ class _Factory:
         if hasattr(factory, "warm"):
             factory.warm()
         gc.collect()
-        gc.freeze()  # what workers share is left alone by their collections, and so stays shared
+        gc.freeze()  # the garbage collector of workers ignores shared objects, so their memory stays shared
         return factory
 
     def factory(self) -> Callable[[], Any]:
@@ -289,7 +291,7 @@ class _Factory:
 
 
 class _Server:
-    """Answers the pool's requests; `path` is the module path of workers that run on their own, None: they are forks."""
+    """Answers the pool's requests; `path` is the module path of workers in new interpreters, None: they are forks."""
 
     def __init__(self, control: socket.socket, path: list[str] | None) -> None:
         self._control = control
@@ -298,7 +300,7 @@ class _Server:
         self.process = os.getpid()
 
     def serve(self) -> Ends | None:
-        """Answer until the pool is gone, then end the workers; in a forked worker, return what it has to work with."""
+        """Answer until the pool is gone, then end the workers; in a forked worker, return its connections."""
         signal.signal(signal.SIGTERM, self._leave)
         try:
             while True:
@@ -320,12 +322,12 @@ class _Server:
         for worker in self._workers:
             with contextlib.suppress(OSError):
                 os.killpg(worker, signal.SIGKILL)
-        for worker in self._workers:  # or they stay behind as zombies where no process 1 looks after them
+        for worker in self._workers:  # without a process 1 that reaps them, they would stay as zombies
             with contextlib.suppress(OSError):
                 os.waitpid(worker, 0)
 
     def _leave(self, *_: object) -> None:
-        """Let the next request be the end; an exception could come just while the workers are being ended."""
+        """Make the next request the last; an exception could interrupt the ending of the workers."""
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
 
@@ -348,11 +350,11 @@ class _Server:
         return os.waitstatus_to_exitcode(status)
 
     def _started(self, ends: Ends) -> bool:
-        """Start a worker; True in the worker itself."""
+        """Start a worker; return True in the worker itself."""
         ours, theirs = os.pipe()
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of threads: the factory's word is that they do no harm
+                warnings.simplefilter("ignore")  # about threads: the factory promises that they do no harm
                 worker = os.fork()
         except OSError as error:
             worker = -(error.errno or errno.EAGAIN)
@@ -386,7 +388,7 @@ class _Server:
 
 
 def _run_alone(parent: int, ends: Ends, path: list[str]) -> NoReturn:
-    """Run the worker in place of this process."""
+    """Replace this process by the worker."""
     for fd in (ends.channel, ends.board):
         os.set_inheritable(fd, True)
     arguments = map(str, (parent, ends.channel, ends.board))

@@ -68,7 +68,7 @@ def test_the_search_reads_ids_and_what_backends_said(opened: Open) -> None:
         page.wait_for_function("document.querySelectorAll('#list .tabulator-row').length === 1")
         assert (query(page), told(page)) == ({"q": text}, "1 of 3 cases")
     page.get_by_label("Search", exact=True).fill("nowhere")
-    page.get_by_text("No case is like that.").wait_for()
+    page.get_by_text("No case matches.").wait_for()
     assert told(page) == "0 of 3 cases"
 
 

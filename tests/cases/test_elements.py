@@ -168,7 +168,7 @@ def test_text_of_any_form_becomes_an_array_of_strings(given_: object) -> None:
 def test_objects_that_are_no_text_are_refused() -> None:
     with pytest.raises(TypeError, match="expected text, got dict"):
         canonical(np.array([{}], object))
-    with pytest.raises(TypeError, match="text alone"):
+    with pytest.raises(TypeError, match="only hold text"):
         content(np.array([1], object))
 
 

@@ -93,7 +93,7 @@ def test_a_message_that_is_no_value_of_the_model_s_type_is_left_out(tmp_path: Pa
     source = ForeignCases(tmp_path / "d")
     assert len(source.ids()) == 1
     assert "a tensor of float64" in source.left_out["odd/test_data_set_0"]
-    assert "of a type that cases have no values of" in source.left_out["opaque/test_data_set_0"]
+    assert "of a type that cases cannot have" in source.left_out["opaque/test_data_set_0"]
     assert "tolerances of complex64" in source.left_out["complex/test_data_set_0"]
 
 

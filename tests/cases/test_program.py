@@ -100,7 +100,7 @@ def test_a_type_is_written_as_it_is_read(text: str) -> None:
     "text", ["float", "seq(float)", "seq()", "map(float32)", "map(float32,int64)", "seq(float32", "sparse(seq(int8))"]
 )
 def test_a_type_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no type"):
+    with pytest.raises(ValueError, match="is not a type"):
         parse_type(text)
 
 
@@ -122,7 +122,7 @@ def test_values_of_a_program_take_exactly_its_leaves() -> None:
     assert [x.shape for x in first] == [(2,), ()]
     assert second is None
     for wrong in (arrays[:1], [*arrays, arrays[0]]):
-        with pytest.raises(ValueError, match="tensors than the program is given"):
+        with pytest.raises(ValueError, match="tensors than the program takes"):
             nested(made, wrong)
 
 

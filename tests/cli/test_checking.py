@@ -61,8 +61,14 @@ def test_a_right_program_has_no_mistakes() -> None:
         ),
         ("other-type", "every-run", "onnx/Abs-13 of 2x3", "int32 [2, 3]; expected float32 [2, 3]", "`program.outputs`"),
         ("other-shape", "every-run", "onnx/Abs-13 of a scalar", "[1]; expected float32 []", "the type and the shape"),
-        ("short", "every-run", "onnx/Abs-13 of 2x3", "21 bytes; expected those of shape [2, 3]", "in C order"),
-        ("unknown-type", "every-run", "onnx/Abs-13 of 2x3", "'float33' is no element type", "in lower case: float32"),
+        ("short", "every-run", "onnx/Abs-13 of 2x3", "21 bytes; that is not the size of shape [2, 3]", "in C order"),
+        (
+            "unknown-type",
+            "every-run",
+            "onnx/Abs-13 of 2x3",
+            "'float33' is not an element type",
+            "in lower case: float32",
+        ),
         (
             "float32-always",
             "every-run",
@@ -83,7 +89,7 @@ def test_a_right_program_has_no_mistakes() -> None:
         ("file-cut", "every-run", "onnx/Abs-13 of 2x3", "its file ends after 23 bytes", "before the answer"),
         ("id", "every-run", "onnx/Abs-13 of 2x3", "it answered question", "copy the question's `id`"),
         ("chatter", "every-run", "onnx/Abs-13 of 2x3", "loading weights", ""),
-        ("late", "every-run", "onnx/Abs-13 of 2x3", "'done\\n'", "what is there for people goes to stderr"),
+        ("late", "every-run", "onnx/Abs-13 of 2x3", "'done\\n'", "text for people goes to stderr"),
         ("twice", "prepare", "an operator that does not exist", "more than one line", "a question has one answer"),
         ("exit", "every-run", "onnx/Abs-13 of 2x3", "it ended by exit code 3", "what it wrote to stderr says why"),
         ("silent", "every-run", "onnx/Abs-13 of 2x3", "no answer within 0.5 s", "flush stdout"),
@@ -121,4 +127,4 @@ def test_a_program_that_cannot_start_exits_2(command: str) -> None:
 def test_a_program_without_an_easy_operator_is_told_what_was_left_out(tmp_path: Path) -> None:
     code, output = checked(lying("unsupported", "prepare"))
     assert code == 0, output
-    assert "skipped  an easy operator: unsupported: none of Abs" in output
+    assert "skipped  an easy operator: unsupported: no easy operator such as Abs" in output

@@ -105,9 +105,9 @@ def test_a_backend_is_run_where_no_folder_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["claims", "OUT", "--jobs", "2"], "the options of a run are for a BACKEND"),
+        (["claims", "OUT", "--jobs", "2"], "options of a run need a BACKEND"),
         (["claims", "OUT", "--backend", "other"], "has no backend 'other'"),
-        (["claims", "onnx-reference", "--backend", "other"], "--backend is for a results folder"),
+        (["claims", "onnx-reference", "--backend", "other"], "--backend needs a results folder"),
     ],
 )
 def test_wrong_usage_exits_2(words: list[str], message: str, tmp_path: Path) -> None:

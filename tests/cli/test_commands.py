@@ -100,7 +100,7 @@ WRONG = {
     "a backend nothing is like": ("run xyzzy", "no backend is called 'xyzzy'; `opconform list backends`"),
     "a file that is not there": ("run python:my/backend.py:B", "there is no file my/backend.py; looked in "),
     "no class": ("run python:backend", "expected python:package.module:Class"),
-    "a program that is not there": ("run cmd:./backend", "'./backend' is no program that can be run"),
+    "a program that is not there": ("run cmd:./backend", "'./backend' is not an executable program"),
     "a backend that is no program": ("check-runner onnxruntime", "is for programs over the process protocol"),
     "an unknown scheme": ("run pyton:backend:B", "python:package.module:Class"),
     "no backend": ("run", "Missing argument 'BACKEND...'"),
@@ -112,7 +112,7 @@ WRONG = {
     "a negative seed": ("run onnxruntime --seed -1", "Invalid value for '--seed'"),
     "no workers": ("run onnxruntime --jobs 0", "Invalid value for '--jobs'"),
     "no time": ("run onnxruntime --timeout 0", "Invalid value for '--timeout'"),
-    "a time that is none": ("run onnxruntime --timeout nan", "nan is no number of seconds"),
+    "a time that is none": ("run onnxruntime --timeout nan", "nan is not a number of seconds"),
     "a requirement without option": ("run onnxruntime --require flush", "expected SILENCE=OPTION"),
     "an unknown silence": (
         "run onnxruntime --require accumulatr=wide",
@@ -122,7 +122,7 @@ WRONG = {
         "run onnxruntime --require accumulator=wid",
         "accumulator has the options wide, stepwise, narrow",
     ),
-    "two options": ("run onnxruntime --require flush=none --require flush=output", "flush=none is required already"),
+    "two options": ("run onnxruntime --require flush=none --require flush=output", "flush=none is already required"),
     "no waivers": ("run onnxruntime --waivers nowhere.yaml", "nowhere.yaml: cannot be read: No such file"),
     "no errata": ("run onnxruntime --errata nowhere.yaml", "nowhere.yaml: cannot be read: No such file"),
     "no profile": ("run onnxruntime --profile nowhere.yaml", "nowhere.yaml: cannot be read: No such file"),
@@ -155,7 +155,7 @@ WRONG = {
     "an unknown operator": ("scaffold onnx/RedceMean", "no operator 'RedceMean'; did you mean 'ReduceMean'?"),
     "an unknown command": ("rnu", "No such command 'rnu'"),
     "an unknown option of a command": ("run onnxruntime --nonesuch", "No such option"),
-    "no case id": ("show garbage", "'garbage' is no case id: it has 1 parts, expected standard/Operator-version/"),
+    "no case id": ("show garbage", "'garbage' is not a case id: it has 1 parts, expected standard/Operator-version/"),
     "a fill that is none": (f"show {BEYOND.replace('beyond-2^53', 'rmap')}", "no fill is called 'rmap'"),
     "an unknown version": (
         "show onnx/ReduceMean-19/float32/3/-/ramp",
@@ -403,7 +403,7 @@ SHOWN = {
         r"result       %\d+ .*\nexact        \[3, -3\]",
     ],
     "onnx/ReduceMean-18/bfloat16/3x2x2/noop_with_empty_axes=1/negative-zero/noop-zeros": ["negative zero"],
-    "onnx/ReduceMean-1/float16/3x2x2/axes=3/ramp/axis-beyond": ["a refusal", "whatever it answers"],
+    "onnx/ReduceMean-1/float16/3x2x2/axes=3/ramp/axis-beyond": ["a refusal", "any answer"],
     "onnx/ReduceMean-13/float16/2x0x3/-/ramp/empty-set": ["any value", "empty-set=rejected: a refusal"],
     "onnx/ReduceMean-13/float16/1x65537/axes=1/uniform/longer-than-16-bits-kept": ["… 65525 more", "overflow=infinite"],
     "openvino/ReduceMean-1/float32,int64/3x2x2/axes=2,0/ramp/axes-unsorted": [
@@ -433,7 +433,7 @@ def test_a_declared_option_is_shown_as_such(tmp_path: Path) -> None:
     file = tmp_path / "device.yaml"
     file.write_text("float32: {compute: tf32}\n")
     done = call("show", "onnx/Mean-13/float32/2*3x2/-/uniform", "--arithmetic", file)
-    assert "(only as declared arithmetic)" in done.output
+    assert "(only under declared arithmetic)" in done.output
 
 
 @pytest.mark.slow

@@ -57,4 +57,4 @@ def test_mutants_are_put_to_both_and_judged_by_the_tolerances_of_each(page: str)
 def test_a_folder_without_data_is_refused(tmp_path: Path) -> None:
     found = CliRunner().invoke(main, ["compare-data", str(tmp_path)])
     assert found.exit_code == 2
-    assert "has no model of one node" in found.stderr
+    assert "has no model with a single node" in found.stderr

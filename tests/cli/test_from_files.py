@@ -134,7 +134,7 @@ def test_shards_of_a_corpus_have_every_case_once_and_are_put_together(
     whole = invoke("report", *shards)
     assert whole.exit_code == 0, whole.output
     done = invoke("run", RIGHT, "--corpus", corpus / "npz", "--shard", "1/9999", "--out", tmp_path / "no")
-    assert (done.exit_code, "choose at most so many shards" in done.output) == (2, True)
+    assert (done.exit_code, "choose at most that many shards" in done.output) == (2, True)
 
 
 def test_a_corpus_that_is_not_whole_is_refused_with_the_files_name(corpus: Path, tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_models_whose_weights_lie_elsewhere_and_types_without_cases_are_left_out
     named.write_bytes(named.read_bytes().replace(b"Relu", b"R\xff\xffu"))
     source = ForeignCases(tmp_path / "d")
     assert len(source.ids()) == 1
-    assert source.left_out["named/test_data_set_0"] == "a name in its model is no text"
+    assert source.left_out["named/test_data_set_0"] == "a name in its model is not text"
     assert source.left_out["node/test_data_set_0"] == "its weights are in another file"
     assert source.left_out["weights/test_data_set_0"] == "its weights are in another file"
     assert "none of the types of cases" in source.left_out["odd/test_data_set_0"]

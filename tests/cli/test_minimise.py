@@ -74,7 +74,7 @@ def test_the_same_search_finds_the_same_case() -> None:
 def test_a_bound_ends_the_search_with_the_smallest_case_so_far() -> None:
     done = minimise(SPECIAL, "DiesOfNan", "--limit", 3)
     assert done.exit_code == 0
-    assert "a bound of the search was reached" in done.stdout
+    assert "a limit of the search was reached" in done.stdout
 
 
 def test_an_invalid_case_stays_as_it_is_written() -> None:
@@ -82,13 +82,13 @@ def test_an_invalid_case_stays_as_it_is_written() -> None:
     done = minimise(case, "Accepting")
     assert done.exit_code == 0
     assert f"# case         {case}" in done.stdout
-    assert "# 0 steps, 0 candidates judged: an invalid case has one mistake and stays as it is written" in done.stdout
+    assert "# 0 steps, 0 candidates judged: an invalid case has one mistake and is left as it is" in done.stdout
 
 
 def test_a_case_that_passes_is_nothing_to_minimise() -> None:
     done = minimise("onnx/ReduceMean-18/float32/2x3/axes=0/ramp", "RankFour")
     assert done.exit_code == 2
-    assert "it passes, there is nothing to minimise" in done.stderr
+    assert "it passes, so there is nothing to minimise" in done.stderr
     assert done.stdout == ""
 
 
@@ -100,4 +100,4 @@ def test_what_is_wrong_in_the_call_is_said_in_a_line() -> None:
         assert "Traceback" not in done.stderr
     other = minimise("openvino/ReduceMean-1/float32,int64/2/axes=0/ramp", "RankFour")
     assert other.exit_code == 2
-    assert "runs cases of onnx alone" in other.stderr
+    assert "only runs cases of onnx" in other.stderr

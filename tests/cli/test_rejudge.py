@@ -135,7 +135,7 @@ def test_a_corrected_expectation_decides_anew_about_a_kept_answer(
     ("keep", "change", "why"),
     [
         ("none", {"expectation_digest": OLD}, "the expectation has changed, and the answer was not kept"),
-        ("all", {"case_digest": OLD}, "its program or its inputs are others now"),
+        ("all", {"case_digest": OLD}, "its program or its inputs have changed"),
         ("digest", {"expectation_digest": OLD}, "the expectation has changed, and the answer was not kept"),
     ],
 )
@@ -160,7 +160,7 @@ def test_a_case_that_is_no_more_is_to_be_run_again(other: str, tmp_path: Path, r
     other = other.format(case=gone)
     changed(folder, lambda line: line.update(case=other) if line["case"] == gone else None)
     (listed,) = rejudged(folder).told["run_again"]
-    assert (listed["case"], listed["reason"]) == (other, "there is no such case any more")
+    assert (listed["case"], listed["reason"]) == (other, "this case no longer exists")
 
 
 def test_an_erratum_suspends_cases_that_were_run_before_it(tmp_path: Path, rejudged: Callable[..., Again]) -> None:

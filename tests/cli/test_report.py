@@ -146,11 +146,11 @@ def test_an_unfinished_run_tells_what_it_has(runs: Path, tmp_path: Path) -> None
 
 REFUSED = {
     "twice": (("shard-1", "shard-1"), "shard-1: named twice"),
-    "copies": (("shard-1", "copy"), r"shard 1/3 is there twice: \S+shard-1 and \S+copy"),
+    "copies": (("shard-1", "copy"), r"shard 1/3 appears twice: \S+shard-1 and \S+copy"),
     "other seed": (("shard-1", "seed-4", "shard-3"), r"seed: 0 in \S+shard-1, 4 in \S+seed-4"),
     "other number": (("half", "shard-2"), r"number of shards: 2 in \S+half, 3 in \S+shard-2"),
     "whole and shard": (("whole", "shard-2"), r"number of shards: none in \S+whole, 3 in \S+shard-2"),
-    "whole runs": (("right", "same"), r"are both whole runs of \S+Right: report one"),
+    "whole runs": (("right", "same"), r"are both complete runs of \S+Right: report one"),
     "other selections": (("whole", "other"), r"selection: \S+uint32.* in \S+whole, \S+axes-\* in \S+other"),
     "other version": (("shard-1", "newer"), r"version of \S+: 1\.0 in \S+shard-1, 2\.0 in \S+newer"),
     "no run": (("nothing",), "expected a results folder"),
@@ -187,6 +187,6 @@ def test_more_shards_than_parts_are_refused_by_each(tmp_path: Path) -> None:
             "run", RIGHT, "--select", UNSORTED, "--select", MIXED, "--shard", f"{index}/5", "--out", tmp_path / "out"
         )
         assert done.exit_code == 2
-        assert "come in 2 parts, one a program: choose at most so many shards" in done.output
+        assert "have 2 parts, one per program; choose at most that many shards" in done.output
         assert not (tmp_path / "out").exists()
     assert "expected I/N" in call("run", RIGHT, "--shard", "3/2").output

@@ -228,7 +228,7 @@ def test_a_folder_that_leads_elsewhere_is_refused(whole: Path, tmp_path: Path, w
     (folder / name).unlink(missing_ok=True)
     (folder / name).symlink_to(mine)
     done = call("--resume", folder, BACKEND, "--waivers", waivers)
-    assert (done.exit_code, f"{name}: no regular file" in done.output) == (2, True)
+    assert (done.exit_code, f"{name}: not a regular file" in done.output) == (2, True)
     assert mine.read_text() == "precious, and no line"
 
 

@@ -269,7 +269,7 @@ def test_a_program_with_every_kind_of_attribute_is_told_in_words(suite: tuple[Ba
         "attribute g s64s 2 0",
         "omitted",
     ]
-    with pytest.raises(OpconformError, match="no word of printable ASCII"):
+    with pytest.raises(OpconformError, match="not a word of printable ASCII"):
         index_entry(replace(case, ids=("two words",)), "values/one")
 
 
@@ -329,7 +329,7 @@ def test_a_corpus_differs_by_what_was_selected(tmp_path: Path) -> None:
         (["--format", "npz", "--select", "onnx/None-1", "--out", "@"], "selects no case"),
         (["--format", "onnx", "--select", "openvino/*", "--out", "@"], "use --format npz"),
         (["--format", "npz", "--select", "onnx/ReduceMean-18/float32/3x2x2/*"], "--out DIR"),
-        (["--format", "npz", "--select", "onnx/ReduceMean-18/float32/3x2x2/*", "--out", "."], "no empty folder"),
+        (["--format", "npz", "--select", "onnx/ReduceMean-18/float32/3x2x2/*", "--out", "."], "not an empty folder"),
     ],
 )
 def test_an_export_that_makes_no_sense_exits_2_and_writes_nothing(

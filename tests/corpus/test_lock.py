@@ -107,7 +107,7 @@ def test_a_lock_is_read_back_and_tells_its_line_when_it_is_damaged(tmp_path: Pat
     assert read_lock(file) == lock
     assert [one.id for one in lock.cases] == [ONE, ONE + "/z"]
     for change, said in (
-        (lambda text: text.replace("aaaa", "aaab", 1), "not as it was written"),
+        (lambda text: text.replace("aaaa", "aaab", 1), "does not match its own digest"),
         (lambda text: text.replace(ONE, "two words", 1), ":2: expected two digests"),
         (lambda text: "", ":1: expected '# opconform lock 1"),
     ):
@@ -150,7 +150,7 @@ def test_the_lock_of_this_suite_is_checked(lock: Callable[..., Result], tmp_path
     assert lock("--check").exit_code == 1
     assert lock().exit_code == 0
     done = lock("--check")
-    assert (done.exit_code, "the lock is that of the suite" in done.output) == (0, True)
+    assert (done.exit_code, "the lock matches the suite" in done.output) == (0, True)
     files = sorted(tmp_path.glob("locks/*"))
     assert [file.name for file in files] == ["onednn-ReduceMean.lock"]
     before = files[0].read_bytes()

@@ -120,14 +120,14 @@ def test_a_truncated_archive_is_refused(share: float, made: Path, tmp_path: Path
     (tmp_path / "half.zip").write_bytes(content[: int(len(content) * share)])
     done = verified(tmp_path / "half.zip")
     assert done.exit_code == 2
-    assert "half.zip: no whole zip archive" in done.output
+    assert "half.zip: not a complete zip archive" in done.output
 
 
 def test_a_foreign_schema_is_refused_by_its_version(corpus: Path) -> None:
     edited(corpus / "manifest.json", lambda told: told.update(schema=1))
     done = verified(corpus)
     assert done.exit_code == 2
-    assert "manifest.json: of schema 1; this version of opconform reads schema 2" in done.output
+    assert "manifest.json: has schema 1; this version of opconform reads schema 2" in done.output
 
 
 def test_a_folder_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
@@ -141,9 +141,9 @@ def test_a_folder_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
     [
         (b"{", "no JSON"),
         (b"[" * 100_000, "nested too deeply"),
-        (b'{"schema": NaN}', "NaN is no number"),
+        (b'{"schema": NaN}', "NaN is not a JSON number"),
         (b'{"schema": 2, "schema": 2}', "twice"),
-        (b'{"schema": 2}', "no manifest of schema 2"),
+        (b'{"schema": 2}', "not a manifest of schema 2"),
         (b'{"schema": ' + b"1" * 10_000 + b"}", "no JSON"),
         (b"\xff", "no JSON"),
         (b"3", "expected a JSON object"),
@@ -168,15 +168,15 @@ def damaged_tensor(name: str, content: bytes) -> Callable[[Path], object]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (damaged_descriptor(lambda told: told.update(schema=7)), "of schema 7"),
-        (damaged_descriptor(lambda told: told.pop("options")), "no descriptor of schema 2"),
+        (damaged_descriptor(lambda told: told.update(schema=7)), "has schema 7"),
+        (damaged_descriptor(lambda told: told.pop("options")), "not a descriptor of schema 2"),
         (
             damaged_descriptor(lambda told: told["inputs"][0].update(shape=[1, 2, 3, 4])),
             "does not match the descriptor",
         ),
         (damaged_descriptor(lambda told: told["options"][0].update(kind="perhaps")), "perhaps"),
-        (damaged_descriptor(lambda told: told["options"][0]["labels"].update(more="one")), "tells of what is settled"),
-        (damaged_descriptor(lambda told: told["program"].update(opset=99)), "not those of its case_digest"),
+        (damaged_descriptor(lambda told: told["options"][0]["labels"].update(more="one")), "silence that is not open"),
+        (damaged_descriptor(lambda told: told["program"].update(opset=99)), "do not match the case_digest"),
         (damaged_descriptor(lambda told: told.update(id="another")), "manifest.json has"),
         (damaged_tensor("input_0.pb", b"\xff\xff"), "no TensorProto of ONNX"),
         (damaged_tensor("input_0.pb", b""), "data_type 0"),
@@ -204,7 +204,7 @@ def test_a_case_that_contradicts_itself_is_refused_by_its_file(
         ("clauses.json", lambda told: told.update(dict.fromkeys(told, "rule")), "expected text, status, source"),
         ("clauses.json", lambda told: next(iter(told.values())).pop("text"), "expected text, status, source"),
         ("clauses.json", lambda told: told.pop(next(iter(told))), "has no clause"),
-        ("manifest.json", lambda told: told["selection"].update(siblings=5), "expected a list of cases that are there"),
+        ("manifest.json", lambda told: told["selection"].update(siblings=5), "a list of cases in this manifest"),
         ("manifest.json", lambda told: told["selection"].update(siblings=["no/case"]), "expected a list of cases"),
         (
             "manifest.json",
@@ -226,7 +226,7 @@ def test_a_descriptor_without_labels_is_refused_when_a_run_asks_for_its_silences
         resealed(corpus, damaged_descriptor(lambda told, new=options: told.update(options=new)))
         words = ["run", "python:fakes.backends:Right", "--corpus", str(corpus), "--require", "axes-duplicate=as-once"]
         done = CliRunner().invoke(main, words)
-        assert (done.exit_code, "case.json: no descriptor of schema 2" in done.output) == (2, True), done.output
+        assert (done.exit_code, "case.json: not a descriptor of schema 2" in done.output) == (2, True), done.output
 
 
 def test_a_file_that_is_not_that_of_the_sums_is_refused_when_it_is_read(corpus: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_file_that_is_not_that_of_the_sums_is_refused_when_it_is_read(corpus: 
     content = file.read_bytes()
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     read = CorpusCases(corpus)
-    with pytest.raises(CorpusError, match=r"input_0\.pb: not the file that SHA256SUMS tells"):
+    with pytest.raises(CorpusError, match=r"input_0\.pb: its sha256 differs from the one in SHA256SUMS"):
         list(cases_of(read, read.ids()))
 
 
@@ -244,9 +244,9 @@ def test_sums_that_are_none_are_refused_by_their_line(corpus: Path) -> None:
     for text, said in (
         (first.upper(), "SHA256SUMS:1: expected a sha256 in lower case"),
         (first + first, "SHA256SUMS:2: "),
-        (first[:64] + "  ../up\n", "no path of a file"),
+        (first[:64] + "  ../up\n", "not a valid path"),
         (first[:64] + "  SHA256SUMS\n", "the path of another file"),
-        (whole[:-1], "each once; read"),
+        (whole[:-1], "each path once; read"),
     ):
         (corpus / "SHA256SUMS").write_text(text)
         done = verified(corpus)
@@ -259,11 +259,11 @@ def test_an_index_that_is_not_the_cases_is_refused(corpus: Path) -> None:
     text = (corpus / "cases.txt").read_text()
     resealed(corpus, lambda _: (corpus / "cases.txt").write_text(text.replace("option values", "option anything", 1)))
     done = verified(corpus)
-    assert (done.exit_code, "changed: cases.txt (it is not what the cases are)" in done.output) == (1, True)
+    assert (done.exit_code, "changed: cases.txt (it does not match the cases)" in done.output) == (1, True)
 
 
 def test_a_manifest_that_tells_other_counts_or_sizes_is_refused(corpus: Path) -> None:
-    for key, said in (("counts", "its counts are not those"), ("bytes", "it tells ")):
+    for key, said in (("counts", "its counts do not match"), ("bytes", "it says ")):
         whole = (corpus / "manifest.json").read_bytes()
 
         def change(told: dict[str, Any], key: str = key) -> None:

@@ -147,7 +147,7 @@ def test_a_file_takes_one_badge_as_svg_or_for_shields(tmp_path) -> None:
 
 
 def test_several_badges_in_one_file_are_refused_with_what_to_do(tmp_path) -> None:
-    with pytest.raises(OpconformError, match=r"badge of alpha \(onnx\) and python.*write \{backend\} into the name"):
+    with pytest.raises(OpconformError, match=r"badges \(alpha \(onnx\) and python.*add \{backend\} to the name"):
         write_badges(badges_of(TWO), tmp_path / "badge.svg")
     assert not list(tmp_path.iterdir())
 
@@ -192,4 +192,4 @@ def test_a_report_writes_badges_and_tells_where_it_cannot(tmp_path) -> None:
     assert {file.name for file in tmp_path.glob("*.svg")} == {"alpha.svg", "beta.svg"}
     done = CliRunner().invoke(main, ["report", str(folder), "--badge", str(tmp_path / "badge.svg")])
     assert done.exit_code == 2
-    assert "write {backend} into the name" in done.output
+    assert "add {backend} to the name" in done.output

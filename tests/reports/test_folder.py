@@ -67,7 +67,7 @@ def test_a_torn_last_line_is_dropped_and_any_other_is_told(tmp_path: Path) -> No
     file.write_bytes(whole[:-1])
     assert list(read_results(folder)) == RESULTS[:2], "without its end a line may be a part of itself"
     file.write_bytes(whole.replace(b'"crash"', b'"crush"'))
-    with pytest.raises(OpconformError, match=r"results\.jsonl:2: no result: Invalid enum value 'crush'"):
+    with pytest.raises(OpconformError, match=r"results\.jsonl:2: not a result: Invalid enum value 'crush'"):
         list(read_results(folder))
 
 
@@ -78,7 +78,7 @@ def test_results_of_a_finished_run_that_were_truncated_are_named_as_that(tmp_pat
     assert list(read_results(folder)) == RESULTS
     lines = (folder / "results.jsonl").read_bytes().splitlines(keepends=True)
     (folder / "results.jsonl").write_bytes(b"".join(lines[:2])[: None if at == "between lines" else -5])
-    with pytest.raises(OpconformError, match=r"results\.jsonl: truncated: [12] whole lines?, and run\.json counts 3"):
+    with pytest.raises(OpconformError, match=r"results\.jsonl: truncated: [12] whole lines?, but run\.json counts 3"):
         list(read_results(folder))
     done = CliRunner().invoke(main, ["report", str(folder)])
     assert (done.exit_code, "truncated" in done.stderr) == (2, True)
@@ -103,7 +103,7 @@ def test_results_of_a_finished_run_that_were_truncated_are_named_as_that(tmp_pat
 def test_a_line_that_is_no_result_is_told_with_its_number(tmp_path: Path, line: bytes) -> None:
     file = tmp_path / "results.jsonl"
     file.write_bytes(RESULTS[0].to_json() + b"\n" + line + b"\n")
-    with pytest.raises(OpconformError, match=r"results\.jsonl:2: no result"):
+    with pytest.raises(OpconformError, match=r"results\.jsonl:2: not a result"):
         list(read_results(tmp_path))
 
 
@@ -114,7 +114,7 @@ def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_empty_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("dear")
-    with pytest.raises(OpconformError, match="is not empty; choose a new or an empty one"):
+    with pytest.raises(OpconformError, match="is not empty; choose a new or empty one"):
         ResultsFolder.create(tmp_path)
     assert [f.name for f in tmp_path.iterdir()] == ["mine"]
 
@@ -181,7 +181,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     (tmp_path / "outputs.jsonl").symlink_to("/dev/full")
     with pytest.raises(OpconformError, match=r"outputs\.jsonl: cannot be written: No space left"):
         out.add(RESULTS[0].to_json(), [("outputs.jsonl", b"{}")])
-    with pytest.raises(OpconformError, match="what was judged is kept"):
+    with pytest.raises(OpconformError, match="the results so far are kept"):
         out.add(RESULTS[1].to_json())
     out.close()
 

@@ -160,7 +160,7 @@ def test_a_layer_tells_constants_in_comments_as_the_pages_do() -> None:
     [
         ([values(2, 1), values(2, 1)], 2, ["2", "1"], "<!-- out -->"),
         ([values()], 0, [], "<!-- out, a scalar -->"),
-        ([values(2, 1), values(2)], None, [], "<!-- out, of a rank that the standard leaves open -->"),
+        ([values(2, 1), values(2)], None, [], "<!-- out, whose rank the standard leaves open -->"),
         ([values(1), values(2)], 1, ["-1"], "<!-- out -->"),
         ([], 2, ["-1", "-1"], "<!-- out -->"),
         ([Option((), kind="rejected"), values(3)], 1, ["3"], "<!-- out -->"),

@@ -109,7 +109,7 @@ def test_a_case_that_is_there_twice_is_told(tmp_path: Path) -> None:
     file = folder / "results.jsonl"
     content = file.read_bytes()
     file.write_bytes(content + content.splitlines(keepends=True)[0])
-    with pytest.raises(OpconformError, match=r"results\.jsonl:4: .*/ramp on alpha is there twice"):
+    with pytest.raises(OpconformError, match=r"results\.jsonl:4: .*/ramp on alpha appears twice"):
         mended(folder)
 
 

@@ -77,7 +77,7 @@ def test_declared_passes_are_a_figure_beside_the_strict_ones() -> None:
     told.declared = True
     text = printed(told)
     assert "  correctness     50%  1 of 2 valid cases judged" in text
-    assert "    as declared  100%  2 of 2 valid cases judged, by the declared arithmetic" in text
+    assert "    as declared  100%  2 of 2 valid cases judged, under declared arithmetic" in text
     assert "onnx/ReduceMean-13  float32     1/2      50%      100%     100%        \N{EN DASH}" in text
 
 
@@ -102,7 +102,7 @@ def test_a_silence_is_told_once_for_the_versions_that_do_the_same() -> None:
     ]
     text = printed(summary(*results, invalid("pass")))
     assert "onnx/ReduceMean 11, 13  flush    none" in text
-    assert "not told apart by these cases: accumulator" in text
+    assert "these cases cannot tell: accumulator" in text
     assert "rejected" not in text  # a figure of its own
 
 
@@ -177,7 +177,7 @@ def test_tables_fit_the_width() -> None:
         ([result(), result("error")], "non-conformant: 1 failure of 1 kind in 2 results"),
         (
             [result("unsupported")],
-            "nothing was judged of alpha 1.31.1, which is no success: 1 result",
+            "nothing was judged of alpha 1.31.1, so this is not a success: 1 result",
         ),
         (
             [result("runner-error")],

@@ -240,9 +240,9 @@ def test_a_scheduler_that_cannot_be_reached_is_named() -> None:
     [
         (("--executor", "slurm"), "expected local, dask"),
         (("--executor", "dask:"), "expected local, dask"),
-        (("--executor", "dask:morse://host:1"), "is no address of a dask scheduler"),
-        (("--executor", "dask", *GOOD), "with --executor dask there is none"),
-        (GOOD, "with --executor local there is none"),
+        (("--executor", "dask:morse://host:1"), "is not the address of a dask scheduler"),
+        (("--executor", "dask", *GOOD), "with --executor dask they have none"),
+        (GOOD, "with --executor local they have none"),
         (("--executor", "dask:tcp://host:1", "--resource", "npu"), "expected NAME=NUMBER"),
         (("--executor", "dask:tcp://host:1", "--resource", "npu=0"), "expected NAME=NUMBER"),
         (("--executor", "dask:tcp://host:1", *GOOD, *GOOD), "given twice"),

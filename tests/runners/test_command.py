@@ -71,15 +71,15 @@ def test_a_program_is_judged_as_any_backend() -> None:
 
 
 LIES = {
-    "short": ("crash", "outputs[0] of type float32 and shape [64]: 253 bytes; expected"),
-    "unknown-type": ("crash", "'float33' is no element type"),
+    "short": ("crash", "outputs[0] of type float32 and shape [64]: 253 bytes; that is not the size of shape"),
+    "unknown-type": ("crash", "'float33' is not an element type"),
     "negative-shape": ("crash", "Expected `int` >= 0 - at `$.outputs[0].shape[0]`"),
-    "huge-shape": ("crash", "256 bytes; expected those of shape"),
+    "huge-shape": ("crash", "256 bytes; that is not the size of shape"),
     "no-base64": ("crash", "Invalid base64 encoded string - at `$.outputs[0].content`"),
     "list-of-numbers": ("crash", "Expected `str`, got `float`"),
-    "structure": ("crash", "its structure is none of its tensors: more tensors"),
-    "deep-structure": ("crash", "its structure is none of its tensors: no structure"),
-    "id": ("crash", "where question 2 was asked"),
+    "structure": ("crash", "its structure does not match its tensors: more tensors"),
+    "deep-structure": ("crash", "its structure does not match its tensors: not a structure"),
+    "id": ("crash", "but question 2 was asked"),
     "no-id": ("crash", "Object missing required field `id`"),
     "other-answer": ("crash", "protocol 1"),
     "unknown-key": ("crash", "unknown field `ouputs`"),
@@ -88,7 +88,7 @@ LIES = {
     "no-json": ("crash", "JSON is malformed"),
     "no-utf8": ("crash", 'it begins \'{"id": 1, "answer": "\ufffd"}\''),
     "nan": ("crash", "JSON is malformed"),
-    "deep": ("crash", "no answer of protocol 1"),
+    "deep": ("crash", "not an answer of protocol 1"),
     "silent": ("timeout", "no answer after"),
     "half": ("timeout", "no answer after"),
     "segv": ("crash", "the process died (signal SIGSEGV) while running it; last it wrote:\nabout to fall\ncmd:"),
@@ -100,10 +100,10 @@ LIES = {
     "file-empty": ("crash", "its file ends after 0 bytes; an output is 256 from 0 on"),
     "file-cut": ("crash", "its file ends after 255 bytes; an output is 256 from 0 on"),
     "file-beyond": ("crash", "its file ends after 256 bytes; an output is 256 from 1 on"),
-    "file-short": ("crash", "outputs[0] of type float32 and shape [64]: 252 bytes; expected"),
+    "file-short": ("crash", "outputs[0] of type float32 and shape [64]: 252 bytes; that is not the size of shape"),
     "file-negative": ("crash", "Expected `int` >= 0 - at `$.outputs[0].content.offset`"),
     "file-huge": ("crash", "its file has 1,099,511,627,776 bytes, more than 268,435,456"),
-    "file-twice": ("crash", "its file has 256 bytes, of which outputs take 512: two have the same ones"),
+    "file-twice": ("crash", "its file has 256 bytes, and its outputs take 512: they overlap"),
     "file-unsaid": ("crash", "its content is in a file, though `hello` did not say `files`"),
     "file-right": ("pass", ""),
     "error": ("error", "Refused: out of order"),
@@ -138,10 +138,10 @@ def test_a_lie_over_an_invalid_program_is_no_refusal() -> None:
     [
         ("protocol", "it speaks protocol 2; expected 1"),
         ("no-standard", "it names no standard"),
-        ("no-json", "no answer of protocol 1"),
+        ("no-json", "not an answer of protocol 1"),
         ("exit", "it ended by exit code 3"),
         ("unsupported", "it answered 'unsupported' to 'hello'; expected 'hello'"),
-        ("claims", "it claims onnx/Abs for 'float33' is no type; expected float32"),
+        ("claims", "it claims onnx/Abs for 'float33' is not a type; expected float32"),
     ],
 )
 def test_a_program_that_does_not_say_what_it_is_ends_the_run_and_says_why(fault: str, words: str) -> None:
@@ -153,7 +153,7 @@ def test_a_program_that_does_not_say_what_it_is_ends_the_run_and_says_why(fault:
     ("name", "words"),
     [
         ("cmd:", "expected cmd:./program args"),
-        ("cmd:'./a", "no shell words"),
+        ("cmd:'./a", "not valid shell syntax"),
         ("cmd:./no-such-program --flag", "'./no-such-program' is no program that can be run"),
     ],
 )

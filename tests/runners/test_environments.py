@@ -134,10 +134,10 @@ def test_an_interpreter_that_lacks_the_library_is_told_what_to_install(tmp_path)
 @pytest.mark.parametrize(
     ("name", "python", "words"),
     [
-        ("onnxruntime", "no/such/python", "no program that can be run"),
+        ("onnxruntime", "no/such/python", "not an executable program"),
         ("onnxruntime", "/bin/true", "cannot be run as Python 3.9 or newer"),
-        ("onednn", sys.executable, "onednn runs under no other interpreter; these do: onnxruntime,"),
-        ("python:my_backend:Mine", sys.executable, "runs under no other interpreter"),
+        ("onednn", sys.executable, "onednn can't use another interpreter; these can: onnxruntime,"),
+        ("python:my_backend:Mine", sys.executable, "can't use another interpreter"),
     ],
 )
 def test_what_cannot_run_elsewhere_is_refused_by_name(name: str, python: str, words: str) -> None:
@@ -149,8 +149,8 @@ def test_what_cannot_run_elsewhere_is_refused_by_name(name: str, python: str, wo
     ("name", "words"),
     [
         ("onnxruntim==1.2", "did you mean 'onnxruntime'"),
-        ("onednn==3.1", "no releases of 'onednn' are known; expected one of onnxruntime,"),
-        ("onnxruntime==", "'' is no version; expected one such as 1.20.1"),
+        ("onednn==3.1", "there are no known releases of 'onednn'; expected one of onnxruntime,"),
+        ("onnxruntime==", "'' is not a version; expected one such as 1.20.1"),
         ("onnxruntime==1.2 --index-url x", "is no version"),
         ("onnxruntime==../x", "is no version"),
     ],

@@ -240,7 +240,7 @@ def test_a_record_is_accepted_only_for_what_was_asked(forged: bytes) -> None:
     (one,) = told((SINGLE, forged), RIGHT)
     assert isinstance(one, Judged)
     assert (one.result.case, one.result.backend, one.result.outcome) == (SINGLE, "mine", "runner-error")
-    assert "its record is not what it was asked for" in (one.result.detail or "")
+    assert "its record does not match the request" in (one.result.detail or "")
     (right,) = told((SINGLE, record()), RIGHT)
     assert isinstance(right, Judged)
     assert right.result.outcome == "pass"
@@ -250,7 +250,7 @@ def test_a_record_is_accepted_only_for_what_was_asked(forged: bytes) -> None:
 def test_what_is_no_description_is_told_as_unknown(forged: bytes) -> None:
     (about,) = told((ABOUT, forged), RIGHT)
     assert isinstance(about, About)
-    assert about.version.startswith("unknown (its record is not what it was asked for")
+    assert about.version.startswith("unknown (its record does not match the request")
 
 
 # From the command line

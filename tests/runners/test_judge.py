@@ -255,7 +255,7 @@ def test_required_options_must_hold_at_once() -> None:
     assert outcome(expectation, [1.0], a="x", b="y") is Outcome.PASS
     verdict = judge_answer(expectation, [FLOAT([1])], {"a": "x", "b": "w"})
     assert verdict.outcome is Outcome.WRONG_VALUE
-    assert verdict.detail == "required: a=x, b=w; the answer is admitted as each of these, but not as all at once"
+    assert verdict.detail == "required: a=x, b=w; the answer meets each of these alone, but not all at once"
 
 
 def test_options_may_differ_in_shape() -> None:

@@ -130,7 +130,7 @@ def test_an_operation_whose_set_is_misnamed_is_run(runner) -> None:
 
 @pytest.mark.parametrize(("operator", "version"), [("If", 8), ("Loop", 5), ("TensorIterator", 1)])
 def test_operations_without_their_bodies_are_unsupported_in_words(runner, operator: str, version: int) -> None:
-    with pytest.raises(Unsupported, match=f"bodies of {operator} are not made here: none"):
+    with pytest.raises(Unsupported, match=f"these bodies of {operator}: none"):
         runner.prepare(native(operator, version, feed("c", "bool")))
 
 
@@ -298,7 +298,7 @@ def test_what_the_library_does_not_implement_is_unsupported(kind, program, reaso
 
 
 def test_a_version_that_no_operation_set_has_is_told_with_the_one_that_is_there(runner) -> None:
-    with pytest.raises(Unsupported, match="ReduceMean in operation set 2 is that of opset1"):
+    with pytest.raises(Unsupported, match="ReduceMean in operation set 2 comes from opset1"):
         runner.prepare(reduced(DATA, constant("axes", AXIS_1), version=2))
 
 

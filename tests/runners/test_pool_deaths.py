@@ -207,7 +207,7 @@ def test_a_run_outlives_the_process_that_its_workers_come_from(fork: bool) -> No
     assert sorted(came) == sorted(keys)
     assert parents[0] != parents[-1]
     assert strays
-    assert {stray.exit for stray in strays} == {"killed with the process that started it"}
+    assert {stray.exit for stray in strays} == {"killed together with the process that started it"}
 
 
 @BOTH

@@ -50,7 +50,7 @@ def test_a_run_that_changes_the_answer_before_fails_and_says_which(runner: Right
     for before, result in zip(CASES, others, strict=False):
         assert (result.outcome, result.reason) == (Outcome.WRONG_VALUE, "answer-changed")
         assert result.detail is not None
-        assert "changed the answer before: output 0, element [0, 0] was " in result.detail
+        assert "changed the previous answer: output 0, element [0, 0] was " in result.detail
         assert result.detail.endswith(f"(3 of 3 changed); it is that to {before}")
 
 

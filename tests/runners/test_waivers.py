@@ -100,12 +100,12 @@ def test_an_expired_waiver_is_a_problem_even_where_nothing_fails_any_more(tmp_pa
 def test_a_waiver_whose_cases_pass_is_stale(tmp_path: Path) -> None:
     run = run_with(tmp_path, {"case": "onnx/ReduceMean-13/*"})
     problems = after(run, result(), result("unsupported", case=case(fill="nan")))
-    assert problems == ["2: stale: nothing that it names failed (its cases here: 1 pass, 1 unsupported): remove it"]
+    assert problems == ["2: stale: nothing that it matches failed (its cases here: 1 pass, 1 unsupported): remove it"]
 
 
 def test_the_age_of_a_waiver_is_told_where_it_has_to_go(tmp_path: Path) -> None:
     old = {"since": "2026-05-16"}
-    assert after(run_with(tmp_path, old), result())[0].startswith("2: stale, 30 days old: nothing that it names")
+    assert after(run_with(tmp_path, old), result())[0].startswith("2: stale, 30 days old: nothing that it matches")
     late = run_with(tmp_path, old, today=dt.date(2026, 7, 1))
     assert after(late, result())[0].startswith("2: expired on 2026-06-15, 46 days old (its cases")
     (waiver,) = load_waivers(written(tmp_path, old)).entries
@@ -114,7 +114,7 @@ def test_the_age_of_a_waiver_is_told_where_it_has_to_go(tmp_path: Path) -> None:
 
 def test_a_waiver_that_names_no_case_of_an_operator_version_that_was_run_is_stale(tmp_path: Path) -> None:
     run = run_with(tmp_path, {"case": case(fill="nan")})
-    assert after(run, result()) == [f"2: stale: {case(fill='nan')} names no case of this run: remove it"]
+    assert after(run, result()) == [f"2: stale: {case(fill='nan')} matches no case of this run: remove it"]
 
 
 def test_a_waiver_for_an_operator_version_or_backend_that_was_not_run_is_not_stale(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_case_that_fails_differently_than_its_waiver_says_stays_a_failure_and_
     run = run_with(tmp_path, {"detail": "element [0]"})
     assert run.apply(result("wrong-value", detail="element [1]: got 1")).outcome is Outcome.WRONG_VALUE
     assert after(run) == [
-        f"2: waives wrong-value whose detail has 'element [0]', but that of {MEAN} on alpha is 'element [1]: got 1'"
+        f"2: waives wrong-value with 'element [0]' in its detail, but {MEAN} on alpha has 'element [1]: got 1'"
     ]
 
 

@@ -35,7 +35,7 @@ def test_the_class_and_the_test_of_it_run_as_printed(blocks) -> None:
 
 
 def test_the_class_says_what_it_does_not_implement(blocks) -> None:
-    with pytest.raises(Unsupported, match="onnx/Mean-13 is not written yet") as refusal:
+    with pytest.raises(Unsupported, match="onnx/Mean-13 is not implemented yet") as refusal:
         open_runner("python:my_backend:Relu").prepare(mean(13, (2,)))
     assert refusal.value.reason == "operator-version"
 

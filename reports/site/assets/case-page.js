@@ -28,7 +28,7 @@
     const id = parameters.get("id") || "";
     const number = cases.find(id);
     if (number < 0) {
-      root.replaceChildren(h("p", { class: "note" }, id ? "No case of these runs has the id " : "No case is named: ",
+      root.replaceChildren(h("p", { class: "note" }, id ? "These runs have no case with the id " : "The URL has no case id: ",
         id ? h("code", null, id.slice(0, 500)) : h("a", { href: "cases.html" }, "choose one")));
       return;
     }

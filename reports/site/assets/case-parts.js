@@ -81,7 +81,7 @@
   /* The first elements of a tensor: rows for all axes but the last; a long last axis is wrapped. */
   function tensor(told, label) {
     const values = numbers.elements(told.type, told.bits);
-    if (!values) { return h("p", { class: "soft" }, told.left_out || `elements of ${told.type}, which have no bytes here`); }
+    if (!values) { return h("p", { class: "soft" }, told.left_out || `elements of ${told.type}, which are not shown`); }
     if (!values.length) { return h("p", { class: "soft" }, "no elements"); }
     const last = told.shape.length ? told.shape[told.shape.length - 1] : 1;
     const width = Math.min(last, last > WIDEST ? 8 : WIDEST);
@@ -100,7 +100,7 @@
     if (!told.summary) { return null; }
     const { elements, zeros, nan, infinite, least, greatest } = told.summary;
     const words = [`and ${(elements - shown).toLocaleString("en")} more`];
-    if (least !== undefined) { words.push(`all lie from ${least} to ${greatest}`); }
+    if (least !== undefined) { words.push(`all between ${least} and ${greatest}`); }
     for (const [count, what] of [[zeros, "zeros"], [nan, "NaN"], [infinite, "infinite"]]) {
       if (count) { words.push(`${count.toLocaleString("en")} ${what}`); }
     }

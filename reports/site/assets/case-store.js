@@ -1,7 +1,7 @@
 "use strict";
 /* The list of all cases, unpacked into typed arrays and filtered there; details and backends' words when asked for. */
 (function () {
-  const given = new Map();  // what scripts have handed over: name to base64
+  const given = new Map();  // data that scripts have passed: name to base64
   window.opconformData = (name, text) => { given.set(name, text); };
 
   async function bytes(name) {
@@ -217,7 +217,7 @@
     }
   }
 
-  /* What the address says of a view; the same words as in `opconform report`'s own links. */
+  /* The view in the URL; the same keys as in the links that `opconform report` writes. */
   const VIEW = ["operator", "standard", "type", "outcome", "backend", "clause", "q", "differ", "sort", "view", "page"];
   function viewOf(parameters) {
     return Object.fromEntries(VIEW.map((name) => [name, parameters.get(name) || ""]));

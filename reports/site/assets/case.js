@@ -25,7 +25,7 @@
         h("td", null, mark(cases.outcome(backend, number))), h("td", null, words(result)));
     });
     return [h("div", { class: "box" }, h("table", { class: "outcomes" }, h("thead", null, h("tr", null,
-      ["backend", "outcome", "what it said"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", null, rows))),
+      ["backend", "outcome", "message"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", null, rows))),
     others.length ? h("p", { class: "soft small" }, `Not run on ${others.join(", ")}.`) : null];
   }
 
@@ -35,7 +35,7 @@
     for (const [silence, options] of Object.entries(result.behaviour)) {
       if (options.length) { facts.push(`${silence}: ${options.join(" or ")}`); }
     }
-    if (result.level === "declared") { facts.push("admitted by declared arithmetic alone"); }
+    if (result.level === "declared") { facts.push("admitted only by declared arithmetic"); }
     if (result.accuracy) { facts.push(`accuracy: ${result.accuracy.grade}`); }
     if (result.accuracy && result.accuracy.ulp !== null) { facts.push(`largest error ${asText(result.accuracy.ulp)} ulp`); }
     if (result.share !== null) { facts.push(`${asText(result.share)} of the bound`); }
@@ -83,9 +83,9 @@
       lines.map(([line, backend]) => [h("p", { class: "soft small label" }, lines.length > 1 || failing.length
         ? backend.name : "any backend"), command(line)]).flat(),
       script ? h("p", null, copyButton("Copy script", () => script)) : null,
-      script ? h("details", null, h("summary", null, "The script: the standard's own library and NumPy alone"),
+      script ? h("details", null, h("summary", null, "The script, which only needs the standard's library and NumPy"),
         h("div", { class: "script" }, h("pre", { tabindex: "0" }, script)))
-        : [h("p", { class: "soft small label" }, "Everything about it"), command(`opconform show '${id}'`)],
+        : [h("p", { class: "soft small label" }, "All details"), command(`opconform show '${id}'`)],
     ].flat();
   }
 
@@ -112,7 +112,7 @@
     const nearest = new Set(details.results.map((result) => result.difference && result.difference.option));
     if (!details.options.length) {
       return [h("p", null, "The input is invalid: no answer is right, a refusal is welcome."), details.mended
-        ? h("p", null, "It is a damaged copy of ", caseLink(details.mended), ".") : null];
+        ? h("p", null, "It was made from", caseLink(details.mended), ".") : null];
     }
     const only = details.options.length === 1;
     return details.options.map((option, at) => {
@@ -127,8 +127,8 @@
 
   function optionTitle(option) {
     const labels = Object.entries(option.labels).map(([silence, answer]) => `${silence}: ${answer}`).join(", ");
-    const kind = { rejected: "a refusal", anything: "whatever it answers", values: "" }[option.kind];
-    const level = option.level === "declared" ? "only as declared arithmetic" : "";
+    const kind = { rejected: "a refusal", anything: "any answer", values: "" }[option.kind];
+    const level = option.level === "declared" ? "only under declared arithmetic" : "";
     return [labels || "The one answer that the standard admits", kind, level].filter(Boolean).join(" — ");
   }
 
@@ -140,7 +140,7 @@
     if (derivation && derivation.length) { found.push(h("pre", { tabindex: "0" }, derivation.join("\n"))); }
     if (!derivation && !details.why) { found.push(h("p", { class: "soft" }, "Its derivation is long:")); }
     if (certificate) {
-      found.push(h("details", null, h("summary", null, "Certificate: all that it takes to judge an answer, as JSON"),
+      found.push(h("details", null, h("summary", null, "Certificate: everything needed to judge an answer, as JSON"),
         h("div", { class: "script" }, copyButton("Copy certificate", () => certificate),
           h("pre", { tabindex: "0" }, pretty(certificate)))));
     } else if (!details.why) { found.push(command(`opconform show --certificate '${details.id}'`)); }
@@ -166,8 +166,8 @@
   function without(cases, number, details) {
     const why = details && details.why ? `No details: ${details.why}.`
       : cases.head.corpus ? "No details: the cases of this run came from files."
-      : `No details here: with more than ${cases.head.few.toLocaleString("en")} cases they are written for those that fail, `
-        + `at most ${cases.head.most.toLocaleString("en")}. This prints them:`;
+      : `No details here: with more than ${cases.head.few.toLocaleString("en")} cases, only failing ones have details,`
+        + `at most ${cases.head.most.toLocaleString("en")}. To print them:`;
     return [h("p", { class: "note" }, why), command(`opconform show '${cases.id(number)}'`)];
   }
 
@@ -187,7 +187,7 @@
       full ? section("Operation", h("pre", { tabindex: "0" }, details.operation.join("\n"))) : null,
       full ? section("Inputs", inputs(details)) : null,
       full ? section("Admitted", expected(details, cases)) : null,
-      full || details && details.certificate ? section("Why so", proof(details)) : null,
+      full || details && details.certificate ? section("Derivation", proof(details)) : null,
     ];
     const content = body.flat(3).filter(Boolean);
     if (full) { content.splice(navigation ? 1 : 0, 0, notation(root)); }

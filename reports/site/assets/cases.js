@@ -36,7 +36,7 @@
       const field = form.elements[name];
       if (field.type === "checkbox") { field.checked = Boolean(view[name]); continue; }
       if (field.tagName === "SELECT" && view[name] && ![...field.options].some((one) => one.value === view[name])) {
-        field.append(h("option", { value: view[name] }, view[name]));  // from an address: shown, whether it fits or not
+        field.append(h("option", { value: view[name] }, view[name]));  // from the URL: shown even if it is no level here
       }
       field.value = view[name];
     }
@@ -123,7 +123,7 @@
     const outcomes = cases.backends.map((backend) => ({ field: `b${backend.place}`, formatter: outcome, width: 165,
       title: backend.name, titleFormatter: () => h("span", { title: `${backend.name} ${backend.version}` }, backend.name) }));
     const narrow = window.matchMedia("(max-width: 40rem)").matches;
-    const few = narrow || outcomes.length <= 4;  // then they come early, where they are seen beside an open case
+    const few = narrow || outcomes.length <= 4;  // then they come first, next to an open case
     return [
       { title: "Operator", field: "operator", formatter: link, width: narrow ? 150 : 200, frozen: !narrow },
       ...(narrow ? outcomes : []),
@@ -174,7 +174,7 @@
     await new Promise((resolve) => {
       table = new window.Tabulator(list, {
         columns: columns(), height: list.clientHeight || 500, rowHeight: 34, renderVerticalBuffer: 200, index: "number",
-        autoResize: false,  // it makes all rows anew, and the focus is lost
+        autoResize: false,  // it would rebuild all rows, and lose the focus
         pagination: true, paginationMode: "remote", paginationSize: PAGE, paginationInitialPage: page,
         paginationButtonCount: 3, sortMode: "remote", initialSort: sort, ajaxURL: "cases", ajaxRequestFunc: request,
         paginationElement: byId("pager"), headerSortTristate: true, dataLoader: false, columnDefaults: { vertAlign: "middle" },
@@ -203,7 +203,7 @@
       h("td", null, mark(cases.outcome(backend, number))), h("th", { scope: "row" }, backend.name),
       h("td", { class: "kind" }, h("a", { class: "id", href: pageAddress(number), "data-number": number },
         cases.id(number)), h("p", { class: "said" }, said))));
-    const names = ["cases", "outcome", "backend", "the first of them"];
+    const names = ["cases", "outcome", "backend", "first case"];
     byId("kinds-list").replaceChildren(
       h("p", { class: "count" }, `${kinds.length.toLocaleString("en")} kinds of failures`
         + (kinds.length > KINDS ? `, the ${KINDS} most frequent` : "")),

@@ -24,10 +24,10 @@
     { body, key: body.dataset.family, button: body.querySelector(".fold"), cells: [...body.rows[0].cells].slice(1) }));
   const folded = new Set();
   const foldAll = document.getElementById("fold");
-  const folds = families.length > 1 && rows.length > 60;  // a matrix that is longer than a page opens folded
+  const folds = families.length > 1 && rows.length > 60;  // a matrix longer than a page opens folded
   const AT_ONCE = 60;  // rows that a filter shows before the page is drawn; laying out thousands of cells takes a second
   let later = 0;
-  let whole = () => {};  // shows the rows that are still to come
+  let whole = () => {};  // shows the remaining rows
   const bodies = [...table.querySelectorAll("tbody.operator")];
   const count = document.getElementById("count");
   let types = null;

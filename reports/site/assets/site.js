@@ -5,7 +5,7 @@
   const dark = matchMedia("(prefers-color-scheme: dark)");
 
   function kept() {
-    try { return localStorage.getItem("opconform-theme"); } catch { return null; }  // refused from some files
+    try { return localStorage.getItem("opconform-theme"); } catch { return null; }  // some browsers refuse it for local files
   }
 
   function apply(theme) {
@@ -121,7 +121,7 @@
     };
     const matches = (words) => {
       const fits = ([name]) => words.every((word) => name.toLowerCase().includes(word));
-      const operators = known.operators.filter(fits).reverse();  // the newest version first
+      const operators = known.operators.filter(fits).reverse();  // newest version first
       operators.sort((a, b) => rank(a[0], words) - rank(b[0], words));
       return [...known.backends.filter(fits), ...operators];
     };
@@ -137,7 +137,7 @@
       const text = field.value.trim();
       const words = text.toLowerCase().split(/\s+/).filter(Boolean);
       if (words.length) { await load(`${base}data/search.js`).catch(() => {}); }
-      if (text !== field.value.trim()) { return; }  // typed on meanwhile
+      if (text !== field.value.trim()) { return; }  // the text has changed since
       const found = words.length && known ? matches(words) : [];
       const newest = new Map([...found].reverse().map((one) => [one[0].replace(/-\d+$/, ""), one]));
       const few = found.length > SHOWN ? found.filter((one) => newest.get(one[0].replace(/-\d+$/, "")) === one) : found;

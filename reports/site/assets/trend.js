@@ -101,7 +101,7 @@
       const width = figure.clientWidth - 16;
       if (!points || width <= 0) { continue; }
       const chart = charts[figure.dataset.chart](points, width);
-      chart.setAttribute("aria-hidden", "true");  // the figure says what it is, the table what it shows
+      chart.setAttribute("aria-hidden", "true");  // the figure has a label, the table has the data
       figure.replaceChildren(chart);
     }
   }

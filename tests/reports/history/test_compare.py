@@ -207,7 +207,7 @@ def test_what_cannot_be_compared_is_told(nights: Path, tmp_path: Path) -> None:
         assert done.exit_code == 2
         assert told in done.output
     write_folder(tmp_path / "twice", [result(), result("wrong-value")])
-    assert "is there twice" in call("compare", tmp_path / "twice", nights / "new").output
+    assert "appears twice" in call("compare", tmp_path / "twice", nights / "new").output
     write_folder(tmp_path / "unfinished", [result()], status="interrupted")
     assert "unfinished; `opconform run --resume" in call("compare", nights / "old", tmp_path / "unfinished").output
     assert call("compare", nights / "old", tmp_path / "unfinished", "--partial").exit_code == 0

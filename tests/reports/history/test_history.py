@@ -301,13 +301,13 @@ TEXT = result(case=RAMP).to_json().decode()
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{}\n", "results.jsonl:2: no result: "),
-        ('{"case": "half\n', "results.jsonl:2: no result: "),
-        (TEXT.replace('"strict"', "7") + "\n", "results.jsonl:2: no result: "),
-        (TEXT.replace("{}", '{"a": 7}') + "\n", "results.jsonl:2: no result: "),
-        (TEXT.replace('"pass"', '"Pass"') + "\n", "results.jsonl:2: no result: "),
-        (TEXT[:-1] + ',"more":1}\n', "results.jsonl:2: no result: "),
-        (result(case=UNIFORM).to_json().decode() + "\n", "is there twice"),
+        ("{}\n", "results.jsonl:2: not a result: "),
+        ('{"case": "half\n', "results.jsonl:2: not a result: "),
+        (TEXT.replace('"strict"', "7") + "\n", "results.jsonl:2: not a result: "),
+        (TEXT.replace("{}", '{"a": 7}') + "\n", "results.jsonl:2: not a result: "),
+        (TEXT.replace('"pass"', '"Pass"') + "\n", "results.jsonl:2: not a result: "),
+        (TEXT[:-1] + ',"more":1}\n', "results.jsonl:2: not a result: "),
+        (result(case=UNIFORM).to_json().decode() + "\n", "appears twice"),
         (
             result(case=RAMP, backend="stranger").to_json().decode() + "\n",
             "results of 'stranger', which run.json does not name",
@@ -368,13 +368,13 @@ def test_what_is_no_history_is_told(tmp_path: Path) -> None:
     db = tmp_path / "h.duckdb"
     assert "there is no history; `opconform history add DIR" in call("history", "show", "--db", db).output
     db.write_text("something else, long enough to be looked at as a header of a database" * 100)
-    assert "is no history of opconform (no DuckDB file)" in call("history", "show", "--db", db).output
+    assert "is not a history of opconform (not a DuckDB file)" in call("history", "show", "--db", db).output
     db.unlink()
     with duckdb.connect(str(db)) as other:
         other.execute("CREATE TABLE mine (x INTEGER)")
     folder = write_folder(tmp_path / "results", [result(case=UNIFORM)])
-    assert "is no history of opconform" in call("history", "add", folder, "--db", db).output
-    assert "is no history of opconform" in call("history", "show", "--db", db).output
+    assert "is not a history of opconform" in call("history", "add", folder, "--db", db).output
+    assert "is not a history of opconform" in call("history", "show", "--db", db).output
 
 
 def test_a_history_of_a_newer_version_is_refused(tmp_path: Path) -> None:
