@@ -53,6 +53,8 @@ class ResultsFolder:
         Raises OpconformError if it is not empty, no folder, or cannot be written to; nothing is touched then.
         """
         path = Path(path)
+        if path.suffix.lower() == ".zip" and not path.is_dir():
+            raise OpconformError(f"{path}: results go to a folder; `opconform submit DIR --out {path}` packs one")
         try:
             _refuse_used(path)
             path.mkdir(parents=True, exist_ok=True)
