@@ -55,6 +55,7 @@ from ..generators.source import GeneratedCases
 from ..generators.suggestions import selects_nothing
 from ..reports.certificates import derivations_json
 from ..reports.progress import tracked
+from ..reports.runs import RUN
 from ..reports.show import clauses_of
 from ..reports.text import counted
 from ..specs.model import Clause
@@ -68,6 +69,11 @@ def verify(path: Path) -> Lines:
 
     Raises OpconformError if there is no corpus, or it has another schema.
     """
+    if (path / RUN).is_file() and not (path / MANIFEST).exists():
+        raise OpconformError(
+            f"{path}: a results folder; verify checks a corpus or a submission: `opconform submit {path} --out FILE` "
+            "packs one"
+        )
     corpus = CorpusCases(path)
     manifest, sums = corpus.manifest, corpus.sums
     if not manifest.cases:

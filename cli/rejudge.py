@@ -318,6 +318,7 @@ def _run(
         problems=problems,
         seconds=None,
         folders=[folder.path],
+        partial=bool(begun.told.get("shard")),
     )
     print_summary(console, summary, "all" if options.verbose else "figures")
     return code

@@ -62,6 +62,8 @@ def run_report(options: ReportOptions, console: Console | None = None) -> int:
         problems=counted.problems,
         seconds=None,
         folders=options.folders,
+        partial=options.partial,
+        unfinished=[part.folder for whole in wholes for part in whole.unfinished],
     )
     _write(options, wholes, tables, summary, library)
     console = console or Console()

@@ -130,24 +130,38 @@ def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite:
         if len(plans) == len(selections) and all(plan.at_least(1) for plan in plans.values()):
             return plans
     counts = suite.counts(options.selection)
+    idle = [name for name, one in selections.items() if counts and not _cases_of(one, counts)]
+    if idle:
+        raise _of_other_standards(options, {name: selections[name].standards for name in idle})
     totals: dict[Selection, int] = {}
     plans = {}
     for name, selection in selections.items():
-        total = sum(count for standard, count in counts.items() if standard in (selection.standards or counts))
+        total = _cases_of(selection, counts)
         if not total:
-            raise _nothing(options, suite, name, selection.standards if counts else ())
+            raise OpconformError("; ".join([_selects_nothing(options), *suite.suggestions(options.selection)]))
         if options.shard is not None and selection not in totals:
             totals[selection] = suite.share(selection, options.shard)
         plans[name] = Plan(selection, options.shard, totals.get(selection, total))
     return plans
 
 
-def _nothing(options: RunOptions, suite: Suite, name: str, standards: Sequence[str]) -> OpconformError:
-    """Return the error for a backend without cases; `standards` are its own, if others have selected cases."""
+def _cases_of(selection: Selection, counts: Mapping[str, int]) -> int:
+    """Return how many cases the standards of a selection have, all standards if it names none."""
+    return sum(count for standard, count in counts.items() if standard in (selection.standards or counts))
+
+
+def _selects_nothing(options: RunOptions) -> str:
     globs = ", ".join(options.selection.globs) or ("the suite" if options.corpus is None else str(options.corpus))
-    if standards:
-        return OpconformError(f"{globs} selects no case for backend {name}, which only runs {', '.join(standards)}")
-    return OpconformError("; ".join([f"{globs} selects no case", *suite.suggestions(options.selection)]))
+    return f"{globs} selects no case"
+
+
+def _of_other_standards(options: RunOptions, idle: Mapping[str, Sequence[str]]) -> OpconformError:
+    """Return the error for backends without a selected case, while other standards have some."""
+    runs = [f"{name} runs {' and '.join(f'{one}/*' for one in standards)} only" for name, standards in idle.items()]
+    standards = dict.fromkeys(one for standards in idle.values() for one in standards)
+    select = "" if options.corpus else ", or add " + " ".join(f"--select '{one}/*'" for one in standards)
+    told = f"{_selects_nothing(options)} for {' and '.join(idle)}: {', '.join(runs)}"
+    return OpconformError(f"{told}; leave {'it' if len(idle) == 1 else 'them'} out{select}")
 
 
 _LIBRARIES = ("numpy", "onnx", "ml_dtypes")
@@ -258,6 +272,8 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
         problems=[*problems, *broken, *lost, *deaths_told(progress.deaths, progress.more_deaths)],
         seconds=seconds,
         folders=[folder.path],
+        partial=options.shard is not None,
+        unfinished=[folder.path] if interrupted else [],
     )
     print_summary(console, summary, "all" if options.verbose else "brief")
     for note in [*tables.unclaimed_lines(), *session.suite.notes]:

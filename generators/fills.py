@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..cases.elements import Array, ElementType, element_type
-from ..cases.errors import CaseIdError
+from ..cases.errors import CaseIdError, did_you_mean
 
 
 @dataclass
@@ -402,7 +402,8 @@ def fill(name: str, blank: Blank, keys: Sequence[str], recipe: Callable[..., Arr
     """
     known = recipe or RECIPES.get(name)
     if known is None:
-        raise CaseIdError(f"no fill is called {name!r}; there are {', '.join(RECIPES)}")
+        near = did_you_mean(name, RECIPES) or f"; there are {', '.join(RECIPES)}"
+        raise CaseIdError(f"no fill is called {name!r}{near}")
     if recipe is None and not suits(name, blank.type):
         raise CaseIdError(f"fill {name!r} makes no sense for {blank.type.name}")
     elements = _elements(known, blank, Draw(keys))

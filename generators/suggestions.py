@@ -22,7 +22,7 @@ def selects_nothing(library: Library, selection: Selection) -> OpconformError:
 
 def suggestion(library: Library, glob: str) -> str:
     """Return a suggestion for a glob, `did you mean 'onnx/ReduceMean-*'?`; empty if nothing is near."""
-    standards = {operator.partition("/")[0] for operator in library.operators()}
+    standards = _standards(library)
     standard, slash, rest = glob[:_LONGEST].partition("/")
     if standard not in standards:
         standard, rest = ("", glob[:_LONGEST]) if not slash or _WILD.isdisjoint(standard) else (standard, rest)
@@ -41,6 +41,10 @@ def suggestion(library: Library, glob: str) -> str:
     if version and not _WILD & set(version):
         return f"there is {', '.join(versions)}"
     return _meant(library, glob, f"{operator if versions == [operator] else f'{operator}-*'}{slash}{case}")
+
+
+def _standards(library: Library) -> set[str]:
+    return {operator.partition("/")[0] for operator in library.operators()}
 
 
 def _meant(library: Library, glob: str, meant: str) -> str:
@@ -63,6 +67,8 @@ def _near(library: Library, standard: str, name: str) -> list[str]:
 
 def with_nearest(library: Library, text: str, error: OpconformError) -> CaseIdError:
     """Return the error for an id without a case, with the nearest case."""
+    if text.partition("/")[0] not in _standards(library) and (hint := suggestion(library, text)):
+        return CaseIdError(f"{error}\n  {hint}")
     near = nearest_case(library, text)
     told = f"the nearest case is {near}" if near else "`opconform list cases` shows all cases"
     return CaseIdError(f"{error}\n  {told}")

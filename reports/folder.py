@@ -56,6 +56,8 @@ class ResultsFolder:
         Raises OpconformError, before anything is touched, if it is not empty, not a folder, or not writable.
         """
         path = Path(path)
+        if path.suffix.lower() == ".zip" and not path.is_dir():
+            raise OpconformError(f"{path}: results go to a folder; `opconform submit DIR --out {path}` packs one")
         try:
             _refuse_used(path)
             path.mkdir(parents=True, exist_ok=True)

@@ -38,6 +38,7 @@ CERTIFICATES = "certificates.jsonl"
 ACCURACY = "accuracy.jsonl"
 
 _BUFFER = 1 << 18
+_SHARDS_SHOWN = 10
 _END = ord("\n")
 
 _BACKEND, _OUTCOME = b',"backend":', b',"outcome":'  # a quote inside a string is escaped: these appear only once
@@ -421,9 +422,11 @@ class RunRecord:
 
     @property
     def planned(self) -> int | None:
-        """Return the number of results of the finished run, None if `run.json` lacks it."""
-        told = self.told.get("planned")
-        numbers = list(told.values()) if isinstance(told, dict) else []
+        """Return the number of results of the finished run, None if planning had not ended when it was written."""
+        told, backends = self.told.get("planned"), self.told.get("backends")
+        if not isinstance(told, dict) or not isinstance(backends, dict) or told.keys() != backends.keys():
+            return None
+        numbers = list(told.values())
         return sum(numbers) or None if all(isinstance(one, int) and one >= 0 for one in numbers) else None
 
     @property
@@ -604,11 +607,16 @@ def _value(value: object) -> str:
     return "none" if value is None else str(value)
 
 
+def shards_told(shards: Sequence[Shard]) -> str:
+    """Return the names of shards, the first of many."""
+    more = f" and {len(shards) - _SHARDS_SHOWN:,} more" if len(shards) > _SHARDS_SHOWN else ""
+    return ", ".join(map(str, shards[:_SHARDS_SHOWN])) + more
+
+
 def _refuse_incomplete(whole: Whole) -> None:
     names = " and ".join(whole.versions)
     if whole.missing:
-        which = ", ".join(map(str, whole.missing[:20])) + (", …" if whole.missing[20:] else "")
-        told = f"{counted(len(whole.missing), 'shard')} of {names} missing: {which}"
+        told = f"{counted(len(whole.missing), 'shard')} of {names} missing: {shards_told(whole.missing)}"
         raise OpconformError(f"{told}; name their folders too, or leave them out with --partial")
     if whole.unfinished:
         folder = whole.unfinished[0].folder

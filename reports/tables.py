@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -20,13 +20,15 @@ from ..specs.loader import Library
 from .arithmetic import ATTACHMENT, ArithmeticTables, attached_accuracy
 from .folder import INTERRUPTED
 from .progress import tracked
-from .runs import RESULTS, Part, RunRecord, StoredResult, StoredResults, Terms, Whole, read_run
+from .runs import RESULTS, Part, RunRecord, StoredResult, StoredResults, Terms, Whole, read_run, shards_told
 from .tally import OUR_SIDE_FAILED, Behaviours, Failures, Tally
 from .terminal import Summary
 from .text import counted, deaths_told
 
 _FIRST = 5
 """Maximum number of operator versions that a line names."""
+_STATES: Mapping[str, str] = {"running": "still running, or killed"}
+"""The words for a status of `run.json` that does not speak for itself."""
 
 
 @dataclass
@@ -104,8 +106,10 @@ class Tables:
         problems: Sequence[str],
         seconds: float | None,
         folders: Iterable[Path],
+        partial: bool,
+        unfinished: Iterable[Path] = (),
     ) -> Summary:
-        """Return the summary."""
+        """Return the summary; the last four arguments are fields of `Summary`."""
         return Summary(
             self.tally,
             self.behaviours,
@@ -118,6 +122,8 @@ class Tables:
             seconds,
             [*map(str, folders)],
             arithmetic=self.arithmetic,
+            partial=partial,
+            unfinished=[*map(str, unfinished)],
         )
 
 
@@ -183,28 +189,33 @@ def count(wholes: Sequence[Whole], seen: Seen | None = None) -> CountedRuns:
     """
     terms = terms_of(wholes)
     tables = Tables.of(terms, [name for whole in wholes for name in whole.versions], dt.date.min)
-    waivers, problems = [], []
+    waivers, problems, left_out = [], [], []
     for whole in wholes:
         part = whole.parts[0]
         own = Terms(terms.demands, terms.suspensions, part.terms.waivers, terms.declaration)
         tables.waivers = own.waivers.for_run(part.begun.started.date(), terms.demands)
-        _count(whole, tables, seen)
+        left_out += _left_out(whole, _count(whole, tables, seen))
         waivers.append(tables.waivers)
         problems += tables.waivers.problems(partial=whole.partial)
     lost = [line for whole in wholes for line in _lost(whole, tables)]
     unfinished = any(whole.unfinished for whole in wholes)
     code = max(tables.tally.exit_code(len(problems)), OUR_SIDE_FAILED if lost else 0, INTERRUPTED if unfinished else 0)
-    return CountedRuns(tables, waivers, [*problems, *lost, *_deaths(wholes), *_left_out(wholes)], code)
+    return CountedRuns(tables, waivers, [*problems, *lost, *_deaths(wholes), *left_out], code)
 
 
-def _count(whole: Whole, tables: Tables, seen: Seen | None) -> None:
+def _count(whole: Whole, tables: Tables, seen: Seen | None) -> list[int]:
+    """Count the results of a run, and return how many each part has."""
     done: dict[str, set[str]] = {}
+    counts = []
     for part in whole.parts:
-        for backend, cases in take_kept(part.folder, tables, _of_part(part, seen)).done.items():
+        found = take_kept(part.folder, tables, _of_part(part, seen)).done
+        counts.append(sum(map(len, found.values())))
+        for backend, cases in found.items():
             if not done.setdefault(backend, set()).isdisjoint(cases):
                 folders = ", ".join(str(part.folder) for part in whole.parts)
                 raise OpconformError(f"{folders}: have results of the same cases, so they are not shards of one run")
             done[backend] |= cases
+    return counts
 
 
 def _of_part(part: Part, seen: Seen | None) -> Callable[[StoredResult], None] | None:
@@ -225,8 +236,12 @@ def _deaths(wholes: Sequence[Whole]) -> list[str]:
     return deaths_told([told for one in begun for told in one.deaths], sum(one.more_deaths for one in begun))
 
 
-def _left_out(wholes: Sequence[Whole]) -> list[str]:
-    return [
-        *(f"unfinished: {part.folder} ({part.told.get('status')})" for whole in wholes for part in whole.unfinished),
-        *(f"missing: {', '.join(f'shard {shard}' for shard in w.missing)}" for w in wholes if w.missing),
-    ]
+def _left_out(whole: Whole, counts: Sequence[int]) -> Iterator[str]:
+    """Yield the parts that are unfinished, each with how much of it is there, and the shards that are missing."""
+    for part, count in zip(whole.parts, counts, strict=True):
+        if not part.begun.finished:
+            planned = part.begun.planned
+            of = f" of {planned:,} results" if planned else " results, and planning had not ended"
+            yield f"unfinished: {part.folder} ({_STATES.get(part.told['status'], part.told['status'])}): {count:,}{of}"
+    if whole.missing:
+        yield f"{counted(len(whole.missing), 'shard')} missing: {shards_told(whole.missing)}"

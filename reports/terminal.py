@@ -35,6 +35,7 @@ _WORST = 3
 _FORMS = ((_WORST, 2, True), (_WORST, 2, False), (_WORST, 1, False), (_WORST, 0, False), (2, 0, False), (1, 0, False))
 """Forms of failures in the brief summary; the first that fits is used: kinds, lines of detail, whole titles."""
 _PROBLEMS = 5
+_RESUME = ("opconform", "run", "--resume")
 _ENDINGS: Mapping[int, tuple[str, str]] = {
     0: ("conformant", "green"),
     1: ("non-conformant", "red"),
@@ -48,8 +49,9 @@ _ENDINGS: Mapping[int, tuple[str, str]] = {
 class Summary:
     """The content of a run's summary.
 
-    `versions` has the version of each backend. `declared`: arithmetic was declared, which adds its figure. `problems`
-    are the waivers' problems. `seconds` is the run's duration, `folders` where the results are.
+    `versions` has the version of each backend. `declared` says whether arithmetic was declared, which adds its figure.
+    `problems` are those of waivers. `seconds` is the run's duration, `folders` where the results are; `partial` says
+    whether `report` takes them only with --partial, `unfinished` has those that `run --resume` finishes.
     """
 
     tally: Tally
@@ -63,6 +65,8 @@ class Summary:
     seconds: float | None = None
     folders: Sequence[str] = ()
     arithmetic: ArithmeticTables = field(default_factory=ArithmeticTables)
+    partial: bool = False
+    unfinished: Sequence[str] = ()
 
     def backend(self, name: str) -> str:
         """Return a backend's name with its version."""
@@ -346,8 +350,11 @@ def _print_ending(console: Console, summary: Summary, detail: Detail) -> None:
     console.print(Text().append(words, f"bold {style}").append(f": {told}{took}"), soft_wrap=True)
     if summary.folders:
         console.print(Text(f"results: {printable(', '.join(summary.folders))}"), soft_wrap=True)
+        for folder in summary.unfinished[:_WORST]:
+            console.print(Text(f"finish it: {printable(shlex.join([*_RESUME, folder]))}"), soft_wrap=True)
         if detail != "all":
-            again = printable(shlex.join(["opconform", "report", *summary.folders, "--verbose"]))
+            partial = ["--partial"] if summary.partial else []
+            again = printable(shlex.join(["opconform", "report", *summary.folders, *partial, "--verbose"]))
             console.print(Text(f"all of it: {again}"), soft_wrap=True)
 
 

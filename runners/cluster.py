@@ -25,7 +25,7 @@ from ..specs.loader import default_root
 from .execute import Assignment
 from .host import About
 from .pool import Limits, WorkerStartError
-from .running import Death, Judged, batched, run_cases
+from .running import Death, Judged, batched, refuse_unasked, run_cases
 
 _REACH: Final = 10.0  # seconds for a scheduler to answer
 _WORKERS: Final = 30.0  # seconds for a suitable worker to appear
@@ -385,11 +385,13 @@ class _ClusterRun:
             yield from self._replied(sent, _unpacked(pack))
 
     def _replied(self, sent: _Sent, reply: _Reply) -> Iterator[About | Judged | Death]:
+        """Yield what a reply says. OpconformError where it has not one result for each case that was sent."""
         if reply.unfit is not None:
             raise OpconformError(f"worker {reply.worker} {reply.unfit}")
         self.workers.add(reply.worker)
         if sent.ids:
             self._pace.learn(len(sent.ids), reply.seconds, reply.start)
+        self._refuse_unasked(sent, reply)
         for found in reply.found:
             if not isinstance(found, About):
                 yield found
@@ -400,6 +402,17 @@ class _ClusterRun:
                 name, versions = self._assignment.backend.name, (found.version, self._about.version)
                 told = f"worker {reply.worker} has {name} {versions[0]}, others have {versions[1]}"
                 raise OpconformError(f"{told}; one run, one version")
+
+    def _refuse_unasked(self, sent: _Sent, reply: _Reply) -> None:
+        """Raise OpconformError unless a reply has one result for each case that was sent, as a judge would say it."""
+        results = [found.result for found in reply.found if isinstance(found, Judged)]
+        try:
+            if Counter(result.case for result in results) != Counter(sent.ids):
+                raise ValueError(f"it has {len(results)} results, not one for each of {len(sent.ids)} cases")
+            for result in results:
+                refuse_unasked(result, result.case, self._assignment.backend)
+        except ValueError as error:
+            raise OpconformError(f"worker {reply.worker}: its answer is not what it was asked for: {error}") from None
 
     def _killed(self, sent: _Sent, error: KilledWorker) -> Iterator[Judged]:
         """Retry a batch that killed workers at the end, alone and in smaller pieces, until single cases remain."""

@@ -132,6 +132,14 @@ def _recorded(case: str, record: bytes, backend: BackendSpec) -> list[Judged | D
     """
     line, attached, deaths = (*record.split(b"\t", 2), b"", b"")[:3]  # JSON contains no raw TAB
     result = result_from_json(line)
+    refuse_unasked(result, case, backend)
+    told = _TOLD_DEATHS.decode(deaths) if deaths else ()
+    died = [Death(backend.name, one.case, one.kind, one.exit, one.tail, one.before) for one in told]
+    return [*died, Judged(result, _ATTACHED.decode(attached) if attached else {})]
+
+
+def refuse_unasked(result: Result, case: str, backend: BackendSpec) -> None:
+    """Raise ValueError if a result is not what a judge may say of this case on this backend."""
     if (result.case, result.backend) != (case, backend.name):
         raise ValueError(f"it is about {result.case[:200]!r} on {result.backend[:200]!r}")
     if result.outcome is Outcome.WAIVED:
@@ -139,9 +147,6 @@ def _recorded(case: str, record: bytes, backend: BackendSpec) -> list[Judged | D
     digests = result.case_digest, result.expectation_digest
     if result.outcome is not Outcome.RUNNER_ERROR and not all(one and _DIGEST.fullmatch(one) for one in digests):
         raise ValueError("it lacks the digests of the case")
-    told = _TOLD_DEATHS.decode(deaths) if deaths else ()
-    died = [Death(backend.name, one.case, one.kind, one.exit, one.tail, one.before) for one in told]
-    return [*died, Judged(result, _ATTACHED.decode(attached) if attached else {})]
 
 
 def _around_draw(text: str) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import opconform
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / ".github" / "publish" / "build.sh"
+LINK = re.compile(r"(!?)\[([^]]*)\]\(([^()\s]+)\)")
 
 
 def built(kind: str, source: Path, out: Path) -> Path:
@@ -70,3 +72,27 @@ def test_a_tag_that_is_not_the_version_is_refused_before_anything_is_built(name:
     ran = subprocess.run(["bash", BUILD], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 2
     assert f"expected the tag v{opconform.__version__}" in ran.stderr
+
+
+def long_description(url: str) -> str:
+    """Return what an index shows of README.md, of version 1.2.3."""
+    environment = {**os.environ, "REPOSITORY_URL": url}
+    with (ROOT / "README.md").open("rb") as readme:
+        command = ["bash", BUILD.with_name("readme.sh"), "1.2.3"]
+        return subprocess.run(command, stdin=readme, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_every_link_and_picture_of_the_long_description_leads_to_the_repository_at_its_tag() -> None:
+    readme, url = (ROOT / "README.md").read_text(encoding="utf-8"), "https://example.org/owner/opconform"
+    text, found = long_description(url), LINK.findall(readme)
+    assert {picture for picture, _, _ in found} == {"", "!"}
+    for picture, words, target in found:
+        absolute = target if ":" in target else f"{url}/{'raw' if picture else 'blob'}/v1.2.3/{target}"
+        assert f"{picture}[{words}]({absolute})" in text
+    assert LINK.sub("", text) == LINK.sub("", readme)
+
+
+def test_without_a_repository_the_long_description_has_no_link_that_leads_nowhere() -> None:
+    readme, text = (ROOT / "README.md").read_text(encoding="utf-8"), long_description("")
+    assert all(":" in target for _, _, target in LINK.findall(text))
+    assert all(picture or words in text for picture, words, _ in LINK.findall(readme))

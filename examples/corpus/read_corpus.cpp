@@ -227,8 +227,9 @@ static void read_line(Case& one, const string& line, const string& corpus) {
 int main(int, char** words) try {
     string corpus = words[1] ? words[1] : ".", line;
     std::ifstream index(corpus + "/cases.txt");
-    if (!std::getline(index, line) || line != "opconform-corpus 2 npz") throw runtime_error("expected version 2, npz");
-    size_t cases = 0, failures = 0;
+    if (!std::getline(index, line)) throw runtime_error(corpus + "/cases.txt: no such file");
+    if (line != "opconform-corpus 2 npz") throw runtime_error(corpus + "/cases.txt: expected version 2, npz");
+    size_t cases = 0, failures = 0, refused = 0;
     Case one;
     while (std::getline(index, line)) {
         read_line(one, line, corpus);
@@ -236,10 +237,11 @@ int main(int, char** words) try {
         string found = outcome(one);
         std::cout << found << ' ' << one.program.id << '\n';
         cases++, failures += found != "pass" && found != "accepted-invalid" && found != "skipped";
+        refused += found == "refused";
         one = Case();
     }
     if (!one.program.folder.empty() || !cases) throw runtime_error("cases.txt is cut off");
-    std::cerr << cases << " cases, " << failures << " failures\n";
+    std::cerr << cases << " cases, " << failures << " failures" << (refused ? ", " + std::to_string(refused) + " of them refused\n" : "\n");
     return failures > 0;
 } catch (const std::exception& error) {
     std::cerr << "cannot read the corpus: " << error.what() << '\n';

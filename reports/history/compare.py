@@ -18,6 +18,7 @@ from rich.text import Text
 
 from ...cases.errors import OpconformError
 from ...cases.ids import split_version
+from ..progress import tracked
 from ..runs import (
     Whole,
     folders_in,
@@ -40,7 +41,8 @@ from ..text import (
 )
 from .changes import CaseRecord, Change, ChangeGroup, ChangeKind, Changes, State, change_of, figures_of, record_of
 from .database import History, asked_of, reading
-from .show import results, turns
+from .show import results as kept_results
+from .show import turns
 
 _OF_HISTORY = re.compile(r"(.+):(\d{1,9}|last(?:-\d{1,9})?)")
 _IN_TERMINAL, _IN_PAGE = 12, 15  # number of groups of changes that are shown
@@ -154,7 +156,7 @@ def _remembered(history: History, name: str, run: str) -> Side:
         min(turn.started for turn in found),
         {turn.backend: turn.version for turn in found},
         found[0].told,
-        lambda backends: results(history, number, backends),
+        lambda backends: kept_results(history, number, backends),
     )
 
 
@@ -175,10 +177,12 @@ def _sorted(wholes: Sequence[Whole], backends: frozenset[str]) -> Iterator[CaseR
     found = []
     for whole in wholes:
         terms = whole.parts[0].terms
-        for result in (result for part in whole.parts for result in read_results(part.folder)):
-            if result.backend in backends:
-                record = record_of(result, terms)
-                found.append(record._replace(state=states.setdefault(record.state, record.state)))
+        for part in whole.parts:
+            with tracked(read_results(part.folder), "reading results", part.begun.planned) as results:
+                for result in results:
+                    if result.backend in backends:
+                        record = record_of(result, terms)
+                        found.append(record._replace(state=states.setdefault(record.state, record.state)))
     found.sort(key=lambda record: record[:2])
     for one, other in itertools.pairwise(found):
         if one[:2] == other[:2]:

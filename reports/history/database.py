@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ...cases.errors import OpconformError
 from ...cases.results import Outcome
 from .. import tally
+from ..progress import tracked
 from ..runs import (
     RESULTS,
     Part,
@@ -292,13 +293,14 @@ def _arrived(wholes: Sequence[Whole], known: dict[State, int]) -> Iterator[_Arri
     for index, whole in enumerate(wholes):
         for part in whole.parts:
             named, terms = part.told["backends"], whole.parts[0].terms
-            for result in read_results(part.folder):
-                if result.backend not in named:
-                    told = f"has results of {result.backend!r}, which run.json does not name"
-                    raise OpconformError(f"{part.folder / RESULTS}: {told}")
-                record = record_of(result, terms)
-                number = known.setdefault(record.state, len(known) + 1)
-                yield index, record.backend, record.case, *record.asked, number, record.detail
+            with tracked(read_results(part.folder), "reading results", part.begun.planned) as results:
+                for result in results:
+                    if result.backend not in named:
+                        told = f"has results of {result.backend!r}, which run.json does not name"
+                        raise OpconformError(f"{part.folder / RESULTS}: {told}")
+                    record = record_of(result, terms)
+                    number = known.setdefault(record.state, len(known) + 1)
+                    yield index, record.backend, record.case, *record.asked, number, record.detail
 
 
 _CASES = """

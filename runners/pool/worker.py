@@ -241,7 +241,7 @@ def start_workers() -> None:
     control = socket.socket(fileno=control_fd)
     (size,) = SIZE.unpack(_received(control, SIZE.size))
     factory = _Factory(_received(control, size)) if size else None
-    server = _Server(control, None if factory else path)
+    server = _Server(control, None if factory else path, parent)
     ends = server.serve()
     if ends is None or factory is None:
         os._exit(0)  # no library needs cleaning up
@@ -249,10 +249,14 @@ def start_workers() -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Ask for a signal when the pool's process dies, in case the end of the control socket does not show it."""
+    """End when the pool's process dies, if the end of the control socket does not tell already.
+
+    The signal for that is SIGCONT, since no other one but SIGKILL reaches a process that is stopped.
+    """
+    signal.signal(signal.SIGCONT, lambda *_: None if os.getppid() == parent else os._exit(0))
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:  # the pool died before the request above
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
+    if os.getppid() != parent:  # it died before the request above
         sys.exit(0)
 
 
@@ -293,15 +297,17 @@ class _Factory:
 class _Server:
     """Answers the pool's requests; `path` is the module path of workers in new interpreters, None: they are forks."""
 
-    def __init__(self, control: socket.socket, path: list[str] | None) -> None:
+    def __init__(self, control: socket.socket, path: list[str] | None, parent: int) -> None:
         self._control = control
         self._path = path
+        self._parent = parent
         self._workers: set[int] = set()
         self.process = os.getpid()
 
     def serve(self) -> Ends | None:
         """Answer until the pool is gone, then end the workers; in a forked worker, return its connections."""
         signal.signal(signal.SIGTERM, self._leave)
+        signal.signal(signal.SIGCONT, lambda *_: None if os.getppid() == self._parent else self._leave())
         try:
             while True:
                 request, descriptors = self._request()
@@ -375,7 +381,8 @@ class _Server:
         try:
             os.setsid()
             os.close(told)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            for number in (signal.SIGTERM, signal.SIGCONT):
+                signal.signal(number, signal.SIG_DFL)
             self._control.close()
             os.dup2(ends.output, 1)
             os.dup2(ends.output, 2)

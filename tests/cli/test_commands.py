@@ -95,6 +95,8 @@ def bare_environment() -> dict[str, str]:
 
 # What a user can get wrong
 
+MEAN = "onnx/Mean-13/float32/3/-"
+
 WRONG = {
     "an unknown backend": ("run onnxruntim", "no backend is called 'onnxruntim'; did you mean 'onnxruntime'?"),
     "a backend nothing is like": ("run xyzzy", "no backend is called 'xyzzy'; `opconform list backends`"),
@@ -156,7 +158,19 @@ WRONG = {
     "an unknown command": ("rnu", "No such command 'rnu'"),
     "an unknown option of a command": ("run onnxruntime --nonesuch", "No such option"),
     "no case id": ("show garbage", "'garbage' is not a case id: it has 1 parts, expected standard/Operator-version/"),
-    "a fill that is none": (f"show {BEYOND.replace('beyond-2^53', 'rmap')}", "no fill is called 'rmap'"),
+    "a fill that is none": (
+        f"show {BEYOND.replace('beyond-2^53', 'rmap')}",
+        "no fill is called 'rmap'; did you mean 'ramp'?",
+    ),
+    "a fill that is like none": (
+        f"show {BEYOND.replace('beyond-2^53', 'zzz')}",
+        "no fill is called 'zzz'; there are ramp,",
+    ),
+    "a case without its standard": (
+        "show Mean-13/float32/3/-/ramp",
+        "did you mean 'onnx/Mean-13/float32/3/-/ramp'?",
+    ),
+    "an archive of results": ("run onnxruntime --out x.zip", "`opconform submit DIR --out x.zip` packs one"),
     "an unknown version": (
         "show onnx/ReduceMean-19/float32/3/-/ramp",
         "no operator version is called 'onnx/ReduceMean-19'",

@@ -51,6 +51,8 @@ def test_what_takes_long_says_how_far_it_is_on_stderr_alone(tmp_path: Path) -> N
         ("export", "--format", "npz", "--out", corpus, "--select", MEAN): {"planning", "writing"},
         ("verify", corpus): {"verifying"},
         ("report", run, "--html", site): {"reading results", "writing pages"},
+        ("history", "add", run, "--db", tmp_path / "history.duckdb"): {"reading results"},
+        ("compare", run, run): {"reading results"},
         ("rejudge", run, "--out", tmp_path / "again"): {"judging"},
         ("list", "operators", "--select", MEAN): {"planning"},
         ("run", "onnx-reference", "--dry-run", "--select", MEAN): {"planning"},

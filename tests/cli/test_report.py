@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from fakes.here import run_here
 
 from opconform.cli import main
+from opconform.reports.runs import read_results, read_run
 
 V13 = "onnx/ReduceMean-13"
 WRONG = "python:fakes.backends:WrongOnUint32"
@@ -114,7 +115,9 @@ def test_a_missing_shard_is_named_and_may_be_left_out_on_purpose(runs: Path) -> 
     assert f"1 shard of {WRONG} missing: 3/3" in done.output
     partly = call("report", runs / "shard-1", runs / "shard-2", "--partial")
     assert partly.exit_code == 1
-    assert "missing: shard 3/3" in partly.output
+    assert "1 shard missing: 3/3" in partly.output
+    again = f"all of it: opconform report {runs / 'shard-1'} {runs / 'shard-2'} --partial --verbose"
+    assert again in partly.output
 
 
 def unfinished(folder: Path) -> Path:
@@ -132,7 +135,9 @@ def test_an_unfinished_shard_is_named_and_may_be_left_as_it_is_on_purpose(runs: 
     assert f"unfinished; `opconform run --resume {folder}` finishes it" in done.output
     partly = call("report", runs / "shard-1", runs / "shard-2", folder, "--partial")
     assert partly.exit_code == 130
-    assert f"unfinished: {folder} (running)" in partly.output.replace("\n", " ")
+    planned, there = sum(read_run(folder)["planned"].values()), len(list(read_results(folder)))
+    assert f"unfinished: {folder} (still running, or killed): {there} of {planned} results" in partly.output
+    assert f"finish it: opconform run --resume {folder}\n" in partly.output
     call("run", WRONG, "--resume", folder, "--waivers", runs / "waivers.yaml")
     assert told(runs / "shard-1", runs / "shard-2", folder, into=tmp_path) == told(runs / "whole", into=tmp_path)
 
@@ -142,6 +147,19 @@ def test_an_unfinished_run_tells_what_it_has(runs: Path, tmp_path: Path) -> None
     done = call("report", folder)
     assert done.exit_code == 130
     assert "interrupted" in done.output
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**run, "planned": {}}))  # killed while cases were still planned
+    early = call("report", folder)
+    assert early.exit_code == 130
+    assert f"{len(list(read_results(folder)))} results, and planning had not ended" in early.output
+
+
+def test_a_results_folder_is_no_corpus_to_verify(runs: Path) -> None:
+    done = call("verify", runs / "whole")
+    assert done.exit_code == 2
+    assert (
+        f"a results folder; verify checks a corpus or a submission: `opconform submit {runs / 'whole'}" in done.output
+    )
 
 
 REFUSED = {

@@ -36,7 +36,7 @@ GUARD = 120.0
 
 @dataclass(frozen=True)
 class Cluster:
-    """A scheduler with two good workers, of which one has a device, and two that are unfit, each by its resource."""
+    """A scheduler with two good workers, of which one has a device, and four that are unfit, each by its resource."""
 
     address: str
     client: Any
@@ -63,12 +63,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         common = ("--nthreads=1", "--no-dashboard", "--preload=fakes.cluster_preload", f"--scheduler-file={file}")
         start(stack, folder, "worker", *common, "--resources=good=1")
         start(stack, folder, "worker", *common, "--resources=good=1 npu=1", FAKE_DEVICE="1")
-        for unfit in ("old", "bare"):
+        for unfit in ("old", "bare", "alias", "omit"):
             start(stack, folder, "worker", *common, "--no-nanny", f"--resources={unfit}=1")
         wait_until(file.exists)
         address = json.loads(file.read_text())["address"]
         client = stack.enter_context(distributed.Client(address, set_as_default=False))
-        wait_until(lambda: len(client.scheduler_info(n_workers=-1)["workers"]) == 4)
+        wait_until(lambda: len(client.scheduler_info(n_workers=-1)["workers"]) == 6)
         yield Cluster(address, client, folder)
 
 
@@ -218,6 +218,17 @@ def test_workers_with_different_versions_of_a_backend_are_refused(cluster: Clust
     ran = run("@cluster_backends:AVersionEach", *INT32, *cluster.where, *GOOD)
     assert ran.code == 2
     assert "one run, one version" in ran.output
+
+
+@pytest.mark.parametrize(("lie", "told"), [("alias", "on 'onnxruntime'"), ("omit", "it has 0 results")])
+def test_a_worker_that_answers_otherwise_than_it_is_asked_is_named(
+    cluster: Cluster, run: Any, lie: str, told: str
+) -> None:
+    ran = run("@backends:Right", *INT32, *cluster.where, "--resource", f"{lie}=1")
+    assert ran.code == 2
+    assert "its answer is not what it was asked for: it " in ran.output
+    assert told in ran.output
+    assert ran.lines == []
 
 
 def test_a_resource_that_no_worker_has_is_told_with_what_there_is(cluster: Cluster) -> None:

@@ -277,6 +277,33 @@ def test_nothing_stays_behind_when_the_parent_is_killed_at_any_time(fork: bool, 
     assert {name for name in shared_files() - before if "opconform" in name} == set()
 
 
+@BOTH
+def test_a_stopped_starting_process_does_not_stay_behind_when_the_parent_is_killed(fork: bool, tmp_path: Path) -> None:
+    mark = uuid.uuid4().hex
+    keys = [["parent-0"], *([f"child-{i}", f"slow-{i}"] for i in range(1, 1000))]
+    script = textwrap.dedent(f"""\
+        import sys
+        sys.path.append({str(TESTS)!r})
+        from fakes.pool_tasks import Witness
+        from opconform.runners.pool import Pool
+        for found in Pool(Witness, jobs=1, fork={fork}).run({keys}):
+            print(found[1].decode(), flush=True)
+        """)
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        env={**os.environ, "TMPDIR": str(tmp_path), "OPCONFORM_TEST": mark},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
+        assert parent.stdout is not None
+        os.kill(int(parent.stdout.readline()), signal.SIGSTOP)
+        parent.kill()
+    end = time.monotonic() + 20
+    while left := marked(mark):
+        assert time.monotonic() < end, f"still running: {left}"
+        time.sleep(0.02)
+
+
 def shared_files() -> set[str]:
     return {entry.name for entry in Path("/dev/shm").iterdir()}
 
