@@ -276,9 +276,13 @@ class _Factory:
             traceback.print_exc()
 
     def _warmed(self) -> Callable[[], Any]:
-        factory: Callable[[], Any] = self.factory()
-        if hasattr(factory, "warm"):
-            factory.warm()
+        gc.disable()  # what a factory brings is no garbage, and looking for some takes longer than unpickling
+        try:
+            factory: Callable[[], Any] = self.factory()
+            if hasattr(factory, "warm"):
+                factory.warm()
+        finally:
+            gc.enable()
         gc.collect()
         gc.freeze()  # what workers share is left alone by their collections, and so stays shared
         return factory
