@@ -18,7 +18,7 @@ from rich.console import Console
 
 from ..cases.errors import OpconformError
 from ..cases.ids import parse_id
-from ..cases.lock import SHORT, read_locks
+from ..cases.lock import SHORT, Lock, read_lock
 from ..generators.plan import Selection, by_version, suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
 from ..generators.suggestions import selects_nothing
@@ -79,14 +79,14 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
     reasons = read_reasons()
     told = reasons.explained(matrix)
     for target, page in (
-        (options.record, matrix.to_record()),
-        (options.json, json.dumps(told.to_dict(), indent=1, allow_nan=False) + "\n"),
-        (options.html, matrix_html(told)),
-        (options.markdown, matrix_markdown(told)),
-        (options.write_smoke, suite_text(matrix.smoke, _REMARK)),
+        (options.record, matrix.to_record),
+        (options.json, lambda: json.dumps(told.to_dict(), indent=1, allow_nan=False) + "\n"),
+        (options.html, lambda: matrix_html(told)),
+        (options.markdown, lambda: matrix_markdown(told)),
+        (options.write_smoke, lambda: suite_text(matrix.smoke, _REMARK)),
     ):
         if target is not None:
-            write_text(target, page)
+            write_text(target, page())
     new = made.beyond(known)
     print_matrix(console or Console(), reasons.explained(new) if options.record is not None else told)
     return 1 if matrix.blamed or new.survivors else 0
@@ -112,15 +112,19 @@ def _unchanged(
     """Return the operator versions that are selected completely, have locked cases, and are in the record with them."""
     if replace(selection, globs=()) != Selection():
         return frozenset()
-    locks = read_locks(package_root() / "cases" / "manifests")
     return frozenset(
         name
         for name in specs
-        if name in known.tested
-        and name in locks
-        and (known.tested[name].digest, known.tested[name].code) == (locks[name].digest[:SHORT], codes[name])
-        and _is_whole(name, selection)
+        if _is_whole(name, selection)
+        and (one := known.tested.get(name)) is not None
+        and (one.digest, one.code) == (_locked(name), codes[name])
     )
+
+
+def _locked(name: str) -> str | None:
+    """Return the digest of the cases of an operator version as they are locked, None where they are not."""
+    file = package_root() / "cases" / "manifests" / Lock(name, "", ()).file_name
+    return read_lock(file).digest[:SHORT] if file.exists() else None
 
 
 def _is_whole(name: str, selection: Selection) -> bool:
@@ -144,7 +148,8 @@ def _codes(specs: Mapping[str, Spec]) -> dict[str, str]:
     shared = [*sorted((generators / "mutants").glob("*.py")), generators / "arithmetic" / "native.py"]
     shared += [package_root() / "cli" / f"{name}.py" for name in ("bounds", "killing")]
     common = "".join(map(_code, shared))
-    families = {spec.family: _code(generators / "families" / f"{spec.family}.py") for spec in specs.values()}
+    names = {spec.family for spec in specs.values()}
+    families = {name: _code(generators / "families" / f"{name}.py") for name in names}
     digests = {name: hashlib.sha256((common + code).encode()).hexdigest()[:SHORT] for name, code in families.items()}
     return {name: digests[spec.family] for name, spec in specs.items()}
 

@@ -235,7 +235,7 @@ def _make(folder: Path, python: Path, minor: int, wanted: Sequence[str]) -> str 
 
 
 def _last_words(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the last informative line of an error; of pip's two lines about a missing wheel, the first; of uv's, all."""
+    """Return the last informative line of an error; of pip's two about a missing wheel, the first; of uv's, all."""
     lines = [line.strip() for line in (done.stderr.strip() or done.stdout.strip()).splitlines() if line.strip()]
     told = next((line for line in lines if _NO_WHEEL.search(line)), lines[-1] if lines else "")
     if Path(done.args[0]).name == "uv":  # its first line says what failed, the others why

@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 import os
 import sys
 
@@ -16,3 +17,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 # Or each of the many processes that tests start would compile every module, and build every spec, anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is imported and collected by now out of every later search for garbage: it all stays."""
+    gc.collect()
+    gc.freeze()

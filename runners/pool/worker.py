@@ -282,9 +282,13 @@ class _Factory:
             traceback.print_exc()
 
     def _warmed(self) -> Callable[[], Any]:
-        factory: Callable[[], Any] = self.factory()
-        if hasattr(factory, "warm"):
-            factory.warm()
+        gc.disable()  # what a factory brings is no garbage, and looking for some takes longer than unpickling
+        try:
+            factory: Callable[[], Any] = self.factory()
+            if hasattr(factory, "warm"):
+                factory.warm()
+        finally:
+            gc.enable()
         gc.collect()
         gc.freeze()  # the garbage collector of workers ignores shared objects, so their memory stays shared
         return factory

@@ -151,7 +151,11 @@ def test_an_interpreter_that_lacks_the_library_is_told_what_to_install(tmp_path)
     [
         ("onnxruntime", "no/such/python", "not an executable program"),
         ("onnxruntime", "/bin/true", "cannot be run as Python 3.9 or newer"),
-        ("onednn", sys.executable, "no other interpreter; these do: onnxruntime,.* install opconform beside it, or name"),
+        (
+            "onednn",
+            sys.executable,
+            "no other interpreter; these do: onnxruntime,.* install opconform beside it, or name",
+        ),
         ("openvino", sys.executable, "For another release of openvino, install opconform beside it$"),
         ("python:my_backend:Mine", sys.executable, "runs under no other interpreter"),
     ],
