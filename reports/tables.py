@@ -189,7 +189,7 @@ def count(wholes: Sequence[Whole], seen: Seen | None = None) -> CountedRuns:
     """
     terms = terms_of(wholes)
     tables = Tables.of(terms, [name for whole in wholes for name in whole.versions], dt.date.min)
-    waivers, problems, left_out = [], [], []
+    waivers, problems, left_out = [], [], list[str]()
     for whole in wholes:
         part = whole.parts[0]
         own = Terms(terms.demands, terms.suspensions, part.terms.waivers, terms.declaration)
