@@ -226,8 +226,8 @@ def fraction_sum(x: Array, lanes: tuple[int, ...]) -> Array:
 
 def of_common_denominator(x: Array) -> tuple[Array, int]:
     """Return the numerators of fractions that share a denominator, and the denominator."""
-    common = math.lcm(*{fraction.denominator for fraction in x.reshape(-1)})
-    return each(lambda f: f.numerator * (common // f.denominator), x), common
+    common = math.lcm(*{int(fraction.denominator) for fraction in x.reshape(-1)})
+    return each(lambda f: int(f.numerator) * (common // f.denominator), x), common  # padding may be NumPy's
 
 
 def without(value: Any, axes: tuple[int, ...]) -> Any:

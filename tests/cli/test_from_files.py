@@ -252,7 +252,7 @@ def test_models_whose_weights_lie_elsewhere_and_types_without_cases_are_left_out
     assert source.left_out["named/test_data_set_0"] == "a name in its model is not text"
     assert source.left_out["node/test_data_set_0"] == "its weights are in another file"
     assert source.left_out["weights/test_data_set_0"] == "its weights are in another file"
-    assert "none of the types of cases" in source.left_out["odd/test_data_set_0"]
+    assert "is not a type that cases can have" in source.left_out["odd/test_data_set_0"]
 
 
 def test_a_folder_without_cases_and_a_link_out_of_it_are_refused(tmp_path: Path) -> None:

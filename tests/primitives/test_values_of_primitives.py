@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from opconform.cases.batch import Bounds, Flag
 from opconform.cases.elements import Array, element_type
 from opconform.generators.primitives import elementary
+from opconform.generators.primitives.products import Matmul
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 singles = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -315,3 +316,13 @@ def test_low_precision_types_are_computed_with() -> None:
     assert found.value.tolist() == [3, -12, 1]
     whole = np.array([-8, 7, 3], ml_dtypes.int4)
     assert bounds(lambda v: v.cast("int32") - 1, whole, type_="int32").value.tolist() == [-9, 6, 2]
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=12, max_size=12))
+def test_a_product_of_matrices_of_fractions_is_the_sum_of_products_of_each(numbers: list[float]) -> None:
+    a = np.array([*map(Fraction, numbers[:6])], object).reshape(2, 3)
+    b = np.array([*map(Fraction, numbers[6:])], object).reshape(3, 2)
+    a[0, 1] = Fraction(0)
+    wanted = [[sum(x * y for x, y in zip(row, column, strict=True)) for column in b.T] for row in a]
+    a[0, 1] = np.int64(0)  # as padding leaves it
+    assert Matmul.fractions(a, b).tolist() == wanted

@@ -119,7 +119,7 @@ def test_the_command_writes_all_its_pages(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (("mutants", "--select", "onnx/Meen-13"), "selects no case"),
-        (("mutants", "--json", "/nowhere/at/all.json"), "is no folder"),
+        (("mutants", "--json", "/nowhere/at/all.json"), "is not a folder"),
         (("list", "cases", "--suite", "smok"), "did you mean 'smoke'?"),
         (("run", "onnx-reference", "--suite", "smok"), "did you mean 'smoke'?"),
         (("list", "cases", "--suite", "smoke", "--draws", "2"), "leave --draws and --seed out"),

@@ -172,8 +172,8 @@ def test_what_cannot_run_elsewhere_is_refused_by_name(name: str, python: str, wo
         ("onednn==3.1", "^onednn==3.1: onednn runs under no other interpreter; .* by OPCONFORM_ONEDNN_LIBRARY"),
         ("nobody==3.1", "no releases of 'nobody' are known; expected one of onnxruntime,"),
         ("onnxruntime==", "'' is not a version; expected one such as 1.20.1"),
-        ("onnxruntime==1.2 --index-url x", "is no version"),
-        ("onnxruntime==../x", "is no version"),
+        ("onnxruntime==1.2 --index-url x", "is not a version"),
+        ("onnxruntime==../x", "is not a version"),
     ],
 )
 def test_a_release_that_is_none_is_refused(name: str, words: str) -> None:
