@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--opconform-seed", metavar="N", type=int, default=0, help="varies all drawn inputs")
     group.addoption("--opconform-jobs", metavar="N", type=int, default=1, help="worker processes (a pytest process)")
     group.addoption(
-        "--opconform-timeout", metavar="S", type=float, default=10.0, help="time limit of a case in seconds"
+        "--opconform-timeout", metavar="S", type=float, default=10.0, help="seconds per case"
     )
     group.addoption("--opconform-waivers", metavar="FILE", help="known failures, reported as xfail")
     group.addoption(
