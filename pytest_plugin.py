@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _CONFTEST = "conftest:"
 _BATCH = 32
 _IN_FIXTURES = ("_fixture_function", "__pytest_wrapped__.obj")
-"""Where pytest, from 8.4 on and before, keeps the function that a fixture was made of."""
+"""The attribute in which pytest, from 8.4 on and before, keeps a fixture's function."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,7 +42,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--opconform-strength", metavar="T", default="2", help="strength of the covering array, or full")
     group.addoption("--opconform-seed", metavar="N", type=int, default=0, help="varies all drawn inputs")
     group.addoption("--opconform-jobs", metavar="N", type=int, default=1, help="worker processes (a pytest process)")
-    group.addoption("--opconform-timeout", metavar="S", type=float, default=10.0, help="seconds a case")
+    group.addoption(
+        "--opconform-timeout", metavar="S", type=float, default=10.0, help="seconds per case"
+    )
     group.addoption("--opconform-waivers", metavar="FILE", help="known failures, reported as xfail")
     group.addoption(
         "--opconform-require", metavar="SILENCE=OPTION", action="append", default=[], help="fail any other answer"
@@ -50,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register what does the work, if a backend is named. Raises UsageError for options that are wrong."""
+    """Register the suite if a backend is named. Raises UsageError for wrong options."""
     if config.getoption("--opconform-backend"):
         suite = _Suite(config)
         with _Usage():
@@ -59,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _Usage:
-    """Turns what a user can mend into pytest's UsageError, which has no traceback."""
+    """Turns a user error into pytest's UsageError, which has no traceback."""
 
     def __enter__(self) -> None:
         return None
@@ -75,7 +77,7 @@ class _Usage:
 class _Suite:
     """The cases of one pytest process, and the workers that run them.
 
-    Under xdist there is one in each of its workers, which runs cases, and one in the controller, which hears reports.
+    With xdist, each of its workers has one, which runs cases, and the controller has one, which receives reports.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -84,7 +86,7 @@ class _Suite:
         self._asked: deque[str] = deque()
         self._stream: Generator[Any] | None = None
         self._broken: Exception | None = None
-        self._on_demand = hasattr(config, "workerinput")  # under xdist a process learns one item at a time
+        self._on_demand = hasattr(config, "workerinput")  # with xdist a process gets one item at a time
         self._heard = 0
 
     # What the options name
@@ -104,14 +106,14 @@ class _Suite:
 
     @cached_property
     def source(self) -> GeneratedCases:
-        """The cases of the package's spec files."""
+        """Return the cases of the package's spec files."""
         from .generators.source import GeneratedCases  # noqa: PLC0415
 
         return GeneratedCases()
 
     @cached_property
     def backend(self) -> BackendSpec:
-        """The backend that the option names."""
+        """Return the backend that the option names."""
         return _backend(self._config, self._option("backend"))
 
     @cached_property
@@ -141,12 +143,12 @@ class _Suite:
 
     @cached_property
     def _verdicts(self) -> Any:
-        """The waivers as they are applied to the cases that this process runs."""
+        """Return the waivers as they apply to the cases that this process runs."""
         return self._waivers.for_run(datetime.now(tz=UTC).date(), self._demands)
 
     @cached_property
     def _record(self) -> Any:
-        """The waivers as they meet all results, those of other processes too."""
+        """Return the waivers as they apply to all results, including other processes'."""
         return self._waivers.for_run(datetime.now(tz=UTC).date(), self._demands)
 
     def _option(self, name: str) -> Any:
@@ -156,7 +158,7 @@ class _Suite:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Add one item a case."""
+        """Add one item per case."""
         with _Usage():
             _ = self.backend
             ids = list(self._ids())
@@ -173,7 +175,7 @@ class _Suite:
 
     @cached_property
     def _standards(self) -> tuple[str, ...]:
-        """The standards that the backend implements; empty, which is all, where it cannot be asked."""
+        """Return the standards that the backend implements; empty, which means all, if it cannot be asked."""
         from .cases.errors import OpconformError  # noqa: PLC0415
         from .runners.execute import Assignment  # noqa: PLC0415
         from .runners.pool import Limits  # noqa: PLC0415
@@ -181,18 +183,18 @@ class _Suite:
 
         try:
             return standards_of(Assignment(self.backend, self.source), Limits())
-        except OpconformError:  # the first item will say so
+        except OpconformError:  # the first item will report it
             return ()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Hand all cases that stayed selected to the workers at once, where they are known."""
+        """Give all selected cases to the workers at once, if they are known."""
         if not self._on_demand:
             self._asked.extend(item.name for item in session.items if isinstance(item, _Case))
 
     # Running
 
     def result(self, case: str) -> Result:
-        """Return a case's result; runs it now if it has not run.
+        """Return a case's result; run it now if it has not run.
 
         Raises OpconformError if the backend cannot be opened; the cases after that one are skipped.
         """
@@ -214,7 +216,7 @@ class _Suite:
         return self._results.pop(case)
 
     def judged(self, result: Result) -> Result:
-        """Return the result as the waivers have it."""
+        """Return the result with waivers applied."""
         waived: Result = self._verdicts.apply(result)
         return waived
 
@@ -233,7 +235,7 @@ class _Suite:
         return run_cases(assignment, self._batches(), jobs=jobs, limits=limits)
 
     def _batches(self) -> Iterator[list[str]]:
-        """Yield what is asked for; an empty batch where there is nothing for now."""
+        """Yield the requested cases; an empty batch if there is nothing for now."""
         while self._asked or self._on_demand:
             yield [self._asked.popleft() for _ in range(min(len(self._asked), _BATCH))]
 
@@ -243,14 +245,14 @@ class _Suite:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Send a case's result along with its report, for the process that hears all of them."""
+        """Send a case's result with its report, for the process that receives all reports."""
         report = yield
         if isinstance(item, _Case) and call.when == "call" and item.result is not None:
-            vars(report)["opconform"] = item.result.to_json()  # xdist carries a report's attributes over
+            vars(report)["opconform"] = item.result.to_json()  # xdist transfers a report's attributes
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Hold a result, of this process or of one of xdist's, against the waivers."""
+        """Check a result, of this process or of one of xdist's, against the waivers."""
         told = getattr(report, "opconform", None)
         if told is not None and not self._on_demand:
             from .cases.results import result_from_json  # noqa: PLC0415
@@ -259,7 +261,7 @@ class _Suite:
             self._record.apply(result_from_json(told))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """End the workers; a waiver that no longer tells the truth fails the session."""
+        """End the workers; a waiver that is no longer true fails the session."""
         if self._stream is not None:
             self._stream.close()
         if self._problems and session.exitstatus == pytest.ExitCode.OK:
@@ -272,7 +274,7 @@ class _Suite:
 
     @cached_property
     def _problems(self) -> list[str]:
-        """What is wrong with the waivers, once the session is over."""
+        """Return the waivers' problems, once the session is over."""
         if not self._heard or not self._waivers.entries:
             return []
         partial = bool(self._selection.globs) or self._heard < sum(1 for _ in self._ids())
@@ -311,7 +313,7 @@ class _Case(pytest.Item):
             pytest.skip(f"unsupported ({result.reason}): {detail}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:  # noqa: ARG002
-        """Return a failure, or what a user can mend, in its own words, and anything else as pytest does."""
+        """Return a failure or a user error in its own words, and anything else as pytest does."""
         from .cases.errors import OpconformError  # noqa: PLC0415
 
         if isinstance(excinfo.value, _Failure | OpconformError):
@@ -319,7 +321,7 @@ class _Case(pytest.Item):
         return str(super().repr_failure(excinfo))
 
     def reportinfo(self) -> tuple[str, None, str]:
-        """Return where the item comes from, for JUnit and the terminal."""
+        """Return the item's location, for JUnit and the terminal."""
         return "opconform", None, self.name
 
 
@@ -336,7 +338,7 @@ class _Failure(Exception):  # noqa: N818 - pytest shows its text, not its name
 
 
 def _backend(config: pytest.Config, name: str) -> BackendSpec:
-    """Return the backend of that name; one of a conftest.py is found among those that pytest has loaded."""
+    """Return the backend of that name; one in a conftest.py is found among those that pytest has loaded."""
     from .cases.errors import OpconformError  # noqa: PLC0415
     from .runners.registry import BackendSpec, backend_spec  # noqa: PLC0415
 
@@ -352,7 +354,7 @@ def _backend(config: pytest.Config, name: str) -> BackendSpec:
 
 
 def _inside(found: object) -> str:
-    """Return the path from a fixture to the function that it was made of; nothing for what is no fixture."""
+    """Return the path from a fixture to its function; empty if it is not a fixture."""
     for path in _IN_FIXTURES:
         try:
             attrgetter(path)(found)

@@ -24,7 +24,7 @@ def main() -> None:
     """Take all pictures, or the named ones."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pictures", description=__doc__)
     parser.add_argument("site", type=Path)
-    parser.add_argument("names", nargs="*", metavar="name", help=f"pictures to take:{', '.join(PICTURES)}")
+    parser.add_argument("names", nargs="*", metavar="name", help=f"pictures to take: {', '.join(PICTURES)}")
     parser.add_argument("--case", help="the case of case.png; default: the first wrong value")
     chosen = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)

@@ -69,7 +69,7 @@ class Bisection:
                 result = self.try_release(version)
             except OpconformError as error:
                 self.releases.remove(version)
-                self.tell(f"{version:<12} passed over: {printable(str(error).replace(chr(10), ' '))[:_SHOWN]}")
+                self.tell(f"{version:<12} skipped: {printable(str(error).replace(chr(10), ' '))[:_SHOWN]}")
                 return None
             self.outcomes[version] = result.outcome
             words = (result.detail or "").partition("\n")[0]
@@ -151,7 +151,7 @@ def _between(known: Sequence[str], options: BisectOptions) -> list[str]:
     elif options.bad is not None:
         found = found[: found.index(options.bad) + 1]
     if len(found) < 2:
-        raise OpconformError(f"there are no two releases to look between: {', '.join(found) or 'none'}")
+        raise OpconformError(f"there are fewer than two releases to search: {', '.join(found) or 'none'}")
     return found
 
 
@@ -161,7 +161,7 @@ def _check_ends(options: BisectOptions, outcomes: Mapping[str, Outcome]) -> None
         if version is not None and version not in outcomes:
             raise OpconformError(f"{option} {version}: the case cannot be judged there")
         if version is not None and (outcomes[version] is Outcome.PASS) != passes:
-            raise OpconformError(f"{option} {version}: the case is judged {outcomes[version]} there")
+            raise OpconformError(f"{option} {version}: the outcome of the case is {outcomes[version]} there")
 
 
 def _judged(assignment: Assignment, case_id: str, limits: Limits) -> Result:

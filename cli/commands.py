@@ -66,8 +66,8 @@ def export(as_json: bool, **options: Any) -> None:
 def verify(path: Path, key: Path | None, seed: int | None) -> int:
     """Check that a corpus is whole, or that a submission holds; exits 1 if not.
 
-    What is missing, added or changed is named. A submission is judged again, by this version's suite; if nothing is
-    wrong but not every answer is there to be judged, verify exits 3.
+    Lists what is missing, added or changed. A submission is judged again by this version's suite. If nothing is wrong,
+    but some answers are missing and cannot be judged, verify exits 3.
     """
     from .submission import is_submission, verify_submission  # noqa: PLC0415
 
@@ -408,8 +408,8 @@ def rejudge(**options: Any) -> int:
     """Judge a run again by this version's expectations and errata, without the device.
 
     DIR is a results folder. Its kept answers (`run --keep-outputs all`) and refusals are judged. Other results stay if
-    nothing that decides them has changed; else they are listed to be run again. Requirements, profile and waivers come
-    from the run, unless you give others. Exits as the run would.
+    nothing that decides them has changed; otherwise they are listed as cases to run again. Requirements, profile and
+    waivers come from the run, unless you give others. Exits as the run would.
     """
     from .rejudge import RejudgeOptions, run_rejudge  # noqa: PLC0415
 

@@ -187,8 +187,8 @@ def given_options() -> frozenset[str]:
 def claims(*, source: str, backend: str | None, as_json: bool, **options: Any) -> None:
     """Write what a backend supports as a profile, from a results folder or a run of its own.
 
-    No valid case that was run is unsupported inside it: a run with this profile fails once that changes. Operator
-    versions and types are left out where a single case of them is unsupported, which a comment names.
+    The profile covers no valid case that was unsupported, so a later run with it fails if support is lost. An operator
+    version or type is left out if one of its cases is unsupported; a comment names the case.
     """
     from .claims import claims_of_folder, claims_of_run  # noqa: PLC0415
     from .options import RunOptions  # noqa: PLC0415
@@ -220,9 +220,9 @@ def claims(*, source: str, backend: str | None, as_json: bool, **options: Any) -
 def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **options: Any) -> int:
     """List operator versions, cases or backends.
 
-    Of a backend there is its version, what standards it claims, and how it was found: built-in, by an extra of this
-    package, by another package's entry point, or as an environment that was made for a release. Exits 1 if --check
-    found an installed one that cannot be opened or fails its case.
+    For a backend the list has its version, its standards, and how it was found: built-in, by an extra of this package,
+    by another package's entry point, or as an environment for a release. Exits 1 if --check finds an installed backend
+    that cannot be opened or fails its case.
     """
     if what == "backends":
         from .backends import backend_lines  # noqa: PLC0415
@@ -336,14 +336,14 @@ def minimise(**options: Any) -> int:
 @click.option("--quiet", "-q", is_flag=True, help="No live progress.")
 @clear_errors
 def bisect(**options: Any) -> int:
-    """Find the release of a library that changed how a case is judged; prints each release that was tried.
+    """Find the release of a library that changed the outcome of a case; prints each release that was tried.
 
-    BACKEND is a built-in runner whose releases pip lists, such as onnxruntime. Each release is installed into an
-    environment of its own, which is kept. Without --good and --bad the ends are the oldest and the newest release that
-    can be installed; with one of them, the release named and the end on its other side: a good one is followed by a bad
-    one. With both, either may be the older.
+    BACKEND is a built-in runner whose releases pip lists, such as onnxruntime. Each release is installed into its own
+    environment, which is kept. Without --good and --bad the search covers all releases that can be installed. With
+    --good alone it covers that release and later ones, with --bad alone that release and earlier ones. With both,
+    either may be the older.
 
-    Exits 0 if a change was found, 1 if both ends are judged alike, 2 for wrong usage or if nothing can be judged.
+    Exits 0 if a change was found, 1 if both ends have the same outcome, 2 for wrong usage or if nothing can be judged.
     """
     from .bisecting import BisectOptions, run_bisect  # noqa: PLC0415
 

@@ -2,20 +2,20 @@
 # A nightly job for any CI system: runs backends, reports, compares with the night before, keeps the history, makes a
 # site. docs/nightly.md explains it; all settings are environment variables:
 #
-#   OPCONFORM_BACKENDS     the backends, one a line, if they are not given as arguments
-#   OPCONFORM_OUT          where all of it goes                                          [opconform-nightly]
-#   OPCONFORM_NIGHT        the name of this night; the same name goes on where it stopped [today, in UTC]
-#   OPCONFORM_SHARDS       into how many shards each run is cut                           [1]
-#   OPCONFORM_SHARD        only this shard, for jobs that share a night out               [all]
+#   OPCONFORM_BACKENDS     the backends, one per line, if not given as arguments
+#   OPCONFORM_OUT          the output folder                                            [opconform-nightly]
+#   OPCONFORM_NIGHT        the name of this night; the same name resumes it             [today, in UTC]
+#   OPCONFORM_SHARDS       the number of shards of each run                             [1]
+#   OPCONFORM_SHARD        only this shard, for jobs that split a night                 [all]
 #   OPCONFORM_RUN_OPTIONS  more options of `opconform run`, separated by blanks
-#   OPCONFORM_HISTORY      the history's database                                        [OUT/history.duckdb]
-#   OPCONFORM_PREVIOUS     what to compare with: a results folder, or HISTORY:RUN         [the history's last run]
-#   OPCONFORM_FAIL_ON      what exits 1: regression, change, failure, never              [regression]
-#   OPCONFORM_STEPS        which of them: run report compare history site                 [all]
-#   OPCONFORM              the command                                                   [opconform]
+#   OPCONFORM_HISTORY      the history's database                                       [OUT/history.duckdb]
+#   OPCONFORM_PREVIOUS     what to compare with: a results folder, or HISTORY:RUN       [the history's last run]
+#   OPCONFORM_FAIL_ON      what exits 1: regression, change, failure, never             [regression]
+#   OPCONFORM_STEPS        the steps to take: run report compare history site           [all]
+#   OPCONFORM              the command                                                  [opconform]
 #
-# Exits 0, or 1 for what OPCONFORM_FAIL_ON names, 2 for wrong usage, 3 if a backend could not be run or our side
-# failed, 130 if interrupted: the highest wins. One backend that fails costs nothing but its own results.
+# Exits 0, or 1 for what OPCONFORM_FAIL_ON names, 2 for wrong usage, 3 if a backend could not be run or opconform
+# failed, 130 if interrupted: the highest wins. A backend that fails costs only its own results.
 set -uf
 
 opconform=${OPCONFORM:-opconform}
@@ -33,7 +33,7 @@ wrong() { printf 'nightly: %s\n' "$*" >&2; exit 2; }
 worst() { if [ "$1" -gt "$code" ]; then code=$1; fi; }
 wanted() { case $steps in *" $1 "*) ;; *) return 1 ;; esac; }
 
-# The name of a folder for a backend: as it is, or with what a file's name cannot have replaced, and a checksum.
+# The folder name for a backend: unchanged, or with characters that a file name cannot have replaced, and a checksum.
 folder_of() {
   plain=$(printf '%s' "$1" | tr -c 'A-Za-z0-9._-' '-')
   [ "$plain" = "$1" ] || plain=$plain-$(printf '%s' "$1" | cksum | cut -d ' ' -f 1)

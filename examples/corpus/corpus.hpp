@@ -1,4 +1,4 @@
-// What a backend is given by read_corpus.cpp, and what it answers.
+// The inputs that read_corpus.cpp gives a backend, and the backend's answer.
 #pragma once
 #include <map>
 #include <optional>
@@ -12,16 +12,16 @@ struct Tensor {
 };
 struct Attribute {
     std::string name, kind;            // kind: int, ints, float … and oneDNN's s64, s64s, f32, bool …
-    std::vector<std::string> values;   // as cases.txt has them
+    std::vector<std::string> values;   // in the form of cases.txt
 };
 struct Program {
     std::string folder, id, standard, domain, name, version, opset;
     std::vector<Attribute> attributes;
-    std::vector<std::optional<Tensor>> inputs;  // in the signature's order, constants too; none where one is omitted
+    std::vector<std::optional<Tensor>> inputs;  // in the signature's order, constants too; none if omitted
     std::vector<std::string> output_types;
 };
 
-// Yours: the outputs in order, or nothing to refuse.
+// You write this: it returns the outputs in order, or nothing to refuse.
 std::optional<std::vector<Tensor>> answer(const Program& program);
 
 std::map<std::string, Tensor> read_npz(const std::string& path);  // throws std::runtime_error, which names the file

@@ -1,7 +1,7 @@
-// Reads a corpus of opconform (format npz, in a folder) and judges a backend by its bounds. C++17 and nothing else:
+// Reads a corpus of opconform (format npz, in a folder) and judges a backend by its bounds. It only needs C++17:
 //     g++ -std=c++17 -O2 -o judge read_corpus.cpp my_backend.cpp && ./judge CORPUS
 // my_backend.cpp has the function answer() of corpus.hpp, as toy_mean.cpp does. Prints an outcome and an id for every
-// case, `skipped` for what is not judged here: text, complex numbers, sequences, tests of whole outputs. Exits 1 if an
+// case; `skipped` if it is not judged here: text, complex numbers, sequences, tests of whole outputs. Exits 1 if an
 // answer or a refusal is wrong, 2 if the corpus cannot be read. For little-endian machines.
 #include "corpus.hpp"
 
@@ -108,7 +108,7 @@ static Tensor read_npy(const Bytes& file, size_t at, size_t end) {
     Tensor tensor{descr, {}, Bytes(file.begin() + long(begin), file.begin() + long(end))};
     std::istringstream shape(header.substr(order + 37));
     for (size_t extent; shape >> extent; shape.ignore()) tensor.shape.push_back(extent);
-    const Type* type = find_type(descr);  // else the case is skipped
+    const Type* type = find_type(descr);  // otherwise the case is skipped
     if (type) tensor.type = type->name;
     if (type && !whole(tensor)) throw runtime_error("an npy of another size");
     return tensor;
@@ -131,12 +131,12 @@ Tensors read_npz(const string& path) try {
     throw runtime_error(path + ": " + error.what());
 }
 
-// Compares elements as float64, or as what `type` is where both are of it.
+// Compares elements as float64, or as `type` if both have it.
 static bool at_most(const Tensor& one, const Tensor& other, size_t place, const Type& type) {
     if (string(type_of(one.type).descr) != type_of(other.type).descr) return number(one, place) <= number(other, place);
     if (string("<i8<u8").find(type.descr) == string::npos)
         return type.number(one.bytes, place) <= type.number(other.bytes, place);
-    uint64_t sign = type.descr[1] == 'i' ? uint64_t(1) << 63 : 0;  // flipped, signed numbers compare as unsigned ones
+    uint64_t sign = type.descr[1] == 'i' ? uint64_t(1) << 63 : 0;  // with this bit flipped, signed numbers compare like unsigned ones
     return (load<uint64_t>(one.bytes, place * 8) ^ sign) <= (load<uint64_t>(other.bytes, place * 8) ^ sign);
 }
 

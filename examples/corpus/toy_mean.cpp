@@ -1,6 +1,6 @@
-// A backend for read_corpus.cpp: the mean of ONNX, OpenVINO and oneDNN Graph, as plainly as it can be written.
+// A backend for read_corpus.cpp: the mean of ONNX, OpenVINO and oneDNN Graph, written as plainly as possible.
 // TOY_MEAN_WRONG=N in the environment makes it wrong in one of four ways, each of which read_corpus.cpp must find: it
-// takes the first element for the mean (1), rounds halves up (2), answers invalid input (3), forgets keepdims (4).
+// returns the first element as the mean (1), rounds halves up (2), answers invalid input (3), forgets keepdims (4).
 #include "corpus.hpp"
 
 #include <algorithm>
@@ -87,7 +87,7 @@ static std::optional<std::set<long>> axes_of(const Program& program, long rank, 
     return found;
 }
 
-// For each element of a tensor of `shape`, its place in one of shape `target`, whose extents are the same or 1.
+// For each element of a tensor of `shape`, its index in one of shape `target`, whose extents are the same or 1.
 static std::vector<std::size_t> places(const Shape& shape, const Shape& target) {
     std::size_t total = 1;
     for (std::size_t extent : shape) total *= extent;
@@ -108,7 +108,7 @@ static std::vector<std::size_t> places(const Shape& shape, const Shape& target) 
 
 __extension__ typedef __int128 Wide;
 
-struct Sums {  // of each output element: in floating point, and of integers exactly
+struct Sums {  // of each output element: in floating point, and exactly for integers
     std::vector<long double> real;
     std::vector<Wide> whole;
     std::vector<std::size_t> terms;

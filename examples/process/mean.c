@@ -1,4 +1,4 @@
-/* A backend over the process protocol in C99 alone: ONNX ReduceMean and Mean of float32 and float64, every version.
+/* A backend over the process protocol in pure C99: ONNX ReduceMean and Mean of float32 and float64, every version.
 
    gcc -std=c99 -O2 -o mean mean.c && opconform run cmd:./mean --select 'onnx/ReduceMean-*' --select 'onnx/Mean-*'
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What cannot be answered with outputs ends the question. */
+/* Ends a question that cannot be answered with outputs. */
 
 static jmp_buf question_over;
 static long long id;
@@ -220,7 +220,7 @@ static Tensor reduce_mean(Tensor x, const int *reduced, int keepdims) {
     }
     y.numbers = room(y.size, sizeof(double));
     for (i = 0; i < y.size; i++) y.numbers[i] = (double)(sums[i] / (long double)among);
-    if (among == 1) /* nothing is added: signs of zeros stay, which 0 + -0 would lose */
+    if (among == 1) /* nothing is added, to keep signs of zeros, which 0 + -0 would lose */
         memcpy(y.numbers, x.numbers, x.size * sizeof(double));
     free(sums);
     return y;
@@ -334,7 +334,7 @@ static void mark_axis(int *reduced, size_t rank, long long axis) {
 static void run(void) {
     const Prepared *made = prepared;
     const Item *program, *given, *item, *fed = get(question, "inputs")->first;
-    const Item *earlier[MOST_INPUTS] = {NULL}; /* the tensors of the inputs before: two of one name are fed once */
+    const Item *earlier[MOST_INPUTS] = {NULL}; /* tensors of previous inputs: two with one name are fed once */
     Tensor inputs[MOST_INPUTS] = {{0}}, y;
     int has[MOST_INPUTS] = {0}, reduced[MOST_DIMS] = {0}, keepdims = 1, noop = 0, axes = 0;
     size_t i, k = 0;

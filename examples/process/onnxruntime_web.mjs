@@ -3,18 +3,18 @@
 //   npm install onnxruntime-web
 //   opconform run 'cmd:node onnxruntime_web.mjs' --select 'onnx/ReduceMean-*'
 //
-// Node.js looks for packages beside this file and in the folders above. docs/process-protocol.md says what goes where.
+// Node.js looks for packages in this file's folder and its parents. docs/process-protocol.md explains the fields.
 
 import { closeSync, ftruncateSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 import * as ort from 'onnxruntime-web';
 
-for (const name of ['log', 'info', 'debug']) console[name] = console.error; // stdout is for answers alone
+for (const name of ['log', 'info', 'debug']) console[name] = console.error; // stdout is only for answers
 ort.env.wasm.numThreads = 1;
 ort.env.logLevel = 'fatal';
 
-// What says no more than "not implemented": of the library (9 is ORT_NOT_IMPLEMENTED), and of its JavaScript.
+// Messages that only say "not implemented": of the library (9 is ORT_NOT_IMPLEMENTED), and of its JavaScript.
 const UNSUPPORTED = [
   [/Unsupported model IR version|Current official support for domain \S+ is till/, 'operator-version'],
   [/No Op registered for|is not a registered function\/op/, 'operator-version'],
@@ -29,7 +29,7 @@ const UNSUPPORTED = [
 const OF_A_TYPE = { float32: Float32Array, float64: Float64Array, int8: Int8Array, int16: Int16Array, int32: Int32Array,
   int64: BigInt64Array, uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, uint64: BigUint64Array,
   bool: Uint8Array, int4: Uint8Array, uint4: Uint8Array,
-  float16: globalThis.Float16Array ?? Uint16Array }; // newer releases of Node.js have the former
+  float16: globalThis.Float16Array ?? Uint16Array }; // only newer releases of Node.js have the former
 
 const prepared = new Map(); // sessions by the id of the question
 
@@ -98,7 +98,7 @@ function hello() {
 }
 
 function refusal(error) {
-  // A trap leaves the module in no state to go on with: that is a crash, and the next program has a module of its own.
+  // After a trap the module cannot continue: this is a crash, and the next program gets a new module.
   if (error instanceof WebAssembly.RuntimeError) throw error;
   const words = String(error?.message ?? error);
   const known = error instanceof Unsupported ? [null, error.reason] : UNSUPPORTED.find(([pattern]) => pattern.test(words));
@@ -110,4 +110,4 @@ for await (const line of createInterface({ input: process.stdin, crlfDelay: Infi
   const answer = await Promise.resolve({ hello, prepare, run }[question.ask](question)).catch(refusal);
   process.stdout.write(JSON.stringify({ id: question.id, ...answer }) + '\n');
 }
-process.exit(0); // threads of WebAssembly would keep it
+process.exit(0); // threads of WebAssembly would keep the process alive

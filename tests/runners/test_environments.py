@@ -319,9 +319,9 @@ def test_bisect_finds_the_release_and_passes_over_one_that_does_not_open(index) 
     }
     assert any("libfoo.so" in line for line in lines)
     done = opconform("bisect", "onnxruntime", case, "--quiet", "--good", "90.4")
-    assert (done.exit_code, "--good 90.4: the case is judged wrong-value there" in done.stderr) == (2, True)
+    assert (done.exit_code, "--good 90.4: the outcome of the case is wrong-value there" in done.stderr) == (2, True)
     done = opconform("bisect", "onnxruntime", case, "--quiet", "--bad", "90.1", "--good", "90.2")
-    assert (done.exit_code, "--bad 90.1: the case is judged pass there" in done.stderr) == (2, True)
+    assert (done.exit_code, "--bad 90.1: the outcome of the case is pass there" in done.stderr) == (2, True)
     done = opconform("bisect", "onnxruntime", "onnx/Neg-13/float32/scalar/-/ramp", "--quiet")
     assert (done.exit_code, "unsupported on 90.1 and on 90.10" in done.stdout) == (1, True)
 

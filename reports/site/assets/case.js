@@ -112,7 +112,7 @@
     const nearest = new Set(details.results.map((result) => result.difference && result.difference.option));
     if (!details.options.length) {
       return [h("p", null, "The input is invalid: no answer is right, a refusal is welcome."), details.mended
-        ? h("p", null, "It was made from", caseLink(details.mended), ".") : null];
+        ? h("p", null, "It was made from ", caseLink(details.mended), ".") : null];
     }
     const only = details.options.length === 1;
     return details.options.map((option, at) => {
@@ -166,7 +166,7 @@
   function without(cases, number, details) {
     const why = details && details.why ? `No details: ${details.why}.`
       : cases.head.corpus ? "No details: the cases of this run came from files."
-      : `No details here: with more than ${cases.head.few.toLocaleString("en")} cases, only failing ones have details,`
+      : `No details here: with more than ${cases.head.few.toLocaleString("en")} cases, only failing ones have details, `
         + `at most ${cases.head.most.toLocaleString("en")}. To print them:`;
     return [h("p", { class: "note" }, why), command(`opconform show '${cases.id(number)}'`)];
   }

@@ -210,7 +210,7 @@ def test_waivers_are_shown_with_what_they_cover_and_how_long_they_hold(site: Pat
     assert "31 days after the run" in page.words
     assert "30 days" in page.words
     assert "since 2025-12-02" in page.words
-    assert "not told" in page.words
+    assert "unknown" in page.words
     assert "waives nothing" in page.words
     assert any(unquote(link).startswith(f"case.html?id={case(FIRST, 'float64')}") for link in page.links)
     assert not any(link.startswith("javascript") for link in page.links)
