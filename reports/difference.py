@@ -236,12 +236,12 @@ def page(operators: Sequence[str], title: str, specs: Path | None = None) -> str
     named = [_spec(source, name) for name in dict.fromkeys(operators)]
     sides = [[side(source, str(v.operator)) for v in spec.versions.values()] for spec in named]
     command = f"opconform page {' '.join(operators)} --title '{title}'"
-    lines = [f"# {title}", "", f"Made by `{command}` from the spec files; a test compares the two.", ""]
+    lines = [f"# {title}", "", f"Generated from the spec files by `{command}`. A test checks that it is current.", ""]
     lines += ["## Signatures", "", *_signatures([s for versions in sides for s in versions]), ""]
     for spec, versions in zip(named, sides, strict=True):
-        lines += [f"## What {spec.operator} says", "", *_rules(versions), ""]
-        lines += [f"## What {spec.operator} leaves open", "", *_silences(versions), ""]
-    lines += ["## Where they differ", "", *_differing(sides)]
+        lines += [f"## Clauses of {spec.operator}", "", *_rules(versions), ""]
+        lines += [f"## Silences of {spec.operator}", "", *_silences(versions), ""]
+    lines += ["## Differences", "", *_differing(sides)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -264,7 +264,7 @@ def _signatures(sides: Sequence[Side]) -> Iterator[str]:
 
 
 def _rules(versions: Sequence[Side]) -> Iterator[str]:
-    yield "| clause | says | in | status |"
+    yield "| clause | rule | versions | status |"
     yield "| --- | --- | --- | --- |"
     for clause, where in _merged(versions, {one.name: one.version.clauses for one in versions}):
         yield f"| {_code(clause.id)} | {_cell(clause.text)} | {where} | {clause.status} |"
@@ -272,9 +272,9 @@ def _rules(versions: Sequence[Side]) -> Iterator[str]:
 
 def _silences(versions: Sequence[Side]) -> Iterator[str]:
     if not any(one.version.silences for one in versions):
-        yield "Nothing beside the accumulator and the flushing of subnormal numbers, which are open everywhere."
+        yield "None, apart from the accumulator and the flushing of subnormal numbers, which are open everywhere."
         return
-    yield "| silence | when | admissible answers | in |"
+    yield "| silence | when | admissible answers | versions |"
     yield "| --- | --- | --- | --- |"
     for silence, where in _merged(versions, {one.name: one.version.silences for one in versions}):
         yield f"| {_code(silence.id)} | {_cell(silence.when)} | {', '.join(silence.options)} | {where} |"
@@ -301,7 +301,7 @@ def _differing(sides: Sequence[Sequence[Side]]) -> Iterator[str]:
         yield f"### {one.name} and {other.name}"
         yield ""
         if other.version.change and one.spec is other.spec:
-            yield f"What changed: {other.version.change}."
+            yield f"Change: {other.version.change}."
             yield ""
         yield from _pair(one, other, differences(one, other))
         yield ""
@@ -314,9 +314,9 @@ def _comparable(one: Side, other: Side) -> bool:
 def _pair(one: Side, other: Side, found: Iterable[Difference]) -> Iterator[str]:
     rows = list(found)
     if not rows:
-        yield "The same answers to every input that both can be asked."
+        yield "The same answers to every input that both accept."
         return
-    yield f"| what makes the difference | smallest input | {one.name} | {other.name} |"
+    yield f"| cause of the difference | smallest input | {one.name} | {other.name} |"
     yield "| --- | --- | --- | --- |"
     for row in rows:
         told = [

@@ -222,7 +222,7 @@ HEADINGS = (
     "smoke suite",
 )
 _ABOUT = (
-    "A mutant is an implementation of our own that is wrong in one way. It is killed if it fails a case of the suite. "
+    "A mutant is an implementation that is wrong in one way, on purpose. It is killed if it fails a case of the suite. "
     "A survivor is `admitted` if its answers differ from the right ones only within what the standard admits, `unseen` "
     "if it computes something else but gives the same answers on the suite's data, and `unmet` if no case triggers it. "
     "The page says what admits each, with the width of the bound compared to the change, and why no case exposes the "
@@ -368,43 +368,44 @@ def _page(matrix: Matrix) -> Iterator[str]:
     yield "# Kill matrix"
     yield ""
     yield _ABOUT.replace(". ", ".\n")
-    yield "One mutant by itself: `opconform run mutant:nan-lost`. See [testing-the-suite.md](testing-the-suite.md)."
+    yield "To run a single mutant: `opconform run mutant:nan-lost`. See [testing-the-suite.md](testing-the-suite.md)."
     yield ""
     yield from _table(("operator version", *HEADINGS), _figures(matrix))
     yield ""
-    yield "## Blamed without reason"
+    yield "## False alarms"
     yield ""
     if matrix.blamed:
         yield from (f"- `{f.name}` on {v}: {f.outcome} on `{f.case}`; it {f.text}" for v, f in matrix.blamed)
     else:
-        yield "Nobody."
+        yield "None."
     yield ""
-    yield "## What survives"
+    yield "## Survivors"
     yield ""
-    yield "Numbers in brackets are the versions, where it is not all of an operator's."
+    yield "Numbers in brackets are versions, if a line does not apply to all versions of the operator."
     yield ""
     yield from _table(("operator", "reason", "mutants"), survivors_of(matrix))
     yield ""
-    yield "## Triggers under which not all shows"
+    yield "## Hidden triggers"
     yield ""
-    yield "The reason is why there is no case, or which effects are admitted, and by what: the bound, or silences."
+    yield "Some effect under these triggers is not exposed."
+    yield "The reason is why there is no case, or which effects are admitted: by the bound or by silences."
     yield ""
     yield from _table(("operator", "reason", "triggers"), hidden_of(matrix))
     yield ""
-    yield "## Triggers that show nothing"
+    yield "## Excluded triggers"
     yield ""
-    yield "They do not count, by a clause of the operator, or since an option of a silence admits whatever is answered."
+    yield "They do not count: a clause of the operator excludes them, or an option of a silence admits every answer."
     yield ""
     yield from _table(("operator", "clause", "triggers"), excluded_of(matrix))
     yield ""
-    yield "## What bounds cannot see"
+    yield "## Elements without a useful bound"
     yield ""
     yield "The share of elements, by type, for which an option admits any value or has a bound beyond the magnitude."
-    yield "Where a second moment is judged beside, elements are not counted."
+    yield "If a second moment is judged too, elements are not counted."
     yield ""
     yield from _table(("operator", "share"), blind_of(matrix))
     yield ""
-    yield "## How tight bounds are"
+    yield "## Width of bounds"
     yield ""
     yield _TIGHT.replace(". ", ".\n")
     yield ""

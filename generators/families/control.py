@@ -262,7 +262,7 @@ def _inner_scan(c: Call, node: Node, given: Sequence[Known], around: Mapping[str
     told = {one.name: one.value for one in node.attributes}
     body, many, values = told["body"], told["num_scan_inputs"], [_value(c, one) for one in given]
     if len(told) > len(("body", "num_scan_inputs")) or not isinstance(body, Body) or not isinstance(many, int):
-        raise OpconformError("a Scan in a body with axes or directions: there is no formula for this")
+        raise OpconformError("no formula for a Scan with axes or directions in a body")
     scans = [(one, 0, range(one.shape[0])) for one in values[-many:]]
     final, rows, like = _scanned(c, body, values[:-many], scans, around)
     return [*final, *(_stacked(c, row, one, 0) for row, one in zip(rows, like, strict=True))]
@@ -312,5 +312,5 @@ def _made(c: Call, node: Node, given: Sequence[Known]) -> Any:
         "And": operator.and_,
     }
     if name not in known:
-        raise OpconformError(f"a body with {name}: there is no formula for this")
+        raise OpconformError(f"no formula for a body with {name}")
     return known[name](*given)

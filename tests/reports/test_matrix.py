@@ -84,7 +84,7 @@ def test_the_page_of_the_docs_has_a_line_a_version_and_what_survives_by_operator
     assert "| onnx/Tried | zeros | `type=int8` |" in page
     assert "| onnx/Tried | float16 15 %, float32 < 1 % |" in page
     assert any(line.startswith("- `reverse` on onnx/Tried-1: wrong-value on `a<b>`") for line in page)
-    assert "Nobody." in matrix_markdown(Matrix({ONE.version: ONE}))
+    assert "None." in matrix_markdown(Matrix({ONE.version: ONE}))
 
 
 def test_the_html_page_needs_nothing_else_and_escapes_every_name() -> None:
