@@ -126,7 +126,10 @@ def environment(package: str, version: str, python: Path | None = None) -> Path:
 
 def releases(package: str) -> list[str]:
     """Return the final releases of a package that this interpreter can install, oldest first, as pip finds them."""
-    command = [sys.executable, "-m", "pip", "index", "versions", package]
+    pip, uv = [sys.executable, "-m", "pip"], shutil.which("uv")
+    if uv and importlib.util.find_spec("pip") is None:  # as in the environments that uv makes
+        pip = [uv, "tool", "run", "--quiet", "--python", sys.executable, "pip"]
+    command = [*pip, "index", "versions", package]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - pip
     listed = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
     if listed is None:
@@ -232,7 +235,9 @@ def _make(folder: Path, python: Path, minor: int, wanted: Sequence[str]) -> str 
 
 
 def _last_words(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the last line of an error that says something; of pip's two lines about a missing wheel, the first."""
+    """Return the last line of an error that says something; of pip's two about a missing wheel the first, of uv all."""
     lines = [line.strip() for line in (done.stderr.strip() or done.stdout.strip()).splitlines() if line.strip()]
     told = next((line for line in lines if _NO_WHEEL.search(line)), lines[-1] if lines else "")
+    if Path(done.args[0]).name == "uv":  # its first line says what failed, the others why
+        told = " ".join(lines)
     return told[:_SHOWN] + ("…" if len(told) > _SHOWN else "") or f"exit code {done.returncode}"

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ..cases.runner import Unsupported, Words, meaning
+from .clients.python_client import CAUSE
 from .command import Command, Refused
 from .environments import PORTABLE
 
@@ -30,9 +31,12 @@ class OtherInterpreter(Command):
         try:
             return super()._answered(ask)
         except (Refused, Unsupported) as error:
-            found = meaning(self._words, str(error))
-            if found is None:
-                raise
-            if isinstance(error, Unsupported) or found.plain:
-                raise Unsupported(str(error), found.reason if error.reason == "other" else error.reason) from error
-            raise Refused(str(error), found.reason if error.reason == "other" else error.reason) from error
+            own, *causes = str(error).split(CAUSE)
+            found = meaning(self._words, own)
+            tables = [one for one in (*(meaning(self._words, cause) for cause in causes), found) if one is not None]
+            reason = tables[0].reason if tables and error.reason == "other" else error.reason
+            if isinstance(error, Unsupported):
+                raise Unsupported(own, reason) from error
+            if found is not None and found.plain:
+                raise Unsupported(own.partition(": ")[2], reason) from error  # without the exception's class
+            raise Refused(str(error), reason) from error

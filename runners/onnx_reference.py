@@ -22,8 +22,8 @@ WORDS = (
     Words(r"This operator is not implemented shape", "rank", plain=True),
     Words(r"not supported for the input types|Invalid integer data type", "type"),
     Words(r"[Uu]nable to allocate", "memory"),
-    Words(r"broadcast", "shape"),
     Words(r"Attribute '.*' is expected|got an unexpected keyword argument", "attribute"),
+    Words(r"broadcast", "shape"),
     Words(r"is out of bounds for array of dimension|duplicate value in 'axis'", "invalid"),
     Words(r"missing \d+ required positional argument|Issues with types", "invalid"),
 )

@@ -46,6 +46,7 @@ WORDS = (
     Words(r"does not support the following ONNX operations", "operator-version", plain=True),
     Words(r"doesn't support .* operation with dynamic rank", "dynamic", plain=True),
     Words(r"Unsupported input type|Unsupported data type|Bad format for f8 conversion type", "type", plain=True),
+    Words(r"unsupported element type", "type", plain=True),
     Words(r"unsupported reorder case|unsupported src_prc", "type", plain=True),
     Words(r"mode is not supported|attribute of \S+ op is not supported", "attribute", plain=True),
     Words(r"Unsupported padding mode", "attribute", plain=True),
@@ -64,7 +65,7 @@ WORDS = (
     Words(r"conflicts with the reshape pattern", "shape"),
     Words(r"out of the tensor rank range|index '\d+' out of range", "invalid"),
 )
-"""The words of OpenVINO 2024.0 to 2026.4."""
+"""The words of OpenVINO 2023.1 to 2026.4."""
 
 _DEVICE = "CPU"
 _PRECISION = "f32"

@@ -218,7 +218,7 @@ def backend_spec(name: str, python: Path | None = None) -> BackendSpec:
         return _interpreter_spec(name, runner, environment(PORTABLE[runner].package, version, given))
     if python is not None:
         if name not in PORTABLE:
-            raise OpconformError(f"--python: {name} runs under no other interpreter; these do: {', '.join(PORTABLE)}")
+            raise OpconformError(f"--python: {_only_here(name)}")
         return _interpreter_spec(name, name, checked_interpreter(python, PORTABLE[name].package))
     return _built_in_spec(name) if name in _BUILT_INS else _spec_by_form(name, plug_ins)
 
@@ -304,12 +304,21 @@ def _release(name: str) -> tuple[str, str] | None:
     runner, both, version = name.partition("==")
     if not both or ":" in runner:
         return None
-    if runner not in PORTABLE:
-        near = did_you_mean(runner, list(PORTABLE))
-        raise OpconformError(
-            f"{name}: no releases of {runner!r} are known{near}; expected one of {', '.join(PORTABLE)}"
-        )
-    return runner, version
+    if runner in PORTABLE:
+        return runner, version
+    if runner in _BUILT_INS:
+        raise OpconformError(f"{name}: {_only_here(runner)}")
+    near = did_you_mean(runner, list(PORTABLE))
+    raise OpconformError(f"{name}: no releases of {runner!r} are known{near}; expected one of {', '.join(PORTABLE)}")
+
+
+def _only_here(name: str) -> str:
+    """Return what to do where a backend has no client for other interpreters."""
+    words = f"{name} runs under no other interpreter; these do: {', '.join(PORTABLE)}"
+    if name not in _BUILT_INS:
+        return words
+    own = ", or name its library by OPCONFORM_ONEDNN_LIBRARY" if name == "onednn" else ""
+    return f"{words}. For another release of {name}, install opconform beside it{own}"
 
 
 def _interpreter_spec(name: str, runner: str, python: Path) -> BackendSpec:

@@ -52,6 +52,10 @@ ODD_TYPES: Mapping[str, OddType] = {
 }
 
 
+CAUSE = "\ncaused by "
+"""What is between the words of an error and those of the error that it was raised from."""
+
+
 class Unsupported(Exception):  # noqa: N818 - an answer
     """The library does not implement this."""
 
@@ -114,7 +118,8 @@ def told_of(value: Any) -> dict[str, Any]:
 def _text(one: Any) -> str:
     if not isinstance(one, (bytes, str)):
         raise TypeError(f"expected text, got {type(one).__name__}")
-    return one if isinstance(one, str) else one.decode("utf-8")
+    held = one.encode("utf-8", "backslashreplace") if isinstance(one, str) else one
+    return held.decode("utf-8", "backslashreplace")  # text that is no UTF-8 is wrong, and no failure to answer
 
 
 def value_of(structure: Mapping[str, Any], tensors: Iterator[Any]) -> Any:
@@ -287,12 +292,12 @@ class OnnxReference:
         """Make an evaluator."""
         model = self.library.ModelProto()
         model.ParseFromString(base64.b64decode(question["model"]))
-        names = [one["name"] for one in feeds_of(question["program"])]
+        feeds = feeds_of(question["program"])
         types = [one["type"] for one in answers_of(question["program"])]
         evaluator = self.library.reference.ReferenceEvaluator(model)
 
         def run(values: list[Any]) -> Sequence[Any]:
-            given = {name: _array(value) for name, value in zip(names, values)}
+            given = {one["name"]: _array(_typed(one["type"], value)) for one, value in zip(feeds, values)}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
                 found = evaluator.run(None, given)
@@ -315,6 +320,17 @@ def _held(type_: str, answer: Any) -> Any:
     held = answer[0] if answer else None
     of_list = type_.startswith("optional(seq(")
     return held if len(answer) <= 1 and (held is None or isinstance(held, list) == of_list) else answer
+
+
+def _typed(type_: str, value: Any) -> Any:
+    """Return what is fed: of a map of numbers, values that keep their type, which the evaluator has from nowhere else.
+
+    type_: such as `map(int64,float32)`.
+    """
+    name = type_.rpartition(",")[2].strip()[:-1]
+    if not type_.startswith("map(") or name == "string":
+        return value
+    return {key: np.dtype(name).type(one) for key, one in value.items()}
 
 
 def _array(value: Any) -> Any:
@@ -490,7 +506,8 @@ class Client:
             if refusal:
                 return {"answer": "unsupported", "words": str(refusal), "reason": refusal.reason}
             reason = "memory" if isinstance(error, MemoryError) else "other"
-            return {"answer": "error", "words": f"{type(error).__name__}: {error}", "reason": reason}
+            words = [f"{type(one).__name__}: {one}" for one in (error, error.__cause__) if one is not None]
+            return {"answer": "error", "words": CAUSE.join(words), "reason": reason}
 
     def _hello(self, _question: Mapping[str, Any]) -> dict[str, Any]:
         self._library = LIBRARIES[self._name]()

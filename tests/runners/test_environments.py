@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,9 @@ from fakes.programs import feed, onnx_program
 from fakes.structured import STRUCTURED
 from fakes.wheels import wheel
 
-from opconform.cases.elements import content, element_type, type_of
+from opconform.cases.elements import Array, content, element_type, type_of
 from opconform.cases.errors import OpconformError
-from opconform.cases.program import flat
+from opconform.cases.program import Program, flat
 from opconform.cases.runner import NotInstalled, Runner, Unsupported
 from opconform.cli import main
 from opconform.runners.environments import (
@@ -68,20 +69,33 @@ def test_every_portable_runner_answers_under_another_interpreter(name: str) -> N
     assert runner.describe()["numpy"] == np.__version__  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("kind", STRUCTURED)
-def test_values_of_every_structure_are_answered_as_in_this_process(kind: str, ours: Runner) -> None:
-    program, inputs, *_ = STRUCTURED[kind]
-    told = []
-    for runner in (open_runner("onnxruntime"), ours):
-        try:
-            arrays, structures = flat(program, list(runner.prepare(program).run(inputs)))
-        except Unsupported as refusal:
-            told.append(refusal.reason)
-        except Exception as error:
-            told.append(str(error).rpartition("[ONNXRuntimeError]")[2])
-        else:
-            told.append(([(type_of(one), one.shape, content(one)) for one in arrays], structures))
-    assert told[0] == told[1]
+def answer_of(runner: Runner, program: Program, inputs: Sequence[Array]) -> object:
+    """Return a runner's outputs and their structures, or how and why it refused."""
+    try:
+        arrays, structures = flat(program, list(runner.prepare(program).run(inputs)))
+    except Exception as error:
+        if isinstance(error, Unsupported):
+            return str(error), error.reason
+        return "error", runner.reason(error)  # type: ignore[attr-defined]
+    return [(type_of(one), one.shape, content(one)) for one in arrays], structures
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "onnx-reference"])
+def test_values_of_every_structure_are_answered_as_in_this_process(name: str) -> None:
+    pytest.importorskip(PORTABLE[name].package)
+    here, there = open_runner(name), elsewhere(name)
+    for kind, (program, inputs, *_) in STRUCTURED.items():
+        assert answer_of(there, program, inputs) == answer_of(here, program, inputs), kind
+
+
+def test_an_error_has_the_reason_of_what_it_was_raised_from() -> None:
+    here, there = open_runner("onnx-reference"), elsewhere("onnx-reference")
+    x = np.zeros((2, 3, 4), np.float32)
+    y = np.zeros((2, 3), np.float32)
+    for attributes, reason in (([("axis", "int", 0), ("broadcast", "int", 1)], "attribute"), ([], "shape")):
+        feeds = [feed("x", "float32", 2, 3, 4), feed("y", "float32", 2, 3)]
+        program = onnx_program("Pow", 1, feeds, rank=3, attributes=attributes)  # type: ignore[arg-type]
+        assert answer_of(there, program, [x, y]) == answer_of(here, program, [x, y]) == ("error", reason)
 
 
 @pytest.mark.parametrize("type_", ["bfloat16", "float8e4m3fn", "float8e5m2fnuz", "string", "bool", "float16"])
@@ -109,17 +123,18 @@ def test_packed_types_stay_packed(ours: Runner) -> None:
     assert (type_of(y), y.astype(int).tolist()) == ("int4", [-8, 7, 3, 0, 5])
 
 
-def test_refusals_mean_what_they_mean_in_this_process(ours: Runner) -> None:
-    for program in (
-        onnx_program("NoSuchOperator", 13, [feed("x", "float32", 2)], rank=1),
-        onnx_program("Abs", 13, [feed("x", "bfloat16", 2)], rank=1, type_="bfloat16"),
-    ):
-        refusals = []
-        for runner in (open_runner("onnxruntime"), ours):
-            with pytest.raises(Unsupported) as refusal:
-                runner.prepare(program)
-            refusals.append(refusal.value.reason)
-        assert refusals[0] == refusals[1] != "other"
+@pytest.mark.parametrize(
+    ("operator", "type_", "reason"), [("NoSuchOperator", "float32", "operator-version"), ("Abs", "bfloat16", "type")]
+)
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino-onnx"])
+def test_refusals_mean_what_they_mean_in_this_process(name: str, operator: str, type_: str, reason: str) -> None:
+    pytest.importorskip(PORTABLE[name].package)
+    program = onnx_program(operator, 13, [feed("x", type_, 2)], rank=1, type_=type_)
+    x = np.zeros(2, element_type(type_).dtype)
+    told = answer_of(elsewhere(name), program, [x])
+    assert told == answer_of(open_runner(name), program, [x])
+    if name == "onnxruntime" or type_ == "float32":  # OpenVINO has bfloat16
+        assert told[1] == reason  # type: ignore[index]
 
 
 # Interpreters
@@ -136,7 +151,8 @@ def test_an_interpreter_that_lacks_the_library_is_told_what_to_install(tmp_path)
     [
         ("onnxruntime", "no/such/python", "no program that can be run"),
         ("onnxruntime", "/bin/true", "cannot be run as Python 3.9 or newer"),
-        ("onednn", sys.executable, "onednn runs under no other interpreter; these do: onnxruntime,"),
+        ("onednn", sys.executable, "no other interpreter; these do: onnxruntime,.* install opconform beside it, or name"),
+        ("openvino", sys.executable, "For another release of openvino, install opconform beside it$"),
         ("python:my_backend:Mine", sys.executable, "runs under no other interpreter"),
     ],
 )
@@ -149,7 +165,8 @@ def test_what_cannot_run_elsewhere_is_refused_by_name(name: str, python: str, wo
     ("name", "words"),
     [
         ("onnxruntim==1.2", "did you mean 'onnxruntime'"),
-        ("onednn==3.1", "no releases of 'onednn' are known; expected one of onnxruntime,"),
+        ("onednn==3.1", "^onednn==3.1: onednn runs under no other interpreter; .* by OPCONFORM_ONEDNN_LIBRARY"),
+        ("nobody==3.1", "no releases of 'nobody' are known; expected one of onnxruntime,"),
         ("onnxruntime==", "'' is no version; expected one such as 1.20.1"),
         ("onnxruntime==1.2 --index-url x", "is no version"),
         ("onnxruntime==../x", "is no version"),
@@ -244,6 +261,27 @@ def test_without_a_wheel_each_interpreter_that_was_tried_is_named(index) -> None
     assert f"Python 3.{sys.version_info.minor} ({sys.executable}): ERROR: " in done.stderr
     assert "90.7" in done.stderr.rpartition("ERROR")[2]
     assert kept_environments() == []
+
+
+UV = """#!/bin/sh
+case "$1 $2" in
+"venv "*) for folder; do :; done; exec {python} -m venv --without-pip "$folder" ;;
+"pip install") for last; do :; done
+    echo "error: No solution found when resolving dependencies" >&2
+    echo "  cause: Because there is no version of $last" >&2; exit 1 ;;
+"tool run") echo "Available versions: 90.10, 90.9" ;;
+esac
+"""
+
+
+def test_uv_says_why_and_lists_releases_where_there_is_no_pip(index, tmp_path, monkeypatch) -> None:
+    uv = tmp_path / "uv"
+    uv.write_text(UV.format(python=sys.executable))
+    uv.chmod(0o755)
+    with pytest.raises(OpconformError, match=r"No solution found .* cause: Because there is no version of onnx==90\.7"):
+        environment("onnx", "90.7", PYTHON)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert releases("onnxruntime") == ["90.9", "90.10"]
 
 
 def test_a_dry_run_makes_no_environment(index) -> None:

@@ -360,6 +360,7 @@ STORED = {
     "supported_types.end())' failed at src/frontends/onnx/frontend/src/op/reduce.cpp:134:\nUnsupported input type "
     "boolean": "type",
     "src/frontends/onnx/frontend/src/utils/common.cpp:81:\nUnsupported data type INT2 expected: BOOL, BFLOAT16": "type",
+    "src/frontends/onnx/frontend/src/utils/common.cpp:49:\nunsupported element type\n\n": "type",
     "Check 'is_supported_type' failed at src/core/src/op/fake_convert.cpp:103:\nBad format for f8 conversion type: "
     "f4e2m1": "type",
     "Check 'prim' failed at src/plugins/intel_cpu/src/nodes/reorder.cpp:388:\nReorder node with name 'd_f4e2m1_f32' "
