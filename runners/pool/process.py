@@ -319,11 +319,12 @@ class WorkerStartError(OpconformError):
     """No worker can be started.
 
     `kind` is the class name of the exception that the factory raised and `message` its text; or `died` or `timeout` and
-    how. `tail` is the last that the process wrote.
+    how. `tail` is the last that the process wrote. An OpconformError is for the user to read as it is.
     """
 
     def __init__(self, kind: str, message: str, tail: str = "") -> None:
-        super().__init__(f"a worker process could not be started: {kind}: {message}")
+        own = kind == OpconformError.__name__
+        super().__init__(message if own else f"a worker process could not be started: {kind}: {message}")
         self.kind = kind
         self.message = message
         self.tail = tail
