@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..cases.elements import Array, element_type, type_of
-from ..cases.errors import OpconformError
+from ..cases.errors import OpconformError, did_you_mean
 from ..cases.program import NO_VERSION, Input, OperatorVersion, Output, Program
-from ..cases.runner import Unsupported
+from ..cases.runner import Claim, Unsupported
 from .command import (
     Breach,
     Conversation,
@@ -124,6 +124,7 @@ _HINTS: Mapping[str, str] = MappingProxyType(
         "line": "a question has one answer, in one line of JSON; what is there for people goes to stderr",
         "id": "copy the question's `id` into the answer, and answer the questions in their order",
         "schema": "docs/process-protocol.md and runners/schemas/process.schema.json say what an answer consists of",
+        "claims": "name operators as `onnx/Abs`; `versions` has the numbers of their own changes, not the opset",
         "file": "write to the file before the answer, and close or flush it; `offset` and `length` are in bytes",
         "element-type": "`type` is a name of docs/process-protocol.md, in lower case: float32, bool, string, …",
         "tensor": "`content` is base64 of all elements in C order, little-endian, with nothing around them",
@@ -258,6 +259,10 @@ class CommandCheck:
     def _hello(self) -> None:
         if self._opening is not None:
             raise self._opening
+        told = self._hello_told()
+        for operator, claim in (told.operators or {}).items():
+            if problem := _claim_problem(told.standards, operator, claim):
+                raise _Wrong(problem, "claims")
 
     def _hello_told(self) -> Hello:
         if self._told is None:
@@ -371,6 +376,24 @@ class CommandCheck:
         self._open()
         if self.close() is None:
             raise _Wrong("it still ran one second after its stdin had ended", "leave")
+
+
+def _claim_problem(standards: Sequence[str], operator: str, claim: Claim) -> str | None:
+    """Return what is wrong with the names in a claim: its operator, or of ONNX its versions, is none."""
+    standard, _, name = operator.partition("/")
+    if standard not in standards:
+        return f"it claims {operator[:80]!r}; expected a name such as {standards[0]}/Abs"
+    if standard != "onnx":
+        return None
+    import onnx.defs  # noqa: PLC0415 - costs 190 ms
+
+    schemas = onnx.defs.get_all_schemas_with_history()
+    versions = sorted({one.since_version for one in schemas if one.name == name})
+    if not versions:
+        return f"it claims {operator[:80]!r}, which is no operator{did_you_mean(name, {one.name for one in schemas})}"
+    wrong = [one for one in claim.versions if one not in versions] if claim.versions != "all" else []
+    known = ", ".join(map(str, versions))
+    return f"it claims version {wrong[0]!r} of {operator}, which has {known}" if wrong else None
 
 
 def _compare(answer: Sequence[Any], wanted: Array, hint: str) -> None:
