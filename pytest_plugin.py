@@ -42,9 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--opconform-strength", metavar="T", default="2", help="strength of the covering array, or full")
     group.addoption("--opconform-seed", metavar="N", type=int, default=0, help="varies all drawn inputs")
     group.addoption("--opconform-jobs", metavar="N", type=int, default=1, help="worker processes (a pytest process)")
-    group.addoption(
-        "--opconform-timeout", metavar="S", type=float, default=10.0, help="seconds per case"
-    )
+    group.addoption("--opconform-timeout", metavar="S", type=float, default=10.0, help="seconds per case")
     group.addoption("--opconform-waivers", metavar="FILE", help="known failures, reported as xfail")
     group.addoption(
         "--opconform-require", metavar="SILENCE=OPTION", action="append", default=[], help="fail any other answer"

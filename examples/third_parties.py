@@ -4,6 +4,7 @@ From this folder, with the library installed:
 
     opconform run python:third_parties:Numpy
     opconform run python:third_parties:Torch         pip install torch
+    opconform run python:third_parties:TorchCuda     and an NVIDIA device; TorchCudaTf32 has its products in TF32
     opconform run python:third_parties:Jax           pip install jax
     opconform run python:third_parties:TensorFlow    pip install tensorflow
 
@@ -29,6 +30,7 @@ import onnx.helper
 from opconform.cases.elements import Array, element_type
 from opconform.cases.program import Program
 from opconform.cases.runner import NotInstalled, Reason, Unsupported
+from opconform.runners.cuda import NoDevice, device_facts, first_device
 
 # operator         form         numpy               torch               jax                   tensorflow
 TABLE = """
@@ -359,6 +361,44 @@ class Torch(Library):
 
     def normalized(self, f: Callable[..., Any], x: Any, scale: Any, b: Any, mean: Any, var: Any, c: Call) -> Any:
         return f(x, mean, var, scale, b, training=False, eps=c["epsilon"])
+
+
+class TorchCuda(Torch):
+    """PyTorch on the first CUDA device, float32 in float32; without a device all is unsupported, with the reason."""
+
+    name, device, tf32 = "torch-cuda", "cuda", False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.torch.set_float32_matmul_precision("high" if self.tf32 else "highest")
+        self.torch.backends.cudnn.allow_tf32 = self.tf32
+        try:
+            self.found: Any = first_device()
+            if not self.torch.cuda.is_available():
+                raise NoDevice(f"PyTorch {self.version()} cannot use the device: it is built for another CUDA, or none")
+        except NoDevice as missing:
+            self.found = missing
+
+    def describe(self) -> dict[str, str]:
+        """Return device, driver and precision, and the CUDA that PyTorch is built for."""
+        return {**device_facts(self.found, self.tf32), "cuda": str(self.torch.version.cuda)}
+
+    def prepare(self, program: Program) -> Prepared:
+        if isinstance(self.found, NoDevice):
+            raise Unsupported(str(self.found))
+        return super().prepare(program)
+
+    def give(self, x: Array) -> Any:
+        return super().give(x).to(self.device)
+
+    def take(self, y: Any) -> Array:
+        return super().take(y if isinstance(y, np.ndarray) else y.cpu())
+
+
+class TorchCudaTf32(TorchCuda):
+    """PyTorch on the first CUDA device, whose products of float32 are of TF32."""
+
+    name, tf32 = "torch-cuda-tf32", True
 
 
 class TensorFlow(Library):

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..cases.elements import Array, element_type, type_of
-from ..cases.errors import OpconformError
+from ..cases.errors import OpconformError, did_you_mean
 from ..cases.program import NO_VERSION, Input, OperatorVersion, Output, Program
-from ..cases.runner import Unsupported
+from ..cases.runner import Claim, Unsupported
 from .command import (
     Breach,
     Conversation,
@@ -124,6 +124,7 @@ _HINTS: Mapping[str, str] = MappingProxyType(
         "line": "a question has one answer, in one line of JSON; text for people goes to stderr",
         "id": "copy the question's `id` into the answer, and answer questions in order",
         "schema": "docs/process-protocol.md and runners/schemas/process.schema.json define the answers",
+        "claims": "name operators as `onnx/Abs`; `versions` has the numbers of their own changes, not the opset",
         "file": "write to the file before the answer, and close or flush it; `offset` and `length` are in bytes",
         "element-type": "`type` is a name of docs/process-protocol.md, in lower case: float32, bool, string, …",
         "tensor": "`content` is base64 of all elements in C order, little-endian, with nothing around them",
@@ -146,6 +147,10 @@ _SIGNS = (
     ("is not a type", "element-type"),
     ("in a file", "file"),
     ("its file", "file"),
+    (".content.", "file"),
+    ("].content", "tensor"),
+    ("`id`", "id"),
+    ("`$.id`", "id"),
 )
 """Words in the messages of breaches, and the hints that they select."""
 
@@ -254,6 +259,10 @@ class CommandCheck:
     def _hello(self) -> None:
         if self._opening is not None:
             raise self._opening
+        told = self._hello_told()
+        for operator, claim in (told.operators or {}).items():
+            if problem := _claim_problem(told.standards, operator, claim):
+                raise _Wrong(problem, "claims")
 
     def _hello_told(self) -> Hello:
         if self._told is None:
@@ -277,17 +286,21 @@ class CommandCheck:
     def _no_such_operator(self) -> None:
         standard = self._hello_told().standards[0]
         version = {"onnx": 13, "openvino": 1}.get(standard, NO_VERSION)
+        program = _program(OperatorVersion(standard, "NoSuchOperator", version), [(2,)], 1)
         try:
-            self._prepared(_program(OperatorVersion(standard, "NoSuchOperator", version), [(2,)], 1))
+            self._answer(self._prepared(program), [_numbers((2,), 1)])
         except Unsupported:
             return
         except Refused as error:
             told = "rejected" if isinstance(error, Rejected) else "error"
             raise _Wrong(f"it answered {told!r} to NoSuchOperator; expected 'unsupported'", "unsupported") from None
-        raise _Wrong("it prepared NoSuchOperator; expected 'unsupported'", "unsupported")
+        raise _Wrong("it ran NoSuchOperator; expected 'unsupported'", "unsupported")
 
     def _supported(self) -> tuple[_Easy, int | str]:
-        """Return the first easy operator that it prepares. Raises Unsupported, or the first refusal of another kind."""
+        """Return the first easy operator that it prepares, and does not call unsupported when it runs it.
+
+        Raises Unsupported, or the first refusal of another kind.
+        """
         refusal: Refused | None = None
         for easy in _easy():
             if easy.standard not in self._hello_told().standards:
@@ -296,12 +309,18 @@ class CommandCheck:
                 program = _program(easy.operator(version), [(2, 3)] * easy.arity, 2)
                 try:
                     self._refuse_unclaimed(program)
-                    self._prepared(program)
+                    number = self._prepared(program)
                 except Unsupported:
                     continue
                 except Refused as error:
                     refusal = refusal or error
                     continue
+                try:
+                    self._answer(number, [_numbers((2, 3), 1)] * easy.arity)
+                except Unsupported:
+                    continue
+                except (Refused, Breach, OSError):  # the next step asks again, and tells it
+                    self.close()
                 return easy, version
         if refusal is not None:
             raise refusal
@@ -357,6 +376,24 @@ class CommandCheck:
         self._open()
         if self.close() is None:
             raise _Wrong("it still ran one second after its stdin had ended", "leave")
+
+
+def _claim_problem(standards: Sequence[str], operator: str, claim: Claim) -> str | None:
+    """Return what is wrong with the names in a claim: its operator, or of ONNX its versions, is none."""
+    standard, _, name = operator.partition("/")
+    if standard not in standards:
+        return f"it claims {operator[:80]!r}; expected a name such as {standards[0]}/Abs"
+    if standard != "onnx":
+        return None
+    import onnx.defs  # noqa: PLC0415 - costs 190 ms
+
+    schemas = onnx.defs.get_all_schemas_with_history()
+    versions = sorted({one.since_version for one in schemas if one.name == name})
+    if not versions:
+        return f"it claims {operator[:80]!r}, which is no operator{did_you_mean(name, {one.name for one in schemas})}"
+    wrong = [one for one in claim.versions if one not in versions] if claim.versions != "all" else []
+    known = ", ".join(map(str, versions))
+    return f"it claims version {wrong[0]!r} of {operator}, which has {known}" if wrong else None
 
 
 def _compare(answer: Sequence[Any], wanted: Array, hint: str) -> None:

@@ -55,6 +55,14 @@ def first_device(driver: str = _DRIVER) -> CudaDevice:
     return CudaDevice(name.value.decode(errors="replace"), cuda)
 
 
+def device_facts(found: CudaDevice | NoDevice, tf32: bool) -> dict[str, str]:
+    """Return what results carry of a device: itself, the newest CUDA of its driver, and the precision of float32."""
+    precision = {"precision": "tf32" if tf32 else "float32"}
+    if isinstance(found, NoDevice):
+        return {"device": f"none: {found}", **precision}
+    return {"device": found.name, "driver": found.cuda, **precision}
+
+
 class OnnxRuntimeCuda(OnnxRuntime):
     """onnxruntime's CUDA provider, which computes float32 in float32.
 
@@ -70,23 +78,19 @@ class OnnxRuntimeCuda(OnnxRuntime):
         super().__init__()
         self.provider_options = {"use_tf32": str(int(self.tf32))}
         self.options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
-        self._device: CudaDevice | None = None
-        self._missing = ""
         try:
-            self._device = self._found()
+            self._device: CudaDevice | NoDevice = self._found()
         except NoDevice as error:
-            self._missing = str(error)
+            self._device = error
 
     def describe(self) -> dict[str, str]:
-        """Return what the CPU runner describes, with device, driver and precision."""
-        found = self._device
-        device = {"device": f"none: {self._missing}"} if found is None else {"device": found.name, "driver": found.cuda}
-        return {**super().describe(), **device, "precision": "tf32" if self.tf32 else "float32"}
+        """Return the facts of the CPU's runner, and device, driver and precision."""
+        return {**super().describe(), **device_facts(self._device, self.tf32)}
 
     def prepare(self, program: Program, /) -> Executable:
-        """Make a session for `program`. Raises Unsupported (always without a device), or onnxruntime's error."""
-        if self._device is None:
-            raise Unsupported(self._missing)
+        """Make a session for `program`. Raises Unsupported, at once without a device, or onnxruntime's error."""
+        if isinstance(self._device, NoDevice):
+            raise Unsupported(str(self._device))
         return super().prepare(program)
 
     def _found(self) -> CudaDevice:

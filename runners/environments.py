@@ -91,22 +91,26 @@ def cache_folder() -> Path:
 
 
 def kept_environments() -> list[tuple[str, str]]:
-    """Return the packages and releases of the existing environments."""
+    """Return the packages and releases that have environments, made as they would be made today."""
     found = []
     for marker in sorted(cache_folder().glob(f"*/{_MADE}")):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            package, both, version = json.loads(marker.read_text(encoding="utf-8"))["requirements"][0].partition("==")
-            found += [(package, version)] if both else []
+        package, _, rest = marker.parent.name.partition("-")
+        version = rest.rpartition("-py3.")[0]
+        with contextlib.suppress(OpconformError):  # no version
+            found += [(package, version)] if _is_whole(marker.parent, requirements(package, version)) else []
     return list(dict.fromkeys(found))
 
 
 def environment(package: str, version: str, python: Path | None = None) -> Path:
     """Return the interpreter of an environment with a release; make the environment if it does not exist.
 
-    `python` is the interpreter to make it with. Without it, this interpreter is tried first, then others from Python
-    3.9 on, the closest version first. Raises OpconformError, which says why each one failed.
+    `python` is the interpreter to make it with; without it any that was made does, else this one makes it, then others
+    from Python 3.9 on that are found, the nearest first. OpconformError names what failed with each.
     """
     wanted = requirements(package, version)
+    for kept in sorted(cache_folder().glob(f"{package}-{version}-py3.*/bin/python")) if python is None else ():
+        if _is_whole(kept.parents[1], wanted) and kept.exists():
+            return kept
     failures = []
     for minor, executable in interpreters(python):
         folder = cache_folder() / f"{package}-{version}-py3.{minor}"

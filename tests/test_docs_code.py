@@ -104,7 +104,7 @@ def test_the_scripts_that_read_a_results_folder_run_as_printed(folder: Path) -> 
 
 
 @pytest.mark.slow
-def test_the_script_about_openvino_s_threads_runs_as_printed(folder: Path) -> None:
+def test_the_script_about_openvino_s_lost_errors_runs_as_printed(folder: Path) -> None:
     pytest.importorskip("openvino")
     (block,) = python_blocks("docs/openvino.md")
     assert len(ran(block).splitlines()) == 2

@@ -401,6 +401,7 @@ class OpenVinoOnnx:
             "device": "CPU",
             "plugin": f"{plugin.description} {plugin.build_number}",
             "precision_hint": "f32",
+            "threads": _OPENVINO_SETTINGS["INFERENCE_NUM_THREADS"],
         }
         odd = {one.openvino: name for name, one in ODD_TYPES.items() if one.openvino}
         numbers = {
@@ -418,15 +419,14 @@ class OpenVinoOnnx:
             if "(" in one["type"]:
                 raise Unsupported(f"OpenVINO has no inputs and outputs of type {one['type']}", "type")
         model = self._core.read_model(base64.b64decode(question["model"]))
-        threads = "2" if model.is_dynamic() else "1"  # with one thread, errors at unknown shapes are lost
-        compiled = self._core.compile_model(model, "CPU", {**_OPENVINO_SETTINGS, "INFERENCE_NUM_THREADS": threads})
+        compiled = self._core.compile_model(model, "CPU", _OPENVINO_SETTINGS)
         request, places = compiled.create_infer_request(), self._places(compiled.inputs, feeds)
 
         def run(values: list[Any]) -> Sequence[Any]:
             for place, value in zip(places, values):
                 if place is not None:
                     request.set_input_tensor(place, self._tensor(value))
-            request.start_async()
+            request.start_async()  # infer() loses the errors of nodes
             request.wait()
             return [self._read(request.get_output_tensor(index)) for index in range(len(compiled.outputs))]
 

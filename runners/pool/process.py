@@ -322,11 +322,12 @@ class WorkerStartError(OpconformError):
     """No worker can be started.
 
     `kind` is the class name of the exception that the factory raised, and `message` its text; or `kind` is `died` or
-    `timeout`, and `message` says how. `tail` is the process's last output.
+    `timeout`, and `message` says how. `tail` is the process's last output. An OpconformError is shown to the user as it is.
     """
 
     def __init__(self, kind: str, message: str, tail: str = "") -> None:
-        super().__init__(f"a worker process could not be started: {kind}: {message}")
+        own = kind == OpconformError.__name__
+        super().__init__(message if own else f"a worker process could not be started: {kind}: {message}")
         self.kind = kind
         self.message = message
         self.tail = tail

@@ -146,8 +146,8 @@ def _make_task(channel: _Channel, frame: Frame, factory: Callable[[], Factory] |
         return make()
     except BaseException as error:
         traceback.print_exc()
-        kind = getattr(error, "kind", type(error).__name__)
-        channel.send(Frame(FAILED, payload=f"{kind}\n{error}".encode(errors="replace")))
+        kind, message = getattr(error, "kind", type(error).__name__), getattr(error, "message", error)
+        channel.send(Frame(FAILED, payload=f"{kind}\n{message}".encode(errors="replace")))
         os._exit(1)
 
 

@@ -49,7 +49,7 @@ def test_a_right_program_has_no_mistakes() -> None:
             "'error' to NoSuchOperator",
             "answer `unsupported` to",
         ),
-        ("takes-all", "", "an operator that does not exist", "it prepared NoSuchOperator", "answer `unsupported` to"),
+        ("takes-all", "", "an operator that does not exist", "it ran NoSuchOperator", "answer `unsupported` to"),
         ("takes-all", "", "an invalid program", "Abs of 0 inputs, as if it were valid", "answer `rejected` to"),
         ("big-endian", "", "onnx/Abs-13 of 2x3", "element [0, 0] is", "little-endian"),
         (
@@ -86,7 +86,14 @@ def test_a_right_program_has_no_mistakes() -> None:
         ("rejects-types", "", "onnx/Abs-13 of float64", "'rejected' to float64; expected", "answer `unsupported` to"),
         ("no-output", "every-run", "onnx/Abs-13 of 2x3", "0 outputs; expected 1", "the outputs that the program"),
         ("claims", "hello", "hello", "it claims onnx/Abs for 'float33'", "in lower case: float32"),
+        ("claims-standard", "hello", "hello", "claims 'Abs'; expected a name such as onnx/Abs", "`versions` has"),
+        ("claims-name", "hello", "hello", "'onnx/Ab', which is no operator; did you mean 'Abs'?", "`versions` has"),
+        ("claims-version", "hello", "hello", "version 14 of onnx/Abs, which has 1, 6, 13", "not the opset"),
         ("file-cut", "every-run", "onnx/Abs-13 of 2x3", "its file ends after 23 bytes", "before the answer"),
+        ("file-negative", "every-run", "onnx/Abs-13 of 2x3", "content.offset", "`offset` and `length` are in bytes"),
+        ("no-base64", "every-run", "onnx/Abs-13 of 2x3", "Invalid base64", "in C order"),
+        ("list-of-numbers", "every-run", "onnx/Abs-13 of 2x3", "Expected `str`, got `float`", "in C order"),
+        ("no-id", "hello", "hello", "missing required field `id`", "copy the question's `id`"),
         ("id", "every-run", "onnx/Abs-13 of 2x3", "it answered question", "copy the question's `id`"),
         ("chatter", "every-run", "onnx/Abs-13 of 2x3", "loading weights", ""),
         ("late", "every-run", "onnx/Abs-13 of 2x3", "'done\\n'", "text for people goes to stderr"),
@@ -124,7 +131,8 @@ def test_a_program_that_cannot_start_exits_2(command: str) -> None:
     assert wrong(output) == []
 
 
-def test_a_program_without_an_easy_operator_is_told_what_was_left_out(tmp_path: Path) -> None:
-    code, output = checked(lying("unsupported", "prepare"))
+@pytest.mark.parametrize("where", ["prepare", "every-run"])
+def test_a_program_without_an_easy_operator_is_told_what_was_left_out(where: str) -> None:
+    code, output = checked(lying("unsupported", where))
     assert code == 0, output
     assert "skipped  an easy operator: unsupported: no easy operator such as Abs" in output

@@ -50,6 +50,9 @@ ANSWERS = {  # what stands in an answer
     "other-answer": lambda told: {"answer": "prepared" if "outputs" in told else "outputs"},
     "unknown-key": lambda told: {"ouputs": []},
     "claims": lambda told: {"operators": {"onnx/Abs": {"types": ["float32", "float33"]}}},
+    "claims-standard": lambda told: {"operators": {"Abs": {}}},
+    "claims-name": lambda told: {"operators": {"onnx/Ab": {}}},
+    "claims-version": lambda told: {"operators": {"onnx/Abs": {"versions": [13, 14]}}},
     "protocol": lambda told: {"protocol": 2},
     "no-standard": lambda told: {"standards": []},
 }

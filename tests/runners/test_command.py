@@ -145,7 +145,7 @@ def test_a_lie_over_an_invalid_program_is_no_refusal() -> None:
     ],
 )
 def test_a_program_that_does_not_say_what_it_is_ends_the_run_and_says_why(fault: str, words: str) -> None:
-    with pytest.raises(WorkerStartError, match=words):
+    with pytest.raises(WorkerStartError, match=rf"^cmd:.*: cannot be started: .*{words}"):
         found(lying(fault, "hello"), [MEANT])
 
 

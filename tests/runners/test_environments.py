@@ -137,6 +137,19 @@ def test_refusals_mean_what_they_mean_in_this_process(name: str, operator: str, 
         assert told[1] == reason  # type: ignore[index]
 
 
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino-onnx"])
+def test_what_goes_wrong_in_a_run_is_an_error_here_and_there(name: str) -> None:
+    pytest.importorskip(PORTABLE[name].package)
+    program = onnx_program("Gather", 13, [feed("x", "float32", 3), feed("i", "int64", "N")], rank=1)
+    given = [np.float32([1, 2, 3]), np.int64([7])]
+    assert answer_of(elsewhere(name), program, given) == answer_of(open_runner(name), program, given)
+    program = onnx_program("Add", 14, [feed("x", "float32", "N"), feed("y", "float32", "M")], rank=1)
+    given = [np.zeros(3, np.float32), np.zeros(4, np.float32)]
+    told = answer_of(elsewhere(name), program, given)
+    assert told == answer_of(open_runner(name), program, given)
+    assert told[0] == "error"  # type: ignore[index]
+
+
 # Interpreters
 
 
@@ -151,11 +164,7 @@ def test_an_interpreter_that_lacks_the_library_is_told_what_to_install(tmp_path)
     [
         ("onnxruntime", "no/such/python", "not an executable program"),
         ("onnxruntime", "/bin/true", "cannot be run as Python 3.9 or newer"),
-        (
-            "onednn",
-            sys.executable,
-            "no other interpreter; these do: onnxruntime,.* install opconform beside it, or name",
-        ),
+        ("onednn", sys.executable, "these do: onnxruntime,.* install opconform beside it, or name its library"),
         ("openvino", sys.executable, "For another release of openvino, install opconform beside it$"),
         ("python:my_backend:Mine", sys.executable, "runs under no other interpreter"),
     ],
@@ -251,10 +260,21 @@ def test_one_run_has_a_column_a_release_and_a_release_is_installed_once(index, t
 def test_an_environment_that_was_not_finished_is_made_again(index) -> None:
     wheel(index, "90.1")
     made = environment("onnxruntime", "90.1")
-    (made.parents[1] / "opconform.json").write_text('{"requirements"')
+    assert kept_environments() == [("onnxruntime", "90.1")]
+    for stale in ('{"requirements": ["onnxruntime==90.1", "numpy<2"]}', '{"requirements"'):
+        (made.parents[1] / "opconform.json").write_text(stale)
+        assert kept_environments() == []
     (made.parents[1] / "left-behind").touch()
     assert environment("onnxruntime", "90.1") == made
     assert not (made.parents[1] / "left-behind").exists()
+
+
+def test_an_environment_of_another_interpreter_is_used_without_trying_this_one_again(index, capfd) -> None:
+    wheel(index, "90.1")
+    ours = environment("onnxruntime", "90.1").parents[1]
+    other = ours.rename(ours.with_name("onnxruntime-90.1-py3.9"))
+    assert environment("onnxruntime", "90.1") == other / "bin" / "python"
+    assert capfd.readouterr().err.count("making an environment") == 1
 
 
 def test_without_a_wheel_each_interpreter_that_was_tried_is_named(index) -> None:

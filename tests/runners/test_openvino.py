@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,6 +116,15 @@ def test_element_types_that_the_library_lacks_are_unsupported(kind, type_: str) 
     with pytest.raises(Unsupported, match=f"no element type {type_}") as refusal:
         kind().prepare(program)
     assert refusal.value.reason == "type"
+
+
+@pytest.mark.parametrize("batch", [2, "N"])
+def test_what_goes_wrong_in_a_node_at_run_time_is_raised(batch: int | str) -> None:
+    longer = [feed("x", "float32", batch, 3, 4, 1), constant("dft_length", np.array(3))]
+    attributes: list[Any] = [("axis", "int", 0), ("onesided", "int", 1)]
+    executable = OpenVinoOnnx().prepare(onnx_program("DFT", 17, longer, rank=4, attributes=attributes))
+    with pytest.raises(RuntimeError, match="Signal size greater than input size is not supported"):
+        executable.run([np.ones((2, 3, 4, 1), np.float32)])
 
 
 def test_packed_elements_are_computed_with(runner) -> None:

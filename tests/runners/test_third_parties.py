@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,11 @@ import pytest
 from fakes.judging import judge_answer
 from fakes.programs import constant, mean, onnx_program, reduce_mean
 
+from opconform.cases.program import Input
 from opconform.cases.results import Outcome
 from opconform.cases.runner import NotInstalled, Unsupported
 from opconform.generators.source import GeneratedCases
+from opconform.runners.cuda import CudaDevice, first_device
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SOURCE = GeneratedCases()
@@ -111,3 +113,68 @@ def test_a_mean_of_whole_numbers_that_is_a_float_is_another_operator(module: Mod
 def test_what_a_schema_excludes_is_refused(module: ModuleType, program: Any, inputs: Any, error: Any) -> None:
     with pytest.raises(error):
         module.Numpy().prepare(program).run(inputs)
+
+
+class FakeTensor:
+    """A tensor on a device of PyTorch's."""
+
+    def __init__(self, array: Any, device: str = "cpu") -> None:
+        self.array, self.device, self.dtype = array, device, array.dtype
+
+    def to(self, device: str) -> FakeTensor:
+        return FakeTensor(self.array, device)
+
+    def cpu(self) -> FakeTensor:
+        return self.to("cpu")
+
+    def resolve_conj(self) -> FakeTensor:
+        return self
+
+    resolve_neg = resolve_conj
+
+    def numpy(self) -> Any:
+        assert self.device == "cpu"
+        return self.array
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A PyTorch with `abs` on a CUDA device alone."""
+
+    def absolute(x: FakeTensor) -> FakeTensor:
+        assert x.device == "cuda"
+        return FakeTensor(np.abs(x.array), x.device)
+
+    fake: Any = ModuleType("torch")
+    fake.__version__, fake.bfloat16, fake.abs, fake.from_numpy = "2.0", "bfloat16", absolute, FakeTensor
+    fake.nn = SimpleNamespace(functional=ModuleType("functional"))
+    fake.version, fake.cuda = SimpleNamespace(cuda="12.6"), SimpleNamespace(is_available=lambda: True)
+    fake.set_num_threads = lambda _: None
+    fake.set_float32_matmul_precision = lambda one: setattr(fake, "precision", one)
+    fake.backends = SimpleNamespace(cudnn=SimpleNamespace(allow_tf32=None))
+    monkeypatch.setitem(sys.modules, "torch", fake)
+    return fake
+
+
+@pytest.mark.parametrize("tf32", [False, True])
+def test_torch_on_a_device_computes_there_and_says_in_what_precision(module, torch, tf32: bool, monkeypatch) -> None:
+    monkeypatch.setattr(module, "first_device", lambda: CudaDevice("NVIDIA X1", "12.4"))
+    library = module.TorchCudaTf32() if tf32 else module.TorchCuda()
+    assert (torch.precision, torch.backends.cudnn.allow_tf32) == ("high" if tf32 else "highest", tf32)
+    told = {"device": "NVIDIA X1", "driver": "12.4", "precision": "tf32" if tf32 else "float32", "cuda": "12.6"}
+    assert library.describe() == told
+    program = onnx_program("Abs", 13, [Input("x", "float32", (2,))], rank=1)
+    (y,) = library.prepare(program).run([np.float32([-1, 2])])
+    assert (y.tolist(), y.dtype) == ([1, 2], np.float32)
+
+
+def test_torch_without_a_device_is_unsupported_at_once_with_the_reason(module, torch, monkeypatch) -> None:
+    monkeypatch.setattr(module, "first_device", lambda: first_device("libcuda-that-nobody-has.so"))
+    library = module.TorchCuda()
+    with pytest.raises(Unsupported, match="no NVIDIA driver: libcuda-that-nobody-has"):
+        library.prepare(mean(13, (2,)))
+    assert library.describe()["device"].startswith("none: no NVIDIA driver")
+    monkeypatch.setattr(module, "first_device", lambda: CudaDevice("NVIDIA X1", "12.4"))
+    torch.cuda.is_available = lambda: False
+    with pytest.raises(Unsupported, match=r"PyTorch 2\.0 cannot use the device"):
+        module.TorchCuda().prepare(mean(13, (2,)))
