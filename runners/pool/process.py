@@ -322,7 +322,8 @@ class WorkerStartError(OpconformError):
     """No worker can be started.
 
     `kind` is the class name of the exception that the factory raised, and `message` its text; or `kind` is `died` or
-    `timeout`, and `message` says how. `tail` is the process's last output. An OpconformError is shown to the user as it is.
+    `timeout`, and `message` says how. `tail` is the process's last output. The text of an OpconformError is shown
+    as it is.
     """
 
     def __init__(self, kind: str, message: str, tail: str = "") -> None:

@@ -154,7 +154,7 @@ def test_a_program_that_does_not_say_what_it_is_ends_the_run_and_says_why(fault:
     [
         ("cmd:", "expected cmd:./program args"),
         ("cmd:'./a", "not valid shell syntax"),
-        ("cmd:./no-such-program --flag", "'./no-such-program' is no program that can be run"),
+        ("cmd:./no-such-program --flag", "'./no-such-program' is not an executable program"),
     ],
 )
 def test_a_command_that_cannot_be_run_is_refused_by_name(name: str, words: str) -> None:
