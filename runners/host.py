@@ -13,7 +13,9 @@ import gc
 import importlib
 import itertools
 import math
+import os
 import time
+import traceback
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -214,6 +216,7 @@ class Host:
     name: str
     _kept: OrderedDict[tuple[Freshness, str], _Prepared] = field(default_factory=OrderedDict)
     _given: _Given | None = None
+    _has_run: bool = False
 
     def run(self, requests: Sequence[Request | None], begin: Begin) -> Iterator[bytes]:
         """Yield a message for each request: outputs or a refusal; for None the backend's description of itself."""
@@ -224,6 +227,13 @@ class Host:
                 yield encoder.encode(self._about() if request is None else self._answer(request, index, begin))
             except (NotInstalled, ProgramError) as error:
                 yield encoder.encode(_Failed(str(error)[:WORDS_KEPT]))
+            except Exception:
+                if self._has_run:  # the backend may have corrupted this process; a new one shows whose fault it is
+                    traceback.print_exc()
+                    os._exit(os.EX_SOFTWARE)
+                raise
+            finally:
+                self._has_run = self._has_run or request is not None
 
     def _about(self) -> About:
         facts = self.runner.describe() if isinstance(self.runner, Describes) else {}

@@ -20,6 +20,7 @@ import numpy as np
 
 from opconform.cases.elements import Array
 from opconform.cases.program import Program
+from opconform.runners import host
 from opconform.runners.pool import wire
 from opconform.runners.pool.wire import Frame
 
@@ -227,3 +228,21 @@ class OpensOnce(Right):
         if program.inputs[0].type == "float16":
             os.abort()
         return super().compute(program, arrays)
+
+
+class SpoilsItsProcess(Right):
+    """What the host does after the second run fails, as after a run that wrote where it must not."""
+
+    runs = 1
+
+    def compute(self, program: Program, arrays: list[Array | None]) -> Array:
+        if self.runs <= 0:
+            setattr(host, "_Answer", None)  # noqa: B010 - mypy
+        self.runs -= 1
+        return super().compute(program, arrays)
+
+
+class FailsInItsHost(SpoilsItsProcess):
+    """The same after the first run."""
+
+    runs = 0

@@ -75,6 +75,23 @@ def test_a_crash_costs_its_request_alone() -> None:
     assert isinstance(found[2], Answer)
 
 
+def test_a_failure_after_a_run_is_tried_in_a_process_of_its_own() -> None:
+    with Hosts(backend_spec("python:fakes.fragile_backends:SpoilsItsProcess"), QUICK) as hosts:
+        found = [hosts.reply(place).answer for place in hosts.ask([request(1, 3, 5, 7), request(2, 4, 6, 8)])]
+        deaths = hosts.strays()
+    assert [one.outputs[0].tolist() for one in found if isinstance(one, Answer)] == [[[2], [6]], [[3], [7]]]
+    assert {(death.exit, death.kind) for death in deaths} == {("exit code 70", "crash")}
+    assert "object is not callable" in deaths[0].tail
+
+
+def test_a_failure_of_a_new_process_is_ours() -> None:
+    with Hosts(backend_spec("python:fakes.fragile_backends:FailsInItsHost"), QUICK) as hosts:
+        found = [hosts.reply(place).answer for place in hosts.ask([request(1, 3, 5, 7), request(2, 4, 6, 8)])]
+        assert not hosts.strays()
+    assert [one.kind for one in found if isinstance(one, Loss)] == ["raised", "raised"]
+    assert "object is not callable" in found[1].tail  # type: ignore[union-attr]
+
+
 def test_a_backend_that_does_not_open_is_told_with_its_words() -> None:
     with pytest.raises(WorkerStartError, match="python:fakes"):
         Hosts(backend_spec("python:fakes.backends:NoSuchClass"), QUICK)
