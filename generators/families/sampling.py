@@ -77,7 +77,11 @@ def grid_sample(c: Call, x: Value, grid: Value) -> Value:
         seen = [
             _interpolated(c, real, [_settled(line, padding, way) for line in lines], padding, curve) for way in ways
         ]
-        y = reduce(lambda a, b: a.either(b), seen).transpose(1, 0, *range(2, x.rank)).cast(x.type)
+        y = reduce(lambda a, b: a.either(b), seen).transpose(1, 0, *range(2, x.rank))
+        if x.kind == "int":
+            rounding = c.open("integer-rounding")
+            y = {"truncate": y, "nearest-even": y.rint(), "nearest-away": y.rint_away()}[rounding]
+        y = y.cast(x.type)
     beyond, vague = (np.any(mask, axis=-1)[:, np.newaxis] for mask in (np.abs(given) > 1, ~finite))
     if padding == "zeros" and beyond.any() and c.open("zeros-where") == "places":
         y = y.where(c.constant(~beyond, "bool"), _zero(c, x))
