@@ -90,12 +90,12 @@ class Derivation:
 
     @property
     def results(self) -> Mapping[int, Result]:
-        """What is known of each node of the formula."""
+        """The result of each node of the formula."""
         return self._computed[0]
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What each rounding, and each sum, may err by."""
+        """The largest error of each rounding and each sum."""
         return self._computed[1]
 
     @functools.cached_property

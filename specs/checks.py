@@ -130,10 +130,10 @@ def _check_family(text: SpecText, vocabulary: Mapping[str, Vocabulary] | None, p
 def _check_ids(text: SpecText, problems: Problems) -> None:
     former = [(id_, name) for id_, edge in text.edges.items() for name in edge.formerly]
     for id_ in text.clauses.keys() & text.silences.keys():
-        problems.add(("silences", id_), f"{id_!r} is a clause already: `tests` could not tell them apart", key=True)
+        problems.add(("silences", id_), f"{id_!r} is already a clause: `tests` could not distinguish them", key=True)
     for index, (id_, name) in enumerate(former):
         if name in text.edges or name in [other for _, other in former[:index]]:
-            problems.add(("edges", id_, "also-known-as", name), f"{name!r} is an edge already", key=True)
+            problems.add(("edges", id_, "also-known-as", name), f"{name!r} is already an edge", key=True)
 
 
 def _check_spans(context: Context) -> None:
@@ -211,7 +211,7 @@ def _check_clauses(text: SpecText, context: Context) -> None:
 
 def _check_disputes(clause: ClauseText, path: Keys, context: Context) -> None:
     if clause.disputes and clause.status != "disputed":
-        context.problems.add(path, "only a clause of status: disputed disputes a part of the signature", key=True)
+        context.problems.add(path, "only a clause with status: disputed may dispute a part of the signature", key=True)
     for index, part in enumerate(clause.disputes):
         if part not in context.names.parts:
             context.problems.unknown(
@@ -229,7 +229,7 @@ def _check_when(context: Context, name: str, raw: object, path: Keys) -> None:
         if context.names.is_type(name):
             check_type(context, value, at)
         elif level is not None and isinstance(level.value, dict) and (negated or len(values) > 1):
-            message = f"{value!r} is a bundle, of which a condition names one and no other: name what it sets"
+            message = f"{value!r} is a bundle, which a condition can only name alone: name the settings in it"
             context.problems.add(at, message)
         elif name == "shapes":
             if not (isinstance(value, str) and _SHAPE.fullmatch(value)):
@@ -267,7 +267,7 @@ def _check_operands(context: Context) -> None:
 def _check_operand(context: Context, name: str, operand: OperandText, path: Keys) -> None:
     for key, section in (("shape", context.text.shapes), ("domain", context.text.domains)):
         if getattr(operand, key) is not None and name in section:
-            message = f"the {key} of {name} is said in `{key}s` already"
+            message = f"the {key} of {name} is already in `{key}s`"
             context.problems.add((*path, key), message, key=True)
     if operand.shape is not None:
         _check_shape(context, operand.shape, (*path, "shape"))

@@ -83,7 +83,7 @@ def merged(document: Document, families: Families) -> Document:
             written = _substituted(key, arguments, family, (section, key), problems)
             place: Keys = (section, written)
             if place in givers:
-                both = f"{givers[place]} and {name} both say {section}.{written}"
+                both = f"{givers[place]} and {name} both define {section}.{written}"
                 problems.add(path, f"{both}: write the entry here, or `{written}: {REMOVED}`")
             elif written not in value.setdefault(section, {}):
                 value[section][written] = entry

@@ -72,10 +72,10 @@ def signatures(text: SpecText, problems: Problems) -> dict[Version, Signature]:
         signature = _signature(version, sections, written, problems)
         previous = next(reversed(found.values()), None)
         if previous is not None and _same(signature, previous) and not written.change and not problems.found:
-            message = "nothing differs from the version before: say in `change` what does"
+            message = "nothing differs from the previous version: add `change` to say what does"
             problems.add(("versions", version), message, key=True)
         if written.change == "TODO":
-            problems.add(("versions", version, "change"), "TODO is left: say what changed, in a line")
+            problems.add(("versions", version, "change"), "replace TODO: say what changed, in one line")
         found[version] = signature
         before = sections
     return found
@@ -113,7 +113,7 @@ def port_from(name: str, text: str) -> Port:
 def _check_order(text: SpecText, problems: Problems) -> None:
     versions = list(text.versions)
     if NO_VERSION in versions and len(versions) > 1:
-        problems.add(("versions", NO_VERSION), f"`{NO_VERSION}` stands alone: there is no other version", key=True)
+        problems.add(("versions", NO_VERSION), f"`{NO_VERSION}` must be the only version", key=True)
         return
     last: list[int] = []
     for version in versions:
@@ -125,7 +125,7 @@ def _check_order(text: SpecText, problems: Problems) -> None:
             return
         number = [int(n) for n in str(version).split(".")]
         if number <= last:
-            problems.add(("versions", version), "versions go upwards", key=True)
+            problems.add(("versions", version), "versions must ascend", key=True)
         last = number
 
 
@@ -190,7 +190,7 @@ class _Delta:
                 found[name] = ()
             return
         if found.get(name) == value and name in self.old:
-            self.problems.add(path, f"{name!r} is as in the version before: leave it out", key=True)
+            self.problems.add(path, f"{name!r} is the same as in the previous version: leave it out", key=True)
         found[name] = value
 
     def type_list(self, name: str, text: list[str] | str) -> _Types:

@@ -192,7 +192,7 @@ class LevelText(Spanned):
 def _level(value: object) -> object:
     whole = value if isinstance(value, dict) and "value" in value and len(value) > 1 else {"value": value}
     if whole["value"] is None or whole["value"] == {"value": None}:
-        raise PydanticCustomError("told", "null is no value; write absent where nothing is given")
+        raise PydanticCustomError("told", "null is not a value; write absent if nothing is given")
     return whole
 
 

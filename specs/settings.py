@@ -116,7 +116,7 @@ def check_value(context: Context, name: str, raw: Any, path: Keys) -> None:
     wrapped = is_literal(raw)
     value, path = (raw["value"], (*path, "value")) if wrapped else (raw, path)
     if value is None:
-        context.problems.add(path, "null is no value; write absent where nothing is given")
+        context.problems.add(path, "null is not a value; write absent if nothing is given")
         return
     try:
         setting = settled(value, words=not (wrapped and isinstance(value, str)), name=name)
@@ -196,7 +196,7 @@ def _check_word(context: Context, name: str, word: Word, path: Keys) -> None:
     if word is Word.OMITTED and roles == {"attribute"}:
         context.problems.add(path, f"{name} is an attribute: it is absent, only an input can be omitted")
     if word is Word.GIVEN and roles == {"attribute"} and name not in context.derived:
-        message = f"given: nothing says what {name} is: write its value, an expression, or say types-from"
+        message = f"given: the value of {name} is unknown: write a value or an expression, or add types-from"
         context.problems.add(path, message)
 
 
@@ -315,7 +315,7 @@ def _check_outputs(context: Context, value: object, path: Keys) -> None:
             context.problems.add(path, f"{value} outputs: no output is variadic, so they are a list of names")
         return
     if not isinstance(value, list):
-        context.problems.add(path, f"outputs are a list of names, or how many a variadic one has; read {value!r}")
+        context.problems.add(path, f"outputs are a list of names, or the number of a variadic output; read {value!r}")
         return
     for index, name in enumerate(value):
         if name not in outputs and name != Word.OMITTED.value:

@@ -181,7 +181,7 @@ def test_a_mistake_is_told_where_it_is_written(root, name) -> None:
 def test_two_families_that_say_the_same_are_told(root) -> None:
     (root / "families" / "other.yaml").write_text("clauses: {broadcast: another}\n")
     changed(root, "word: as NumPy's}", "word: x}, other: {}")
-    with pytest.raises(SpecErrors, match=r"Add.yaml:3:\d+: nary and other both say clauses.broadcast"):
+    with pytest.raises(SpecErrors, match=r"Add.yaml:3:\d+: nary and other both define clauses.broadcast"):
         spec_of(read_file(root / "onnx" / "Add.yaml"))
     changed(root, "  sum: the sum\n", "  sum: the sum\n  broadcast: mine\n")
     assert spec_of(read_file(root / "onnx" / "Add.yaml")).versions[1].clauses["broadcast"].text == "mine"

@@ -101,11 +101,11 @@ MISTAKES = {
     "repeating what was there": (
         "attributes: {keepdims: int = 1, noop",
         "attributes: {..., «keepdims: int = 1, axes: removed, noop",
-        "'keepdims' is as in the version before: leave it out",
+        "'keepdims' is the same as in the previous version: leave it out",
     ),
     "a version that differs in nothing": ("  11:\n    change: axes may be negative", "  «11: {}", "nothing differs"),
-    "a version that is left to do": ("change: axes may be negative", "change: «TODO", "TODO is left"),
-    "versions that go down": ("  13:\n", "  «9:\n", "versions go upwards"),
+    "a version that is left to do": ("change: axes may be negative", "change: «TODO", "replace TODO"),
+    "versions that go down": ("  13:\n", "  «9:\n", "versions must ascend"),
     "a tie to nothing": ("T: [wide-integers, ieee]}", "T: [wide-integers, ieee], S: «seq(U)}", "'U' is no letter with"),
     # since and before
     "an opset instead of a version": (
@@ -142,7 +142,7 @@ MISTAKES = {
         "unknown key 'from'",
     ),
     "an unknown fill recipe": ("fill: [ramp, uniform]", "fill: [ramp, uniform, «unform]", "did you mean 'uniform'?"),
-    "null as a level": ("first: [0]", "first: «null", "write absent where nothing is given"),
+    "null as a level": ("first: [0]", "first: «null", "write absent if nothing is given"),
     "an attribute left out by an empty name": (
         "keepdims: [absent",
         "keepdims: [«omitted",
@@ -165,7 +165,7 @@ MISTAKES = {
     "a dispute of a clause that is not disputed": (
         "status: inferred",
         "status: inferred\n    «disputes: inputs.axes",
-        "only a clause of status: disputed",
+        "only a clause with status: disputed",
     ),
     "a dispute about no part of the signature": (
         "status: inferred",
@@ -182,7 +182,7 @@ MISTAKES = {
         "  lonely: {text: x, when: «edges}\n  mean: the",
         "no edge tests 'lonely'",
     ),
-    "a silence with a clause's id": ("  rounding: {when", "  «mean: {when", "'mean' is a clause already"),
+    "a silence with a clause's id": ("  rounding: {when", "  «mean: {when", "'mean' is already a clause"),
     "an id with capitals": ("  keepdims-default:", "  «keepdimsDefault:", "expected an id of small letters"),
     "an option twice": ("[truncate, floor]", "«[truncate, truncate]", "'truncate' appears twice"),
     # edges

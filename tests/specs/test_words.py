@@ -215,8 +215,8 @@ MISTAKES = {
     "an operand that is no input": ("operands: {«y: {domain: positive}}", "'y' is no input of any version"),
     "a shape with a symbol that nothing binds": ("operands: {x: {shape: [«N]}}", "'N': nothing binds 'N'"),
     "the same as nothing": ("operands: {x: {shape: «same(w)}}", "read same(x), x an input"),
-    "a shape said twice": ("shapes: {x: [1]}\noperands: {x: {«shape: [2]}}", "is said in `shapes` already"),
-    "a domain said twice": ("domains: {x: a}\noperands: {x: {«domain: b}}", "is said in `domains` already"),
+    "a shape said twice": ("shapes: {x: [1]}\noperands: {x: {«shape: [2]}}", "is already in `shapes`"),
+    "a domain said twice": ("domains: {x: a}\noperands: {x: {«domain: b}}", "is already in `domains`"),
     "draws and levels": ("operands: {x: {draw: [a]}}\nparameters: {«x: [1]}", "the levels of x are its draws"),
     "a draw that is none": ("operands: {x: {draw: [«[1]]}}", "a draw is a recipe"),
     "two operands at once": ("operands: {«x: [{shape: [1]}, {shape: [2], since: 7}]}", "two operands 'x' apply to"),
@@ -224,7 +224,7 @@ MISTAKES = {
     "a domain that is no word": ("domains: {x: «a b}", "'a b' names no function"),
     "a type from no attribute": ("types-from: {y: {attribute: «dtype}}", "'dtype' is no attribute of any version"),
     "a type of no letter": ("types-from: {«Q: {attribute: to}}", "'Q' is no type letter, and no output"),
-    "given, and nothing says what": ("parameters: {axis: [0, «given]}", "nothing says what axis is"),
+    "given, and nothing says what": ("parameters: {axis: [0, «given]}", "the value of axis is unknown"),
     "one letter together": ("same: «[T]", "there are two at least"),
     "a letter that there is not": ("same: [T, «Q]", "'Q' is no type letter"),
     "no budget": ("precision: {erf: «0}", "expected a number of ulp greater than 0"),
@@ -254,7 +254,7 @@ MISTAKES = {
     "having what there is not": ("parameters: {axis: {levels: [0], having: «beta}}", "'beta' is no attribute, input"),
     "an alias that is an edge": (
         "edges: {a: {with: {axis: 0}, tests: c, also-known-as: {«b: []}}, b: {with: {axis: 1}, tests: c}}",
-        "'b' is an edge already",
+        "'b' is already an edge",
     ),
 }
 
