@@ -150,6 +150,21 @@ def test_what_goes_wrong_in_a_run_is_an_error_here_and_there(name: str) -> None:
     assert told[0] == "error"  # type: ignore[index]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["onnxruntime", "onnx-reference", "openvino-onnx"])
+def test_a_part_of_the_smoke_suite_is_judged_alike_here_and_there(name: str, tmp_path: Path) -> None:
+    pytest.importorskip(PORTABLE[name].package)
+    found = []
+    for place, more in enumerate(((), ("--python", PYTHON))):
+        out = tmp_path / str(place)
+        done = opconform("run", name, *more, "--suite", "smoke", "--shard", "7/60", "--quiet", "--out", out)
+        assert done.exit_code in (0, 1), done.output
+        results = map(json.loads, (out / "results.jsonl").read_text().splitlines())
+        found.append({one["case"]: (one["outcome"], one["reason"]) for one in results})
+    assert len(found[0]) > 50
+    assert found[0] == found[1]
+
+
 # Interpreters
 
 
