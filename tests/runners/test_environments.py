@@ -164,7 +164,7 @@ def test_an_interpreter_that_lacks_the_library_is_told_what_to_install(tmp_path)
     [
         ("onnxruntime", "no/such/python", "not an executable program"),
         ("onnxruntime", "/bin/true", "cannot be run as Python 3.9 or newer"),
-        ("onednn", sys.executable, "these do: onnxruntime,.* install opconform beside it, or name its library"),
+        ("onednn", sys.executable, "these can: onnxruntime,.* install opconform beside it, or name its library"),
         ("openvino", sys.executable, "For another release of openvino, install opconform beside it$"),
         ("python:my_backend:Mine", sys.executable, "can't use another interpreter"),
     ],
