@@ -122,7 +122,7 @@ def _unchanged(
 
 
 def _locked(name: str) -> str | None:
-    """Return the digest of the cases of an operator version as they are locked, None where they are not."""
+    """Return the digest of the locked cases of an operator version, None if they are not locked."""
     file = package_root() / "cases" / "manifests" / Lock(name, "", ()).file_name
     return read_lock(file).digest[:SHORT] if file.exists() else None
 

@@ -146,7 +146,7 @@ def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite:
 
 
 def _cases_of(selection: Selection, counts: Mapping[str, int]) -> int:
-    """Return how many cases the standards of a selection have, all standards if it names none."""
+    """Return the number of selected cases of a selection's standards, or of all standards if it names none."""
     return sum(count for standard, count in counts.items() if standard in (selection.standards or counts))
 
 
@@ -156,7 +156,7 @@ def _selects_nothing(options: RunOptions) -> str:
 
 
 def _of_other_standards(options: RunOptions, idle: Mapping[str, Sequence[str]]) -> OpconformError:
-    """Return the error for backends without a selected case, while other standards have some."""
+    """Return the error for backends without a selected case, if other standards have some."""
     runs = [f"{name} runs {' and '.join(f'{one}/*' for one in standards)} only" for name, standards in idle.items()]
     standards = dict.fromkeys(one for standards in idle.values() for one in standards)
     select = "" if options.corpus else ", or add " + " ".join(f"--select '{one}/*'" for one in standards)

@@ -364,7 +364,7 @@ class Torch(Library):
 
 
 class TorchCuda(Torch):
-    """PyTorch on the first CUDA device, float32 in float32; without a device all is unsupported, with the reason."""
+    """PyTorch on the first CUDA device, computing float32 in float32; without a device everything is unsupported."""
 
     name, device, tf32 = "torch-cuda", "cuda", False
 
@@ -375,12 +375,12 @@ class TorchCuda(Torch):
         try:
             self.found: Any = first_device()
             if not self.torch.cuda.is_available():
-                raise NoDevice(f"PyTorch {self.version()} cannot use the device: it is built for another CUDA, or none")
+                raise NoDevice(f"PyTorch {self.version()} can't use the device: it is built for another CUDA or none")
         except NoDevice as missing:
             self.found = missing
 
     def describe(self) -> dict[str, str]:
-        """Return device, driver and precision, and the CUDA that PyTorch is built for."""
+        """Return device, driver and precision, and the CUDA version that PyTorch is built for."""
         return {**device_facts(self.found, self.tf32), "cuda": str(self.torch.version.cuda)}
 
     def prepare(self, program: Program) -> Prepared:
@@ -396,7 +396,7 @@ class TorchCuda(Torch):
 
 
 class TorchCudaTf32(TorchCuda):
-    """PyTorch on the first CUDA device, whose products of float32 are of TF32."""
+    """PyTorch on the first CUDA device, multiplying float32 in TF32."""
 
     name, tf32 = "torch-cuda-tf32", True
 

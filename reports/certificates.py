@@ -242,7 +242,7 @@ def _derivation(found: Derivation) -> dict[str, Any]:
 
 
 def _reading(found: Derivation) -> dict[str, Any]:
-    """Return what a derivation starts from and ends in, without what follows from it."""
+    """Return the inputs and the results of a derivation, without what follows from them."""
     places = {at: place for place, at in enumerate(found.formula)}
     return {
         "labels": dict(found.labels),

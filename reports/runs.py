@@ -608,7 +608,7 @@ def _value(value: object) -> str:
 
 
 def shards_told(shards: Sequence[Shard]) -> str:
-    """Return the names of shards, the first of many."""
+    """Return the names of shards, only the first ones if there are many."""
     more = f" and {len(shards) - _SHARDS_SHOWN:,} more" if len(shards) > _SHARDS_SHOWN else ""
     return ", ".join(map(str, shards[:_SHARDS_SHOWN])) + more
 

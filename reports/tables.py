@@ -28,7 +28,7 @@ from .text import counted, deaths_told
 _FIRST = 5
 """Maximum number of operator versions that a line names."""
 _STATES: Mapping[str, str] = {"running": "still running, or killed"}
-"""The words for a status of `run.json` that does not speak for itself."""
+"""The words for a status of `run.json` that needs an explanation."""
 
 
 @dataclass
@@ -204,7 +204,7 @@ def count(wholes: Sequence[Whole], seen: Seen | None = None) -> CountedRuns:
 
 
 def _count(whole: Whole, tables: Tables, seen: Seen | None) -> list[int]:
-    """Count the results of a run, and return how many each part has."""
+    """Count the results of a run, and return the number of each part."""
     done: dict[str, set[str]] = {}
     counts = []
     for part in whole.parts:
@@ -237,7 +237,7 @@ def _deaths(wholes: Sequence[Whole]) -> list[str]:
 
 
 def _left_out(whole: Whole, counts: Sequence[int]) -> Iterator[str]:
-    """Yield the parts that are unfinished, each with how much of it is there, and the shards that are missing."""
+    """Yield the unfinished parts, each with its progress, and the missing shards."""
     for part, count in zip(whole.parts, counts, strict=True):
         if not part.begun.finished:
             planned = part.begun.planned

@@ -49,9 +49,9 @@ _ENDINGS: Mapping[int, tuple[str, str]] = {
 class Summary:
     """The content of a run's summary.
 
-    `versions` has the version of each backend. `declared` says whether arithmetic was declared, which adds its figure.
-    `problems` are those of waivers. `seconds` is the run's duration, `folders` where the results are; `partial` says
-    whether `report` takes them only with --partial, `unfinished` has those that `run --resume` finishes.
+    `versions` has the version of each backend. `declared`: arithmetic was declared, which adds its figure. `problems`
+    are the waivers' problems. `seconds` is the run's duration, `folders` are the results folders. `partial`: `report`
+    needs --partial for them. `unfinished` lists the folders that `run --resume` finishes.
     """
 
     tally: Tally

@@ -385,7 +385,7 @@ class _ClusterRun:
             yield from self._replied(sent, _unpacked(pack))
 
     def _replied(self, sent: _Sent, reply: _Reply) -> Iterator[About | Judged | Death]:
-        """Yield what a reply says. OpconformError where it has not one result for each case that was sent."""
+        """Yield the results in a reply. Raises OpconformError unless it has one result for each case that was sent."""
         if reply.unfit is not None:
             raise OpconformError(f"worker {reply.worker} {reply.unfit}")
         self.workers.add(reply.worker)
@@ -404,7 +404,7 @@ class _ClusterRun:
                 raise OpconformError(f"{told}; one run, one version")
 
     def _refuse_unasked(self, sent: _Sent, reply: _Reply) -> None:
-        """Raise OpconformError unless a reply has one result for each case that was sent, as a judge would say it."""
+        """Raise OpconformError unless a reply has one valid result for each case that was sent."""
         results = [found.result for found in reply.found if isinstance(found, Judged)]
         try:
             if Counter(result.case for result in results) != Counter(sent.ids):
@@ -412,7 +412,7 @@ class _ClusterRun:
             for result in results:
                 refuse_unasked(result, result.case, self._assignment.backend)
         except ValueError as error:
-            raise OpconformError(f"worker {reply.worker}: its answer is not what it was asked for: {error}") from None
+            raise OpconformError(f"worker {reply.worker}: its answer does not match the request: {error}") from None
 
     def _killed(self, sent: _Sent, error: KilledWorker) -> Iterator[Judged]:
         """Retry a batch that killed workers at the end, alone and in smaller pieces, until single cases remain."""

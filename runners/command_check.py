@@ -297,7 +297,7 @@ class CommandCheck:
         raise _Wrong("it ran NoSuchOperator; expected 'unsupported'", "unsupported")
 
     def _supported(self) -> tuple[_Easy, int | str]:
-        """Return the first easy operator that it prepares, and does not call unsupported when it runs it.
+        """Return the first easy operator that it prepares, and does not call unsupported when it runs.
 
         Raises Unsupported, or the first refusal of another kind.
         """
@@ -319,7 +319,7 @@ class CommandCheck:
                     self._answer(number, [_numbers((2, 3), 1)] * easy.arity)
                 except Unsupported:
                     continue
-                except (Refused, Breach, OSError):  # the next step asks again, and tells it
+                except (Refused, Breach, OSError):  # the next step asks again, and reports it
                     self.close()
                 return easy, version
         if refusal is not None:
@@ -379,7 +379,7 @@ class CommandCheck:
 
 
 def _claim_problem(standards: Sequence[str], operator: str, claim: Claim) -> str | None:
-    """Return what is wrong with the names in a claim: its operator, or of ONNX its versions, is none."""
+    """Return what is wrong with a claim: an unknown operator, or for ONNX an unknown version."""
     standard, _, name = operator.partition("/")
     if standard not in standards:
         return f"it claims {operator[:80]!r}; expected a name such as {standards[0]}/Abs"

@@ -56,7 +56,7 @@ def first_device(driver: str = _DRIVER) -> CudaDevice:
 
 
 def device_facts(found: CudaDevice | NoDevice, tf32: bool) -> dict[str, str]:
-    """Return what results carry of a device: itself, the newest CUDA of its driver, and the precision of float32."""
+    """Return what results record of a device: its name, the newest CUDA of its driver, the precision of float32."""
     precision = {"precision": "tf32" if tf32 else "float32"}
     if isinstance(found, NoDevice):
         return {"device": f"none: {found}", **precision}
@@ -84,11 +84,11 @@ class OnnxRuntimeCuda(OnnxRuntime):
             self._device = error
 
     def describe(self) -> dict[str, str]:
-        """Return the facts of the CPU's runner, and device, driver and precision."""
+        """Return what the CPU runner describes, with device, driver and precision."""
         return {**super().describe(), **device_facts(self._device, self.tf32)}
 
     def prepare(self, program: Program, /) -> Executable:
-        """Make a session for `program`. Raises Unsupported, at once without a device, or onnxruntime's error."""
+        """Make a session for `program`. Raises Unsupported (always without a device), or onnxruntime's error."""
         if isinstance(self._device, NoDevice):
             raise Unsupported(str(self._device))
         return super().prepare(program)

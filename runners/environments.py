@@ -91,12 +91,12 @@ def cache_folder() -> Path:
 
 
 def kept_environments() -> list[tuple[str, str]]:
-    """Return the packages and releases that have environments, made as they would be made today."""
+    """Return the packages and releases whose environments match today's requirements."""
     found = []
     for marker in sorted(cache_folder().glob(f"*/{_MADE}")):
         package, _, rest = marker.parent.name.partition("-")
         version = rest.rpartition("-py3.")[0]
-        with contextlib.suppress(OpconformError):  # no version
+        with contextlib.suppress(OpconformError):  # not a version
             found += [(package, version)] if _is_whole(marker.parent, requirements(package, version)) else []
     return list(dict.fromkeys(found))
 
@@ -104,8 +104,9 @@ def kept_environments() -> list[tuple[str, str]]:
 def environment(package: str, version: str, python: Path | None = None) -> Path:
     """Return the interpreter of an environment with a release; make the environment if it does not exist.
 
-    `python` is the interpreter to make it with; without it any that was made does, else this one makes it, then others
-    from Python 3.9 on that are found, the nearest first. OpconformError names what failed with each.
+    `python` is the interpreter to make it with. Without it an existing environment is used; otherwise this interpreter
+    is tried first, then others from Python 3.9 on, the closest version first. Raises OpconformError, which says why
+    each one failed.
     """
     wanted = requirements(package, version)
     for kept in sorted(cache_folder().glob(f"{package}-{version}-py3.*/bin/python")) if python is None else ():
@@ -239,9 +240,9 @@ def _make(folder: Path, python: Path, minor: int, wanted: Sequence[str]) -> str 
 
 
 def _last_words(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the last informative line of an error; of pip's two about a missing wheel, the first; of uv's, all."""
+    """Return the last informative line of an error; of pip's two about a missing wheel, the first; for uv, all."""
     lines = [line.strip() for line in (done.stderr.strip() or done.stdout.strip()).splitlines() if line.strip()]
     told = next((line for line in lines if _NO_WHEEL.search(line)), lines[-1] if lines else "")
-    if Path(done.args[0]).name == "uv":  # its first line says what failed, the others why
+    if Path(done.args[0]).name == "uv":  # the first line says what failed, the others why
         told = " ".join(lines)
     return told[:_SHOWN] + ("…" if len(told) > _SHOWN else "") or f"exit code {done.returncode}"

@@ -199,7 +199,7 @@ class _Request:
             if place is not None:
                 self._put(place, x)
         try:
-            # with one thread, infer() loses the errors of nodes (seen in 2026.4), and answers junk
+            # with one thread, infer() loses errors of nodes (seen in 2026.4), and returns garbage
             self._request.start_async()
             self._request.wait()
         except Exception as error:

@@ -312,12 +312,12 @@ def _release(name: str) -> tuple[str, str] | None:
     if runner in _BUILT_INS:
         raise OpconformError(f"{name}: {_only_here(runner)}")
     near = did_you_mean(runner, list(PORTABLE))
-    raise OpconformError(f"{name}: no releases of {runner!r} are known{near}; expected one of {', '.join(PORTABLE)}")
+    raise OpconformError(f"{name}: no known releases of {runner!r}{near}; expected one of {', '.join(PORTABLE)}")
 
 
 def _only_here(name: str) -> str:
-    """Return the message for a backend that runs under no other interpreter."""
-    words = f"{name} runs under no other interpreter; these do: {', '.join(PORTABLE)}"
+    """Return the message for a backend that cannot run under another interpreter."""
+    words = f"{name} can't use another interpreter; these can: {', '.join(PORTABLE)}"
     if name not in _BUILT_INS:
         return words
     own = ", or name its library by OPCONFORM_ONEDNN_LIBRARY" if name == "onednn" else ""

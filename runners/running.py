@@ -139,7 +139,7 @@ def _recorded(case: str, record: bytes, backend: BackendSpec) -> list[Judged | D
 
 
 def refuse_unasked(result: Result, case: str, backend: BackendSpec) -> None:
-    """Raise ValueError if a result is not what a judge may say of this case on this backend."""
+    """Raise ValueError unless a result is one that a judge may report for this case on this backend."""
     if (result.case, result.backend) != (case, backend.name):
         raise ValueError(f"it is about {result.case[:200]!r} on {result.backend[:200]!r}")
     if result.outcome is Outcome.WAIVED:

@@ -53,7 +53,7 @@ ODD_TYPES: Mapping[str, OddType] = {
 
 
 CAUSE = "\ncaused by "
-"""What is between the words of an error and those of the error that it was raised from."""
+"""The text between the words of an error and those of its cause."""
 
 
 class Unsupported(Exception):  # noqa: N818 - an answer
@@ -122,7 +122,7 @@ def _text(one: Any) -> str:
     if not isinstance(one, (bytes, str)):
         raise TypeError(f"expected text, got {type(one).__name__}")
     held = one.encode("utf-8", "backslashreplace") if isinstance(one, str) else one
-    return held.decode("utf-8", "backslashreplace")  # text that is no UTF-8 is wrong, and no failure to answer
+    return held.decode("utf-8", "backslashreplace")  # text that is not UTF-8 is a wrong answer, not a failure to answer
 
 
 def value_of(structure: Mapping[str, Any], tensors: Iterator[Any]) -> Any:
@@ -326,7 +326,7 @@ def _held(type_: str, answer: Any) -> Any:
 
 
 def _typed(type_: str, value: Any) -> Any:
-    """Return what is fed: of a map of numbers, values that keep their type, which the evaluator has from nowhere else.
+    """Return the inputs: a map's values keep their type, which the evaluator cannot know otherwise.
 
     type_: such as `map(int64,float32)`.
     """

@@ -249,14 +249,14 @@ def start_workers() -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End when the pool's process dies, if the end of the control socket does not tell already.
+    """End when the pool's process dies, in case the end of the control socket does not show it.
 
-    The signal for that is SIGCONT, since no other one but SIGKILL reaches a process that is stopped.
+    The signal is SIGCONT, because a stopped process reacts to no other signal except SIGKILL.
     """
     signal.signal(signal.SIGCONT, lambda *_: None if os.getppid() == parent else os._exit(0))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
-    if os.getppid() != parent:  # it died before the request above
+    if os.getppid() != parent:  # the pool died before the request above
         sys.exit(0)
 
 
@@ -282,7 +282,7 @@ class _Factory:
             traceback.print_exc()
 
     def _warmed(self) -> Callable[[], Any]:
-        gc.disable()  # what a factory brings is no garbage, and looking for some takes longer than unpickling
+        gc.disable()  # imported objects are not garbage, and checking takes longer than unpickling
         try:
             factory: Callable[[], Any] = self.factory()
             if hasattr(factory, "warm"):

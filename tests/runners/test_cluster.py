@@ -226,7 +226,7 @@ def test_a_worker_that_answers_otherwise_than_it_is_asked_is_named(
 ) -> None:
     ran = run("@backends:Right", *INT32, *cluster.where, "--resource", f"{lie}=1")
     assert ran.code == 2
-    assert "its answer is not what it was asked for: it " in ran.output
+    assert "its answer does not match the request: it " in ran.output
     assert told in ran.output
     assert ran.lines == []
 

@@ -179,9 +179,9 @@ def test_an_interpreter_that_lacks_the_library_is_told_what_to_install(tmp_path)
     [
         ("onnxruntime", "no/such/python", "not an executable program"),
         ("onnxruntime", "/bin/true", "cannot be run as Python 3.9 or newer"),
-        ("onednn", sys.executable, "these do: onnxruntime,.* install opconform beside it, or name its library"),
+        ("onednn", sys.executable, "these can: onnxruntime,.* install opconform beside it, or name its library"),
         ("openvino", sys.executable, "For another release of openvino, install opconform beside it$"),
-        ("python:my_backend:Mine", sys.executable, "runs under no other interpreter"),
+        ("python:my_backend:Mine", sys.executable, "can't use another interpreter"),
     ],
 )
 def test_what_cannot_run_elsewhere_is_refused_by_name(name: str, python: str, words: str) -> None:
@@ -193,8 +193,8 @@ def test_what_cannot_run_elsewhere_is_refused_by_name(name: str, python: str, wo
     ("name", "words"),
     [
         ("onnxruntim==1.2", "did you mean 'onnxruntime'"),
-        ("onednn==3.1", "^onednn==3.1: onednn runs under no other interpreter; .* by OPCONFORM_ONEDNN_LIBRARY"),
-        ("nobody==3.1", "no releases of 'nobody' are known; expected one of onnxruntime,"),
+        ("onednn==3.1", "^onednn==3.1: onednn can't use another interpreter; .* by OPCONFORM_ONEDNN_LIBRARY"),
+        ("nobody==3.1", "no known releases of 'nobody'; expected one of onnxruntime,"),
         ("onnxruntime==", "'' is not a version; expected one such as 1.20.1"),
         ("onnxruntime==1.2 --index-url x", "is not a version"),
         ("onnxruntime==../x", "is not a version"),

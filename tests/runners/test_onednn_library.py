@@ -80,7 +80,7 @@ def test_the_environment_may_name_another_build(tmp_path) -> None:
 
 def test_a_name_in_the_environment_that_leads_nowhere_is_told_with_what_to_do(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "nothing.so"))
-    with pytest.raises(OpconformError, match=rf"^{VARIABLE} is '.*nothing.so', which is no file"):
+    with pytest.raises(OpconformError, match=rf"^{VARIABLE} is '.*nothing.so', which is not a file"):
         backend_spec("onednn")
     (tmp_path / "text.so").write_text("no library")
     monkeypatch.setenv(VARIABLE, str(tmp_path / "text.so"))

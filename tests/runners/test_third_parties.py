@@ -176,5 +176,5 @@ def test_torch_without_a_device_is_unsupported_at_once_with_the_reason(module, t
     assert library.describe()["device"].startswith("none: no NVIDIA driver")
     monkeypatch.setattr(module, "first_device", lambda: CudaDevice("NVIDIA X1", "12.4"))
     torch.cuda.is_available = lambda: False
-    with pytest.raises(Unsupported, match=r"PyTorch 2\.0 cannot use the device"):
+    with pytest.raises(Unsupported, match=r"PyTorch 2\.0 can't use the device"):
         module.TorchCuda().prepare(mean(13, (2,)))

@@ -36,7 +36,7 @@
       const field = form.elements[name];
       if (field.type === "checkbox") { field.checked = Boolean(view[name]); continue; }
       if (field.tagName === "SELECT" && view[name] && ![...field.options].some((one) => one.value === view[name])) {
-        field.append(h("option", { value: view[name] }, view[name]));  // from the URL: shown even if it is no level here
+        field.append(h("option", { value: view[name] }, view[name]));  // from the URL: shown even if no case has it
       }
       field.value = view[name];
     }
