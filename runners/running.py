@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ..cases.errors import OpconformError
+from ..cases.batch import Batch
+from ..cases.errors import CaseIdError, OpconformError
 from ..cases.results import Outcome, Result, result_from_json
 from .execute import ABOUT, Assignment
 from .host import About
@@ -108,8 +109,21 @@ def standards_of(assignment: Assignment, limits: Limits, run: RunCases = run_cas
 
 def about(assignment: Assignment, limits: Limits, run: RunCases = run_cases) -> About:
     """Open a backend and return its description of itself. Raises WorkerStartError."""
-    found = next(run(assignment, [], jobs=1, limits=limits), None)
+    alone = replace(assignment, source=_NoCases())  # a worker that judges nothing needs no spec files
+    found = next(run(alone, [], jobs=1, limits=limits), None)
     return found if isinstance(found, About) else About("unknown", ())
+
+
+class _NoCases:
+    """A source of no case; picklable."""
+
+    def case(self, text: str, /) -> Batch:
+        """Raise CaseIdError."""
+        raise CaseIdError(f"there is no case {text!r}")
+
+    def batches(self, _texts: Sequence[str], /) -> Iterator[Batch]:
+        """Yield nothing."""
+        return iter(())
 
 
 class _ToldDeath(msgspec.Struct, frozen=True):

@@ -71,10 +71,11 @@ class _Compiled:
         ):
             whole.update(file.read_bytes())
         self._begun = whole.digest()
+        self._kind = "unchecked" if vocabulary is None else "spec"  # each has a file, which the other would replace
 
     def load(self, file: Path, build: Callable[[], Spec]) -> Spec:
         """Return the spec of a file, from the cache or by `build`; errors are not cached."""
-        kept = Path(importlib.util.cache_from_source(str(file), optimization="spec"))
+        kept = Path(importlib.util.cache_from_source(str(file), optimization=self._kind))
         try:
             key = hashlib.sha256(self._begun + str(file).encode() + file.read_bytes()).digest()
         except OSError:

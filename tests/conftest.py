@@ -4,7 +4,10 @@ import gc
 import os
 import sys
 
+from fakes.here import library
 from hypothesis import settings
+
+from opconform.generators import source
 
 pytest_plugins = ["pytester"]
 
@@ -17,6 +20,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 # Or each of the many processes that tests start would compile every module, and build every spec, anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+
+# Or each command that a test runs in this process would read the spec files anew.
+source.Library = library  # type: ignore[assignment,misc]
 
 
 def pytest_collection_finish() -> None:

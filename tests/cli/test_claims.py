@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
+from fakes.here import run_here
 
 from opconform.cases.results import Outcome, Result
 from opconform.cli import main
@@ -46,7 +47,8 @@ def ran(folder: Path, hello: dict[str, Any], *more: str) -> tuple[int, str]:
     (folder / "program.py").write_text(PROGRAM)
     backend = f"cmd:{shlex.join([sys.executable, str(folder / 'program.py'), json.dumps(hello)])}"
     words = ["run", backend, "--quiet", "--jobs", "1", "--out", str(folder / "out"), *more]
-    done = CliRunner().invoke(main, words + [word for case in CASES for word in ("--select", case)])
+    with run_here():  # and the program in a process of its own
+        done = CliRunner().invoke(main, words + [word for case in CASES for word in ("--select", case)])
     return done.exit_code, done.output
 
 

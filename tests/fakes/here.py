@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from opconform.cases.runner import Runner
-from opconform.generators import source
 from opconform.generators.families import vocabularies
 from opconform.runners import execute, running
 from opconform.runners.execute import Assignment
@@ -87,14 +87,16 @@ def pool_here(assignment: Assignment, *, jobs: int, limits: Limits) -> PoolHere:
 
 
 @functools.cache
-def shipped() -> Library:
-    """Return the spec files of the package; each is read once."""
+def shipped(*, planning: bool = False) -> Library:
+    """Return the spec files of the package; each is read once. Threads that plan have others: these may be pickled."""
     return Library(None, vocabularies())
 
 
 def library(root: Path | None, vocabulary: Mapping[str, Vocabulary]) -> Library:
     """Take the place of `source.Library`."""
-    return shipped() if root is None else Library(root, vocabulary)
+    if root is not None:
+        return Library(root, vocabulary)
+    return shipped(planning=True) if threading.current_thread() is not threading.main_thread() else shipped()
 
 
 @contextmanager
@@ -104,7 +106,6 @@ def run_here() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "pool_for", pool_here)
         patch.setattr(execute, "Hosts", HostsHere.opened)
-        patch.setattr(source, "Library", library)
         patch.setattr(sys, "path", [*sys.path])
         patch.setattr(gc, "freeze", lambda: None)  # this process goes on: what is garbage later has to go
         try:

@@ -5,6 +5,7 @@ import pytest
 from opconform.cases.errors import OpconformError
 from opconform.generators.comparing.differences import NUMERIC, Difference, differences, said
 from opconform.generators.comparing.situations import Situation, side
+from opconform.generators.families import control
 from opconform.generators.source import GeneratedCases
 
 LIBRARY = GeneratedCases().library
@@ -122,8 +123,9 @@ def test_what_changed_between_versions_is_found(source: GeneratedCases, one: str
 @pytest.mark.slow
 @pytest.mark.parametrize("operator", SEVERAL_VERSIONS)
 def test_the_first_and_the_last_version_of_an_operator_can_be_held_together(
-    source: GeneratedCases, operator: str
+    source: GeneratedCases, operator: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(control, "LONGEST", 100)  # of 10,000: loops that never end would take most of the time
     spec = source.library.spec(operator)
     sides = [side(source, str(version.operator)) for version in spec.versions.values()]
     try:

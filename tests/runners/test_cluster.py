@@ -22,9 +22,10 @@ from opconform.cases.errors import OpconformError
 from opconform.cli import main
 from opconform.runners.running import opened_executor
 
-pytestmark = pytest.mark.slow
-
-distributed = pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="distributed is not installed"),
+]
 
 TESTS = Path(__file__).parent.parent
 V13 = "onnx/ReduceMean-13"
@@ -55,6 +56,8 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    import distributed  # a second's work, not to be done where these tests are left out
+
     folder = tmp_path_factory.mktemp("cluster")
     file = folder / "scheduler.json"
     with contextlib.ExitStack() as stack:

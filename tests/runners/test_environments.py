@@ -272,6 +272,7 @@ def test_one_run_has_a_column_a_release_and_a_release_is_installed_once(index, t
     assert releases("onnxruntime") == ["90.1", "90.2"]
 
 
+@pytest.mark.slow
 def test_an_environment_that_was_not_finished_is_made_again(index) -> None:
     wheel(index, "90.1")
     made = environment("onnxruntime", "90.1")
