@@ -74,7 +74,7 @@ def verify(path: Path, key: Path | None, seed: int | None) -> int:
     if is_submission(path):
         return verify_submission(path, key, seed=seed)
     for name, given in (("--key", key), ("--seed", seed)):
-        if given is not None:
+        if given is not None and path.exists():
             raise click.UsageError(f"{name}: {path} is no submission.")
     from .corpora import verify as verified  # noqa: PLC0415
 

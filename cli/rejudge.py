@@ -318,7 +318,7 @@ def _run(
         problems=problems,
         seconds=None,
         folders=[folder.path],
-        partial=bool(begun.told.get("shard")),
+        partial=begun.told.get("shard") not in (None, "1/1"),
     )
     print_summary(console, summary, "all" if options.verbose else "figures")
     return code

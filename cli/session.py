@@ -272,7 +272,7 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
         problems=[*problems, *broken, *lost, *deaths_told(progress.deaths, progress.more_deaths)],
         seconds=seconds,
         folders=[folder.path],
-        partial=options.shard is not None,
+        partial=options.shard is not None and options.shard.count > 1,
         unfinished=[folder.path] if interrupted else [],
     )
     print_summary(console, summary, "all" if options.verbose else "brief")

@@ -120,6 +120,8 @@ class Tally:
         """Count by these demands; `backends` are the run's, whether they answer or not."""
         self.demands = demands or Demands()
         self.suspensions: Counter[str] = Counter()
+        self.refusals: dict[str, str] = {}
+        """The words of each backend's first `unsupported`."""
         self._named = dict.fromkeys(backends)
         self._counts: dict[Group, _Counts] = {}
 
@@ -129,6 +131,8 @@ class Tally:
         group = self._counts.get(key) or self._counts.setdefault(key, _Counts())
         group.outcomes[result.outcome] += 1
         counts = group.counts
+        if result.outcome is Outcome.UNSUPPORTED:
+            self.refusals.setdefault(result.backend, result.detail or "")
         if self.demands.fails(result, suspended=suspended is not None):
             counts["failed"] += 1
         if suspended is not None:

@@ -20,7 +20,7 @@ from ..cases.ids import operator_version_of, split_version
 from ..cases.results import Result
 from .arithmetic import ArithmeticTables, print_arithmetic
 from .tally import NOTHING_JUDGED, Behaviours, ChosenOptions, FailureGroup, Failures, Figures, Tally
-from .text import NOTHING, counted, percent, printable, reproduce_line
+from .text import NOTHING, counted, first_line, percent, printable, reproduce_line
 
 ClauseText = Callable[[str, str], str | None]
 """Returns a clause's text by operator version and clause id."""
@@ -341,6 +341,10 @@ def _print_ending(console: Console, summary: Summary, detail: Detail) -> None:
     else:
         for reason, count in suspensions.items():
             _line(console, Text(f"suspended: {counted(count, 'result')}, {printable(reason)}"), cut=detail == "brief")
+    for backend, refusal in summary.tally.refusals.items():
+        if not summary.tally.figures(backend).judged and refusal:
+            told = f"{summary.backend(backend)} supports none of its cases; of the first it says: "
+            _line(console, Text(told + printable(first_line(refusal)), "red"))
     words, style = ending(summary)
     failures = f"{counted(summary.failures.count, 'failure')} of {counted(summary.failures.kinds, 'kind')} in "
     told = (failures if summary.failures.count else "") + counted(summary.tally.figures().cases, "result")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -136,6 +137,23 @@ def test_a_case_shows_what_was_wrong_in_numbers_and_as_a_heat_map(opened: Open) 
     assert mismatch.startswith("[0, 0, 0]")
     page.get_by_label("numbers").select_option("hex")
     assert "0x1." in page.locator(".answer .box tbody tr").first.inner_text()
+
+
+def test_the_names_below_many_bars_of_errors_do_not_overlap(opened: Open) -> None:
+    page = opened(f"case.html?id={SUM}", ".chart svg")
+    page.evaluate("""() => {
+        const steps = [...Array(30).keys()].map((step) => step - 40);
+        const told = { histogram: { steps, counts: steps.map(() => 1), apart: 0 } };
+        document.querySelector("main").append(window.opconformParts.histogram(told));
+    }""")
+    names = page.locator("[aria-label^='Errors in ulp: 1 at'] g[aria-label^='x-axis tick label'] text")
+    names.first.wait_for(state="attached")
+    spans = names.evaluate_all(
+        "all => all.map((name) => name.getBoundingClientRect()).filter((box) => box.width)"
+        ".map((box) => [box.left, box.right])"
+    )
+    assert len(spans) >= 8, spans
+    assert all(one[1] <= other[0] for one, other in itertools.pairwise(spans)), spans
 
 
 def test_a_case_leads_to_its_neighbours_in_the_list_that_it_was_opened_from(opened: Open) -> None:

@@ -170,6 +170,7 @@ WRONG = {
         "show Mean-13/float32/3/-/ramp",
         "did you mean 'onnx/Mean-13/float32/3/-/ramp'?",
     ),
+    "a key for what is not there": ("verify x.zip --key x.pem", "x.zip: no such folder or archive"),
     "an archive of results": ("run onnxruntime --out x.zip", "`opconform submit DIR --out x.zip` packs one"),
     "an unknown version": (
         "show onnx/ReduceMean-19/float32/3/-/ramp",

@@ -219,6 +219,8 @@ def test_a_run_that_judged_nothing_is_no_success(judge: Any) -> None:
     assert set(ran.outcomes()) == {"unsupported"}
     assert all("not implemented" in r["detail"] for r in ran.lines)
     assert "nothing" in ran.output
+    told = "supports none of its cases; of the first it says: "
+    assert f"{told}{ran.lines[0]['detail']}" in " ".join(ran.output.split())
 
 
 @pytest.mark.parametrize("backend", ["@OtherStandard", "openvino"])

@@ -232,10 +232,12 @@
     const power = (exponent) => (exponent < 1 ? "1" : exponent > 14 ? `2^${exponent}` : String(2 ** exponent));
     const bars = steps.map((step, at) => ({ step, name: name(step), count: counts[at] }));
     const label = bars.map((bar) => `${bar.count} at ${bar.name}`).join(", ");
+    const every = Math.ceil(bars.length / 12); // more names than that would overlap
     return h("div", null, chart((Plot) => Plot.plot({
       width: Math.max(220, Math.min(620, 70 + bars.length * 46)), height: 170, marginBottom: 38, marginTop: 22,
       style: { background: "transparent" },
-      x: { domain: bars.map((bar) => bar.name), label: "off by up to … ulp", tickSize: 0 },
+      x: { domain: bars.map((bar) => bar.name), label: "off by up to … ulp", tickSize: 0,
+        tickFormat: (text, at) => (at % every ? "" : text) },
       y: { axis: null },
       marks: [
         Plot.barY(bars, { x: "name", y: "count", inset: 1,
