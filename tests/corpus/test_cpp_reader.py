@@ -125,6 +125,10 @@ def test_the_backend_of_the_page_for_vendors_is_built_and_judged(built: Path, co
     seen = Counter((outcome, case.split("/")[1].split("-")[0]) for outcome, case in found)
     assert {outcome for outcome, _ in seen} == {"pass", "refused"}
     assert seen["pass", "Mean"] > 3
+    refused = sum(outcome == "refused" for outcome, _ in found)
+    assert said == f"{len(found)} cases, {refused} failures, {refused} of them refused\n"
+    code, _, said = judged(tmp_path / "judge", tmp_path / "nowhere")
+    assert (code, said) == (2, f"cannot read the corpus: {tmp_path / 'nowhere'}/cases.txt: no such file\n")
 
 
 def test_a_right_backend_in_cpp_passes_every_case(built: Path, corpus: Path) -> None:
