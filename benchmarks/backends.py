@@ -21,7 +21,7 @@ _HEAD = (
     "<!-- Made by `python -m benchmarks.backends`. -->",
     "# Every backend on every case",
     "",
-    "[findings.md](findings.md) explains each failure.",
+    "[findings.md](findings.md) explains the failures, and [third-parties.md](third-parties.md) those of nxrt, tract and OpenCV.",
     "Correctness is the share of right answers among the judged cases, support the share of valid inputs that were",
     "judged, and refusal the share of invalid inputs that were refused.",
     "",
@@ -34,7 +34,7 @@ _OPERATORS = (
     "## By operator",
     "",
     "All versions of each operator: right answers among the judged cases, and in brackets the support, if below 100%.",
-    "A hyphen: nothing was judged.",
+    "A hyphen: nothing was judged. [Older releases](releases.md) of a backend have no column.",
     "",
 )
 _OUTCOMES = tuple(outcome for outcome in Outcome if outcome not in (Outcome.RUNNER_ERROR, Outcome.WAIVED))
@@ -42,9 +42,13 @@ _OUTCOMES = tuple(outcome for outcome in Outcome if outcome not in (Outcome.RUNN
 
 @dataclass(frozen=True)
 class _Run:
-    """A run of one backend: its title, its start, its figures, and the figures of each operator."""
+    """A run of one backend: its title, its start, its figures, and the figures of each operator.
+
+    `release` says whether it is a release in an environment of its own, which has no column by operator.
+    """
 
     title: str
+    release: bool
     started: str
     whole: Figures
     operators: dict[str, Figures]
@@ -69,8 +73,10 @@ def _read(folder: Path, *, partial: bool) -> Iterator[_Run]:
             for version, figures in tally.operator_versions(backend).items():
                 name = version.rpartition("-")[0] or version
                 operators[name] = operators.get(name, Figures()) + figures
-            title, started = f"{backend} {whole.versions[backend]}", str(whole.parts[0].told["started"])
-            yield _Run(title, started, tally.figures(backend), operators)
+            told = whole.parts[0].told
+            name, both, _ = told["backends"][backend]["facts"].get("program", backend).partition("==")
+            title = f"{name} {whole.versions[backend]}"
+            yield _Run(title, bool(both), str(told["started"]), tally.figures(backend), operators)
 
 
 def _page(runs: Sequence[_Run]) -> Iterator[str]:
@@ -80,11 +86,12 @@ def _page(runs: Sequence[_Run]) -> Iterator[str]:
     yield ""
     yield from _outcomes_of(runs)
     yield from _OPERATORS
+    shown = [run for run in runs if not run.release]
     names = sorted(
-        {name for run in runs for name in run.operators}, key=lambda name: (name.partition("/")[0] != "onnx", name)
+        {name for run in shown for name in run.operators}, key=lambda name: (name.partition("/")[0] != "onnx", name)
     )
-    rows = ((name.removeprefix("onnx/"), *(_cell(run.operators.get(name)) for run in runs)) for name in names)
-    yield from _table(("operator", *(run.title for run in runs)), rows)
+    rows = ((name.removeprefix("onnx/"), *(_cell(run.operators.get(name)) for run in shown)) for name in names)
+    yield from _table(("operator", *(run.title for run in shown)), rows)
 
 
 def _outcomes_of(runs: Sequence[_Run]) -> Iterator[str]:
