@@ -349,6 +349,7 @@ def test_bisect_finds_the_release_and_passes_over_one_that_does_not_open(index) 
     assert {line.split()[0]: line.split()[1].rstrip(":") for line in lines[:-1]} == {
         "90.1": "pass",
         "90.2": "pass",
+        "90.3": "skipped",
         "90.4": "wrong-value",
         "90.10": "wrong-value",
     }
