@@ -130,18 +130,17 @@ def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite:
         if len(plans) == len(selections) and all(plan.at_least(1) for plan in plans.values()):
             return plans
     counts = suite.counts(options.selection)
-    idle = [name for name, one in selections.items() if counts and not _cases_of(one, counts)]
+    if not counts:
+        raise OpconformError("; ".join([_selects_nothing(options), *suite.suggestions(options.selection)]))
+    idle = {name: one.standards for name, one in selections.items() if not _cases_of(one, counts)}
     if idle:
-        raise _of_other_standards(options, {name: selections[name].standards for name in idle})
+        raise _of_other_standards(options, idle)
     totals: dict[Selection, int] = {}
     plans = {}
     for name, selection in selections.items():
-        total = _cases_of(selection, counts)
-        if not total:
-            raise OpconformError("; ".join([_selects_nothing(options), *suite.suggestions(options.selection)]))
         if options.shard is not None and selection not in totals:
             totals[selection] = suite.share(selection, options.shard)
-        plans[name] = Plan(selection, options.shard, totals.get(selection, total))
+        plans[name] = Plan(selection, options.shard, totals.get(selection, _cases_of(selection, counts)))
     return plans
 
 

@@ -389,11 +389,13 @@ def _claim_problem(standards: Sequence[str], operator: str, claim: Claim) -> str
 
     schemas = onnx.defs.get_all_schemas_with_history()
     versions = sorted({one.since_version for one in schemas if one.name == name})
+    ours = f"onnx {onnx.__version__}"
     if not versions:
-        return f"it claims {operator[:80]!r}, which is no operator{did_you_mean(name, {one.name for one in schemas})}"
+        near = did_you_mean(name, {one.name for one in schemas})
+        return f"it claims {operator[:80]!r}, which {ours} does not have{near}"
     wrong = [one for one in claim.versions if one not in versions] if claim.versions != "all" else []
     known = ", ".join(map(str, versions))
-    return f"it claims version {wrong[0]!r} of {operator}, which has {known}" if wrong else None
+    return f"it claims version {wrong[0]!r} of {operator}, which has {known} in {ours}" if wrong else None
 
 
 def _compare(answer: Sequence[Any], wanted: Array, hint: str) -> None:

@@ -320,8 +320,7 @@ def _only_here(name: str) -> str:
     words = f"{name} can't use another interpreter; these can: {', '.join(PORTABLE)}"
     if name not in _BUILT_INS:
         return words
-    own = ", or name its library by OPCONFORM_ONEDNN_LIBRARY" if name == "onednn" else ""
-    return f"{words}. For another release of {name}, install opconform beside it{own}"
+    return f"{words}. For another release of {name}, install opconform beside it"
 
 
 def _interpreter_spec(name: str, runner: str, python: Path) -> BackendSpec:
