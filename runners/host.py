@@ -53,7 +53,6 @@ from .answers import (
     answer_of,
     same_array,
 )
-from .onnxruntime import words_of
 from .pool import (
     Begin,
     Found,
@@ -288,6 +287,8 @@ class Host:
 
     def _refused(self, error: Exception, seconds: float) -> _Refused:
         """Return the refusal that a backend's exception means. Raises other exceptions: NotInstalled, ProgramError."""
+        from .onnxruntime import words_of  # noqa: PLC0415 - onnx, which other backends need not import
+
         if isinstance(error, NotInstalled | ProgramError):
             raise error
         if isinstance(error, Unsupported):

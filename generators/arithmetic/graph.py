@@ -410,9 +410,12 @@ def exact(graph: Graph, live: Sequence[int], arrays: Sequence[Array], *, wide: b
 
 def _overflown(known: Known) -> Known:
     """Return values with infinities beyond float64's range, since gmpy2's exponents have no limit."""
-    if known.all_finite:
+    beyond = np.isinf(known.f)
+    if not beyond.any():
         return known
-    return Known(np.where(np.isinf(known.f), widened(known.f), known.v))
+    values = known.v.copy()
+    values[beyond] = widened(known.f[beyond])
+    return Known(values)
 
 
 def _exact(node: Node, known: Values, arrays: Sequence[Array], *, wide: bool) -> Array:
@@ -420,13 +423,12 @@ def _exact(node: Node, known: Values, arrays: Sequence[Array], *, wide: bool) ->
         return lifted(arrays[node.parameters["port"]], node.type)
     if node.name == "literal":
         return literal(node)
-    xs = [known[a].v for a in node.args]
     room = node.room
-    if wide and room.work == "rounds" and node.kind == "real":
-        if room.widens:
-            return np.asarray(room.exact(*xs, wide=True, **node.parameters))
-        xs = [widened(x) if x.dtype == np.float64 else x for x in xs]
-    return np.asarray(room.exact(*xs, **node.parameters))
+    if not (wide and room.work == "rounds" and node.kind == "real"):
+        return np.asarray(room.exact(*(known[a].v for a in node.args), **node.parameters))
+    if room.widens:
+        return np.asarray(room.exact(*(known[a].v for a in node.args), wide=True, **node.parameters))
+    return np.asarray(room.exact(*(known[a].wide for a in node.args), **node.parameters))
 
 
 def literal(node: Node) -> Array:

@@ -16,6 +16,7 @@ from ...cases.elements import Array
 from ..arithmetic.tape import Call, Value
 
 _HALF = Fraction(1, 2)
+_UNITS = 1 << 20
 _COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
                 "tf_half_pixel_for_nn", "tf_crop_and_resize")  # fmt: skip
 
@@ -51,13 +52,32 @@ class _Axis:
             return (x + _HALF) / self.scale - _HALF + offset
         return (x + _HALF) / self.scale - _HALF
 
-    def coordinates(self, mode: str) -> list[Fraction]:
-        """The exact input coordinates of all output indices."""
-        return [self.coordinate(Fraction(place), mode) for place in range(self.size)]
+    def coordinates(self, mode: str) -> tuple[Array, int]:
+        """The exact input coordinates of all output indices: whole numerators, and the denominator."""
+        if not self.size:  # the formulas may divide by it
+            return np.zeros(0, object), 1
+        first, second = (self.coordinate(Fraction(place), mode) for place in (0, 1))
+        step = second - first  # every formula is linear
+        denominator = math.lcm(first.denominator, step.denominator)
+        start, stride = (number.numerator * (denominator // number.denominator) for number in (first, step))
+        return start + stride * np.arange(self.size).astype(object), denominator
+
+    def computed(self, mode: str, sign: int) -> tuple[Array, int]:
+        """The largest (sign 1) or smallest (-1) coordinates that an implementation may compute, or the exact ones (0).
+
+        They are off by some units of float32.
+        """
+        exact, denominator = self.coordinates(mode)
+        if sign == 0 or self.steady(mode):
+            return exact, denominator
+        return exact * _UNITS + sign * (abs(exact) + denominator), denominator * _UNITS
 
     def stays(self, mode: str) -> bool:
         """Whether the axis stays unchanged."""
-        return self.size == self.extent and self.coordinates(mode) == list(range(self.size))
+        if self.size != self.extent:
+            return False
+        numerators, denominator = self.coordinates(mode)
+        return bool((numerators == denominator * np.arange(self.size)).all())
 
     def steady(self, mode: str) -> bool:
         """Whether all coordinates are exact: all divisions are by powers of two."""
@@ -92,7 +112,8 @@ def resize(c: Call, x: Value, *_: Value | None) -> Value:
         return y
     value = c.constant(c.float32("extrapolation_value"), x.type)
     for axis in axes:
-        outside = np.array([not 0 <= at <= axis.extent - 1 for at in axis.coordinates(places)], bool)
+        at, denominator = axis.coordinates(places)
+        outside = ((at < 0) | (at > (axis.extent - 1) * denominator)).astype(bool)
         y = value.where(axis.along(c.constant(outside, "bool"), x.rank), y) if outside.any() else y
     return y
 
@@ -176,20 +197,17 @@ def _one_scale(c: Call, sizes: tuple[int, ...], extents: Sequence[int]) -> Fract
 
 def _nearest(c: Call, x: Value, axes: Sequence[_Axis], places: str) -> Value:
     """The nearest element, also another one if the coordinate's rounding decides."""
-    rounding: dict[str, Callable[[Fraction], int]] = {
-        "round_prefer_floor": lambda at: math.ceil(at - _HALF),
-        "round_prefer_ceil": lambda at: math.floor(at + _HALF),
-        "floor": math.floor,
-        "ceil": math.ceil,
+    rounding: dict[str, Callable[[Array, int], Array]] = {
+        "round_prefer_floor": lambda n, d: -((d - 2 * n) // (2 * d)),
+        "round_prefer_ceil": lambda n, d: (2 * n + d) // (2 * d),
+        "floor": lambda n, d: n // d,
+        "ceil": lambda n, d: -(-n // d),
     }
     way = c.attr("nearest_mode") or c.open("nearest-early")
     c.require("nearest-mode", way in rounding)
     for axis in axes:
-        picks = []
-        for sign in (0, -1, 1):
-            places_near = (at + sign * _reach(axis, at, places) for at in axis.coordinates(places))
-            picks.append(np.clip([rounding[way](at) for at in places_near], 0, max(axis.extent - 1, 0)))
-        near, low, high = picks
+        picks = (rounding[way](*axis.computed(places, sign)) for sign in (0, -1, 1))
+        near, low, high = (pick.clip(0, max(axis.extent - 1, 0)).astype(np.int64) for pick in picks)
         other = np.where(low != near, low, high)
         y = x.take(near, axis.place)
         if (other != near).any():
@@ -198,11 +216,6 @@ def _nearest(c: Call, x: Value, axes: Sequence[_Axis], places: str) -> Value:
             y = y.either(x.take(other, axis.place))
         x = y
     return x
-
-
-def _reach(axis: _Axis, at: Fraction, places: str) -> Fraction:
-    """The largest error of an implementation's coordinate: some units of float32."""
-    return Fraction(0) if axis.steady(places) else (abs(at) + 1) * Fraction(1, 1 << 20)
 
 
 def _interpolated(c: Call, x: Value, axes: Sequence[_Axis], mode: str, places: str) -> Value:
@@ -228,13 +241,11 @@ def _summed(x: Value, axes: Sequence[_Axis], taps: Sequence[_Taps]) -> Value:
 
 def _ways(c: Call, x: Value, axis: _Axis, mode: str, places: str) -> list[_Taps]:
     """The neighbours and weights along an axis; twice if a coordinate may fall on either side of an element."""
-    floors, others = [], []
-    for at in axis.coordinates(places):
-        low, floor, high = (math.floor(at + sign * _reach(axis, at, places)) for sign in (-1, 0, 1))
-        floors.append(floor)
-        others.append(low if low != floor else high)
-    found = [floors] if others == floors else [floors, others]
-    ways = [_weighted(c, x, axis, mode, places, np.array(one, np.int64)) for one in found]
+    computed = (axis.computed(places, sign) for sign in (-1, 0, 1))
+    low, floors, high = ((numerators // denominator).astype(np.int64) for numerators, denominator in computed)
+    others = np.where(low != floors, low, high)
+    found = [floors] if (others == floors).all() else [floors, others]
+    ways = [_weighted(c, x, axis, mode, places, one) for one in found]
     return ways + [even for taps in ways if (even := _evened(c, x, axis, taps))] if mode == "linear" else ways
 
 
@@ -259,11 +270,11 @@ def _weighted(c: Call, x: Value, axis: _Axis, mode: str, places: str, floors: Ar
     reach = math.ceil((1 if mode == "linear" else 2) / narrow)
     excluded = c.attr("exclude_outside", 0) == 1 or (stretch and c.open("antialias-outside") == "excluded")
     taps: _Taps = []
+    exact, denominator = axis.coordinates(places)
     for step in range(1 - reach, reach + 1):
         tap = floors + step
-        far = np.array(
-            [float(abs(t - one) * narrow) for t, one in zip(tap.tolist(), axis.coordinates(places), strict=True)]
-        )
+        off = abs(tap.astype(object) * denominator - exact) * narrow.numerator
+        far = (off / (denominator * narrow.denominator)).astype(np.float64)
         distance = (at - tap).abs() * float(narrow) if stretch else (at - tap).abs()
         weight = _weight(c, mode, distance, far)
         inside = (tap >= 0) & (tap < axis.extent)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 import gmpy2
@@ -106,13 +105,13 @@ def rounded_to(form: FloatFormat, values: Array, *, saturate: bool = False) -> A
     largest number. So do infinities if the format has none, or with `saturate`, as in ONNX for 8-bit floats.
     """
     exact = values.dtype == object
-    floats = values.astype(np.float64) if not exact else each(float, values).astype(np.float64)
+    floats = values.astype(np.float64)
     finite = np.isfinite(floats)
     numbers = np.where(finite, floats, 0.0)
     if form.precision >= 53:
         found = numbers
     elif exact:
-        found = each(lambda v: _nearest(form, v), np.where(finite, values, 0)).astype(np.float64)
+        found = _nearest_numbers(form, np.where(finite, values, 0))
     else:
         found = _nearest_floats(form, numbers)
     found = np.where(finite, found, floats)
@@ -133,21 +132,11 @@ def _nearest_floats(form: FloatFormat, numbers: Array) -> Array:
     return np.asarray(np.copysign(np.ldexp(np.rint(np.ldexp(numbers, -grid)), grid), numbers))
 
 
-def _nearest(form: FloatFormat, value: Any) -> float:
-    """Round one number of any size, once."""
-    if not value:
-        return float(value)
-    fraction = Fraction(int(value)) if isinstance(value, int) else Fraction(*map(int, value.as_integer_ratio()))
-    magnitude = abs(fraction)
-    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    exponent += magnitude >= Fraction(2) ** exponent
-    grid = max(exponent - form.precision, lowest_of(form))
-    whole = round(magnitude / Fraction(2) ** grid)
-    try:
-        found = math.ldexp(whole, grid)
-    except OverflowError:
-        found = math.inf
-    return -found if fraction < 0 else found
+def _nearest_numbers(form: FloatFormat, numbers: Array) -> Array:
+    """Round numbers of any size, each once; float64."""
+    with gmpy2.context(precision=form.precision, emin=lowest_of(form) + 1, emax=1 << 30, subnormalize=True):
+        rounded = numbers * gmpy2.mpfr(1)  # a product is rounded to any precision; a conversion, not to a single bit
+    return np.asarray(rounded).astype(np.float64)
 
 
 class Cast(Primitive):
@@ -244,7 +233,7 @@ def power_of_two(form: FloatFormat, values: Array, *, saturate: bool, mode: str)
 
     Numbers out of the format's range become its nearer end with `saturate`, else NaN, like negative numbers.
     """
-    floats = values.astype(np.float64) if values.dtype != object else each(float, values).astype(np.float64)
+    floats = values.astype(np.float64)
     smallest = math.ldexp(1.0, form.emin)
     inside = (floats >= smallest) & (floats <= form.largest)
     fraction, exponent = np.frexp(np.where(inside, floats, 1.0))

@@ -24,7 +24,6 @@ from ..arithmetic.errors import (
     Size,
     charged,
     each,
-    is_float,
     unsigned,
     widened,
     wild,
@@ -216,7 +215,7 @@ class Sqrt(Function):
     def is_exact(cls, x: Known, y: Known) -> Array:
         root = y.clean
         narrow = (y.bit >= np.frexp(root)[1] - 26) | (root == 0)  # its square is a float64 number
-        return np.asarray(np.isinf(x.f) | (narrow & is_float(x.v) & (root * root == x.clean) & x.finite))
+        return np.asarray(np.isinf(x.f) | (narrow & x.floats & (root * root == x.clean) & x.finite))
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **p: Any) -> Array:
@@ -274,15 +273,24 @@ def _quantile(p: Any) -> Any:
     if p in (0, 1):
         return gmpy2.mpfr("inf" if p else "-inf")
     low = min(p, 1 - p)
-    x, root = -gmpy2.sqrt(-2 * gmpy2.log(2 * low)), gmpy2.sqrt(gmpy2.mpfr(2))
+    x = -gmpy2.sqrt(-2 * gmpy2.log(2 * low))
+    for precision in (64, 160):  # most steps need few digits
+        with gmpy2.context(precision=precision):
+            x = _solved(+x, +low, gmpy2.mpfr(2) ** (10 - precision))
+    return x if p <= 0.5 else -x
+
+
+def _solved(x: Any, low: Any, close: Any) -> Any:
+    """Return the quantile of a probability below a half, up to a relative error, by Newton's method from `x`."""
+    root = gmpy2.sqrt(gmpy2.mpfr(2))
     for _ in range(60):  # left of the root, the tail's logarithm is convex: Newton steps in it never overshoot
         tail = gmpy2.erfc(-x / root) / 2
         density = gmpy2.exp(-x * x / 2) / gmpy2.sqrt(2 * gmpy2.const_pi())
         step = gmpy2.log(tail / low) * tail / density
         x = x - step
-        if abs(step) <= abs(x) * gmpy2.mpfr(2) ** -150 or step == 0:
+        if abs(step) <= abs(x) * close or step == 0:
             break
-    return x if p <= 0.5 else -x
+    return x
 
 
 class Tanh(Function):
@@ -469,7 +477,10 @@ class Pow(Primitive):
         counts = are_whole(power)
         wide = base.dtype == object or (power.dtype == object and not counts)
         with gmpy2.context(precision=160 if wide else 53, emin=-(1 << 30), emax=1 << 30):
-            found = each(_power, widened(base), power.astype(object) if counts else widened(power))
+            if (only := _only_count(power)) is not None:  # without a call for each element
+                found = np.asarray(widened(base) ** gmpy2.mpfr(only), object)
+            else:
+                found = each(_power, widened(base), power.astype(object) if counts else widened(power))
         return found if wide else found.astype(np.float64)
 
     @staticmethod
@@ -499,6 +510,14 @@ class Pow(Primitive):
             return np.asarray(m.rounded(np.power(xs[0].astype(np.float64), xs[1].astype(np.float64))))
 
 
+def _only_count(powers: Array) -> int | None:
+    """Return the positive whole number that all powers are; None if they are different or other numbers."""
+    first = powers.flat[0] if powers.size else 0
+    if not (0 < first < 1 << 10) or first != int(first) or not np.all(powers == first):
+        return None
+    return int(first)
+
+
 def _power(base: Any, power: Any) -> Any:
     """Return a power like IEEE 754's pow (clause 9.2.1)."""
     if base == 1 or power == 0:
@@ -508,4 +527,6 @@ def _power(base: Any, power: Any) -> Any:
         return gmpy2.mpfr("-inf") if odd and gmpy2.is_signed(base) else gmpy2.mpfr("inf")
     if base == -1 and gmpy2.is_infinite(power):
         return gmpy2.mpfr(1)
+    if base == 0 and isinstance(power, int):
+        return base if power % 2 == 1 else gmpy2.mpfr(0)  # gmpy2 forgets the sign
     return base**power
