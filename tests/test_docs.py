@@ -6,14 +6,17 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import NamedTuple
 
 import onnx
 import pytest
 from click.testing import CliRunner
+from fakes.here import run_here
 
 from opconform.cases.results import Outcome
 from opconform.cli import main
@@ -127,6 +130,30 @@ def test_the_commands_of_the_page_on_accuracy_print_what_it_shows(folder) -> Non
 @pytest.mark.parametrize(("page", "commands"), [("start-vendor.md", 3), ("start-contributor.md", 2)])
 def test_the_commands_of_the_quick_starts_print_what_they_show(page: str, commands: int, folder) -> None:
     assert follow((ROOT / "docs" / page).read_text(encoding="utf-8"), folder, in_process) == commands
+
+
+def test_a_case_passes_the_modules_of_the_quick_start_in_their_order(folder) -> None:
+    page = (ROOT / "docs" / "start-contributor.md").read_text(encoding="utf-8")
+    way = re.findall(r"^\| `(\w+/[\w/]+\.py)` \| `([\w.]+)`", page, re.MULTILINE)
+    assert len(way) == 15
+    wanted = {(str(ROOT / module), function): (module, function) for module, function in way}
+    entered: dict[tuple[str, str], None] = {}
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        place = wanted.get((frame.f_code.co_filename, frame.f_code.co_qualname))
+        if event == "call" and place is not None:
+            entered.setdefault(place)
+
+    with run_here():
+        threading.setprofile(note)  # the plan is made by a thread
+        sys.setprofile(note)
+        try:
+            status, output = in_process("opconform run onnxruntime --quiet --out out --select 'onnx/Relu-14/float32/*/ramp'")
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)  # type: ignore[arg-type]  # typeshed forgets None
+    assert status == 0, output
+    assert list(entered) == way
 
 
 def test_a_required_option_fails_the_run(folder) -> None:
