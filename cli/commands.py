@@ -556,8 +556,8 @@ def show(db: Path, **options: Any) -> None:
 
 @history.command(
     cls=Examples,
-    examples="opconform history case onnx/ReduceMean-18/int64/7/axes=0/large\n"
-    "opconform history case onnx/ReduceMean-18/int64/7/axes=0/large --backend onnxruntime",
+    examples="opconform history case onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient\n"
+    "opconform history case onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient --backend onnxruntime",
 )
 @click.argument("case_id", metavar="CASE_ID")
 @_DB
