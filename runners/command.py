@@ -504,8 +504,8 @@ class Command:
             if -breach.code not in (signal.SIGKILL, signal.SIGSTOP):
                 signal.signal(-breach.code, signal.SIG_DFL)
             os.kill(os.getpid(), -breach.code)
-        failed = isinstance(breach, Ended) and breach.code > 0
-        raise SystemExit(breach.code if failed else _NO_PROTOCOL) from breach
+        code = breach.code if isinstance(breach, Ended) else 0
+        raise SystemExit(code or _NO_PROTOCOL) from breach
 
 
 class _Program:
