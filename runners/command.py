@@ -495,8 +495,8 @@ class Command:
     def _lost(self, breach: Breach) -> NoReturn:
         """End this process as a crashing backend would: later answers could not be matched to questions.
 
-        This is not an exception of the backend, which would count as a refusal. If a signal ended the program, the same
-        signal ends this process, and with the same exit code if it failed, so that the result names it.
+        This is not an exception of the backend, which would count as a refusal. If the program died of a signal or
+        failed with an exit code, this process ends in the same way, so that the result names it.
         """
         print(f"{self.name}: {breach}", file=sys.stderr, flush=True)
         if isinstance(breach, Ended) and breach.code < 0:
