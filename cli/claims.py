@@ -60,7 +60,7 @@ def claims_of_run(options: RunOptions, *, as_json: bool) -> str:
     """
     with tempfile.TemporaryDirectory() as made:
         out = Path(made) / "run"
-        run_session(replace(options, out=out), [], Console(stderr=True))
+        run_session(replace(options, out=out), [], Console(stderr=True), temporary=True)
         return claims_of_folder(out, None, as_json=as_json)
 
 

@@ -319,13 +319,13 @@ def compare_data(path: Path, **options: Any) -> int:
     "--write-smoke",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write a small set of cases that kills every mutant.",
+    help="Write about six small cases of each operator version that kill most mutants: the suite smoke.",
 )
 @clear_errors
 def mutants(**options: Any) -> int:
-    """Test the suite itself: it must expose wrong implementations and must not blame right ones.
+    """Test the suite itself: it must detect wrong implementations and must pass correct ones.
 
-    Exits 1 if a right one is blamed, or a wrong one survives that the record does not list as a survivor.
+    Exits 1 if a correct one fails, or if a wrong one survives that is not among the survivors in the --record.
     """
     from .mutation import MutationOptions, run_mutants  # noqa: PLC0415
 
@@ -556,8 +556,8 @@ def show(db: Path, **options: Any) -> None:
 
 @history.command(
     cls=Examples,
-    examples="opconform history case onnx/ReduceMean-18/int64/7/axes=0/large\n"
-    "opconform history case onnx/ReduceMean-18/int64/7/axes=0/large --backend onnxruntime",
+    examples="opconform history case onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient\n"
+    "opconform history case onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient --backend onnxruntime",
 )
 @click.argument("case_id", metavar="CASE_ID")
 @_DB

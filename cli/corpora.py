@@ -169,7 +169,8 @@ def _summary(found: Difference, suite: str, newer: str) -> str:
         f"{len(found.added):,} added, {len(found.removed):,} removed, "
         f"{len(found.changed) + len(found.expected):,} changed"
     )
-    return f"{numbers}: a {found.change.label} change, {least_version(suite, found.change)} or later; read {newer}"
+    least = least_version(suite, found.change)
+    return f"{numbers}: a {found.change.label} change, which needs version {least} or later; this is {newer}"
 
 
 def _json(found: Difference, suite: str, newer: str) -> dict[str, object]:

@@ -281,8 +281,8 @@ def show(
 
 @click.command(
     cls=Examples,
-    examples="opconform minimise 'onnx/ReduceMean-18/float16/2x0x3/axes=-1/ramp' onnxruntime\n"
-    "opconform minimise 'onnx/ReduceMean-18/int64/7/axes=0/large' onnxruntime > smallest.py\n"
+    examples="opconform minimise 'onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient' onnxruntime\n"
+    "opconform minimise 'onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient' onnxruntime > smallest.py\n"
     "opconform minimise CASE_ID python:my_backend:Backend --limit 500 --timeout 2",
 )
 @click.argument("case_id", metavar="CASE_ID")

@@ -180,6 +180,7 @@ class _Progress:
     certified: set[str] = field(default_factory=set)
     deaths: list[dict[str, Any]] = field(default_factory=list)
     more_deaths: int = 0
+    temporary: bool = False
 
     @classmethod
     def of(cls, session: Session, command: Sequence[str]) -> _Progress:
@@ -198,8 +199,13 @@ class _Progress:
         return {name: about.version for name, about in self.abouts.items()}
 
 
-def run_session(options: RunOptions, command: Sequence[str], console: Console | None = None) -> int:
-    """Run, report and return the exit code. Raises OpconformError before anything is touched if an option is wrong."""
+def run_session(
+    options: RunOptions, command: Sequence[str], console: Console | None = None, *, temporary: bool = False
+) -> int:
+    """Run, report and return the exit code. Raises OpconformError before anything is touched if an option is wrong.
+
+    A `temporary` results folder is not named in the summary.
+    """
     console = console or Console()
     if options.resume is not None:
         return _resumed(options, options.resume, console)
@@ -207,7 +213,7 @@ def run_session(options: RunOptions, command: Sequence[str], console: Console | 
         session = _opened(options, executor)
         out = options.out or Path("opconform-results") / session.started.strftime("%Y-%m-%dT%H-%M-%S")
         with ResultsFolder.create(out) as folder:
-            return _run(_Progress.of(session, command), folder, console)
+            return _run(replace(_Progress.of(session, command), temporary=temporary), folder, console)
 
 
 def _resumed(options: RunOptions, path: Path, console: Console) -> int:
@@ -270,7 +276,7 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
         clause_text=session.suite.clause_text,
         problems=[*problems, *broken, *lost, *deaths_told(progress.deaths, progress.more_deaths)],
         seconds=seconds,
-        folders=[folder.path],
+        folders=[] if progress.temporary else [folder.path],
         partial=options.shard is not None and options.shard.count > 1,
         unfinished=[folder.path] if interrupted else [],
     )

@@ -52,7 +52,7 @@ def unsigned_reason(content: bytes, signature: bytes | None, key: Path | None) -
     if type(found).__name__.find("Ed25519Public") < 0:
         raise OpconformError(f"{key}: {_EXPECTED}, and `openssl pkey -pubout` its public part")
     if signature is None:
-        return "none"
+        return "none, and --key asks for one"
     try:
         found.verify(base64.b64decode(signature, validate=False), content)
     except (invalid, binascii.Error):
@@ -230,17 +230,19 @@ def verify_submission(
         for name, content in opened.content.items():
             Path(place, name).write_bytes(content)
         found = verified(Path(place), opened.told, seed)
+    if wrong:
+        found.wrong.insert(0, f"signature: {wrong}")
     lines = [
         found.first_line,
         f"whole: {counted(len(opened.content), 'file')}, digest {opened.told['digest']}",
-        f"signature: {wrong}" if wrong else _of_signature(opened, key),
+        *([] if wrong else [_of_signature(opened, key)]),
         *_of_challenge(opened.told),
         *found.decided,
         *found.last_lines,
     ]
     for line in lines:
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
-    return 1 if found.wrong or wrong else NOT_PROVEN if found.unproven else 0
+    return 1 if found.wrong else NOT_PROVEN if found.unproven else 0
 
 
 def _of_challenge(manifest: Mapping[str, Any]) -> Iterator[str]:

@@ -224,7 +224,7 @@ def _decided(told: Mapping[str, Any], terms: Terms, tables: Tables) -> Iterator[
     """Yield what else decided the verdicts, and which cases were selected."""
     globs = ", ".join(map(str, told.get("selection", ())))
     name = told.get("suite", {}).get("name")
-    what = f"those of {globs}" if globs else f"the suite {name}" if name else "the whole plan"
+    what = globs or (f"the suite {name}" if name else "the whole plan")
     shard = f", shard {told['shard']}" if told.get("shard") else ""
     drawn = ", ".join(f"{key} {told.get(key)}" for key in ("strength", "draws", "seed"))
     yield printable(f"cases: {what}{shard}; {drawn}")

@@ -121,7 +121,8 @@ class Tally:
         self.demands = demands or Demands()
         self.suspensions: Counter[str] = Counter()
         self.refusals: dict[str, str] = {}
-        """The words of each backend's first `unsupported`."""
+        """The words of each backend's first `unsupported`, of a valid case if there is one."""
+        self._refused_valid: set[str] = set()
         self._named = dict.fromkeys(backends)
         self._counts: dict[Group, _Counts] = {}
 
@@ -132,7 +133,7 @@ class Tally:
         group.outcomes[result.outcome] += 1
         counts = group.counts
         if result.outcome is Outcome.UNSUPPORTED:
-            self.refusals.setdefault(result.backend, result.detail or "")
+            self._keep_refusal(result)
         if self.demands.fails(result, suspended=suspended is not None):
             counts["failed"] += 1
         if suspended is not None:
@@ -141,6 +142,13 @@ class Tally:
         elif result.outcome is not Outcome.RUNNER_ERROR:
             for name in _invalid(result) if is_about_invalid(result) else _valid(result):
                 counts[name] += 1
+
+    def _keep_refusal(self, result: Result) -> None:
+        valid = not is_about_invalid(result)
+        if result.backend not in self.refusals or (valid and result.backend not in self._refused_valid):
+            self.refusals[result.backend] = result.detail or ""
+        if valid:
+            self._refused_valid.add(result.backend)
 
     @property
     def backends(self) -> list[str]:

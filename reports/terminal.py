@@ -343,7 +343,7 @@ def _print_ending(console: Console, summary: Summary, detail: Detail) -> None:
             _line(console, Text(f"suspended: {counted(count, 'result')}, {printable(reason)}"), cut=detail == "brief")
     for backend, refusal in summary.tally.refusals.items():
         if not summary.tally.figures(backend).judged and refusal:
-            told = f"{summary.backend(backend)} supports none of its cases; of the first it says: "
+            told = f"{summary.backend(backend)} supports none of its cases; its message for the first one: "
             _line(console, Text(told + printable(first_line(refusal)), "red"))
     words, style = ending(summary)
     failures = f"{counted(summary.failures.count, 'failure')} of {counted(summary.failures.kinds, 'kind')} in "

@@ -91,6 +91,8 @@ def deaths_told(deaths: Sequence[Mapping[str, Any]], untold: int = 0) -> list[st
 
 
 _DEATHS, _DETAIL, _LONGEST_COMMAND = 5, 160, 2000
+_OF_FILES = re.compile(r"[/;]from=")
+"""What the ids of cases from folders in ONNX's layout have; see cases/foreign.py."""
 _SCRIPTED = {
     "onnxruntime": "python",
     "onnxruntime-noopt": "python - --noopt",
@@ -104,9 +106,11 @@ _SCRIPTED = {
 def reproduce_line(result: Result) -> str:
     """Return a command that runs the case against the backend again, if possible with only its own library.
 
-    If a run changed the answer of the case before it, both cases run.
+    If a run changed the answer of the case before it, both cases run. A case that a file alone holds needs its folder.
     """
     case = shell_quoted(printable(result.case))
+    if _OF_FILES.search(result.case):
+        return f"opconform run {shlex.quote(printable(result.backend))} --corpus DIR --select {case}"
     if result.backend in _SCRIPTED and result.reason not in SIDE_EFFECTS:
         return f"opconform show --script {case} | {_SCRIPTED[result.backend]}"
     before = _BEFORE.findall(result.detail or "") if result.reason == "answer-changed" else []

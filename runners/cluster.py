@@ -115,17 +115,17 @@ class DaskExecutor:
         end = time.monotonic() + self._patience
         while not _slots(self._client, self._resources):
             if time.monotonic() > end:
-                raise OpconformError(f"{self._what_is_missing(address)}, even after {self._patience:g} s")
+                raise OpconformError(f"after {self._patience:g} s, {self._what_is_missing(address)}")
             time.sleep(_LOOK_AGAIN)
 
     def _what_is_missing(self, address: str) -> str:
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         needed = _words(self._resources)
         if not workers:
-            return f"the scheduler at {address} has no workers; `dask worker {address}` starts one"
+            return f"the scheduler at {address} still has no workers; start one with `dask worker {address}`"
         there = Counter(_words(worker["resources"]) or "no resources" for worker in workers)
         told = "; ".join(f"{count} with {words}" for words, count in there.most_common())
-        return f"no worker of the scheduler at {address} has {needed} (there are {told})"
+        return f"no worker of the scheduler at {address} has {needed} (its workers: {told})"
 
 
 @contextlib.contextmanager
@@ -151,7 +151,7 @@ def _client(address: str, seconds: float) -> Any:
     try:
         return make(address, timeout=seconds, set_as_default=False, name="opconform")
     except (OSError, TimeoutError) as error:
-        start = "`dask scheduler` starts one, and --executor dask needs none"
+        start = "start one with `dask scheduler`, or use --executor dask, which needs none"
         raise OpconformError(
             f"no dask scheduler answers at {address} within {seconds:g} s ({error}); {start}"
         ) from error

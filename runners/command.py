@@ -239,7 +239,7 @@ class Conversation:
             code = self._process.wait(_LEAVE)
         except subprocess.TimeoutExpired:
             return Breach(f"it closed its stdout{rest}")
-        return Ended(f"it ended by {exit_words(code)}{rest}", code)
+        return Ended(f"it ended with {exit_words(code)}{rest}", code)
 
     def close(self) -> int | None:
         """Close its stdin; return its exit code, or None if it did not end in time and was killed."""
@@ -495,8 +495,8 @@ class Command:
     def _lost(self, breach: Breach) -> NoReturn:
         """End this process as a crashing backend would: later answers could not be matched to questions.
 
-        This is not an exception of the backend, which would count as a refusal. If a signal ended the program, the same
-        signal ends this process, so that the result names it.
+        This is not an exception of the backend, which would count as a refusal. If the program died of a signal or
+        failed with an exit code, this process ends in the same way, so that the result names it.
         """
         print(f"{self.name}: {breach}", file=sys.stderr, flush=True)
         if isinstance(breach, Ended) and breach.code < 0:
@@ -504,7 +504,8 @@ class Command:
             if -breach.code not in (signal.SIGKILL, signal.SIGSTOP):
                 signal.signal(-breach.code, signal.SIG_DFL)
             os.kill(os.getpid(), -breach.code)
-        raise SystemExit(_NO_PROTOCOL) from breach
+        code = breach.code if isinstance(breach, Ended) else 0
+        raise SystemExit(code or _NO_PROTOCOL) from breach
 
 
 class _Program:

@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from types import MappingProxyType
 from typing import Any
 
@@ -456,7 +457,7 @@ class _Judging:
 
     def _passes(self, pattern: bytes, admits: bytes) -> _Passing | None:
         admitting = self._admitting(pattern, admits)
-        behaviour = self._behaviour(admitting)
+        behaviour = self._behaviour(pattern, admitting)
         for wanted in ("strict", "declared"):  # an answer that strict options admit needs no declaration
             for index, labels in admitting:
                 level = self.expectation.options[index].level
@@ -470,9 +471,23 @@ class _Judging:
         labels = zip(applying, self.expectation.labels(pattern), strict=True)
         return [(index, told) for index, told in labels if admits[index]]
 
-    def _behaviour(self, admitting: Sequence[tuple[int, Labels]]) -> dict[str, list[str]]:
+    def _behaviour(self, pattern: bytes, admitting: Sequence[tuple[int, Labels]]) -> dict[str, list[str]]:
+        """Return what the strict options show.
+
+        A silence that declared arithmetic alone opens shows nothing if a declared option admits the answer, too.
+        """
         options = self.expectation.options
-        return behaviour_of([labels for index, labels in admitting if options[index].level == "strict"])
+        found = behaviour_of([labels for index, labels in admitting if options[index].level == "strict"])
+        every = behaviour_of([labels for _, labels in admitting])
+        if all(every[silence] == answers for silence, answers in found.items()):
+            return found
+        applying = zip(compress(options, pattern), self.expectation.labels(pattern), strict=True)
+        strict = behaviour_of([labels for option, labels in applying if option.level == "strict"])
+        return {
+            silence: answers
+            for silence, answers in found.items()
+            if every[silence] == answers or len(strict[silence]) > 1
+        }
 
     def _failing(self, held: Sequence[_Held], rows: Sequence[int]) -> dict[int, Verdict]:
         """Return the verdicts on lanes that fail, grouped by the closest option."""
@@ -496,7 +511,7 @@ class _Judging:
         return found
 
     def _not_as_required(self, admitting: Sequence[tuple[int, Labels]], held: Sequence[_Held], row: int) -> Verdict:
-        behaviour = self._behaviour(admitting)
+        behaviour = self._behaviour(self.expectation.patterns[row], admitting)
         taken = behaviour or behaviour_of([labels for _, labels in admitting])
         first = held[admitting[0][0]]
         ratio = first.ratios[row] if first.fits else None

@@ -434,7 +434,7 @@ def prune(db: Path = DEFAULT, *, keep: int | None = None, before: str | None = N
             for statement in _FORGET:
                 history.run(statement)
     size = db.stat().st_size / (1 << 20)
-    return f"{db}: {counted(runs, 'run')} forgotten, counted by backend; {size:,.1f} MiB now"
+    return f"{db}: {counted(runs, 'run')} removed (each backend of a run counts as one); {size:,.1f} MiB now"
 
 
 _DOOMED = """

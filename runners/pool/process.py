@@ -14,7 +14,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ...cases.errors import OpconformError
+from ...cases.errors import NeedsArgumentError, OpconformError
+from ...cases.runner import NotInstalled
 from .wire import (
     FACTORY,
     TAIL_BYTES,
@@ -315,6 +316,7 @@ class WorkerProcess:
             self._template.close()
 
 
+_SHOWN_AS_THEY_ARE: Final = {error.__name__ for error in (OpconformError, NeedsArgumentError, NotInstalled)}
 _ATTEMPTS: Final = 4  # templates lost in a row; the first two may be due to a fork after `warm`
 
 
@@ -322,12 +324,12 @@ class WorkerStartError(OpconformError):
     """No worker can be started.
 
     `kind` is the class name of the exception that the factory raised, and `message` its text; or `kind` is `died` or
-    `timeout`, and `message` says how. `tail` is the process's last output. The text of an OpconformError is shown
-    as it is.
+    `timeout`, and `message` says how. `tail` is the process's last output. The text of an OpconformError or a
+    NotInstalled is shown as it is.
     """
 
     def __init__(self, kind: str, message: str, tail: str = "") -> None:
-        own = kind == OpconformError.__name__
+        own = kind in _SHOWN_AS_THEY_ARE
         super().__init__(message if own else f"a worker process could not be started: {kind}: {message}")
         self.kind = kind
         self.message = message
@@ -375,7 +377,7 @@ class Starter:
         self._template = None
         self._fork = self._fork and template.proven
         code, tail = template.close()
-        return WorkerStartError("died", f"the process that starts workers ended by {exit_words(code)}", tail)
+        return WorkerStartError("died", f"the process that starts workers ended with {exit_words(code)}", tail)
 
     def _apart(self) -> WorkerProcess:
         template = Template(None, self._patience)
@@ -383,7 +385,7 @@ class Starter:
             return self._with(template, owned=True)
         except TemplateLost:
             code, tail = template.close()
-            words = f"the process that starts workers ended by {exit_words(code)}"
+            words = f"the process that starts workers ended with {exit_words(code)}"
             raise WorkerStartError("died", words, tail) from None
 
     def _with(self, template: Template, *, owned: bool = False) -> WorkerProcess:

@@ -98,7 +98,7 @@ def test_a_right_program_has_no_mistakes() -> None:
         ("chatter", "every-run", "onnx/Abs-13 of 2x3", "loading weights", ""),
         ("late", "every-run", "onnx/Abs-13 of 2x3", "'done\\n'", "text for people goes to stderr"),
         ("twice", "prepare", "an operator that does not exist", "more than one line", "a question has one answer"),
-        ("exit", "every-run", "onnx/Abs-13 of 2x3", "it ended by exit code 3", "what it wrote to stderr says why"),
+        ("exit", "every-run", "onnx/Abs-13 of 2x3", "it ended with exit code 3", "what it wrote to stderr says why"),
         ("silent", "every-run", "onnx/Abs-13 of 2x3", "no answer within 0.5 s", "flush stdout"),
         ("stays", "", "the end of stdin", "it still ran one second after", "end when stdin ends"),
         (

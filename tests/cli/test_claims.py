@@ -102,6 +102,9 @@ def test_a_backend_is_run_where_no_folder_is_named(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "  onnx/Abs: {" in done.stdout
     assert '"types": ["int8"]' in done.stdout
+    assert "conformant" in done.stderr
+    assert "results:" not in done.stderr, "its folder is gone"
+    assert "opconform report" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -337,6 +337,9 @@ def test_a_signature_is_checked_against_the_key_that_is_given(run: Path, submiss
     assert "signature: valid for this key" in right.output
     assert "signature: made with another key" in wrong.output
     assert "signature: none" in none.output
+    for failed in (wrong, none):
+        assert "does not hold: 1 mistake" in failed.output
+        assert "\nholds" not in failed.output
     assert invoke("verify", signed).exit_code == 0
 
 

@@ -216,7 +216,7 @@ def test_corpus_diff_lists_what_was_added_removed_and_changed(
     assert told["added"]
     back = run("corpus-diff", tmp_path / "all", tmp_path / "some.zip")
     assert [line.split()[1] for line in back.output.splitlines() if line.startswith("removed")] == told["added"]
-    assert "a major change, 0.2.0 or later; read 0.1.0" in back.output
+    assert "a major change, which needs version 0.2.0 or later; this is 0.1.0" in back.output
     against = run("corpus-diff", tmp_path / "all", tmp_path / "locks", "--json")
     assert (json.loads(against.output)["changed"], json.loads(against.output)["expectations"]) == ([], [])
     beside = json.loads((tmp_path / "all" / "manifest.json").read_text())["selection"]["siblings"]

@@ -134,6 +134,12 @@ def test_a_suspended_case_fails_a_run_by_a_crash_alone() -> None:
         assert found.suspensions == {"erratum E1": 1}
 
 
+def test_a_backend_that_supports_nothing_is_quoted_on_a_valid_case() -> None:
+    refused = [result("unsupported", detail=words) for words in ("no device", "no driver")]
+    assert tally(invalid("unsupported", detail="and so was"), *refused).refusals == {"alpha": "no device"}
+    assert tally(invalid("unsupported", detail="and so was")).refusals == {"alpha": "and so was"}
+
+
 def test_all_figures_are_strict_json() -> None:
     told = json.loads(json.dumps(mixed().to_dict(), allow_nan=False))
     assert told["overall"]["correctness"] == round(2 / 6, 6)

@@ -163,6 +163,14 @@ def test_a_script_imports_its_standard_s_library_and_numpy_alone(case: str, sour
     assert script.startswith(f'"""{case}\n')
 
 
+def test_a_case_of_files_in_onnx_layout_is_reproduced_from_its_folder() -> None:
+    case = "onnx/Relu-6/float32/3x4x5/from=node.test_relu/test_data_set_0"
+    line = reproduce_line(result("wrong-value", case, "onnxruntime"))
+    assert line == f"opconform run onnxruntime --corpus DIR --select '{case}'"
+    fed_twice = "onnx/Add-14/float32/3/B-from=A/ramp"
+    assert "--corpus" not in reproduce_line(result("wrong-value", fed_twice, "onnxruntime"))
+
+
 def test_a_line_that_reproduces_does_so_in_a_shell() -> None:
     needs("onnxruntime")
     tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -237,7 +237,9 @@ def test_a_worker_that_answers_otherwise_than_it_is_asked_is_named(
 def test_a_resource_that_no_worker_has_is_told_with_what_there_is(cluster: Cluster) -> None:
     from opconform.runners.cluster import DaskExecutor
 
-    with pytest.raises(OpconformError, match=r"no worker .* has npu=2 \(there are .*1 with good=1, npu=1") as told:
+    with pytest.raises(
+        OpconformError, match=r"after 0\.5 s, no worker .* has npu=2 \(its workers: .*1 with good=1, npu=1"
+    ) as told:
         DaskExecutor(cluster.address, resources={"npu": 2}, patience=0.5).__enter__()
     assert cluster.address in str(told.value)
 

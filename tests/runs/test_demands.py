@@ -45,6 +45,17 @@ def test_a_flush_to_zero_declaration_makes_a_second_column(judge: Any, tmp_path:
     assert {r["level"] for r in right.lines} == {"strict"}
 
 
+def test_a_case_without_subnormal_numbers_says_nothing_about_a_declared_flush(judge: Any, tmp_path: Path) -> None:
+    file = written(tmp_path, "ftz.yaml", "float32: {flush: [input]}\n")
+    ran = judge("@Right", "--arithmetic", file, "--select", "onnx/Mean-13/float32/2x*/ramp*", out="plain")
+    assert not any("flush" in result["behaviour"] for result in ran.lines)
+    (told,) = ran.about["declared_arithmetic"].values()
+    assert [one["evidence"] for one in told] == ["not shown"]
+    probed = judge("@Right", "--arithmetic", file, "--select", "onnx/ReduceMean-13/*/subnormal-among/*", out="probed")
+    (told,) = probed.about["declared_arithmetic"].values()
+    assert [one["evidence"] for one in told] == ["contradicted"]
+
+
 def test_float64_computed_in_float32_passes_only_as_declared(judge: Any, tmp_path: Path) -> None:
     file = written(tmp_path, "narrow.yaml", "float64: {compute: float32}\n")
     select = ("--select", "onnx/Mean-6/float64/*/mixed", "--select", "onnx/Mean-6/float64/*/ramp")

@@ -219,7 +219,7 @@ def test_a_run_that_judged_nothing_is_no_success(judge: Any) -> None:
     assert set(ran.outcomes()) == {"unsupported"}
     assert all("not implemented" in r["detail"] for r in ran.lines)
     assert "nothing" in ran.output
-    told = "supports none of its cases; of the first it says: "
+    told = "supports none of its cases; its message for the first one: "
     assert f"{told}{ran.lines[0]['detail']}" in " ".join(ran.output.split())
 
 
