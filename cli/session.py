@@ -278,7 +278,7 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
         seconds=seconds,
         folders=[] if progress.temporary else [folder.path],
         partial=options.shard is not None and options.shard.count > 1,
-        unfinished=[folder.path] if interrupted else [],
+        unfinished=[folder.path] if interrupted and not progress.temporary else [],
     )
     print_summary(console, summary, "all" if options.verbose else "brief")
     for note in [*tables.unclaimed_lines(), *session.suite.notes]:

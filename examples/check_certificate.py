@@ -1095,6 +1095,9 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] in (["--help"], ["-h"]):
+        print(__doc__)
+        sys.exit(0)
     try:
         if len(sys.argv) != 2:
             raise ValueError("expected one results folder")

@@ -29,6 +29,7 @@ from ..cases.onnx_model import onnx_bytes
 from ..cases.program import Program, element_names, nested_all, parse_type
 from ..cases.runner import Claim, ClaimLimits, Claims, Executable, Reason, Unsupported
 from .pool.process import exit_words
+from .pool.wire import CHANNEL_LOST
 
 PROTOCOL = 1
 """The version of the protocol."""
@@ -505,7 +506,7 @@ class Command:
                 signal.signal(-breach.code, signal.SIG_DFL)
             os.kill(os.getpid(), -breach.code)
         code = breach.code if isinstance(breach, Ended) else 0
-        raise SystemExit(code or _NO_PROTOCOL) from breach
+        raise SystemExit(_NO_PROTOCOL if code in (0, CHANNEL_LOST) else code) from breach
 
 
 class _Program:

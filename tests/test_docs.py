@@ -148,7 +148,9 @@ def test_a_case_passes_the_modules_of_the_quick_start_in_their_order(folder) -> 
         threading.setprofile(note)  # the plan is made by a thread
         sys.setprofile(note)
         try:
-            status, output = in_process("opconform run onnxruntime --quiet --out out --select 'onnx/Relu-14/float32/*/ramp'")
+            status, output = in_process(
+                "opconform run onnxruntime --quiet --out out --select 'onnx/Relu-14/float32/*/ramp'"
+            )
         finally:
             sys.setprofile(None)
             threading.setprofile(None)  # type: ignore[arg-type]  # typeshed forgets None

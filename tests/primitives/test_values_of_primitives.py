@@ -251,6 +251,21 @@ def test_powers_are_those_of_ieee_754() -> None:
     np.testing.assert_allclose(bounds(lambda a, b: a**b, x, y, type_="float32").value, wanted, rtol=1e-15)
 
 
+@pytest.mark.parametrize("type_", ["float32", "float64"])
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "real"])
+@pytest.mark.parametrize("power", [1, 2, 3, 4, -1, -2, -3])
+def test_powers_of_zeros_have_the_sign_of_ieee_754(type_: str, whole: bool, power: int) -> None:
+    x = np.array([0.0, -0.0, -2.0], type_)
+    wanted = [math.pow(-2.0, power), *([0.0, -0.0 if power % 2 else 0.0] if power > 0 else [])]
+    for mixed in (False, True):  # one power for all, or several
+        powers = np.array([power, power, power, 5] if mixed else [power], np.int32 if whole else type_)
+        base = np.array([*x, 1.0], type_) if mixed else x
+        found = bounds(lambda a, b: a**b, base, powers, type_=type_).value
+        assert found[2] == wanted[0]
+        if power > 0:
+            assert [(n, np.signbit(n)) for n in found[:2]] == [(n, np.signbit(n)) for n in wanted[1:]]
+
+
 def test_movement_is_that_of_numpy() -> None:
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     index = np.array([[2, 0], [1, 1]], np.int64)
