@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from fakes.judging import judge_answer, single
 from fakes.results import result
+from fakes.sampled import slow
 from fakes.scripts import judging_script, read_option
 from fakes.structured import case_of, program
 from hypothesis import given
@@ -123,7 +124,7 @@ def python(script: str, *flags: str, **more: object) -> subprocess.CompletedProc
 @pytest.mark.parametrize(
     ("backend", "case"),
     [
-        pytest.param(backend, case, marks=() if place < USUAL[backend] else pytest.mark.slow)
+        (backend, case) if place < USUAL[backend] else slow(backend, case)
         for backend, cases in BY_BACKEND.items()
         for place, case in enumerate(cases)
     ],
@@ -219,7 +220,7 @@ def test_a_script_tells_a_wrong_answer_of_any_kind(
     "kind",
     [
         *("sequence-of-strings", "empty-optional", "map", "branch"),
-        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sequence", "sequence-of-maps", "omitted-outputs")),
+        *map(slow, ("sequence", "sequence-of-maps", "omitted-outputs")),
     ],
 )
 def test_a_script_reproduces_a_case_of_any_structure(kind: str, tmp_path: Path) -> None:
@@ -232,11 +233,8 @@ def test_a_script_reproduces_a_case_of_any_structure(kind: str, tmp_path: Path) 
     ("type_", "wrong"),
     [
         *(("float8e5m2", True), ("int4", False), ("float4e2m1", True), ("bfloat16", False), ("string", True)),
-        *(
-            pytest.param(type_, wrong, marks=pytest.mark.slow)
-            for type_, wrong in (("float8e5m2", False), ("int4", True), ("float4e2m1", False), ("bfloat16", True))
-        ),
-        *(pytest.param(*one, marks=pytest.mark.slow) for one in (("string", False), ("uint2", False), ("uint2", True))),
+        *(slow(type_, False) for type_ in ("float8e5m2", "float4e2m1", "string", "uint2")),
+        *(slow(type_, True) for type_ in ("int4", "bfloat16", "uint2")),
     ],
 )
 def test_a_script_reproduces_a_case_of_any_type(type_: str, wrong: bool, tmp_path: Path) -> None:
