@@ -381,7 +381,7 @@ def test_memory_does_not_grow_with_draws() -> None:
         return most
 
     peak(1)
-    assert peak(40) < peak(1) + 500_000
+    assert peak(20) < peak(1) + 500_000
 
 
 # Selections

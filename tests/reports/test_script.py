@@ -8,12 +8,15 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from fakes.judging import judge_answer, single
 from fakes.results import result
 from fakes.sampled import slow
@@ -33,6 +36,7 @@ from opconform.cases.elements import (
 from opconform.cases.errors import OpconformError
 from opconform.cases.program import Attribute, OperatorVersion, Tensor
 from opconform.cases.results import Result, result_from_json
+from opconform.cli import main
 from opconform.generators.source import GeneratedCases
 from opconform.reports.script import reproduction
 from opconform.reports.text import reproduce_line
@@ -102,16 +106,25 @@ def source() -> GeneratedCases:
 
 
 @pytest.fixture(scope="module")
-def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Result]:
-    """What a run says, by backend and case; it keeps the processes that die away from us."""
-    folder = tmp_path_factory.mktemp("run") / "out"
-    backends = [known.name for known in known_backends() if known.installed and known.name in BY_BACKEND]
-    chosen = [word for case in (*ONNX, *OPENVINO, *ONEDNN) for word in ("--select", case)]
-    command = [sys.executable, "-m", "opconform", "run", *backends, *chosen, "--jobs", "1", "--out", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr
-    found = map(result_from_json, (folder / "results.jsonl").read_text().splitlines())
-    return {(judged.backend, judged.case): judged for judged in found}
+def verdicts(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], dict[str, Result]]:
+    """What a run of a backend says of the cases that are tried on it, by case."""
+    cases: dict[str, list[str]] = {}
+    for item in request.session.items:
+        if isinstance(item, pytest.Function) and request.fixturename in item.fixturenames:
+            cases.setdefault(item.callspec.params["backend"], []).append(item.callspec.params["case"])
+
+    @cache
+    def run(backend: str) -> dict[str, Result]:
+        folder = tmp_path_factory.mktemp("run") / "out"
+        chosen = [word for case in cases[backend] for word in ("--select", case)]
+        done = CliRunner().invoke(main, ["run", backend, *chosen, "--quiet", "--jobs", "1", "--out", str(folder)])
+        assert done.exit_code in (0, 1), done.output
+        found = map(result_from_json, (folder / "results.jsonl").read_text().splitlines())
+        return {judged.case: judged for judged in found}
+
+    return run
 
 
 def python(script: str, *flags: str, **more: object) -> subprocess.CompletedProcess[str]:
@@ -130,10 +143,10 @@ def python(script: str, *flags: str, **more: object) -> subprocess.CompletedProc
     ],
 )
 def test_a_script_reproduces_the_verdict_of_a_run(
-    backend: str, case: str, verdicts: dict[tuple[str, str], Result], source: GeneratedCases, tmp_path: Path
+    backend: str, case: str, verdicts: Callable[[str], dict[str, Result]], source: GeneratedCases, tmp_path: Path
 ) -> None:
     needs(backend)
-    judged, put = verdicts[backend, case], source.case(case)
+    judged, put = verdicts(backend)[case], source.case(case)
     flags = shlex.split(reproduce_line(judged).partition("| python")[2])[1:]
     done = python(reproduction(put), *flags, cwd=tmp_path)
     if judged.outcome == "crash":
