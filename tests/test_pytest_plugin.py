@@ -26,7 +26,7 @@ UNSORTED = CASES[2]
 FRACTION = f"{V13}/int32/2x2/axes=1/halves/fraction"
 PLAIN = ("-p", "no:hypothesispytest")
 """Without a plugin that would be loaded anew for each run and takes longer than all the rest."""
-HARMLESS = ("@WrongOnUint32", "@RefusesTypes", "@AnswersInvalid")
+HARMLESS = ("@Right", "@WrongOnUint32", "@RefusesTypes", "@AnswersInvalid")
 MINE = """\
 import pytest
 from fakes.backends import Right, WrongOnUint32
@@ -50,7 +50,7 @@ def suite(pytester: pytest.Pytester) -> Run:
     def run(backend: str, *arguments: str, select: tuple[str, ...] = CASES) -> pytest.RunResult:
         name = f"python:fakes.backends:{backend[1:]}" if backend.startswith("@") else backend
         globs = [f"--opconform-select={glob}" for glob in select]
-        # a worker takes longer to start than to run these cases; where a fake is merely wrong, they run in this process
+        # a worker takes longer to start than to run these cases; where a fake does no harm, they run in this process
         with run_here() if backend in HARMLESS and "-n" not in arguments else contextlib.nullcontext():
             return pytester.runpytest(*PLAIN, f"--opconform-backend={name}", "--opconform-jobs=1", *globs, *arguments)
 

@@ -83,8 +83,8 @@ def test_jobs_change_nothing_but_the_order(run: Any) -> None:
     assert told(run("@Right", *select, "--jobs", 1, out="one")) == told(run("@Right", *select, "--jobs", 2, out="two"))
 
 
-def test_several_backends_are_run_one_after_the_other(run: Any) -> None:
-    ran = run("@Right", "@WrongOnUint32", "@Right", "--select", f"{V13}/uint32/2x300/*")
+def test_several_backends_are_run_one_after_the_other(judge: Any) -> None:
+    ran = judge("@Right", "@WrongOnUint32", "@Right", "--select", f"{V13}/uint32/2x300/*")
     counts = {name: ran.about["figures"]["backends"][name]["outcomes"] for name in ran.about["figures"]["backends"]}
     number = len(ran.lines) // 2
     assert counts == {
