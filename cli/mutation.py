@@ -66,8 +66,8 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
     if options.record is not None and options.record.exists():
         known = read_record(options.record, _smoke(options.write_smoke))
     specs = {str(v.operator): spec for spec in source.library.specs() for v in sorted(spec.versions.values(), key=_age)}
-    codes = _codes(specs)
-    unchanged = _unchanged(specs, codes, known, options.selection)
+    codes = _codes({name: spec for name, spec in specs.items() if options.selection.may_admit(name)})
+    unchanged = _unchanged(codes, known, options.selection)
     ids = by_version(planned_ids(source, _without(options.selection, unchanged, specs)))
     ids = {name: cases for name, cases in ids.items() if name not in unchanged}
     if not ids and not unchanged:
@@ -106,18 +106,16 @@ def _smoke(file: Path | None) -> Mapping[str, Sequence[str]]:
     return found
 
 
-def _unchanged(
-    specs: Mapping[str, Spec], codes: Mapping[str, str], known: Matrix, selection: Selection
-) -> frozenset[str]:
+def _unchanged(codes: Mapping[str, str], known: Matrix, selection: Selection) -> frozenset[str]:
     """Return the operator versions that are selected completely, have locked cases, and are in the record with them."""
     if replace(selection, globs=()) != Selection():
         return frozenset()
     return frozenset(
         name
-        for name in specs
+        for name, code in codes.items()
         if _is_whole(name, selection)
         and (one := known.tested.get(name)) is not None
-        and (one.digest, one.code) == (_locked(name), codes[name])
+        and (one.digest, one.code) == (_locked(name), code)
     )
 
 

@@ -3,7 +3,9 @@
 import gc
 import os
 import sys
+from collections.abc import Generator
 
+import pytest
 from fakes.here import library
 from hypothesis import settings
 
@@ -11,8 +13,9 @@ from opconform.generators import source
 
 pytest_plugins = ["pytester"]
 
-# A change is judged on the same examples each time it is; a weekly workflow draws others, `random`.
-settings.register_profile("usual", deadline=None, max_examples=50, derandomize=True)
+# A change is judged on the same examples each time it is, in the gate on more of them, `thorough`; a weekly workflow
+# draws others, `random`. A property says how many it takes only where each example is expensive.
+settings.register_profile("usual", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=200, derandomize=True)
 settings.register_profile("random", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
@@ -24,6 +27,13 @@ sys.dont_write_bytecode = False
 
 # Or each command that a test runs in this process would read the spec files anew.
 source.Library = library  # type: ignore[assignment,misc]
+
+
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """Have `-n auto` start two workers a core: many tests wait for a process, and another can run meanwhile."""
+    cores = yield
+    return cores if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else 2 * cores
 
 
 def pytest_collection_finish() -> None:

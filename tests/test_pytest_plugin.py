@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from fakes.here import run_here
+from fakes.sampled import slow
 
 # Loaded before pytester takes note of what is: it forgets the rest after each run, and NumPy cannot be loaded twice.
 import opconform.cli.session
@@ -25,7 +26,7 @@ UNSORTED = CASES[2]
 FRACTION = f"{V13}/int32/2x2/axes=1/halves/fraction"
 PLAIN = ("-p", "no:hypothesispytest")
 """Without a plugin that would be loaded anew for each run and takes longer than all the rest."""
-HARMLESS = ("@WrongOnUint32", "@RefusesTypes", "@AnswersInvalid")
+HARMLESS = ("@Right", "@WrongOnUint32", "@RefusesTypes", "@AnswersInvalid")
 MINE = """\
 import pytest
 from fakes.backends import Right, WrongOnUint32
@@ -49,9 +50,9 @@ def suite(pytester: pytest.Pytester) -> Run:
     def run(backend: str, *arguments: str, select: tuple[str, ...] = CASES) -> pytest.RunResult:
         name = f"python:fakes.backends:{backend[1:]}" if backend.startswith("@") else backend
         globs = [f"--opconform-select={glob}" for glob in select]
-        # where a fake is merely wrong, the cases run in this process: a worker takes longer to start than to run them
+        # a worker takes longer to start than to run these cases; where a fake does no harm, they run in this process
         with run_here() if backend in HARMLESS and "-n" not in arguments else contextlib.nullcontext():
-            return pytester.runpytest(*PLAIN, f"--opconform-backend={name}", *globs, *arguments)
+            return pytester.runpytest(*PLAIN, f"--opconform-backend={name}", "--opconform-jobs=1", *globs, *arguments)
 
     return run
 
@@ -286,7 +287,7 @@ def test_a_wrong_option_is_a_usage_error(pytester: pytest.Pytester, option: str,
     assert "INTERNALERROR" not in str(done.stdout) + str(done.stderr)
 
 
-@pytest.mark.parametrize("backend", ["@FailsToStart", "@Nonesuch", "python:nonesuch:Backend"])
+@pytest.mark.parametrize("backend", ["@FailsToStart", slow("@Nonesuch"), slow("python:nonesuch:Backend")])
 def test_a_backend_that_cannot_be_opened_is_one_failure_with_the_reason(suite: Run, backend: str) -> None:
     done = suite(backend)
     done.assert_outcomes(failed=1, skipped=3)

@@ -112,7 +112,6 @@ DATA = (huge, scattered, close, cancelling, at_the_edge, subnormal)
 
 
 @any_machine
-@settings(deadline=None, max_examples=40)
 @given(
     seed=st.integers(0, 1 << 32), n=st.integers(2, 12), kind=st.sampled_from(DATA), division=st.sampled_from(DIVISIONS)
 )
@@ -145,7 +144,6 @@ def whole(name: str, n: int, draw: random.Random) -> Any:
 
 
 @pytest.mark.parametrize("machine", [m for m in MACHINES if m.label in ("own", "wide")], ids=lambda m: m.type)
-@settings(deadline=None, max_examples=40)
 @given(
     seed=st.integers(0, 1 << 32), n=st.sampled_from((3, 5, 6, 7, 12)), kind=st.sampled_from((whole, whole, *DATA[2:]))
 )
@@ -198,7 +196,6 @@ def width(machine: Machine, elements: list[Number]) -> Fraction:
 
 
 @each_machine
-@settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 1 << 32), n=st.integers(2, 12), kind=st.sampled_from((close, cancelling, at_the_edge)))
 def test_the_next_number_beyond_the_bound_is_refused(machine, seed, n, kind):
     vector = kind(machine.type, n, random.Random(seed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.generators.arithmetic.errors import NO_BIT, lowest_bit, precise, rounded, summed, widened
@@ -13,7 +13,6 @@ from opconform.generators.arithmetic.errors import NO_BIT, lowest_bit, precise, 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(finite, min_size=3, max_size=3), min_size=1, max_size=3))
 def test_sums_are_those_of_fractions(rows: list[list[float]]) -> None:
     with precise():
@@ -31,7 +30,6 @@ def test_sums_over_several_axes_keep_them() -> None:
     assert (rounded(found) == numbers.sum(axis=(0, 2), keepdims=True)).all()
 
 
-@settings(deadline=None)
 @given(st.lists(finite, min_size=1, max_size=6))
 def test_a_sum_that_is_nothing_is_minus_zero_where_all_addends_are(numbers: list[float]) -> None:
     with precise():
@@ -41,7 +39,6 @@ def test_a_sum_that_is_nothing_is_minus_zero_where_all_addends_are(numbers: list
         assert np.signbit(found) == np.signbit(numbers).all()
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(), min_size=1, max_size=6))
 def test_infinities_and_nan_are_added_up_as_one_by_one(numbers: list[float]) -> None:
     array = np.array([numbers])

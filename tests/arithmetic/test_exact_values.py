@@ -17,7 +17,7 @@ from fakes.expected import over_axes, together
 from fakes.formats import DOUBLE, DTYPES, FORMATS, PATTERNS, Number, in_units, tensor, value
 from fakes.judging import judge_answer
 from fakes.shapes import Shape, broadcast, kept, reduced
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.batch import Bounds, Expectation
@@ -25,7 +25,6 @@ from opconform.cases.results import Outcome
 
 LIMIT = 240  # elements of an input
 each_type = pytest.mark.parametrize("name", FORMATS)
-properties = settings(deadline=None, max_examples=60)
 
 
 # What is drawn
@@ -165,7 +164,6 @@ def check_exactness(expectation: Expectation, means: list[Mean], name: str) -> N
 
 
 @each_type
-@properties
 @given(choice=st.data())
 def test_a_reduction_of_any_bits_holds_the_exact_mean_and_admits_the_right_answers(name, choice):
     x, axes, keepdims = choice.draw(reductions(name))
@@ -182,7 +180,6 @@ def test_a_reduction_of_any_bits_holds_the_exact_mean_and_admits_the_right_answe
 
 
 @each_type
-@properties
 @given(choice=st.data())
 def test_a_mean_of_tensors_of_any_bits_holds_the_exact_mean_and_admits_the_right_answers(name, choice):
     xs = choice.draw(several(name))

@@ -12,7 +12,7 @@ import pytest
 from fakes.expected import over_axes
 from fakes.judging import judge_answer
 from fakes.shapes import kept, reduced, reduction_groups
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.results import Outcome
@@ -67,7 +67,6 @@ def reductions(draw: Any, name: str) -> tuple[Any, tuple[int, ...], bool]:
 
 
 @pytest.mark.parametrize("name", TYPES)
-@settings(deadline=None, max_examples=30)
 @given(choice=st.data())
 def test_an_integer_mean_is_the_exact_quotient_under_each_rounding_and_overflow(name, choice):
     x, axes, keepdims = choice.draw(reductions(name))
@@ -101,7 +100,6 @@ def test_halves_about_zero_go_where_their_rounding_says():
 
 
 @pytest.mark.parametrize("name", TYPES)
-@settings(deadline=None, max_examples=20)
 @given(choice=st.data())
 def test_what_no_rounding_and_no_overflow_gives_is_refused(name, choice):
     low, high = span(name)

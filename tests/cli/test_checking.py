@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from fakes.sampled import slow
 
 from opconform.cli import main
 
@@ -49,7 +50,7 @@ def test_a_right_program_has_no_mistakes() -> None:
             "'error' to NoSuchOperator",
             "answer `unsupported` to",
         ),
-        ("takes-all", "", "an operator that does not exist", "it ran NoSuchOperator", "answer `unsupported` to"),
+        slow("takes-all", "", "an operator that does not exist", "it ran NoSuchOperator", "answer `unsupported` to"),
         ("takes-all", "", "an invalid program", "Abs of 0 inputs, as if it were valid", "answer `rejected` to"),
         ("big-endian", "", "onnx/Abs-13 of 2x3", "element [0, 0] is", "little-endian"),
         (
@@ -60,9 +61,11 @@ def test_a_right_program_has_no_mistakes() -> None:
             "the outputs that the program",
         ),
         ("other-type", "every-run", "onnx/Abs-13 of 2x3", "int32 [2, 3]; expected float32 [2, 3]", "`program.outputs`"),
-        ("other-shape", "every-run", "onnx/Abs-13 of a scalar", "[1]; expected float32 []", "the type and the shape"),
+        slow(
+            "other-shape", "every-run", "onnx/Abs-13 of a scalar", "[1]; expected float32 []", "the type and the shape"
+        ),
         ("short", "every-run", "onnx/Abs-13 of 2x3", "21 bytes; that is not the size of shape [2, 3]", "in C order"),
-        (
+        slow(
             "unknown-type",
             "every-run",
             "onnx/Abs-13 of 2x3",
@@ -76,30 +79,34 @@ def test_a_right_program_has_no_mistakes() -> None:
             "answered float32 [2, 3]; expected float64",
             "`program.outputs` has",
         ),
-        (
+        slow(
             "types-fail",
             "",
             "onnx/Abs-13 of float16",
             "'error' to float16; expected 'unsupported'",
             "answer `unsupported` to",
         ),
-        ("rejects-types", "", "onnx/Abs-13 of float64", "'rejected' to float64; expected", "answer `unsupported` to"),
-        ("no-output", "every-run", "onnx/Abs-13 of 2x3", "0 outputs; expected 1", "the outputs that the program"),
+        slow(
+            "rejects-types", "", "onnx/Abs-13 of float64", "'rejected' to float64; expected", "answer `unsupported` to"
+        ),
+        slow("no-output", "every-run", "onnx/Abs-13 of 2x3", "0 outputs; expected 1", "the outputs that the program"),
         ("claims", "hello", "hello", "it claims onnx/Abs for 'float33'", "in lower case: float32"),
-        ("claims-standard", "hello", "hello", "claims 'Abs'; expected a name such as onnx/Abs", "`versions` has"),
-        ("claims-name", "hello", "hello", "; did you mean 'Abs'?", "`versions` has"),
+        slow("claims-standard", "hello", "hello", "claims 'Abs'; expected a name such as onnx/Abs", "`versions` has"),
+        slow("claims-name", "hello", "hello", "; did you mean 'Abs'?", "`versions` has"),
         ("claims-version", "hello", "hello", "version 14 of onnx/Abs, which has 1, 6, 13", "not the opset"),
         ("file-cut", "every-run", "onnx/Abs-13 of 2x3", "its file ends after 23 bytes", "before the answer"),
-        ("file-negative", "every-run", "onnx/Abs-13 of 2x3", "content.offset", "`offset` and `length` are in bytes"),
+        slow(
+            "file-negative", "every-run", "onnx/Abs-13 of 2x3", "content.offset", "`offset` and `length` are in bytes"
+        ),
         ("no-base64", "every-run", "onnx/Abs-13 of 2x3", "Invalid base64", "in C order"),
-        ("list-of-numbers", "every-run", "onnx/Abs-13 of 2x3", "Expected `str`, got `float`", "in C order"),
+        slow("list-of-numbers", "every-run", "onnx/Abs-13 of 2x3", "Expected `str`, got `float`", "in C order"),
         ("no-id", "hello", "hello", "missing required field `id`", "copy the question's `id`"),
-        ("id", "every-run", "onnx/Abs-13 of 2x3", "it answered question", "copy the question's `id`"),
+        slow("id", "every-run", "onnx/Abs-13 of 2x3", "it answered question", "copy the question's `id`"),
         ("chatter", "every-run", "onnx/Abs-13 of 2x3", "loading weights", ""),
-        ("late", "every-run", "onnx/Abs-13 of 2x3", "'done\\n'", "text for people goes to stderr"),
-        ("twice", "prepare", "an operator that does not exist", "more than one line", "a question has one answer"),
-        ("exit", "every-run", "onnx/Abs-13 of 2x3", "it ended with exit code 3", "what it wrote to stderr says why"),
-        ("silent", "every-run", "onnx/Abs-13 of 2x3", "no answer within 0.5 s", "flush stdout"),
+        slow("late", "every-run", "onnx/Abs-13 of 2x3", "'done\\n'", "text for people goes to stderr"),
+        slow("twice", "prepare", "an operator that does not exist", "more than one line", "a question has one answer"),
+        slow("exit", "every-run", "onnx/Abs-13 of 2x3", "it ended with exit code 3", "what it wrote to stderr says why"),
+        slow("silent", "every-run", "onnx/Abs-13 of 2x3", "no answer within 0.5 s", "flush stdout"),
         ("stays", "", "the end of stdin", "it still ran one second after", "end when stdin ends"),
         (
             "error",

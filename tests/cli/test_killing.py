@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from fakes.here import shipped
+from fakes.sampled import slow
 
 from opconform.cases.batch import (
     Bounds,
@@ -34,7 +35,7 @@ def matrix(name: str, *globs: str) -> VersionMatrix:
 @pytest.mark.parametrize(
     ("name", "killed"),
     [
-        ("onnx/Loop-11", "cond-required"),
+        slow("onnx/Loop-11", "cond-required"),
         ("onnx/If-13", "zeros"),
         ("onnx/SequenceInsert-11", "flat"),
         ("onnx/StringConcat-20", "last-lost"),
@@ -53,7 +54,7 @@ def test_operators_of_every_kind_have_a_matrix(name: str, killed: str) -> None:
     assert killed in names
 
 
-@pytest.mark.parametrize("name", ["onnx/Clip-11", "onnx/Gather-1"])
+@pytest.mark.parametrize("name", [slow("onnx/Clip-11"), "onnx/Gather-1"])
 def test_a_variant_answers_a_silence_where_it_is_open_alone(name: str) -> None:
     found = matrix(name, f"{name}/float32/*", f"{name}/float32,int64/*")
     assert found.variants > 9, "options of silences are variants"
@@ -131,7 +132,7 @@ def test_what_has_not_changed_is_not_made_again(tmp_path: Path) -> None:
     assert only.exit_code == 0
 
 
-@pytest.mark.parametrize("word", ["digest", "code"])
+@pytest.mark.parametrize("word", ["digest", slow("code")])
 def test_what_has_changed_is_made_again(tmp_path: Path, word: str) -> None:
     make(tmp_path, "onnx/Constant-1")
     record = tmp_path / "record"

@@ -18,6 +18,7 @@ COMMAND = shutil.which("emx-onnx-cgen")
 SELECT = ("onnx/ReduceMean-18/float32/1/*", "onnx/Mean-13/float16/4*4/*")
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(COMMAND is None, reason="emx-onnx-cgen is not installed"),
     pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is installed"),
 ]

@@ -1,8 +1,9 @@
-"""Of many operator versions those that tests look at by default; `pytest -m slow` looks at the others."""
+"""What tests look at by default of many cases alike; `pytest -m slow` looks at the others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,13 @@ def newest_of_each_family(specs: Iterable[Spec]) -> list[str]:
     return [str(list(spec.versions.values())[-1].operator) for spec in first.values()]
 
 
+def slow(*values: Any, **more: Any) -> Any:
+    """Parameters with which a test is slow: others by default show the same rule."""
+    return pytest.param(*values, marks=pytest.mark.slow, **more)
+
+
 def each(names: Sequence[str], usual: Iterable[str]) -> pytest.MarkDecorator:
     """Parametrize `name`: all but the `usual` ones are slow."""
     chosen = set(usual)
-    params = [name if name in chosen else pytest.param(name, marks=pytest.mark.slow) for name in names]
+    params = [name if name in chosen else slow(name) for name in names]
     return pytest.mark.parametrize("name", params)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recorded import readings, values
 
@@ -22,7 +22,6 @@ def drawn(*shape, seed=0, low=-1.0, high=1.0):
     return np.random.default_rng(seed).uniform(low, high, shape).astype(F)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 6), PIECES, PIECES, st.integers(-4, 4).filter(bool))
 def test_slice_is_the_slice_of_python(extent, start, end, step) -> None:
     data = np.arange(extent, dtype=F)
@@ -31,7 +30,6 @@ def test_slice_is_the_slice_of_python(extent, start, end, step) -> None:
     assert found.tolist() == data[slice(start, end, step)].tolist()
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 4),
     st.integers(1, 4),
@@ -45,7 +43,6 @@ def test_pad_is_the_pad_of_numpy(rows, columns, pads, mode) -> None:
     assert found.tolist() == np.pad(data, frame, mode=mode).tolist()
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from([-1.0, 0.0, 1.0, 2.0, math.inf]), min_size=1, max_size=9), st.booleans(), st.data())
 def test_top_k_is_the_stable_sort_of_python(elements, largest, data) -> None:
     k = data.draw(st.integers(1, len(elements)))
@@ -55,7 +52,6 @@ def test_top_k_is_the_stable_sort_of_python(elements, largest, data) -> None:
     assert [one.tolist() for one in found] == [[elements[i] for i in order], order]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=0, max_size=9), st.booleans())
 def test_unique_is_what_counting_gives(elements, ascending) -> None:
     outputs = {"Y": "int64", "indices": "int64", "inverse_indices": "int64", "counts": "int64"}
@@ -277,7 +273,6 @@ def test_clip_keeps_infinities_or_not_where_a_bound_is_missing() -> None:
     assert limits == {"type-limit": -np.finfo(F).max, "unbounded": -math.inf}
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.floats(2.0**-130, 2.0**127, width=32).filter(bool),
     st.sampled_from([("up", True), ("down", True), ("nearest", False), ("nearest", True)]),
@@ -314,7 +309,6 @@ def test_an_infinity_is_the_largest_number_of_every_float8_type() -> None:
 ELEMENTS = st.integers(-8, 8).map(lambda n: n / 2)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(ELEMENTS, min_size=1, max_size=6), ELEMENTS, ELEMENTS)
 def test_clip_is_the_middle_of_three(elements, low, high) -> None:
     given = {"input": np.array(elements, F), "min": np.array(low, F), "max": np.array(high, F)}
@@ -328,7 +322,6 @@ def test_a_zero_may_become_the_other_zero_that_is_a_bound() -> None:
     assert one.values[0].tolist() == [0, 1]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(-(1 << 12), 1 << 12), min_size=1, max_size=6),
     st.sampled_from([0.25, 0.5, 2.0, 8.0]),
@@ -348,7 +341,6 @@ def test_a_quotient_is_rounded_to_even_then_moved_then_saturated(elements, scale
     assert found.astype(int).tolist() == [min(max(round(q) + zero, smallest), largest) for q in quotients]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text("ab ,\t\n", max_size=8), st.sampled_from([None, ",", "ab", " "]), st.integers(0, 3) | st.none())
 def test_text_is_split_as_python_splits_it(text, delimiter, most) -> None:
     told = {name: v for name, v in (("delimiter", delimiter), ("maxsplit", most)) if v is not None}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recorded import readings, values
 
@@ -27,7 +27,6 @@ def test_transpose_as_its_page_does(perm, shape) -> None:
     assert one("Transpose-25", {"data": ramp(1, 2, 3)}, output="transposed", **attributes).shape == shape
 
 
-@settings(max_examples=60, deadline=None)
 @given(SHAPES, st.randoms(use_true_random=False))
 def test_dimensions_change_places_as_in_numpy(shape, random) -> None:
     perm = random.sample(range(len(shape)), len(shape))
@@ -76,7 +75,6 @@ def test_flatten_makes_rows_of_the_dimensions_before_the_axis(axis, shape) -> No
         )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 2), max_size=4).map(tuple), st.data())
 def test_what_is_unsqueezed_in_any_order_is_numpy_s_and_squeezed_again(shape, data) -> None:
     count = data.draw(st.integers(0, 3))
@@ -103,7 +101,6 @@ def test_squeeze_takes_extents_of_one_alone() -> None:
     assert {one.taken["axes-none"]: one.values[0].shape for one in none} == {"none": (1, 3, 1), "all": (3,)}
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([0, 1, 3]), max_size=4), st.lists(st.sampled_from([0, 1, 3]), max_size=4))
 def test_expand_multiplies_by_ones_of_the_shape(shape, wanted) -> None:
     inputs = {"input": ramp(*shape), "shape": ints(*wanted)}
@@ -116,7 +113,6 @@ def test_expand_multiplies_by_ones_of_the_shape(shape, wanted) -> None:
         assert one("Expand-13", inputs).tolist() == expected.tolist()
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=4))
 def test_tile_is_numpy_s(pairs) -> None:
     shape, repeats = [a for a, _ in pairs], [b for _, b in pairs]

@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recorded import readings, values
 
@@ -16,7 +16,6 @@ F = np.float32
 WHOLE = st.integers(-50, 50)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 3), st.data())
 def test_a_regression_is_the_exact_sum_of_products(features, targets, examples, data) -> None:
     size = features * (targets + examples) + targets
@@ -205,7 +204,6 @@ def listed(trees):
     return found | dict(zip(("target_treeids", "target_nodeids", "target_ids", "target_weights"), columns, strict=True))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(TREES, min_size=1, max_size=3),
     st.lists(st.tuples(*[st.sampled_from([-3.0, -1.0, -0.5, 0.0, 1.0, 2.0, math.nan])] * 2), min_size=1, max_size=4),
@@ -267,7 +265,6 @@ def kernel(name, x, v, degree):
     return forms[name]()
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(POINT, st.integers(-3, 3)), min_size=1, max_size=3),
     POINT,

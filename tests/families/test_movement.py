@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recorded import readings, values
 
@@ -16,7 +16,6 @@ def counted(shape):
     return np.arange(int(np.prod(shape))).reshape(shape) + 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(extents, st.lists(st.integers(0, 3), min_size=1, max_size=5), st.data())
 def test_parts_are_joined_as_numpy_joins_them_and_split_at_their_ends(shape, lengths, data) -> None:
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
@@ -47,7 +46,6 @@ def test_parts_that_would_leave_less_than_nothing_are_a_silence() -> None:
     assert lengths == {"empty-at-end": [2, 2, 1, 0], "spread": [2, 1, 1, 1], "rejected": []}
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_elements_are_gathered_along_an_axis_as_three_loops_do_it(data) -> None:
     shape = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple))
@@ -64,7 +62,6 @@ def test_elements_are_gathered_along_an_axis_as_three_loops_do_it(data) -> None:
         assert found[place] == x[tuple(source)]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_tuples_choose_slices_within_each_batch(data) -> None:
     shape = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple))
@@ -80,7 +77,6 @@ def test_tuples_choose_slices_within_each_batch(data) -> None:
         assert np.array_equal(found[place], counted(shape)[place[:batch] + tuple(indices[place])])
 
 
-@settings(max_examples=60, deadline=None)
 @given(extents, st.data())
 def test_slices_are_chosen_as_numpy_compresses(shape, data) -> None:
     axis = data.draw(st.none() | st.integers(-len(shape), len(shape) - 1))
@@ -104,7 +100,6 @@ def test_what_cannot_be_chosen_is_invalid(operator, inputs, attributes, clause) 
     assert readings(f"onnx/{operator}", inputs, OUT, **attributes) == clause
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.tuples(*(st.integers(0, 3) for _ in range(4))), st.integers(1, 3), st.sampled_from(["DCR", "CRD"]))
 def test_a_block_holds_the_channels_in_rows(extents, size, mode) -> None:
     n, depth, height, width = extents
@@ -179,7 +174,6 @@ def test_one_axis_is_cropped_and_another_one_padded() -> None:
     assert values("onnx/CenterCropPad-18", given, OUT, axes=(0, -1))[0].tolist() == [[0], [2], [5], [0]]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=4), st.sampled_from(
     ["int8 float8e4m3fn", "uint16 float16", "bfloat16 int16", "float32 uint32", "float64 complex64", "int64 float64"]
 ))  # fmt: skip

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import onnx.defs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recorded import readings, values
 
@@ -29,7 +29,6 @@ def binary(name, a, b, type_="float32", out="C", **told):
     return readings(f"onnx/{name}", {"A": np.asarray(a), "B": np.asarray(b)}, {out: type_}, **told)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from([("Add-14", operator.add), ("Sub-14", operator.sub), ("Mul-14", operator.mul)]),
     st.lists(st.tuples(INT32, INT32), min_size=1, max_size=5),
@@ -46,7 +45,6 @@ def test_whole_numbers_wrap_or_saturate_at_the_ends_of_the_type(named, pairs) ->
     assert len(found) == 1 + (found[0].values[0].tolist() != saturated)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(INT32, INT32), min_size=1, max_size=5))
 def test_whole_quotients_are_rounded_towards_zero_and_open_by_zero(pairs) -> None:
     a, b = (np.array(part, np.int32) for part in zip(*pairs, strict=True))
@@ -66,7 +64,6 @@ def test_the_smallest_number_by_minus_one_does_not_fit() -> None:
     assert [one.values[0].tolist() for one in found[:2]] == [[-128], [127]]
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(INT32, INT32.filter(bool)), min_size=1, max_size=5), st.booleans())
 def test_remainders_of_whole_numbers_have_the_sign_of_one_operand(pairs, fmod) -> None:
     a, b = (np.array(part, np.int32) for part in zip(*pairs, strict=True))
@@ -100,7 +97,6 @@ def power(x, y, type_, version=15):
     return readings(f"onnx/Pow-{version}", {"X": np.asarray(x), "Y": np.asarray(y)}, {"Z": type_})
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-2, 25)), min_size=1, max_size=5))
 def test_whole_powers_are_pythons(pairs) -> None:
     x, y = np.array([p for p, _ in pairs], np.int64), np.array([q for _, q in pairs], np.int8)
@@ -139,7 +135,6 @@ def test_a_root_in_a_type_of_whole_numbers_is_rounded_in_a_way_that_is_open() ->
     }
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(-128, 127), st.integers(-128, 127)), min_size=1, max_size=6),
     st.sampled_from(["LEFT", "RIGHT"]),
@@ -236,7 +231,6 @@ def test_numbers_that_are_not_below_zero_stay() -> None:
     assert [str(v) for v in found.tolist()] == ["-0.0", "0.0", "nan", "inf", "-inf", "-inf"]
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from([(), (1,), (3,), (2, 1), (2, 3)]), min_size=1, max_size=4), st.integers(0, 99))
 def test_sums_and_extremes_of_any_number_of_inputs_broadcast(shapes, seed) -> None:
     arrays = [np.random.default_rng(seed + i).integers(-9, 9, s).astype(F) for i, s in enumerate(shapes)]

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recorded import readings, values
 
@@ -99,7 +99,6 @@ def windows(x, kernel, strides, dilations, pads):
         yield image, [(Fraction(float(x[(*image[:2], *place)])), place) for place in inside]
 
 
-@settings(deadline=None)
 @given(st.integers(1, 3), st.data())
 def test_pooling_is_that_of_plain_loops(k, data) -> None:
     def each(low, high):
@@ -146,7 +145,6 @@ def test_which_of_several_elements_for_one_place_counts_is_open() -> None:
     assert all(one.open[1:] == [False] * 5 for one in found)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_an_image_is_put_together_as_its_blocks_were_taken(data) -> None:
     def each(low, high):

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import onnx.defs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recorded import Reading, readings, values
 
@@ -40,7 +40,6 @@ FORMULAS = {
 }
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(sorted(FORMULAS)),
     st.sampled_from(SHAPES),
@@ -163,7 +162,6 @@ def test_the_function_body_of_the_norm_takes_the_root_in_float32() -> None:
     assert all("root-in-float32" not in one.taken for one in readings("onnx/ReduceL2-13", {"data": x}, out))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.lists(st.sampled_from([-1.0, -0.0, 0.0, 2.0, math.inf]), min_size=4, max_size=4), min_size=2, max_size=3
@@ -206,7 +204,6 @@ def test_an_empty_input_is_ruled_out_by_one_version_alone() -> None:
     assert values("onnx/ArgMax-13", x, {"reduced": "int64"}, axis=1)[0].shape == (0, 1)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(["CumSum-14", "CumProd-26"]),
     st.sampled_from([(1,), (4,), (2, 3), (3, 2, 2), (0, 2), (2, 0)]),

@@ -6,7 +6,7 @@ import gmpy2
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from recorded import readings, values
@@ -92,7 +92,6 @@ def pairs(x):
 
 
 @given(st.sampled_from([1, 2, 3, 4, 5, 8, 12, 33]), st.booleans(), st.booleans(), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=40)
 def test_a_transform_is_the_sum_as_it_is_written_and_its_inverse_divided(n, inverse, real, seed) -> None:
     parts = np.random.default_rng(seed).integers(-9, 10, (2, n, 1 if real else 2)).astype(np.float32)
     x = parts[..., 0] + (0 if real else 1j * parts[..., 1])
@@ -152,7 +151,6 @@ def chirped(x):
 
 
 @given(st.sampled_from([(radix_2, 8), (radix_2, 64), (chirped, 3), (chirped, 17), (chirped, 33)]), st.integers(0, 99))
-@settings(deadline=None, max_examples=25)
 def test_fast_algorithms_are_admitted_by_a_reading(algorithm, seed) -> None:
     fast, n = algorithm
     parts = np.random.default_rng(seed).uniform(-1, 1, (1, n, 2)).astype(np.float32)

@@ -5,7 +5,7 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recorded import LIBRARY, readings, values
 
@@ -76,7 +76,6 @@ def test_what_only_passes_is_what_it_was(glob) -> None:
         assert all(equal(b.value, comparable(x)).all() for b, x in zip(option.outputs, inputs, strict=True))
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 4), st.data())
 def test_a_tensor_is_inserted_as_python_inserts(count, data) -> None:
     place = data.draw(st.integers(-count, count) | st.none())
@@ -114,7 +113,6 @@ def test_a_constant_is_what_its_one_attribute_says(given, type_, expected) -> No
     assert readings("onnx/Constant-13", {}, {"output": type_}, **given, value_int=1) == "exactly-one"
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.lists(st.integers(-9, 9), min_size=3, max_size=3), min_size=1, max_size=4))
 def test_the_largest_and_the_equal_are_those_of_numpy(rows) -> None:
     arrays = [np.array(row, np.int32) for row in rows]
@@ -130,7 +128,6 @@ def test_nothing_is_equal_to_nan_and_zeros_are_equal() -> None:
     assert found.tolist() == [False, True, True]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(-(1 << 63), (1 << 63) - 1), st.sampled_from([("int8", 8), ("uint16", 16), ("int32", 32)]))
 def test_an_integer_keeps_its_lower_bits(number, target) -> None:
     name, bits = target
@@ -139,7 +136,6 @@ def test_an_integer_keeps_its_lower_bits(number, target) -> None:
     assert int(found[0]) == (kept - (1 << bits) if name.startswith("i") and kept >> (bits - 1) else kept)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.floats(-70000, 70000, width=32))
 def test_a_float_becomes_the_nearest_of_a_narrower_type(number) -> None:
     (found,) = values("onnx/Cast-13", {"input": np.array([number], F)}, {"output": "float16"}, to=10)
@@ -175,7 +171,6 @@ def test_more_boxes_than_a_vector_register_holds_have_scores_of_their_own() -> N
     assert [len(set(one)) for one in scores.tolist()] == [129, 129]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 4), st.data())
 def test_a_place_in_a_sequence_is_python_s(count, data) -> None:
     place = data.draw(st.integers(-count, count - 1))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recorded import readings, values
 
@@ -46,7 +46,6 @@ def test_a_pattern_means_what_re2_s_page_says(pattern: str, texts: list[str], wa
     assert matches(pattern, texts) == [bool(one) for one in wanted]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_pattern_matches_the_texts_that_it_makes_and_no_others(data: st.DataObject) -> None:
     """Alternatives, repetitions and sequences of two letters, against the sets of texts up to four letters long."""
@@ -154,7 +153,6 @@ def test_weights_belong_to_n_grams_and_not_to_places_of_the_output() -> None:
         assert vectorized(["a", "b", "a"], (1, 1), 0, mode, weights=(0.5, 2.0, 4.0), **pool) == wanted
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 2), max_size=9), st.integers(1, 3), st.integers(0, 3), st.booleans())
 def test_n_grams_are_counted_as_places_with_equal_distances_are(
     row: list[int], length: int, skips: int, rows: bool

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recorded import readings, values
 
@@ -37,7 +37,6 @@ numbers = st.integers(-8, 8).map(lambda n: n / 4)
 positive = st.integers(1, 12).map(lambda n: n / 4)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.tuples(numbers, numbers, numbers, positive, st.integers(-1, 4)),
     st.sampled_from([0.0, 0.5]),
@@ -62,7 +61,6 @@ def test_adam_is_its_pseudo_code(drawn: tuple[Any, ...], norm: float, post: floa
     assert found == [near([(1 - post) * x_new]), [float(v_new)], [float(h_new)]]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.tuples(numbers, numbers, positive, st.integers(0, 5), st.sampled_from([0.0, 0.5]), st.sampled_from([0.0, 0.5]))
 )
@@ -75,7 +73,6 @@ def test_adagrad_is_its_pseudo_code(drawn: tuple[Any, ...]) -> None:
     assert found == [near([x_new]), [float(h_new)]]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.tuples(numbers, numbers, numbers, st.integers(-1, 2), st.sampled_from([0.0, 0.5]), st.booleans()))
 def test_momentum_is_its_pseudo_code(drawn: tuple[Any, ...]) -> None:
     x, g, v, t, norm, nesterov = drawn

@@ -6,7 +6,7 @@ from fractions import Fraction
 import gmpy2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recorded import readings, values
 
@@ -94,7 +94,6 @@ def test_quarter_turns_lie_next_to_multiples_of_half_of_pi() -> None:
 NUMBERS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(NUMBERS, min_size=1, max_size=6))
 def test_rounding_is_that_of_fractions(numbers) -> None:
     x = np.array(numbers, F)
@@ -129,7 +128,6 @@ def test_a_zero_keeps_its_sign_where_the_version_says_so(operator, free) -> None
     assert admits_zero(operator, half, plus)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(-128, 127), min_size=1, max_size=6))
 def test_signs_of_whole_numbers(numbers) -> None:
     x = np.array(numbers, np.int8)

@@ -1,6 +1,7 @@
 """Two operator versions on the same inputs: the differences that the standards' texts have are found, and no others."""
 
 import pytest
+from fakes.sampled import slow
 
 from opconform.cases.errors import OpconformError
 from opconform.generators.comparing.differences import NUMERIC, Difference, differences, said
@@ -111,8 +112,8 @@ def test_every_case_that_a_difference_names_is_a_case(source: GeneratedCases) ->
 @pytest.mark.parametrize(
     ("one", "other", "cause"),
     [
-        ("onnx/If-1", "onnx/If-11", "else_branch"),  # the branches' outputs may differ in shape
-        pytest.param("onnx/Clip-6", "onnx/Clip-11", "min", marks=pytest.mark.slow),  # an attribute becomes an input
+        slow("onnx/If-1", "onnx/If-11", "else_branch"),  # the branches' outputs may differ in shape
+        slow("onnx/Clip-6", "onnx/Clip-11", "min"),  # an attribute becomes an input
         ("onnx/Dropout-7", "onnx/Dropout-12", ""),  # training becomes an input
     ],
 )

@@ -9,7 +9,7 @@ from fakes.expected import of_one as expected
 from fakes.expected import over_axes
 from fakes.implementations import BFLOAT16, means, running_means
 from fakes.judging import judge_answer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -49,7 +49,6 @@ def test_every_order_of_summation_on_any_bits_is_admitted(name, accumulator, cho
 
 
 @pytest.mark.parametrize(("name", "accumulator"), ARITHMETICS)
-@settings(deadline=None, max_examples=60)
 @given(choice=st.data())
 def test_every_order_of_summation_on_close_numbers_is_admitted(name, accumulator, choice):
     dtype = element_type(name).dtype
@@ -87,7 +86,6 @@ def test_dividing_before_adding_up_is_admitted_where_the_sum_cancels(x, scale):
         assert judge_answer(expectation, [np.asarray(answer)]).outcome is Outcome.PASS
 
 
-@settings(deadline=None)
 @given(x=hnp.arrays(np.int16, st.integers(1, 16)), shift=st.integers(0, 6))
 def test_a_lattice_admits_one_answer_alone_where_it_is_added_up(x, shift):
     x = np.resize(x, 1 << max(len(x) - 1, 1).bit_length()).astype(np.float32) / np.float32(1 << shift)
@@ -152,7 +150,6 @@ def test_a_running_mean_widens_means_of_exact_sums_alone():
     assert of_running[1] - 0.44 < (of_sums[1] - 0.44) * 1.00001
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.lists(st.floats(1.0, 2.0), min_size=3, max_size=3), st.floats(2.0**-60, 2.0**-40))
 def test_the_ends_of_float64_intervals_lie_within_the_bound(numbers, error):
     exact = sum(map(Fraction, numbers)) / 3
@@ -254,7 +251,6 @@ def flushed(number, tiny):
     return type(number)(0) if abs(number) < tiny else number
 
 
-@settings(deadline=None, max_examples=200)
 @given(
     units=st.lists(st.integers(-64, 64), min_size=2, max_size=9),
     name=st.sampled_from(["float32", "float64"]),
@@ -329,7 +325,6 @@ def test_where_a_bound_says_nothing_the_spread_of_errors_does():
     assert judge_answer(expectation, [wrong]).outcome is Outcome.WRONG_VALUE
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     x=hnp.arrays(np.float64, hnp.array_shapes(min_dims=1, max_dims=4, max_side=4), elements=st.floats(-1e6, 1e6)),
     choice=st.data(),

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.errors import OpconformError
@@ -43,7 +43,6 @@ def test_shards_cost_about_the_same(ids: list[str], count: int) -> None:
     assert min(costs.values()) > 0.8 * costs.total() / count
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 3000), unique=True, min_size=1, max_size=60), st.integers(1, 9))
 def test_any_selection_is_shared_out_whole(ids: list[str], places: list[int], count: int) -> None:
     some = [ids[place] for place in sorted(places)]

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from fakes.recorded import admits, bare, recorded
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.batch import Bounds, Flag
@@ -183,7 +183,6 @@ def test_mixed_types_are_charged_in_their_own_formats() -> None:
     assert width(found)[0] <= 2.0**-8  # one rounding to bfloat16: float32 inside, whatever the accumulator
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=2, max_size=9), st.integers(0, 2**32 - 1))
 def test_bounds_of_a_lane_are_the_same_alone_and_among_others(numbers: list[float], seed: int) -> None:
     def reference(c: Any, a: Any) -> Any:

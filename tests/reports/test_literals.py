@@ -3,7 +3,7 @@ from __future__ import annotations
 from math import inf, nan
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.reports.script import literal
@@ -21,13 +21,11 @@ def read(text: str) -> Any:
     return eval(text, {"inf": inf, "nan": nan})
 
 
-@settings(deadline=None)
 @given(NESTED, st.integers(20, 120))
 def test_a_literal_reads_back_whatever_its_width(value: Any, width: int) -> None:
     assert repr(read(literal(value, width))) == repr(value)
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(), max_size=40))
 def test_infinities_and_nan_are_names_that_a_script_defines(value: list[float]) -> None:
     assert repr(read(literal({"elements": value}))) == repr({"elements": value})

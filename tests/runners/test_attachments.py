@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from fakes import attachments
+from fakes.here import run_here
 
 from opconform.generators.source import GeneratedCases
 from opconform.runners.execute import Assignment
@@ -36,7 +37,8 @@ def test_nothing_travels_where_nothing_is_attached() -> None:
     found = judged("WrongOnUint32", [FRACTION, UNSORTED], only=attachments.of_failures)
     assert found[FRACTION].attachments == {}
     assert found[UNSORTED].attachments == {"only": "a text with a \t and a \n"}
-    assert judged("Right", [FRACTION])[FRACTION].attachments == {}
+    with run_here():
+        assert judged("Right", [FRACTION])[FRACTION].attachments == {}
 
 
 @pytest.mark.parametrize(("backend", "outcome"), [("Crashes", "crash"), ("Raises", "error")])
@@ -49,7 +51,8 @@ def test_where_no_answer_came_there_is_nothing_to_attach(backend: str, outcome: 
 
 def test_an_attachment_that_fails_is_told_and_costs_nothing_else() -> None:
     made = {"broken": attachments.raises, "loose": attachments.no_json, "told": attachments.told}
-    found = judged("Right", [FRACTION], **made)[FRACTION]
+    with run_here():
+        found = judged("Right", [FRACTION], **made)[FRACTION]
     assert found.result.outcome == "pass"
     assert "nothing comes of it" in found.attachments["broken"]["failed"]
     assert "not JSON compliant" in found.attachments["loose"]["failed"]
@@ -59,6 +62,7 @@ def test_an_attachment_that_fails_is_told_and_costs_nothing_else() -> None:
 def test_an_answer_is_attached_as_it_was_judged_though_its_memory_is_used_again() -> None:
     first, again = (f"onnx/ReduceMean-13/int32/7/{draw}/uniform" for draw in ("-", "draw=1"))
     found = judged("LeaksIntoOneBuffer", [first, again], told=attachments.told)
-    right = judged("Right", [again], told=attachments.told)[again].attachments["told"]["outputs"][0]
+    with run_here():
+        right = judged("Right", [again], told=attachments.told)[again].attachments["told"]["outputs"][0]
     assert "state leaks between runs" in (found[again].result.detail or "")
     assert found[again].attachments["told"]["outputs"] == [[right[0] + 1]]

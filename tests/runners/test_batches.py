@@ -15,7 +15,7 @@ import pytest
 from fakes import attachments, backends
 from fakes.backends import Right
 from fakes.here import HostsHere
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.batch import Batch, CaseSource
@@ -119,7 +119,6 @@ def test_lanes_are_judged_and_graded_as_each_is_by_itself(answered: Answered) ->
         assert [grades[lane]] == accuracies(case.expectation, alone)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_digests_and_parts_are_those_of_each_lane(data: st.DataObject) -> None:
     declared = data.draw(st.booleans())

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from fakes.sampled import slow
 
 from opconform.cli import main
 from opconform.generators.plan import Selection, planned
@@ -133,7 +134,7 @@ def test_a_host_that_fails_in_any_phase_costs_the_cases_of_that_phase(
     assert {outcomes[case] for case in lost} <= {"timeout" if fault == "hang" else "crash"}
 
 
-@pytest.mark.parametrize("fault", ["segv", "garbage", "exit0"])
+@pytest.mark.parametrize("fault", ["garbage", slow("segv"), slow("exit0")])
 def test_a_host_that_fails_in_opening_ends_the_run(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_PHASE", "opening")
     monkeypatch.setenv("FAKE_FAULT", fault)

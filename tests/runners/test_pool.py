@@ -14,6 +14,7 @@ import pytest
 from fakes import pool_tasks
 from fakes.pool_runs import SOON, run, split
 from fakes.pool_tasks import Faulty, TooMany
+from fakes.sampled import slow
 
 from opconform.runners.pool import Limits, Loss, Pool, Stray
 
@@ -36,6 +37,7 @@ ENDS = {
     "closehang": ("corrupt", "message channel"),
     "raise": ("raised", ""),
 }
+USUAL = ("segv", "exit0", "hang", "garbage", "closeall", "raise")
 
 
 @pytest.fixture(autouse=True)
@@ -68,8 +70,14 @@ def test_each_key_comes_back_once_with_its_own_record(batch: int, jobs: int) -> 
     assert not losses
 
 
-@pytest.mark.parametrize("fork", [False, True], ids=["spawn", "fork"])
-@pytest.mark.parametrize("fault", ENDS)
+@pytest.mark.parametrize(
+    ("fault", "fork"),
+    [
+        *(pytest.param(fault, True, id=f"{fault}-fork") for fault in ENDS),
+        *(pytest.param(fault, False, id=f"{fault}-spawn") for fault in USUAL),
+        *(slow(fault, False, id=f"{fault}-spawn") for fault in ENDS if fault not in USUAL),
+    ],
+)
 def test_whatever_a_key_does_costs_that_key_only(fault: str, fork: bool) -> None:
     kind, end = ENDS[fault]
     _, losses = run(around(f"{fault}-14"), fork=fork)

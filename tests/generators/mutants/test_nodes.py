@@ -8,7 +8,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.generators.arithmetic.native import Machine
@@ -143,7 +143,6 @@ def test_a_mutant_that_swaps_the_operands_of_a_difference_negates_it():
     assert np.array_equal(answer, b - a)
 
 
-@settings(deadline=None)
 @given(
     which=st.sampled_from(sorted(FORMULAS)),
     order=st.sampled_from(["forward", "reverse", "pairwise"]),

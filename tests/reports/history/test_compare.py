@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from click.testing import Result as Done
 from fakes.folders import write_folder
 from fakes.results import case, invalid, result
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.results import Outcome, Result
@@ -75,7 +75,6 @@ def naive(old: dict[Any, Any], new: dict[Any, Any]) -> Counter[str]:
     return found
 
 
-@settings(max_examples=40, deadline=None)
 @given(SIDES, SIDES)
 def test_what_changed_is_what_two_dictionaries_tell(old: dict[Any, Any], new: dict[Any, Any]) -> None:
     with tempfile.TemporaryDirectory() as place:
