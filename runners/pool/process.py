@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ...cases.errors import NeedsArgumentError, OpconformError
-from ...cases.runner import NotInstalled
 from .wire import (
     FACTORY,
     TAIL_BYTES,
@@ -316,7 +315,8 @@ class WorkerProcess:
             self._template.close()
 
 
-_SHOWN_AS_THEY_ARE: Final = {error.__name__ for error in (OpconformError, NeedsArgumentError, NotInstalled)}
+# NotInstalled by its name: its module imports NumPy, which a worker's template does without
+_SHOWN_AS_THEY_ARE: Final = frozenset({OpconformError.__name__, NeedsArgumentError.__name__, "NotInstalled"})
 _ATTEMPTS: Final = 4  # templates lost in a row; the first two may be due to a fork after `warm`
 
 

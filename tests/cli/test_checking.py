@@ -105,7 +105,9 @@ def test_a_right_program_has_no_mistakes() -> None:
         ("chatter", "every-run", "onnx/Abs-13 of 2x3", "loading weights", ""),
         slow("late", "every-run", "onnx/Abs-13 of 2x3", "'done\\n'", "text for people goes to stderr"),
         slow("twice", "prepare", "an operator that does not exist", "more than one line", "a question has one answer"),
-        slow("exit", "every-run", "onnx/Abs-13 of 2x3", "it ended with exit code 3", "what it wrote to stderr says why"),
+        slow(
+            "exit", "every-run", "onnx/Abs-13 of 2x3", "it ended with exit code 3", "what it wrote to stderr says why"
+        ),
         slow("silent", "every-run", "onnx/Abs-13 of 2x3", "no answer within 0.5 s", "flush stdout"),
         ("stays", "", "the end of stdin", "it still ran one second after", "end when stdin ends"),
         (
