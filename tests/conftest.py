@@ -31,9 +31,9 @@ source.Library = library  # type: ignore[assignment,misc]
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
-    """Have `-n auto` start two workers a core: many tests wait for a process, and another can run meanwhile."""
+    """Have `-n auto` start three workers for two cores: many tests wait for a process, and others can run meanwhile."""
     cores = yield
-    return cores if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else 2 * cores
+    return cores if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else cores + (cores + 1) // 2
 
 
 def pytest_collection_finish() -> None:

@@ -18,6 +18,7 @@ from fakes.expected import of_vectors
 from fakes.formats import DTYPES, FORMATS, PATTERNS, Number, numbers, tensor, value
 from fakes.judging import judge_answer
 from fakes.machines import ADVERSE, DIVISIONS, MACHINES, RUNNING, WIDER, Machine, Tree, drawn
+from fakes.sampled import slow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,8 +35,16 @@ REACHED = {  # at least this share of the bound, whatever the place of the divis
     ("bfloat16", "stepwise"): 0.46,
     ("bfloat16", "narrow"): 0.8,
 }
+
+
+def named(machine: Machine) -> str:
+    return f"{machine.type}-{machine.label}-{machine.accumulator.precision}-{machine.storage.precision}"
+
+
 any_machine = pytest.mark.parametrize(
-    "machine", [*MACHINES, *WIDER], ids=lambda m: f"{m.type}-{m.label}-{m.accumulator.precision}-{m.storage.precision}"
+    "machine",
+    [one if place % 3 == 0 else slow(one) for place, one in enumerate([*MACHINES, *WIDER])],
+    ids=named,
 )
 
 

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-fault, where = (*sys.argv[1:], "none", "run")[:2]
+fault, where = sys.argv[1:3]
 held_last = bytearray()
 
 

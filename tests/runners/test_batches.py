@@ -15,6 +15,7 @@ import pytest
 from fakes import attachments, backends
 from fakes.backends import Right
 from fakes.here import HostsHere
+from fakes.sampled import slow
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -218,7 +219,9 @@ BACKENDS = [
 ]
 
 
-@pytest.mark.parametrize("attach", [{}, ATTACH, ALL, {"outputs": KeepOutputs("digest")}, {"no": attachments.raises}])
+@pytest.mark.parametrize(
+    "attach", [slow({}), slow(ATTACH), ALL, slow({"outputs": KeepOutputs("digest")}), {"no": attachments.raises}]
+)
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_worker_records_a_group_as_it_does_its_cases(name: str, attach: Mapping[str, Any]) -> None:
     together = records(fake(name), SOURCE, KEYS, attach=attach)
