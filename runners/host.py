@@ -45,6 +45,7 @@ from ..cases.runner import (
     Reason,
     Runner,
     Unsupported,
+    Words,
 )
 from .answers import (
     Answer,
@@ -287,13 +288,11 @@ class Host:
 
     def _refused(self, error: Exception, seconds: float) -> _Refused:
         """Return the refusal that a backend's exception means. Raises other exceptions: NotInstalled, ProgramError."""
-        from .onnxruntime import words_of  # noqa: PLC0415 - onnx, which other backends need not import
-
         if isinstance(error, NotInstalled | ProgramError):
             raise error
         if isinstance(error, Unsupported):
             return _Refused(_words(error)[:WORDS_KEPT], unsupported=True, reason=error.reason, seconds=seconds)
-        known = None if isinstance(self.runner, Classifies) else words_of(_words(error))
+        known = None if isinstance(self.runner, Classifies) else _words_of_onnxruntime(_words(error))
         if known is not None and known.plain:
             return _Refused(_words(error)[:WORDS_KEPT], unsupported=True, reason=known.reason, seconds=seconds)
         words = f"{type(error).__name__}: {_words(error)}"[:WORDS_KEPT]
@@ -346,6 +345,13 @@ def _words(error: Exception) -> str:
         return _utf8(str(error))
     except Exception as worse:
         return f"its message cannot be read: {type(worse).__name__}"
+
+
+def _words_of_onnxruntime(message: str) -> Words | None:
+    """Return the meaning of a message, if it is onnxruntime's: many classes of users call it."""
+    from .onnxruntime import words_of  # noqa: PLC0415 - it imports onnx, which most backends' errors do not need
+
+    return words_of(message)
 
 
 def _refusal_of(prepared: _Prepared) -> _Refused:

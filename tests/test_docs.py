@@ -153,7 +153,7 @@ def test_a_case_passes_the_modules_of_the_quick_start_in_their_order(folder) -> 
             )
         finally:
             sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]  # typeshed forgets None
+            threading.setprofile(None)
     assert status == 0, output
     assert list(entered) == way
 

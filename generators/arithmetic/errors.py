@@ -222,12 +222,6 @@ class Known:
         return v if v.dtype == np.float64 else self.fact("f", lambda: rounded(v).astype(np.float64))
 
     @property
-    def wide(self) -> Array:
-        """The values, floats as numbers of the wide carrier."""
-        v = self.v
-        return self.fact("wide", lambda: widened(v)) if v.dtype == np.float64 else v
-
-    @property
     def whole(self) -> bool:
         """Whether the values are whole numbers of an integer type."""
         v = self.v

@@ -410,12 +410,9 @@ def exact(graph: Graph, live: Sequence[int], arrays: Sequence[Array], *, wide: b
 
 def _overflown(known: Known) -> Known:
     """Return values with infinities beyond float64's range, since gmpy2's exponents have no limit."""
-    beyond = np.isinf(known.f)
-    if not beyond.any():
+    if known.all_finite:
         return known
-    values = known.v.copy()
-    values[beyond] = widened(known.f[beyond])
-    return Known(values)
+    return Known(np.where(np.isinf(known.f), widened(known.f), known.v))
 
 
 def _exact(node: Node, known: Values, arrays: Sequence[Array], *, wide: bool) -> Array:
@@ -423,12 +420,13 @@ def _exact(node: Node, known: Values, arrays: Sequence[Array], *, wide: bool) ->
         return lifted(arrays[node.parameters["port"]], node.type)
     if node.name == "literal":
         return literal(node)
+    xs = [known[a].v for a in node.args]
     room = node.room
-    if not (wide and room.work == "rounds" and node.kind == "real"):
-        return np.asarray(room.exact(*(known[a].v for a in node.args), **node.parameters))
-    if room.widens:
-        return np.asarray(room.exact(*(known[a].v for a in node.args), wide=True, **node.parameters))
-    return np.asarray(room.exact(*(known[a].wide for a in node.args), **node.parameters))
+    if wide and room.work == "rounds" and node.kind == "real":
+        if room.widens:
+            return np.asarray(room.exact(*xs, wide=True, **node.parameters))
+        xs = [widened(x) if x.dtype == np.float64 else x for x in xs]
+    return np.asarray(room.exact(*xs, **node.parameters))
 
 
 def literal(node: Node) -> Array:

@@ -17,6 +17,7 @@ from ..arithmetic.tape import Call, Value
 
 _HALF = Fraction(1, 2)
 _UNITS = 1 << 20
+"""An implementation's coordinate may be off by so small a part of itself and of one element."""
 _COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
                 "tf_half_pixel_for_nn", "tf_crop_and_resize")  # fmt: skip
 
@@ -63,10 +64,7 @@ class _Axis:
         return start + stride * np.arange(self.size).astype(object), denominator
 
     def computed(self, mode: str, sign: int) -> tuple[Array, int]:
-        """The largest (sign 1) or smallest (-1) coordinates that an implementation may compute, or the exact ones (0).
-
-        They are off by some units of float32.
-        """
+        """The largest coordinates that an implementation may compute (sign 1), the smallest (-1), or the exact ones."""
         exact, denominator = self.coordinates(mode)
         if sign == 0 or self.steady(mode):
             return exact, denominator
@@ -77,7 +75,7 @@ class _Axis:
         if self.size != self.extent:
             return False
         numerators, denominator = self.coordinates(mode)
-        return bool((numerators == denominator * np.arange(self.size)).all())
+        return numerators.tolist() == [denominator * place for place in range(self.size)]
 
     def steady(self, mode: str) -> bool:
         """Whether all coordinates are exact: all divisions are by powers of two."""

@@ -35,16 +35,10 @@ REACHED = {  # at least this share of the bound, whatever the place of the divis
     ("bfloat16", "stepwise"): 0.46,
     ("bfloat16", "narrow"): 0.8,
 }
-
-
-def named(machine: Machine) -> str:
-    return f"{machine.type}-{machine.label}-{machine.accumulator.precision}-{machine.storage.precision}"
-
-
 any_machine = pytest.mark.parametrize(
     "machine",
     [one if place % 3 == 0 else slow(one) for place, one in enumerate([*MACHINES, *WIDER])],
-    ids=named,
+    ids=lambda m: f"{m.type}-{m.label}-{m.accumulator.precision}-{m.storage.precision}",
 )
 
 

@@ -198,6 +198,15 @@ def _source(place, extent, size, scale, mode):
     }[mode]()
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_resize_crops_by_numbers_whose_fractions_have_more_than_64_bits(mode) -> None:
+    x, roi = drawn(1, 1, 5), np.array([0, 0, 1e-30, 1, 1, 1], np.float32)
+    given = {"X": x, "roi": roi, "sizes": np.array([1, 1, 5])}
+    told = {"mode": mode, "coordinate_transformation_mode": "tf_crop_and_resize"}
+    (found,) = values("onnx/Resize-13", given, {"Y": "float32"}, **told)
+    np.testing.assert_allclose(found, x, atol=1e-6)
+
+
 @pytest.mark.parametrize("mode", ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"])
 @pytest.mark.parametrize("size", [3, 7, 10])
 def test_resize_interpolates_between_the_neighbours_of_a_place(mode, size) -> None:
