@@ -75,7 +75,7 @@ class _Axis:
         if self.size != self.extent:
             return False
         numerators, denominator = self.coordinates(mode)
-        return numerators.tolist() == [denominator * place for place in range(self.size)]
+        return all(at == denominator * place for place, at in enumerate(numerators))
 
     def steady(self, mode: str) -> bool:
         """Whether all coordinates are exact: all divisions are by powers of two."""
