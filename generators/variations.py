@@ -5,11 +5,14 @@ Each is a case of the grid with one such change, and is only made if neither the
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
+from ..cases.elements import element_type
 from ..cases.ids import CaseId, Part, part_size
 from ..specs.model import Port, Recipe, Spec, VersionSpec
 from .parameters import CONSTANT, FED, FROM, kindest_opset, opset_range, usual_delivery
@@ -21,6 +24,7 @@ _STANDARDS = ("onnx",)
 _TELLING = ("uniform", "lattice", "ramp")  # fills that expose the most mistakes, the best first
 _MANY = 3  # inputs; more would show nothing new
 _RUNS = 3  # of one program: a first, a second, a later one
+_TYPES = 2  # in each of the two outermost opsets
 _LARGEST = 300  # elements in a varied case, so that constants of programs stay small
 
 
@@ -132,11 +136,31 @@ def _arities(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Ro
 
 
 def _opsets(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
-    """Yield a case in the first and in the last opset with the version, unless there is one."""
-    span, told = opset_range(spec, version), {case.setting("opset") for case in planned if _is_valid(version, case)}
-    for number in dict.fromkeys(span or ()):
-        if bases and number != kindest_opset(spec, version) and str(number) not in told:
-            yield _with(bases[0], [("opset", str(number))])
+    """Yield cases in the first and in the last opset with the version, of several types; not where there are enough.
+
+    With bodies only of the first types: not every opset of the version has operators for the others.
+    """
+    rows = bases[:1] if version.graphs else bases
+    for number in dict.fromkeys(opset_range(spec, version) or ()):
+        told = [one for one in planned if one.setting("opset") == str(number) and _is_valid(version, one)]
+        had = {one.types for one in told}
+        while rows and len(had) < _TYPES and number != kindest_opset(spec, version):
+            best = min(rows, key=partial(_likeness, had))
+            if best.id.types in had:
+                break
+            yield _with(best, [("opset", str(number))])
+            had.add(best.id.types)
+
+
+def _likeness(had: Set[tuple[str, ...]], row: Row) -> tuple[bool, ...]:
+    """Return a sort key for cases of other types than those that there are: of other kinds first, empty ones last."""
+    empty = any(part_size(part) == 0 for part in row.id.shapes if part is not None)
+    return row.id.types in had, empty, _kinds(row.id.types) in map(_kinds, had)
+
+
+def _kinds(types: Sequence[str]) -> tuple[str, ...]:
+    """Return the kinds of elements that types have, each once."""
+    return tuple(sorted({element_type(re.split(r"\W", one.rstrip(")"))[-1]).kind for one in types}))
 
 
 def _runs(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
