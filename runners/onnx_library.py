@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 import tempfile
 from abc import abstractmethod
@@ -78,11 +79,11 @@ class OnnxLibrary:
 
     @classmethod
     def imported(cls, module: str) -> Any:
-        """Return a module of the library; NotInstalled if it is missing."""
+        """Return a module of the library; NotInstalled if the library is missing, and not only this module."""
         try:
             return importlib.import_module(module)
         except ModuleNotFoundError as error:
-            if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            if importlib.util.find_spec(cls.module) is not None:
                 raise
             raise NotInstalled(f"{cls.package} is not installed: pip install {cls.package}") from error
 
