@@ -85,7 +85,7 @@ def work_of(graph: Graph, fork: Fork) -> Work:
         most = max(most, node.room.terms([graph.nodes[a].shape for a in node.args], **node.parameters))
         none = node.parameters.get("axes") == ()
         alone = alone or (none and not node.shape and node.name in ("sum", "mean"))
-        kept = node.room.keeps_zeros or none
+        kept = node.room.keeps_zeros or node.parameters.get("signed", False) or none
         own = node.kind != "real" or node.room.frees_zeros
         keeps[at] = own or (kept and all(keeps.get(a, True) for a in node.args))
         if node.computes:

@@ -50,7 +50,8 @@ def cast(c: Call, x: Value) -> Value:
             else number.undefined(~(x.cast("float64").abs() <= largest))
         )
     saturate = to.bits == 8 and c.attr("saturate", 1) != 0
-    y = x.cast(to.name, saturate=saturate)
+    signed = x.kind == "real" and to.name in ("float8e4m3fn", "float8e5m2")  # by the table
+    y = x.cast(to.name, saturate=saturate, signed=signed)
     if to.name in _FUNNY and x.kind == "real" and saturate and "infinity-is-nan" in c.clauses:
         y = c.constant(math.nan, to.name).where(x.isinf(), y)
     return y

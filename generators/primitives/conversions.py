@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 import gmpy2
@@ -17,6 +18,7 @@ from ..arithmetic.errors import (
     NAN,
     NEGATIVE,
     POSITIVE,
+    ZERO,
     Arithmetic,
     Error,
     Flags,
@@ -144,7 +146,7 @@ class Cast(Primitive):
 
     To a float: rounded to nearest, ties to even (`saturate` as in ONNX). From a float to a whole number: towards zero,
     and free if that does not fit. From a whole number to another: wrapped. Text is parsed. `mode` is for powers of two,
-    see `power_of_two`.
+    see `power_of_two`. With `signed`, zeros keep their signs, and numbers that round to zero may have either.
     """
 
     name, work, text = "cast", "selects", "{0} as {to}"
@@ -154,7 +156,10 @@ class Cast(Primitive):
         to = str(others[0] if others else p["to"])
         mode = {"mode": str(p["mode"])} if "mode" in p else {}
         saturate = bool(p.get("saturate"))
-        return value if to == value.type else value.node("cast", of=value.type, to=to, saturate=saturate, **mode)
+        signed = {"signed": True} if p.get("signed") else {}
+        if to == value.type:
+            return value
+        return value.node("cast", of=value.type, to=to, saturate=saturate, **mode, **signed)
 
     @classmethod
     def type(cls, types: Sequence[str], **p: Any) -> str:
@@ -180,7 +185,9 @@ class Cast(Primitive):
     def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
         x, error, kind, to = xs[0], es[0], kind_of(p["of"]), p["to"]
         if kind == "real" and kind_of(to) == "real":
-            return _rounded_error(c, y, x, error, p)
+            found = _rounded_error(c, y, x, error, p)
+            vanished = ((y.f == 0) & (x.f != 0)).astype(np.uint8) * ZERO if "signed" in p else 0
+            return replace(found, flags=found.flags | vanished)
         if kind == "real" and kind_of(to) == "int":
             return _truncated(c, y, x, error, to)
         if kind == "real" and kind_of(to) == "bool":
