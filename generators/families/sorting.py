@@ -28,9 +28,7 @@ def top_k(c: Call, x: Value, k: Value | None = None) -> tuple[Value, Value]:
             c.require("k-positive", False)
         c.open("k-zero")
         c.require("k-range", wanted == 0)
-    if wanted > x.shape[axis]:
-        c.open("k-too-large")
-        wanted = x.shape[axis]
+    c.require("k-fits", wanted <= x.shape[axis])
     largest = c.attr("largest", 1) != 0
     order = x.order(axis, largest=largest)
     if x.kind == "real":
