@@ -131,11 +131,12 @@ def _stretches(v: Value, x: Value) -> bool:
 
 
 def _staged(c: Call, x: Value, types: tuple[str, ...]) -> Value:
-    """X in the type of the first stage; or unchanged, if its own type is more precise."""
+    """X in the type of the first stage; or unchanged, if its own type is more precise and the text allows that."""
     type_ = _STASHES.get(c.attr("stash_type"), "")
     c.require("stash-type", type_ in types)
     own, other = (element_type(one).float_format.precision for one in (x.type, type_))
-    return x if own > other and c.open("stage-one-wider") == "as-input" else x.cast(type_)
+    is_open = own > other and type_ != "float32" and c.silent("stage-one-wider")
+    return x if is_open and c.open("stage-one-wider") == "as-input" else x.cast(type_)
 
 
 def instance_normalization(c: Call, x: Value, scale: Value, b: Value) -> Value:
