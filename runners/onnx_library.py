@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.metadata
-import importlib.util
 import os
 import tempfile
 from abc import abstractmethod
@@ -83,7 +82,7 @@ class OnnxLibrary:
         try:
             return importlib.import_module(module)
         except ModuleNotFoundError as error:
-            if importlib.util.find_spec(cls.module) is not None:
+            if error.name != module.partition(".")[0]:
                 raise
             raise NotInstalled(f"{cls.package} is not installed: pip install {cls.package}") from error
 

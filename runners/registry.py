@@ -268,7 +268,7 @@ def open_runner(backend: BackendSpec | str) -> Runner:
 def package_of(name: str) -> str | None:
     """Return the package that installs the library of a built-in backend; None for other backends."""
     built_in = _BUILT_INS.get(name)
-    return built_in and (built_in.requirement or built_in.library)
+    return (built_in.requirement or built_in.library) if built_in else None
 
 
 def known_backends() -> list[KnownBackend]:
