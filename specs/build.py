@@ -176,6 +176,7 @@ class _Builder:
             self.text.graphs,
             aliases(self.text, edges, signature),
             self.text.versions[version].amended,
+            self.unused(version),
         )
 
     def applies(self, one: Spanned, version: Version) -> bool:
@@ -217,6 +218,11 @@ class _Builder:
             name: {t: float(ulp) for word, ulp in by_type.items() for t in (expand(word) if word else ("",))}
             for name, by_type in budgets.items()
         }
+
+    def unused(self, version: Version) -> dict[str, str]:
+        signature = self.signatures[version]
+        entries = ((name, one) for name, one in self.text.unused.items() if self.applies(one, version))
+        return {name: one.reason for name, one in entries if signature.attribute(name) or signature.input(name)}
 
     def strength(self, version: Version, levels: _Levels) -> dict[int, tuple[tuple[str, ...], ...]]:
         found = {}

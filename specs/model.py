@@ -301,7 +301,7 @@ class VersionSpec:
     by the number of names that interact. `graphs` are bodies in ONNX's text with `{V}` for the type of letter V.
     `aliases` are edges under their old names; ids may use them, but they are not planned. `amended` is the first
     release of the standard's library with this signature, if an older release has another signature under the same
-    version.
+    version. `unused` has the attributes and inputs that the formula need not read, with the reasons.
     """
 
     operator: OperatorVersion
@@ -320,6 +320,7 @@ class VersionSpec:
     graphs: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, Edge] = field(default_factory=dict)
     amended: str | None = None
+    unused: Mapping[str, str] = field(default_factory=dict)
 
     @functools.cached_property
     def options(self) -> Mapping[str, tuple[str, ...]]:

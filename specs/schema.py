@@ -173,6 +173,12 @@ class SilenceText(Spanned):
     source: _Address | None = None
 
 
+class UnusedText(Spanned):
+    """An attribute or input that the formula does not read, with the reason."""
+
+    reason: _Text
+
+
 class EdgeText(Spanned):
     """A single case that always runs."""
 
@@ -272,13 +278,20 @@ class TypesFromText(Spanned):
     names: dict[str, str] = Field(default_factory=dict)
 
 
-def _clause(value: object) -> object:
-    if not isinstance(value, (str, dict)):
-        raise PydanticCustomError("expected", "expected the clause's text, or a mapping with text")
-    return {"text": value} if isinstance(value, str) else value
+def _text_of(key: str, words: str) -> BeforeValidator:
+    """Return a validator that reads plain text as a mapping with `key`, and reports anything else but a mapping."""
+
+    def read(value: object) -> object:
+        if not isinstance(value, (str, dict)):
+            expected = "expected {words}, or a mapping with {key}"
+            raise PydanticCustomError("expected", expected, {"words": words, "key": key})
+        return {key: value} if isinstance(value, str) else value
+
+    return BeforeValidator(read)
 
 
-_Clause = Annotated[ClauseText, BeforeValidator(_clause), _OrText()]
+_Clause = Annotated[ClauseText, _text_of("text", "the clause's text"), _OrText()]
+_Unused = Annotated[UnusedText, _text_of("reason", "the reason"), _OrText()]
 _Operands = Annotated[list[OperandText], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)]
 _TypesFrom = Annotated[list[TypesFromText], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)]
 _Ulp = Annotated[float, Field(gt=0)]
@@ -296,6 +309,7 @@ class FamilyText(_Section):
     precision: dict[str, _Budget] = Field(default_factory=dict)
     strength: dict[int, _Groups] = Field(default_factory=dict)
     graphs: dict[str, str] = Field(default_factory=dict)
+    unused: dict[str, _Unused] = Field(default_factory=dict)
     clauses: dict[_Id, _Clause] = Field(default_factory=dict)
     silences: dict[_Id, SilenceText] = Field(default_factory=dict)
     parameters: dict[str, _Parameter] = Field(default_factory=dict)
