@@ -142,6 +142,7 @@ def _check_spans(context: Context) -> None:
     spanned: list[tuple[Keys, Span]] = []
     for section in ("unused", "clauses", "silences", "edges"):
         spanned += [((section, id_), Span.of(one)) for id_, one in getattr(text, section).items()]
+    spanned += [(("as", *at), Span.of(one)) for at, one in alternative(text.bindings)]
     for section, entries in (("operands", text.operands), ("types-from", text.types_from)):
         for name, alternatives in entries.items():
             spanned += [((section, name, *at), Span.of(one)) for at, one in alternative(alternatives)]

@@ -292,6 +292,11 @@ def _text_of(key: str, words: str) -> BeforeValidator:
 
 _Clause = Annotated[ClauseText, _text_of("text", "the clause's text"), _OrText()]
 _Unused = Annotated[UnusedText, _text_of("reason", "the reason"), _OrText()]
+_Bound = Annotated[
+    "BoundAttributeText",
+    BeforeValidator(lambda v: v if isinstance(v, dict) else {"from": v} if isinstance(v, str) else {"value": v}),
+    _OrText(),
+]
 _Operands = Annotated[list[OperandText], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)]
 _TypesFrom = Annotated[list[TypesFromText], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)]
 _Ulp = Annotated[float, Field(gt=0)]
@@ -317,6 +322,33 @@ class FamilyText(_Section):
     edges: dict[_Id, EdgeText] = Field(default_factory=dict)
 
 
+class BoundAttributeText(_Section):
+    """The value of another operator's attribute: `from` one of ours, by `words` or as it is; or a `value`."""
+
+    source: str | None = Field(default=None, alias="from")
+    words: dict[str, Any] = Field(default_factory=dict)
+    absent: Any = None
+    value: Any = None
+
+
+class BindingText(Spanned):
+    """Another operator's formula, in whose terms this operator is written."""
+
+    formula: Annotated[
+        str,
+        Field(pattern=rf"^({'|'.join(STANDARDS)})/[A-Za-z_]\w*(-\w+)?$"),
+        _expected("an operator version, as in onnx/Softmax-13"),
+    ]
+    inputs: dict[str, str | None] = Field(default_factory=dict)
+    outputs: dict[str, str | None] = Field(default_factory=dict)
+    attributes: dict[str, _Bound] = Field(default_factory=dict)
+    clauses: dict[str, str | None] = Field(default_factory=dict)
+    silences: dict[str, str] = Field(default_factory=dict)
+    by: Annotated[
+        str | None, Field(pattern=r"^[a-z]\w*\.[a-z]\w*$"), _expected("module.function, as in openvino.add")
+    ] = None
+
+
 class SpecText(FamilyText):
     """One file: all versions of one operator."""
 
@@ -334,6 +366,9 @@ class SpecText(FamilyText):
     uses: str | list[str] | dict[str, dict[str, Any] | None] = Field(default_factory=list)
     source: _Address
     versions: dict[Version, VersionText] = Field(min_length=1)
+    bindings: Annotated[list[BindingText], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)] = Field(
+        default_factory=list, alias="as"
+    )
     clauses: dict[_Id, _Clause] = Field(min_length=1)
 
 
