@@ -1,4 +1,4 @@
-"""A spec that is bound to another operator's formula has its answers, under its own names; wrong bindings are refused."""
+"""A spec bound to another operator's formula has its answers, under its own names; wrong bindings are refused."""
 
 from __future__ import annotations
 
