@@ -206,7 +206,7 @@ def _hidden(c: Call, lengths: Value | None, whole: tuple[int, ...], past: int) -
     queries, keys = np.arange(whole[2]).reshape(-1, 1), np.arange(whole[3])
     behind = (keys - queries)[None, None]
     left, right = c.attr("left_window_size", -1), c.attr("right_window_size", -1)
-    c.require("windows", left >= -1 and right >= -1)
+    c.require_if_stated("windows", left >= -1 and right >= -1)
     causal = c.attr("is_causal") == 1
     if lengths is None:
         off = np.zeros(behind.shape, bool)

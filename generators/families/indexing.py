@@ -53,8 +53,8 @@ def gather_nd(c: Call, data: Value, indices: Value) -> Value:
     """
     batch = c.attr("batch_dims", 0)
     c.require("ranks", data.rank >= 1 and indices.rank >= 1)
-    c.require("batch-range", 0 <= batch < min(data.rank, indices.rank))
-    c.require("batch-shape", data.shape[:batch] == indices.shape[:batch])
+    c.require_if_stated("batch-range", 0 <= batch < min(data.rank, indices.rank))
+    c.require_if_stated("batch-shape", data.shape[:batch] == indices.shape[:batch])
     end = batch + indices.shape[-1]
     c.require("depth", batch < end <= data.rank)
     chosen, batches = data.shape[batch:end], math.prod(data.shape[:batch])
@@ -132,7 +132,7 @@ def pad(c: Call, data: Value, *ports: Value | None) -> Value:
     axes = tuple(range(data.rank)) if axes is None else axes
     c.require("mode", mode in ("constant", "reflect", "edge") or (mode == "wrap" and "wrap" in c.clauses))
     c.require("pads-length", len(pads) == 2 * len(axes))
-    c.require("axes-range", all(-data.rank <= a < data.rank for a in axes))
+    c.require_if_stated("axes-range", all(-data.rank <= a < data.rank for a in axes))
     if len({a % data.rank for a in axes}) < len(axes):
         c.open("axes-repeated")
     if min(pads, default=0) < 0 and "negative" not in c.clauses:
@@ -141,7 +141,7 @@ def pad(c: Call, data: Value, *ports: Value | None) -> Value:
     inside = np.ones((), bool)
     for axis, before, after in zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True):
         axis = axis % data.rank  # noqa: PLW2901 - counted from the front from here on
-        c.require("not-below-nothing", data.shape[axis] + before + after >= 0)
+        c.require_if_stated("not-below-nothing", data.shape[axis] + before + after >= 0)
         places = _places(c, mode, data.shape[axis], before, after)
         here = (places >= 0) & (places < data.shape[axis])
         inside = inside & here.reshape(-1, *(1,) * (data.rank - axis - 1))

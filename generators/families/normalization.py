@@ -133,7 +133,7 @@ def _stretches(v: Value, x: Value) -> bool:
 def _staged(c: Call, x: Value, types: tuple[str, ...]) -> Value:
     """X in the type of the first stage; or unchanged, if its own type is more precise and the text allows that."""
     type_ = _STASHES.get(c.attr("stash_type"), "")
-    c.require("stash-type", type_ in types)
+    c.require_if_stated("stash-type", type_ in types)
     own, other = (element_type(one).float_format.precision for one in (x.type, type_))
     is_open = own > other and type_ != "float32" and c.silent("stage-one-wider")
     return x if is_open and c.open("stage-one-wider") == "as-input" else x.cast(type_)
@@ -144,7 +144,8 @@ def instance_normalization(c: Call, x: Value, scale: Value, b: Value) -> Value:
 
     x: [N, C, D...], of rank 4 in version 1; scale, b: [C]. Source: ONNX InstanceNormalization-1 to 22.
     """
-    c.require("rank", x.rank == 4 if "rank-4" in c.clauses else x.rank > 2)
+    c.require_if_stated("rank-4", x.rank == 4)
+    c.require_if_stated("rank", x.rank > 2)
     c.require("per-channel", scale.shape == b.shape == x.shape[1:2])
     shape = (1, -1, *(1,) * (x.rank - 2))
     scale, b, axes = scale.reshape(*shape), b.reshape(*shape), range(2, x.rank)
@@ -183,7 +184,7 @@ def batch_normalization(
     """
     training = _training(c)
     whole = x.reshape(-1, 1) if x.rank == 1 and "rank-1" in c.clauses else x
-    c.require("rank", whole.rank > 1)
+    c.require_if_stated("rank", whole.rank > 1)
     spatial = c.attr("spatial", 1) != 0
     if not spatial and c.silent("spatial-early"):
         spatial = c.open("spatial-early") == "per-channel"
@@ -247,7 +248,7 @@ def group_normalization(c: Call, x: Value, scale: Value, bias: Value) -> Value:
     """
     groups, stash, way = c.attr("num_groups"), c.attr("stash_type"), c.open("algorithm")
     c.require("groups", x.rank > 1 and groups > 0 and x.shape[1] % groups == 0)
-    c.require("stash-type", stash in (None, *_STASHED))
+    c.require_if_stated("stash-type", stash in (None, *_STASHED))
     n, each = x.shape[0], x.shape[1] // groups
     own = groups if "per-group" in c.clauses else x.shape[1]
     c.require("scale-shape", scale.shape == bias.shape == (own,))

@@ -61,7 +61,7 @@ def _drawn(c: Call, like: Value | None) -> tuple[tuple[int, ...], str]:
     type_ = c.output_types["output"]
     assert type_ is not None
     shape = (c.ints("shape") or ()) if like is None else like.shape
-    c.require("shape", min(shape, default=0) >= 0)
+    c.require_if_stated("shape", min(shape, default=0) >= 0)
     return shape, type_
 
 

@@ -173,7 +173,7 @@ def _place(c: Call, data: Value, *, largest: bool) -> Value:
         _settle(c, "axis-range", "axis-range-early")
     elif axis < 0:
         c.answer("axis-negative-early", "from-the-end")
-    c.require("not-empty", data.size > 0 or "not-empty" not in c.clauses)
+    c.require_if_stated("not-empty", data.size > 0)
     axis %= data.rank
     late = bool(late) if late in (0, 1) else c.open("last-other") == "as-one"
     kept = [d for a, d in enumerate(data.shape) if a != axis]
@@ -246,7 +246,7 @@ def _end(type_: str, *, largest: bool) -> float:
 
 def reduced_axes(c: Call, data: Value, axes: Value | None) -> tuple[tuple[int, ...], bool]:
     """Return the reduced axes, sorted and counted from the front, and whether they stay with extent 1."""
-    c.require("axes-once", axes is None or not c.sets("axes"))
+    c.require_if_stated("axes-once", axes is None or not c.sets("axes"))
     listed = c.ints("axes")
     if data.rank == 0 and c.silent("rank-0-silent"):
         c.require("axes-range", not listed)
@@ -258,7 +258,7 @@ def reduced_axes(c: Call, data: Value, axes: Value | None) -> tuple[tuple[int, .
 
 def _listed(c: Call, rank: int, listed: tuple[int, ...], axes: Value | None) -> tuple[int, ...]:
     """Return the axes of a list; at most one of its silences is open."""
-    c.require("axes-rank", axes is None or axes.rank < 2)
+    c.require_if_stated("axes-rank", axes is None or axes.rank < 2)
     if not all(-rank <= a < rank for a in listed):
         _settle(c, "axes-range", "axes-range-early")
     over = tuple(sorted({a % rank for a in listed}))
@@ -283,7 +283,7 @@ def _unlisted(c: Call, rank: int, listed: tuple[int, ...] | None) -> tuple[int, 
     if listed is not None:
         identity = "axes-empty-identity" in c.clauses or c.open("empty-axes") == "identity"
         return () if identity else whole
-    c.require("axes-required", "axes-required" not in c.clauses)
+    c.require_if_stated("axes-required", False)
     return whole if "axes-absent" in c.clauses or c.open("axes-nowhere") == "reduce-all" else ()
 
 

@@ -101,7 +101,7 @@ def resize(c: Call, x: Value, *_: Value | None) -> Value:
     mode = c.attr("mode")
     c.require("mode", mode in ("nearest", "linear", "cubic") and (mode != "cubic" or "cubic" in c.clauses))
     places = c.attr("coordinate_transformation_mode") or c.open("coordinates-early")
-    c.require("coordinates", places in _COORDINATES)
+    c.require_if_stated("coordinates", places in _COORDINATES)
     axes = [axis for axis in _axes(c, x, places) if not axis.stays(places)]
     if any(axis.size == 1 < axis.extent for axis in axes) and places == "align_corners":
         c.open("one-corner")
@@ -129,7 +129,7 @@ def upsample(c: Call, x: Value, _scales: Value | None = None) -> Value:
         c.require("rank-4", x.rank == 4)
         scales = (1.0, 1.0, c.attr("height_scale"), c.attr("width_scale"))
     exact = [Fraction(float(np.float32(scale))) for scale in scales]
-    c.require("lengths", len(exact) == x.rank)
+    c.require_if_stated("lengths", len(exact) == x.rank)
     c.require("scale-range", all(scale >= 1 for scale in exact))
     mode = c.attr("mode")
     c.require("mode", mode in ("nearest", "bilinear" if "rank-4" in c.clauses else "linear"))
@@ -153,16 +153,16 @@ def _axes(c: Call, x: Value, places: str) -> list[_Axis]:
     """The axes, with their old and new extents."""
     chosen = c.ints("axes")
     axes = tuple(range(x.rank)) if chosen is None else chosen
-    c.require("axes-range", all(-x.rank <= a < x.rank for a in axes))
+    c.require_if_stated("axes-range", all(-x.rank <= a < x.rank for a in axes))
     if len({a % x.rank for a in axes}) < len(axes):
         c.open("axes-repeated")
     scales = tuple(Fraction(float(v)) for v in c.known("scales")) if c.given("scales") else ()
     sizes = c.ints("sizes") or ()
-    c.require("one-of", bool(scales) != bool(sizes) or not axes)
+    c.require_if_stated("one-of", bool(scales) != bool(sizes) or not axes)
     c.require("lengths", len(scales or sizes) == len(axes))
     c.require("positive-scale", all(scale > 0 for scale in scales))
     crop = [Fraction(float(v)) for v in c.known("roi")] if places == "tf_crop_and_resize" else []
-    c.require("roi-length", not crop or len(crop) == 2 * len(axes))
+    c.require_if_stated("roi-length", not crop or len(crop) == 2 * len(axes))
     starts, ends = (
         (crop[: len(axes)], crop[len(axes) :]) if crop else ([Fraction(0)] * len(axes), [Fraction(1)] * len(axes))
     )
@@ -186,7 +186,7 @@ def _axes(c: Call, x: Value, places: str) -> list[_Axis]:
 def _one_scale(c: Call, sizes: tuple[int, ...], extents: Sequence[int]) -> Fraction | None:
     """The common scale that keep_aspect_ratio_policy derives from the sizes, None if each axis has its own."""
     policy = c.attr("keep_aspect_ratio_policy", "stretch")
-    c.require("policy", policy in ("stretch", "not_larger", "not_smaller"))
+    c.require_if_stated("policy", policy in ("stretch", "not_larger", "not_smaller"))
     if policy == "stretch":
         return None
     scales = [Fraction(size, extent) for size, extent in zip(sizes, extents, strict=True)]
@@ -202,7 +202,7 @@ def _nearest(c: Call, x: Value, axes: Sequence[_Axis], places: str) -> Value:
         "ceil": lambda n, d: -(-n // d),
     }
     way = c.attr("nearest_mode") or c.open("nearest-early")
-    c.require("nearest-mode", way in rounding)
+    c.require_if_stated("nearest-mode", way in rounding)
     for axis in axes:
         picks = (rounding[way](*axis.computed(places, sign)) for sign in (0, -1, 1))
         near, low, high = (pick.clip(0, max(axis.extent - 1, 0)).astype(np.int64) for pick in picks)

@@ -60,7 +60,7 @@ def grid_sample(c: Call, x: Value, grid: Value) -> Value:
     """
     r, early = x.rank - 2, "rank-4" in c.clauses
     c.require("shapes", grid.rank == x.rank and grid.shape[0] == x.shape[0] and grid.shape[-1] == r > 0)
-    c.require("rank-4", r == 2 or not early)
+    c.require_if_stated("rank-4", r == 2)
     mode, padding = c.attr("mode"), c.attr("padding_mode")
     c.require("mode", mode in (("bilinear", "nearest", "bicubic") if early else ("linear", "nearest", "cubic")))
     c.require("padding", padding in ("zeros", "border", "reflection"))

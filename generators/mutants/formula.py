@@ -170,7 +170,7 @@ class _Key:
 
 @functools.lru_cache(maxsize=512)
 def _recordings(key: _Key) -> Recording:
-    return record(reference_of(key.invocation.spec), key.facts, key.known)
+    return record(reference_of(key.invocation.spec, key.invocation.version), key.facts, key.known)
 
 
 def facts_of(i: Invocation) -> Facts:
