@@ -223,14 +223,15 @@ class Call:
             raise _Ends(self.met[silence])
         return self.met[silence]
 
-    def deferred(self, silence: str) -> tuple[str, ...]:
+    def deferred(self, silence: str, where: Callable[[], Value] | None = None) -> tuple[str, ...]:
         """Return the options of a silence, which are all chosen in turn once the formula is complete.
 
-        If one is already chosen, return only that one; empty if the version has no such silence.
+        If one is already chosen, return only that one; empty if the version has no such silence. If an option ends the
+        reading, the silence is opened now, in lanes with a true element of `where`.
         """
         options = self._ask(("silence", silence)) or ()
-        if self.met.get(silence) or any(option in (*ENDS, "any") for option in options):
-            return (self.open(silence),)
+        if self.met.get(silence) or any(option in ENDS for option in options):
+            return (self.open(silence, where and where()),)
         if options:
             self.met.setdefault(silence, "")
         return tuple(options)
