@@ -21,6 +21,8 @@ appears. Right answers fail with a probability of at most `alarm`.
 
 `mask-agrees`: the first output named is zero exactly where the second is false; elsewhere it is within its bounds.
 
+`one-of`: each element of the output named is the element of one of the arrays at its place.
+
 `same-bits`: the bytes of each element of the output named, also of NaN, equal the last dimension of the array.
 
 `same-seed(differs)`: a fresh program gives the same answer to the bit, or with `differs` another answer. The worker
@@ -238,9 +240,15 @@ def holds(check: Check, outputs: Sequence[Bounds], numbers: Sequence[Array], giv
             wanted = np.broadcast_to(check.arrays[0], (lanes, *check.arrays[0].shape[1:]))
             found = np.ascontiguousarray(given[check.outputs[0]])[..., np.newaxis].view(np.uint8)
             return all_of_lane(found == wanted)
-        case "order" | "same-seed":  # one belongs to comparing, the other to running
+        case "order" | "one-of" | "same-seed":  # the last belongs to running, the others to comparing
             return np.ones(lanes, bool)
     raise KeyError(check.name)
+
+
+def is_one_of(check: Check, numbers: Sequence[Array]) -> Array:
+    """Return the elements of the output that a check `one-of` names that are one of its arrays' elements."""
+    output = numbers[check.outputs[0]]
+    return np.logical_or.reduce([equal(output, comparable(array)) for array in check.arrays])
 
 
 def _follows(check: Check, numbers: Sequence[Array]) -> Array:

@@ -292,6 +292,16 @@ class Call:
         places = tuple(wanted.index(output) for output in outputs or wanted)
         self.checks.append(Tested(name, places, tuple(settings.items()), tuple(a.at for a in arrays)))
 
+    def one_of(self, forms: Sequence[Value], vague: Array) -> Value:
+        """Return the first of several forms of the only output; where `vague`, an element may be any form's there.
+
+        vague: bool, broadcasts with the output.
+        """
+        if len(forms) == 1:
+            return forms[0]
+        self.check("one-of", arrays=forms)
+        return forms[0].undefined(self.constant(vague, "bool"))
+
     def values(self) -> list[Any]:
         """Return the ports as values, in the signature's order."""
         found: list[Any] = []
