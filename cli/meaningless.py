@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from rich.console import Console
 
-from ..cases.batch import Batch, Expectation, Option
-from ..cases.elements import Array, element_type, equal, type_of
+from ..cases.batch import EXCEPTIONAL, Batch, Expectation, Option
+from ..cases.elements import Array, comparable, element_type, equal, type_of
 from ..cases.errors import OpconformError
 from ..cases.lock import SHORT, CaseDigests, lock_of
 from ..cases.results import Outcome
@@ -187,7 +187,12 @@ def admitted_by(source: GeneratedCases, name: str, ids: Sequence[str]) -> Admitt
         for lanes, expectation in batch.expectation.by_pattern():
             part = _part(batch, lanes, expectation)
             right = _right(expectation)
-            if right is None or not sum(output.size for output in right):
+            if right is None:  # refusals, or also any answer whatever
+                open_ = any(option.kind == "anything" for option in expectation.options)
+                cases += len(part) * open_
+                found.update({id_: [*BACKENDS] for id_ in part.ids if open_})
+                continue
+            if not sum(output.size for output in right):
                 continue
             cases += len(part)
             for backend, answer in _answers(part, right):
@@ -232,18 +237,34 @@ def _admitting(batch: Batch, answer: Answer) -> Iterator[str]:
         right = np.zeros(len(batch), bool)
         for option in batch.expectation.options:
             if option.kind == "values":
-                right |= _is_same(answer, _values(option))
+                right |= _is_right(option, answer)
         yield from (id_ for id_, ok, same in zip(batch.ids, passes, right, strict=True) if ok and not same)
 
 
-def _is_same(answer: Answer, right: Answer) -> Array:
-    """Return the lanes in which two answers have the same numbers."""
+def _is_right(option: Option, answer: Answer) -> Array:
+    """Return the lanes in which an answer is a reading's right one, as far as a standard can say.
+
+    Infinities and NaN that the reading admits count as right, and numbers below the normal range as zeros: both may
+    come from the steps of a right computation.
+    """
     found = np.ones(len(answer[0]), bool)
-    for one, other in zip(answer, right, strict=True):
-        if (one.shape, one.dtype) != (other.shape, other.dtype):
+    for one, right, bounds in zip(answer, _values(option), option.outputs, strict=True):
+        if (one.shape, one.dtype) != (right.shape, right.dtype):
             return np.zeros(len(found), bool)
-        found &= equal(one, other).reshape(len(found), -1).all(axis=1)
+        form = element_type(bounds.type).format
+        if form is None:
+            same = equal(one, right)
+        else:
+            numbers, wanted = (_flushed(comparable(array), form.tiny) for array in (one, right))
+            same = equal(numbers, wanted)
+            if bounds.flags is not None:
+                same |= ~np.isfinite(numbers) & ((bounds.flags & EXCEPTIONAL) > 0)
+        found &= same.reshape(len(found), -1).all(axis=1)
     return found
+
+
+def _flushed(numbers: Array, tiny: float) -> Array:
+    return np.where(np.abs(numbers) < tiny, 0.0, numbers)
 
 
 # The record, the reasons and the page
