@@ -42,7 +42,7 @@ SHARE = 0.005
 
 _FORMAT = 1
 _REQUIRED = MappingProxyType({"flush": "none"})
-"""An implementation that flushes partial results to zero may be off by the smallest normal number, whatever the answer."""
+"""An implementation that flushes partial results to zero may be off by the smallest normal number."""
 _NUMBER, _OTHER, _UNSIGNED = 77, -3, 42
 
 Answer: TypeAlias = Sequence[Array]
