@@ -107,12 +107,13 @@ class Function(Primitive):
     @classmethod
     def _carried(cls, c: Arithmetic, y: Known, x: Known, error: Error) -> tuple[Size, Flags]:
         off = np.broadcast_to(c.bound(error.e), x.v.shape)
-        e = np.where(off == 0, 0.0, cls.reach(x.f, y.f, off))
         low, high = x.f - off, x.f + off
+        infinite = cls.surely_infinite(low)
+        e = np.where((off == 0) | infinite, 0.0, cls.reach(x.f, y.f, off))
         outside = (off > 0) & ((low < cls.domain[0]) | (high > cls.domain[1]))
         surely = (high < cls.domain[0]) | (low > cls.domain[1])
         # from an infinity, an error may lead back to any number
-        lost = (off > 0) & x.finite & ~y.finite & ~surely & ~cls.surely_infinite(low)
+        lost = (off > 0) & x.finite & ~y.finite & ~surely & ~infinite
         e = without_nan(e)
         flags, outside = unsigned(error.flags), outside | np.isinf(e)
         if outside.any():
