@@ -317,7 +317,7 @@ def meaningless(**options: Any) -> int:
     """List the cases that admit an answer that means nothing, such as a constant or a wrong shape.
 
     Exits 1 if specs/meaningless.yaml has no reason for one, or has a reason that no case needs, or if they are more
-    than 2 % of the valid cases.
+    than 2.5 % of the valid cases.
     """
     from .meaningless import MeaninglessOptions, run_meaningless  # noqa: PLC0415
 

@@ -291,7 +291,7 @@ def reads_as(text: str, value: float) -> bool:
 def is_one_of(check: Check, numbers: Sequence[Array]) -> Array:
     """Return the elements of the output that a check `one-of` names that are one of its arrays' elements."""
     output = numbers[check.outputs[0]]
-    return np.logical_or.reduce([equal(output, comparable(array)) for array in check.arrays])
+    return np.asarray(np.logical_or.reduce([equal(output, comparable(array)) for array in check.arrays]))
 
 
 def _follows(check: Check, numbers: Sequence[Array]) -> Array:
