@@ -137,12 +137,10 @@ def run_meaningless(options: MeaninglessOptions, console: Console | None = None)
     shown = every if options.record is not None else made
     reasons = read_reasons(REASONS)
     told = explained(shown.values(), reasons.written)
-    for target, page in (
-        (options.record, lambda: record_text(every.values())),
-        (options.markdown, lambda: page_text(told, every.values())),
-    ):
-        if target is not None:
-            write_text(target, page())
+    if options.record is not None:
+        write_text(options.record, record_text(every.values()))
+    if options.markdown is not None:
+        write_text(options.markdown, page_text(told, every.values()))
     return _print(console or Console(soft_wrap=True), told, shown.values(), whole=whole)
 
 
