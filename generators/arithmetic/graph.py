@@ -26,6 +26,7 @@ from .errors import (
     each,
     format_of,
     kind_of,
+    limits,
     precise,
     widened,
     without_nan,
@@ -70,8 +71,11 @@ class Node:
 class Asked(Protocol):
     """Knows the chosen options of silences: a Call."""
 
-    def deferred(self, silence: str) -> tuple[str, ...]:
-        """Return the options of a silence that may be chosen later, or the chosen one; empty without such a silence."""
+    def deferred(self, silence: str, where: Callable[[], Value] | None = None) -> tuple[str, ...]:
+        """Return the options of a silence that may be chosen later, or the chosen one; empty without such a silence.
+
+        If an option ends the reading, the silence is open in lanes with any true element of `where`.
+        """
 
     def open(self, silence: str, where: Value | None = None) -> str:
         """Return the chosen option of a silence, which is open in lanes with any true element of `where`."""
@@ -91,12 +95,19 @@ class Graph:
         self._hangs: dict[int, tuple[str, ...]] = {}  # the silences that a node depends on
         self._resolved: dict[tuple[object, ...], int] = {}
 
-    def choose(self, silence: str, usual: str, make: Callable[[str], Value]) -> Value:
+    def choose(
+        self,
+        silence: str,
+        usual: str,
+        make: Callable[[str], Value],
+        where: Callable[[], Value] | None = None,
+    ) -> Value:
         """Return the value that `make` gives for the option of a silence, or for `usual` if there is no such silence.
 
-        It represents the values for all options until `resolved` picks one, so that formulas run only once.
+        It represents the values for all options until `resolved` picks one, so that formulas run only once. `where`
+        gives the elements in which an option that ends the reading applies.
         """
-        options = () if self.asked is None else self.asked.deferred(silence)
+        options = () if self.asked is None else self.asked.deferred(silence, where)
         if len(options) < 2:
             return make(options[0] if options else usual)
         made = tuple(make(option).at for option in options)
@@ -261,8 +272,17 @@ class Value:
         """Return a primitive of this value and others, without conversion."""
         found = self.graph.node(name, (self, *others), parameters)
         if ROOMS[name].overflows and found.kind == "int":
-            return self.graph.choose("integer-overflow", "exact", found.fit)
+            return self.graph.choose("integer-overflow", "exact", found._fitted, lambda: found._beyond)
         return found
+
+    def _fitted(self, way: str) -> Value:
+        return self.fit("wraps").undefined(self._beyond) if way == "any" else self.fit(way)
+
+    @property
+    def _beyond(self) -> Value:
+        """A mask of the whole numbers that do not fit the type."""
+        low, high = limits(self.type)
+        return (self > high) | (self < low)
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
         room = ROOMS.get(name)

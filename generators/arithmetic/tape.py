@@ -221,14 +221,15 @@ class Call:
             raise _Ends(self.met[silence])
         return self.met[silence]
 
-    def deferred(self, silence: str) -> tuple[str, ...]:
+    def deferred(self, silence: str, where: Callable[[], Value] | None = None) -> tuple[str, ...]:
         """Return the options of a silence, which are all chosen in turn once the formula is complete.
 
-        If one is already chosen, return only that one; empty if the version has no such silence.
+        If one is already chosen, return only that one; empty if the version has no such silence. If an option ends the
+        reading, the silence is opened now, in lanes with a true element of `where`.
         """
         options = self._ask(("silence", silence)) or ()
-        if self.met.get(silence) or any(option in (*ENDS, "any") for option in options):
-            return (self.open(silence),)
+        if self.met.get(silence) or any(option in ENDS for option in options):
+            return (self.open(silence, where and where()),)
         if options:
             self.met.setdefault(silence, "")
         return tuple(options)
@@ -288,6 +289,16 @@ class Call:
         wanted = [output for output, type_ in self.facts.outputs.items() if type_ is not None]
         places = tuple(wanted.index(output) for output in outputs or wanted)
         self.checks.append(Tested(name, places, tuple(settings.items()), tuple(a.at for a in arrays)))
+
+    def one_of(self, forms: Sequence[Value], vague: Array) -> Value:
+        """Return the first of several forms of the only output; where `vague`, an element may be any form's there.
+
+        vague: bool, broadcasts with the output.
+        """
+        if len(forms) == 1:
+            return forms[0]
+        self.check("one-of", arrays=forms)
+        return forms[0].undefined(self.constant(vague, "bool"))
 
     def values(self) -> list[Any]:
         """Return the ports as values, in the signature's order."""

@@ -122,6 +122,7 @@ def _written(c: Call, x: Value) -> Value:
     digits = np.array([str(int(v)) for v in known.flat], object) if element_type(x.type).is_integer else None
     if digits is None:
         free = c.constant(np.full(known.shape, "", object), "string")
+        c.check("reads-as", arrays=[c.constant(known.astype(np.float64), "float64")])
         return free.undefined(c.constant(np.ones(known.shape, bool), "bool"))
     return c.constant(digits.reshape(known.shape), "string")
 

@@ -34,7 +34,10 @@ def hardmax(c: Call, x: Value) -> Value:
 
     x: floats, rank r of 1 or more; result: the same shape. Source: ONNX Hardmax-1 to 13.
     """
-    return _lines(c, x, _first_largest)
+    y = _lines(c, x, _first_largest)
+    if c.met.get("nan") == "any":
+        c.check("one-of", arrays=[c.constant(number, x.type).broadcast(*x.shape) for number in (0.0, 1.0, math.nan)])
+    return y
 
 
 def _lines(c: Call, x: Value, formula: Callable[[Call, Value, int], Value]) -> Value:
@@ -74,10 +77,10 @@ def logarithm_along(c: Call, x: Value, axis: int) -> Value:
 def _first_largest(c: Call, x: Value, axis: int) -> Value:
     if math.prod(x.shape) == 0:
         return x
-    c.open("nan", x.isnan())
+    lost = x.isnan().cast("uint8").max(axis).cast("bool")
     places = np.arange(x.shape[axis]).reshape([-1 if i == axis % x.rank else 1 for i in range(x.rank)])
     hit = x.argmax(axis).equal(c.constant(places, "int64"))
-    return c.constant(1.0, x.type).where(hit, 0.0)
+    return c.constant(1.0, x.type).where(hit, 0.0).undefined(lost, "nan")
 
 
 def layer_normalization(c: Call, x: Value, scale: Value, b: Value | None = None) -> tuple[Value, Value, Value]:

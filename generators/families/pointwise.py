@@ -111,10 +111,7 @@ def _whole_power(c: Call, x: Value, y: Value) -> Value:
     if y.kind == "real":
         z = x.cast("float64").pow(y.cast("float64"))
         return (z.rint() if c.open("rounding") == "nearest-even" else z.trunc()).cast(x.type)
-    own, z = element_type(x.type), x.pow(y)
-    over = (z > c.constant(own.largest, x.type)) | (z < c.constant(own.smallest, x.type))
-    fitted = z.fit("saturates" if c.open("integer-overflow", over) == "saturates" else "wraps")
-    return fitted.undefined(over, "integer-overflow").undefined(y < 0, "fraction")
+    return x.pow(y).undefined((y < 0) & ~(x.equal(1) | x.equal(-1)), "fraction")
 
 
 def mod(c: Call, a: Value, b: Value) -> Value:

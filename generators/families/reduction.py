@@ -179,11 +179,11 @@ def _place(c: Call, data: Value, *, largest: bool) -> Value:
     kept = [d for a, d in enumerate(data.shape) if a != axis]
     if not data.shape[axis] and all(kept):
         c.open("nothing")
-    found = _found(c, data, axis, largest=largest, late=late)
+    found = _found(c, data, axis, largest=largest, late=late, keep=keep)
     return found if keep else found.reshape(*kept)
 
 
-def _found(c: Call, x: Value, axis: int, *, largest: bool, late: bool) -> Value:
+def _found(c: Call, x: Value, axis: int, *, largest: bool, late: bool, keep: bool) -> Value:
     """Return the indices along an axis, which stays with extent 1."""
     nan, taken = x.isnan() if x.kind == "real" else None, ""
     if nan is not None:
@@ -193,8 +193,17 @@ def _found(c: Call, x: Value, axis: int, *, largest: bool, late: bool) -> Value:
     first, last = ((x.argmax if largest else x.argmin)(axis, late=way) for way in (late, True))
     if c.silent("ties-early"):
         several = ~first.equal(last)
-        first = {"first": first, "last": last}.get(c.open("ties-early", several)) or first.undefined(several)
-    return first.undefined(lost) if taken == "any" else first
+        tie = c.open("ties-early", several)
+        if tie == "any" and taken != "any" and x.shape[axis]:
+            kept = x.shape[:axis] + x.shape[axis + 1 :]
+            extreme = x.along(first, axis)
+            arrays = [x, extreme if keep else extreme.reshape(*kept)]
+            c.check("follows", arrays=arrays, axis=axis, squeezed=int(not keep))
+        first = {"first": first, "last": last}.get(tie) or first.undefined(several)
+    if taken != "any":
+        return first
+    low, high = (c.constant(place, "int64").where(lost, first) for place in (0, x.shape[axis] - 1))
+    return first.between(low, high)
 
 
 def running_sum(c: Call, x: Value, axis: Value) -> Value:

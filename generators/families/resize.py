@@ -18,6 +18,10 @@ from ..arithmetic.tape import Call, Value
 _HALF = Fraction(1, 2)
 _UNITS = 1 << 20
 """An implementation's coordinate may be off by so small a part of itself and of one element."""
+_WHOLE = 1 << 23
+"""Whole numbers below this and a half between them are numbers of float32."""
+_ONE_QUOTIENT = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn")
+"""The modes whose formula has one step that rounds, the division by a scale or an extent."""
 _COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
                 "tf_half_pixel_for_nn", "tf_crop_and_resize")  # fmt: skip
 
@@ -68,7 +72,16 @@ class _Axis:
         exact, denominator = self.coordinates(mode)
         if sign == 0 or self.steady(mode):
             return exact, denominator
-        return exact * _UNITS + sign * (abs(exact) + denominator), denominator * _UNITS
+        off = np.where(self._settled(mode, exact, denominator), 0, sign * (abs(exact) + denominator))
+        return exact * _UNITS + off, denominator * _UNITS
+
+    def _settled(self, mode: str, exact: Array, denominator: int) -> Array:
+        """A mask of the coordinates that float32 computes without an error, by the formula as it is written."""
+        divisor = Fraction(self.size - 1) if mode == "align_corners" else self.scale
+        if mode not in _ONE_QUOTIENT or Fraction(float(np.float32(float(divisor)))) != divisor:
+            return np.zeros(len(exact), bool)
+        found = [Fraction(at, denominator) for at in exact]
+        return np.array([_is_power(at.denominator) and abs(at.numerator) < _WHOLE for at in found], bool)
 
     def stays(self, mode: str) -> bool:
         """Whether the axis stays unchanged."""
@@ -105,14 +118,21 @@ def resize(c: Call, x: Value, *_: Value | None) -> Value:
     axes = [axis for axis in _axes(c, x, places) if not axis.stays(places)]
     if any(axis.size == 1 < axis.extent for axis in axes) and places == "align_corners":
         c.open("one-corner")
-    y = _nearest(c, x, axes, places) if mode == "nearest" else _interpolated(c, x, axes, mode, places)
+    if mode == "nearest":
+        forms, vague = _nearest(c, x, axes, places)
+        return c.one_of([_cropped(c, y, axes, places) for y in forms], vague)
+    return _cropped(c, _interpolated(c, x, axes, mode, places), axes, places)
+
+
+def _cropped(c: Call, y: Value, axes: Sequence[_Axis], places: str) -> Value:
+    """The output with the extrapolation value outside the input, if the region of interest may reach there."""
     if places != "tf_crop_and_resize":
         return y
-    value = c.constant(c.float32("extrapolation_value"), x.type)
+    value = c.constant(c.float32("extrapolation_value"), y.type)
     for axis in axes:
         at, denominator = axis.coordinates(places)
         outside = ((at < 0) | (at > (axis.extent - 1) * denominator)).astype(bool)
-        y = value.where(axis.along(c.constant(outside, "bool"), x.rank), y) if outside.any() else y
+        y = value.where(axis.along(c.constant(outside, "bool"), y.rank), y) if outside.any() else y
     return y
 
 
@@ -146,7 +166,7 @@ def upsample(c: Call, x: Value, _scales: Value | None = None) -> Value:
             scale = Fraction(size, extent)  # noqa: PLW2901 - what coordinates divide by from here on
         axes.append(_Axis(axis, extent, size, length, scale, Fraction(0), Fraction(1)))
     axes = [axis for axis in axes if not axis.stays(places)]
-    return _nearest(c, x, axes, places) if mode == "nearest" else _interpolated(c, x, axes, "linear", places)
+    return c.one_of(*_nearest(c, x, axes, places)) if mode == "nearest" else _interpolated(c, x, axes, "linear", places)
 
 
 def _axes(c: Call, x: Value, places: str) -> list[_Axis]:
@@ -193,8 +213,11 @@ def _one_scale(c: Call, sizes: tuple[int, ...], extents: Sequence[int]) -> Fract
     return min(scales) if policy == "not_larger" else max(scales)
 
 
-def _nearest(c: Call, x: Value, axes: Sequence[_Axis], places: str) -> Value:
-    """The nearest element, also another one if the coordinate's rounding decides."""
+def _nearest(c: Call, x: Value, axes: Sequence[_Axis], places: str) -> tuple[list[Value], Array]:
+    """The nearest elements, then those on the other side of each tie; and a mask of where rounding decides.
+
+    The mask broadcasts with the output.
+    """
     rounding: dict[str, Callable[[Array, int], Array]] = {
         "round_prefer_floor": lambda n, d: -((d - 2 * n) // (2 * d)),
         "round_prefer_ceil": lambda n, d: (2 * n + d) // (2 * d),
@@ -203,17 +226,17 @@ def _nearest(c: Call, x: Value, axes: Sequence[_Axis], places: str) -> Value:
     }
     way = c.attr("nearest_mode") or c.open("nearest-early")
     c.require_if_stated("nearest-mode", way in rounding)
+    forms, vague = [x], np.zeros((), bool)
     for axis in axes:
         picks = (rounding[way](*axis.computed(places, sign)) for sign in (0, -1, 1))
         near, low, high = (pick.clip(0, max(axis.extent - 1, 0)).astype(np.int64) for pick in picks)
         other = np.where(low != near, low, high)
-        y = x.take(near, axis.place)
-        if (other != near).any():
-            if x.kind != "real":
-                c.open("coordinate-rounding")
-            y = y.either(x.take(other, axis.place))
-        x = y
-    return x
+        open_ = other != near
+        if open_.any():
+            c.open("coordinate-rounding")
+        vague = vague | open_.reshape(-1, *(1,) * (x.rank - axis.place - 1))
+        forms = [form.take(pick, axis.place) for pick in ((near, other) if open_.any() else (near,)) for form in forms]
+    return forms, vague
 
 
 def _interpolated(c: Call, x: Value, axes: Sequence[_Axis], mode: str, places: str) -> Value:

@@ -283,12 +283,15 @@ def _rounded_error(c: Arithmetic, y: Known, x: Known, error: Error, p: dict[str,
         return Error(error.e, error.flags)
     e = c.bound(error.e)
     low, high = (_rounded(form, x.f + s * e, p) for s in (-1.0, 1.0))
-    far = np.where(y.finite, np.maximum(high - y.f, y.f - low), 0.0)
-    up, down = y.finite & (np.isinf(high) | np.isnan(high)), y.finite & (np.isinf(low) | np.isnan(low))
+    up, down = y.finite & ~(high < np.inf), y.finite & ~(low > -np.inf)  # NaN too
+    sure = y.finite & (np.isinf(low) & (low == high))
+    ends = np.where(up, form.largest, high) - y.f, y.f - np.where(down, -form.largest, low)
+    far = np.where(y.finite, np.where(sure, e, np.maximum(*ends)), 0.0)
     if up.any() or down.any():
+        up, down = up & ~(sure & (high < 0)), down & ~(sure & (low > 0))
         flags = flags | np.where(up, POSITIVE if form.infinities else NAN, np.uint8(0))
         flags = flags | np.where(down, NEGATIVE if form.infinities else NAN, np.uint8(0))
-        far = np.where(np.isfinite(far), far, np.inf)
+        far = np.where(np.isnan(far), np.inf, far)
     return Error(c.of_bound(far), flags)
 
 
@@ -297,11 +300,15 @@ def _truncated(c: Arithmetic, y: Known, x: Known, error: Error, to: str) -> Erro
     e = c.bound(error.e)
     ends = np.trunc(x.f - e), np.trunc(x.f + e)
     outside = ~((ends[0] >= low) & (ends[1] < float(high + 1)))
-    vague = outside | (ends[0] != ends[1])
-    flags: Flags = vague.astype(np.uint8) * FREE if vague.any() else 0
+    flags: Flags = outside.astype(np.uint8) * FREE if outside.any() else 0
     if not isinstance(error.flags, int):
         flags = flags | np.where(error.flags & (EXCEPTIONAL | INFINITE | FREE), FREE, np.uint8(0))
-    return Error(0.0, flags)
+    vague = ~outside & (ends[0] != ends[1])
+    if not vague.any():
+        return Error(0.0, flags)
+    lower, upper = (np.where(vague, each(int, np.where(vague, end, 0).astype(object)), y.v) for end in ends)
+    far = np.maximum(upper - y.v, y.v - lower).astype(np.float64)
+    return Error(c.of_bound(far), flags, ends=(lower, upper))
 
 
 def _parsed(word: str) -> Any:

@@ -107,12 +107,13 @@ class Function(Primitive):
     @classmethod
     def _carried(cls, c: Arithmetic, y: Known, x: Known, error: Error) -> tuple[Size, Flags]:
         off = np.broadcast_to(c.bound(error.e), x.v.shape)
-        e = np.where(off == 0, 0.0, cls.reach(x.f, y.f, off))
         low, high = x.f - off, x.f + off
+        infinite = cls.surely_infinite(low)
+        e = np.where((off == 0) | infinite, 0.0, cls.reach(x.f, y.f, off))
         outside = (off > 0) & ((low < cls.domain[0]) | (high > cls.domain[1]))
         surely = (high < cls.domain[0]) | (low > cls.domain[1])
         # from an infinity, an error may lead back to any number
-        lost = (off > 0) & x.finite & ~y.finite & ~surely & ~cls.surely_infinite(low)
+        lost = (off > 0) & x.finite & ~y.finite & ~surely & ~infinite
         e = without_nan(e)
         flags, outside = unsigned(error.flags), outside | np.isinf(e)
         if outside.any():
@@ -187,6 +188,25 @@ class Log(Function):
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
         return np.asarray(np.where(e >= x, np.inf, -elementary.log1p(-np.minimum(e / x, 1.0))))
+
+    @classmethod
+    def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
+        """Return the error; an operand that may be 0 gives minus infinity, or the logarithm of a number of its type."""
+        found, x = super().bound(c, y, xs, es, **p), xs[0]
+        if cls is not Log or es[0].quiet or c.norm != 1:
+            return found
+        off = np.broadcast_to(c.bound(es[0].e), x.v.shape)
+        open_ = (off > 0) & (x.f >= 0) & (off >= x.f) & np.isfinite(off)
+        open_ = open_ & (np.bitwise_and(es[0].flags, INFINITE | FREE) == 0)
+        if not open_.any():
+            return found
+        least, most = math.log(c.storage.eta), elementary.log(np.where(open_, x.f + off, 1.0))
+        far = np.where(y.finite, np.maximum(most - y.clean, y.clean - least), (most - least) / 2)
+        e = np.where(open_, far - 16 * c.storage.roundoff * least, found.e)
+        lost = open_ & ~y.finite
+        flags = np.where(open_, np.bitwise_and(found.flags, NAN) | NEGATIVE, found.flags)
+        instead = np.where(lost, (most + least) / 2, np.nan) if lost.any() else None
+        return Error(e, np.where(lost, flags | FREE, flags).astype(np.uint8), instead=instead)
 
 
 class Log1p(Log):
