@@ -197,7 +197,7 @@ class Recording:
             for at in chosen.outputs:
                 node = self.graph.nodes[at]
                 dtype = got[at].dtype if node.kind in ("text", "complex") else element_type(node.type).dtype
-                outputs.append(np.broadcast_to(got[at], (lanes, *node.shape)).astype(dtype))
+                outputs.append(native.converted(np.broadcast_to(got[at], (lanes, *node.shape)), dtype))
         return outputs, got
 
     @functools.cached_property

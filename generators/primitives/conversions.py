@@ -193,18 +193,13 @@ class Cast(Primitive):
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **p: Any) -> Array:
-        to, x = p["to"], xs[0]
-        if kind_of(to) in ("real", "complex") and kind_of(p["of"]) == "real":
-            form = format_of(to)
-            small = form.precision < 11 and to != "bfloat16"
-            found = _rounded(form, x.astype(np.float64), p) if small else x
-            return np.asarray(m.rounded(found.astype(element_type(to).dtype) if to == "float64" else found))
-        if kind_of(p["of"]) in ("int", "bool") and kind_of(to) == "real":
-            return np.asarray(x.astype(np.float64).astype(m.type))
-        exact = x.astype(np.float64) if kind_of(p["of"]) == "real" else x
-        found = cls.exact(exact, **p)
-        low_bits = found.astype(object) if found.dtype == object else found
-        return low_bits if kind_of(to) == "text" else low_bits.astype(element_type(to).dtype)
+        to, x, of = p["to"], xs[0], kind_of(p["of"])
+        x = x.astype(np.float64) if of == "real" else x
+        if kind_of(to) == "real":  # rounded once to the type, even if a wider one stores it
+            x = x.astype(np.int64) if of == "int" and x.dtype.kind not in "iuO" else x
+            return np.asarray(m.rounded(cls.exact(x, **p).astype(np.float64)))
+        found = cls.exact(x, **p)
+        return found if kind_of(to) == "text" else found.astype(element_type(to).dtype)
 
 
 def _to_real(x: Array, kind: str, p: dict[str, Any]) -> Array:
@@ -270,10 +265,10 @@ def _truncated_mpfr(value: Any, low: int, high: int) -> int:
 
 def _rounded_error(c: Arithmetic, y: Known, x: Known, error: Error, p: dict[str, Any]) -> Error:
     """Return the error of a rounded number: rounding is monotone, so its interval's ends are bounds."""
-    flags = unsigned(error.flags) if not isinstance(error.flags, int) else error.flags
     form = format_of(p["to"])
     if error.quiet or (form.precision >= 53 and c.storage == form):
-        return Error(error.e, error.flags)
+        return Error(error.e, error.flags if form.negative_zero else unsigned(error.flags))
+    flags = unsigned(error.flags)
     e = c.bound(error.e)
     low, high = (_rounded(form, x.f + s * e, p) for s in (-1.0, 1.0))
     far = np.where(y.finite, np.maximum(high - y.f, y.f - low), 0.0)
