@@ -21,6 +21,7 @@ from ..arithmetic.errors import (
     Error,
     Flags,
     Known,
+    charged,
     each,
     format_of,
     kind_of,
@@ -200,6 +201,33 @@ class Cast(Primitive):
             return np.asarray(m.rounded(cls.exact(x, **p).astype(np.float64)))
         found = cls.exact(x, **p)
         return found if kind_of(to) == "text" else found.astype(element_type(to).dtype)
+
+
+class Store(Primitive):
+    """The same real number as a value of another type, rounded only if the arithmetic stores that type so.
+
+    A formula uses it where a text mixes types without naming a cast: unlike a cast, it leaves a 16-bit value as it is
+    in an arithmetic that computes in float32.
+    """
+
+    name, text = "store", "{0} as {to}: nothing where the storage holds it"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        to = str(others[0] if others else p["to"])
+        return value if to == value.type else value.node("store", to=to)
+
+    @classmethod
+    def type(cls, types: Sequence[str], **p: Any) -> str:
+        return str(p["to"])
+
+    @staticmethod
+    def exact(*xs: Array, **_: Any) -> Array:
+        return xs[0]
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+        return charged(c, y, es[0].e, es[0].flags, rule="convert")
 
 
 def _to_real(x: Array, kind: str, p: dict[str, Any]) -> Array:
