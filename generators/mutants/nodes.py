@@ -33,7 +33,7 @@ _COMMUTES = frozenset({"add", "mul", "maximum", "minimum", "and", "or", "xor", "
 _REDUCES = frozenset({"sum", "mean", "prod", "max", "min"})
 _HEEDED: Mapping[str, int] = {"free": 1, "either": 1, "between": 1}
 """The number of operands from which a primitive computes its value; the others only affect bounds."""
-_MOVES = frozenset({"reshape", "broadcast", "cast", "either", "between", "free", "fit", "within"})
+_MOVES = frozenset({"reshape", "broadcast", "cast", "store", "either", "between", "free", "fit", "within"})
 
 
 def deviations(graph: Graph, outputs: Sequence[int]) -> Mapping[str, Mapping[int, Deviation]]:

@@ -210,7 +210,7 @@ class Store(Primitive):
     in an arithmetic that computes in float32.
     """
 
-    name, text = "store", "{0} as {to}: nothing where the storage holds it"
+    name, rational, text = "store", True, "{0} as {to}: nothing where the storage holds it"
 
     @classmethod
     def record(cls, value: Any, *others: Any, **p: Any) -> Any:

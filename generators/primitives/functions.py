@@ -61,7 +61,12 @@ class Function(Primitive):
 
     @classmethod
     def record(cls, value: Any, *others: Any, **p: Any) -> Any:
-        return value.node(cls.name, ulp=p.get("ulp", value.graph.precision.get(cls.name)))
+        """Record the function; with `shifted`, even an exact result is charged, where the operand may have an offset.
+
+        The offset cancels later: softmax may subtract the largest element, or another number, or none.
+        """
+        shifted = {"shifted": True} if p.get("shifted") else {}
+        return value.node(cls.name, ulp=p.get("ulp", value.graph.precision.get(cls.name)), **shifted)
 
     @classmethod
     def exact(cls, *xs: Array, **_: Any) -> Array:
@@ -84,7 +89,8 @@ class Function(Primitive):
         if not isinstance(flags, int):
             e, flags = cls._of_infinities(c, y, e, flags)
         budget = p["ulp"] if p["ulp"] is not None else cls.ulp[c.storage.precision < 24]
-        found = charged(c, y, e, flags, cls._roundings(c, y, x, e, budget), rule=cls.name, exact=False)
+        roundings = cls._roundings(c, y, x, e, budget, shifted=p.get("shifted", False))
+        found = charged(c, y, e, flags, roundings, rule=cls.name, exact=False)
         if cls.span is not None and not isinstance(e, float):
             most = np.maximum(cls.span[1] - y.clean, y.clean - cls.span[0])
             own = 2 * budget * c.storage.roundoff * max(abs(s) for s in cls.span)
@@ -92,9 +98,10 @@ class Function(Primitive):
         return found
 
     @classmethod
-    def _roundings(cls, c: Arithmetic, y: Known, x: Known, e: Size, budget: float) -> Size:
+    def _roundings(cls, c: Arithmetic, y: Known, x: Known, e: Size, budget: float, *, shifted: bool) -> Size:
         """Return the budget in unit roundoffs: an ulp is at most two of them; zero if the value is exact."""
         exact = y.fact(("exact", cls.name), lambda: cls.is_exact(x, y)) & np.equal(e, 0)
+        exact = exact & ~x.finite if shifted else exact
         if not exact.any():
             return 2.0 * budget
         return np.where(exact & y.held(c.storage), 0.0, 2.0 * budget)
@@ -147,8 +154,9 @@ class Function(Primitive):
     def native(cls, m: Any, *xs: Array, **p: Any) -> Array:
         wide = xs[0].astype(np.float64)
         with np.errstate(all="ignore"):
-            if cls.name == "erf":
-                return np.asarray(m.rounded(np.vectorize(math.erf, otypes=[float])(wide) if wide.size else wide))
+            if cls.name in ("erf", "erfc"):
+                found = np.vectorize(getattr(math, cls.name), otypes=[float])
+                return np.asarray(m.rounded(found(wide) if wide.size else wide))
             return np.asarray(m.rounded(getattr(np, _NUMPY.get(cls.name, cls.name))(wide)))
 
 
@@ -242,6 +250,23 @@ class Erf(Function):
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
         near = np.maximum(np.abs(x) - e, 0.0)
         return np.asarray(1.1283791670955128 * e * elementary.exp(-near * near))
+
+
+class Erfc(Function):
+    """The complement of the error function, 1 - erf."""
+
+    name, ulp, at_ends, span = "erfc", (16, 4), (0.0, 2.0), (0.0, 2.0)
+    text = "erfc({0}): 16 ulp (half: 4)"
+
+    @classmethod
+    def exact(cls, *xs: Array, **_: Any) -> Array:
+        with gmpy2.context(precision=160):
+            found = each(gmpy2.erfc, widened(xs[0]))
+        return found if xs[0].dtype == object else found.astype(np.float64)
+
+    @classmethod
+    def reach(cls, x: Array, y: Array, e: Array) -> Array:
+        return Erf.reach(x, y, e)
 
 
 class Probit(Function):
