@@ -33,7 +33,10 @@ Deviation: TypeAlias = Callable[["Machine", Any, list[Array], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Machine:
-    """An implementation: the dtypes of results and inside sums, its order of sums, division, deviations at nodes."""
+    """An implementation: the dtypes of results and inside sums, its order of sums, division, deviations at nodes.
+
+    With float64 in both it computes all types in float64, and rounds outputs and casts.
+    """
 
     type: np.dtype[Any]
     acc: np.dtype[Any]
@@ -43,7 +46,7 @@ class Machine:
 
     def at(self, type_: str) -> Machine:
         """Return the machine for numbers of a type: 16-bit formats apply only to their own type."""
-        if not type_ or self.type == (own := element_type(type_).dtype):
+        if not type_ or self.type == (own := element_type(type_).dtype) or self.type == self.acc == np.float64:
             return self
         if format_of(type_).precision >= _WIDE:
             return Machine(own, own, self.order, division=self.division)

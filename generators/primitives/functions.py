@@ -107,6 +107,10 @@ class Function(Primitive):
         return np.where(exact & y.held(c.storage), 0.0, 2.0 * budget)
 
     @classmethod
+    def roundings(cls, c: Arithmetic, shapes: Sequence[tuple[int, ...]], **p: Any) -> float:
+        return 2.0 * float(p["ulp"] if p["ulp"] is not None else cls.ulp[c.storage.precision < 24])
+
+    @classmethod
     def is_exact(cls, x: Known, y: Known) -> Array:
         """Return a mask of the values that are exact in every implementation."""
         return np.asarray(np.isin(x.f, cls.exact_at) | np.isinf(x.f))
@@ -528,6 +532,10 @@ class Pow(Primitive):
             flags = np.where(vague, flags | FREE, flags).astype(np.uint8)
         held = np.where(exact & y.held(c.storage), 0.0, 2.0 * budget) if np.any(exact) else 2.0 * budget
         return charged(c, y, c.of_bound(e), flags, held, rule="pow", exact=False)
+
+    @classmethod
+    def roundings(cls, c: Arithmetic, shapes: Sequence[tuple[int, ...]], **p: Any) -> float:
+        return 2.0 * float(p["ulp"] if p["ulp"] is not None else (16, 4)[c.storage.precision < 24])
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **_: Any) -> Array:
