@@ -284,10 +284,11 @@ class Known:
 class Error:
     """The admissible difference of an implementation's numbers from a node's exact values, and other admissible values.
 
-    `e` bounds the difference (under norm 2 its variance; an array of gmpy2's numbers if a value is beyond float64); for bool and text it is positive if both results are
-    admissible. `exact_mean` is a mask of means whose sum is exact. `instead` has numbers that are admissible, up to the
-    error, where the exact value is NaN or an infinity, else NaN; the flags there free everything, for later nodes.
-    `ends` has the smallest and largest admissible whole numbers; without it, a whole number with an error is free.
+    `e` bounds the difference (under norm 2 its variance; an array of gmpy2's numbers if a value is beyond float64); for
+    bool and text it is positive if both results are admissible. `exact_mean` is a mask of means whose sum is exact.
+    `instead` has numbers that are admissible, up to the error, where the exact value is NaN or an infinity, else NaN;
+    the flags there free everything, for later nodes. `ends` has the smallest and largest admissible whole numbers;
+    without it, a whole number with an error is free.
     """
 
     e: Size = 0.0

@@ -198,9 +198,9 @@ def _mask(
         beyond = c.constant(-math.inf if mask.kind == "real" else 0, mask.type)
         mask = mask.concat([beyond.broadcast(*mask.shape[:-1], total - last)], mask.rank - 1)
     mask = mask.to_rank(len(whole))
-    return (
-        (None, ~mask) if mask.kind == "bool" else (mask.store(type_) if mask.kind == "real" else mask.cast(type_), None)
-    )
+    if mask.kind == "bool":
+        return None, ~mask
+    return mask.store(type_) if mask.kind == "real" else mask.cast(type_), None
 
 
 def _hidden(c: Call, lengths: Value | None, whole: tuple[int, ...], past: int) -> list[Value]:
