@@ -240,7 +240,10 @@ class Known:
     @property
     def beyond(self) -> Array | None:
         """A mask of the finite values that float64 cannot represent because they are too large; None if all can be."""
-        return None if self.v.dtype != object or self.whole or self.all_finite else self.fact("beyond", self._beyond)
+        v = self.v
+        if v.dtype != object or not v.size or isinstance(v.flat[0], (int, str)) or self.all_finite:
+            return None
+        return self.fact("beyond", self._beyond)
 
     def _beyond(self) -> Array | None:
         found = np.asarray(np.isinf(self.f) & (self.v != self.f), bool)
