@@ -147,8 +147,26 @@ class Recording:
         return options.Maker(self, list(arrays), rules or Rules(), count).expectation()
 
     def exact(self, arrays: Sequence[Array]) -> dict[int, Known]:
-        """Return the exact values of every live node."""
-        return graphs.exact(self.graph, self.live, arrays, wide=self.wide)
+        """Return every live node's exact values; in the wide carrier also if float64 overflows before an output."""
+        found = graphs.exact(self.graph, self.live, arrays, wide=self.wide)
+        if self.wide or not self._overflows(found):
+            return found
+        return graphs.exact(self.graph, self.live, arrays, wide=True)
+
+    def _overflows(self, known: Mapping[int, Known]) -> bool:
+        """Return whether an output is not finite, and a value before it is infinite although its operands are not."""
+        outputs = {at for fork in self.forks for at in fork.outputs}
+        if all(self.graph.nodes[at].kind != "real" or known[at].all_finite for at in outputs):
+            return False
+        nodes = ((self.graph.nodes[at], known[at]) for at in self.live if at not in outputs)
+        return any(
+            node.args
+            and node.kind == "real"
+            and node.room.work == "rounds"
+            and np.isinf(y.f).any()
+            and all(known[a].all_finite for a in node.args if self.graph.nodes[a].kind == "real")
+            for node, y in nodes
+        )
 
     def invalid(self, arrays: Sequence[Array], lanes: int | None = None) -> dict[str, Array]:
         """Return, by clause, a mask of the lanes whose input breaks it; only for clauses about values."""

@@ -76,3 +76,16 @@ def test_a_result_beyond_float64_is_infinite_for_certain() -> None:
     assert len(options) == 1
     assert np.isposinf([bounds.value, bounds.lower, bounds.upper]).all()
     assert bounds.flags is None or not (bounds.flags & Flag.FREE).any()
+
+
+@given(x=st.lists(st.floats(2.0**120, 2.0**127, width=32), min_size=2, max_size=5))
+def test_so_has_a_formula_of_float32_numbers_that_overflows_float64_on_the_way(x: list[float]) -> None:
+    array = np.array([x], np.float32)
+    recording = recorded(lambda c, v: (v**12.0).sum() ** (1 / 12), [array], ["float32"])
+    option = recording.expectation([array]).case(0).options[0]
+    with gmpy2.context(precision=400, emin=-(1 << 30), emax=1 << 30):
+        wanted = float(total(gmpy2.mpfr(n) ** 12 for n in x) ** gmpy2.mpfr(1 / 12))
+    assert dict(option.labels).get("overflow", "avoided") == "avoided"
+    (bounds,) = option.outputs
+    assert bounds.lower.item() <= wanted <= bounds.upper.item()
+    assert bounds.upper.item() - bounds.lower.item() <= 2.0**-12 * wanted
