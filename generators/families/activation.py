@@ -156,7 +156,7 @@ def swiglu(c: Call, a: Value, b: Value) -> Value:
 def gelu(c: Call, x: Value) -> Value:
     """Half of x times 1 + erf(x/√2), or, if approximate, times 1 + tanh(√(2/π)·(x + 0.044715·x³)).
 
-    Below zero the formula as written loses digits. The function body has the constants in float32, even for float64.
+    Far below zero the formula as written loses digits. The function body has the constants in float32, even for float64.
     Source: ONNX Gelu-20.
     """
     way = c.attr("approximate")
@@ -172,7 +172,8 @@ def gelu(c: Call, x: Value) -> Value:
         z = ratio * (x + cubic * x**3.0)
         accurate, share = 2.0 / (1.0 + (-2.0 * z).exp()), 1.0 + z.tanh()
     written = (0.5 * x * share).either(0.5 * (x * share))
-    return at_minus_infinity(c, x, cancelling(c, x < 0.0, (0.5 * x) * accurate, written))
+    low = x < -1.0  # above, next to no digit is lost
+    return at_minus_infinity(c, x, cancelling(c, low, (0.5 * x * accurate).where(low, written), written))
 
 
 def shrink(c: Call, x: Value) -> Value:

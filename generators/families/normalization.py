@@ -193,7 +193,7 @@ def batch_normalization(
     scale, b = scale.reshape(*shape), b.reshape(*shape)
     epsilon, given = c.float32("epsilon"), (scale.type, mean.type)
     wider = any(element_type(t).float_format.precision > element_type(x.type).float_format.precision for t in given)
-    if wider and c.open("types-differ") == "as-input":
+    if wider and c.open("wider-statistics") == "as-input":
         scale, b, mean, variance = (v.store(x.type) for v in (scale, b, mean, variance))
     if not training:
         return _normal(c, whole, mean.reshape(*shape), variance.reshape(*shape), scale, b, epsilon).reshape(*x.shape)

@@ -163,7 +163,7 @@ def test_batch_normalization_of_mixed_types_may_be_computed_in_either(version, t
     for dtype, wanted in ((np.float64, "as-given"), (F, "as-input")):
         answers = batch_normalized(given.values(), dtype, 0.9 if training else None)
         inside = {
-            one.taken["types-differ"]
+            one.taken["wider-statistics"]
             for one in found
             if one.taken["algorithm"] == "direct"
             and all(
