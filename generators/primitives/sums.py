@@ -450,7 +450,7 @@ class Cumsum(Primitive):
 
     @classmethod
     def roundings(cls, c: Arithmetic, shapes: Sequence[tuple[int, ...]], **p: Any) -> float:
-        return 2.0 + shapes[0][p["axis"]]
+        return 2.0 + float(shapes[0][p["axis"]])
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **p: Any) -> Array:
