@@ -156,8 +156,8 @@ def swiglu(c: Call, a: Value, b: Value) -> Value:
 def gelu(c: Call, x: Value) -> Value:
     """Half of x times 1 + erf(x/√2), or, if approximate, times 1 + tanh(√(2/π)·(x + 0.044715·x³)).
 
-    Far below zero the formula as written loses digits. The function body has the constants in float32, even for float64.
-    Source: ONNX Gelu-20.
+    Far below zero the formula as written loses digits. The function body has the constants in float32, even for
+    float64. Source: ONNX Gelu-20.
     """
     way = c.attr("approximate")
     c.require("approximate-known", way in ("none", "tanh"))

@@ -256,21 +256,10 @@ class Erf(Function):
         return np.asarray(1.1283791670955128 * e * elementary.exp(-near * near))
 
 
-class Erfc(Function):
+class Erfc(Erf):
     """The complement of the error function, 1 - erf."""
 
-    name, ulp, at_ends, span = "erfc", (16, 4), (0.0, 2.0), (0.0, 2.0)
-    text = "erfc({0}): 16 ulp (half: 4)"
-
-    @classmethod
-    def exact(cls, *xs: Array, **_: Any) -> Array:
-        with gmpy2.context(precision=160):
-            found = each(gmpy2.erfc, widened(xs[0]))
-        return found if xs[0].dtype == object else found.astype(np.float64)
-
-    @classmethod
-    def reach(cls, x: Array, y: Array, e: Array) -> Array:
-        return Erf.reach(x, y, e)
+    name, at_ends, span, text = "erfc", (0.0, 2.0), (0.0, 2.0), "erfc({0}): 16 ulp (half: 4)"
 
 
 class Probit(Function):
