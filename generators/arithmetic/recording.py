@@ -154,8 +154,8 @@ class Recording:
         return graphs.exact(self.graph, self.live, arrays, wide=True)
 
     def _overflows(self, known: Mapping[int, Known]) -> bool:
-        """Return whether an output is not finite, and a value before it is infinite although its operands are not."""
-        outputs = {at for fork in self.forks for at in fork.outputs}
+        """Return whether the first reading has an infinite or NaN output, after an overflow of finite numbers."""
+        outputs = set(self.forks[0].outputs)
         if all(self.graph.nodes[at].kind != "real" or known[at].all_finite for at in outputs):
             return False
         nodes = ((self.graph.nodes[at], known[at]) for at in self.live if at not in outputs)
