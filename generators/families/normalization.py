@@ -63,7 +63,7 @@ def logarithm_along(c: Call, x: Value, axis: int) -> Value:
     if math.prod(x.shape) == 0:
         return x
     off = x - x.max(axis)
-    e = off.exp()
+    e = off.exp(shifted=True)
     total = e.sum(axis)
     y = (e / total).log() if c.open("algorithm") == "of-quotient" else off - total.log()
     infinite = x.isinf(negative=False)
@@ -160,13 +160,13 @@ def instance_normalization(c: Call, x: Value, scale: Value, b: Value) -> Value:
 
 
 def along(c: Call, x: Value, axis: int) -> Value:
-    """The formula with the largest element subtracted first, so that no exponential overflows.
+    """The formula with the largest element subtracted first, so that no exponential overflows; or as it is written.
 
     If an element is +inf, the formula as written gives 0 for the finite ones, and this one gives NaN everywhere.
     """
     if math.prod(x.shape) == 0:
         return x
-    e = (x - x.max(axis)).exp()
+    e = (x - x.max(axis)).exp(shifted=True)
     y = e / e.sum(axis)
     infinite = x.isinf(negative=False)
     within = infinite.cast("uint8").max(axis).cast("bool")
@@ -182,7 +182,8 @@ def batch_normalization(
     """(x - mean) / sqrt(variance + epsilon) * scale + b, for each channel; in training the statistics come from x.
 
     x: [N, C, D...], or [N] with one channel from version 9 on; the others: [C], or [C, D...] with spatial=0. Training
-    also returns running statistics: input * momentum + current * (1 - momentum), with the population variance.
+    also returns running statistics: input * momentum + current * (1 - momentum), with the population variance. If other
+    inputs are of a wider type than x, it is open whether they are first converted to x's.
     Source: ONNX BatchNormalization-1 to 15.
     """
     training = _training(c)
@@ -195,7 +196,10 @@ def batch_normalization(
     c.require("per-channel", all(v.shape == own for v in (scale, b, mean, variance)))
     shape = (1, *own, *(1,) * (whole.rank - 2)) if spatial else (1, *own)
     scale, b = scale.reshape(*shape), b.reshape(*shape)
-    epsilon = c.float32("epsilon")
+    epsilon, given = c.float32("epsilon"), (scale.type, mean.type)
+    wider = any(element_type(t).float_format.precision > element_type(x.type).float_format.precision for t in given)
+    if wider and c.open("wider-statistics") == "as-input":
+        scale, b, mean, variance = (v.store(x.type) for v in (scale, b, mean, variance))
     if not training:
         return _normal(c, whole, mean.reshape(*shape), variance.reshape(*shape), scale, b, epsilon).reshape(*x.shape)
     axes = (0, *range(2, whole.rank)) if spatial else (0,)
@@ -208,7 +212,7 @@ def batch_normalization(
     y = _normal(c, whole, current, spread, scale, b, epsilon).reshape(*x.shape)
     keep = c.float32("momentum")
     running = (old * keep + new.reshape(*own) * (1 - keep) for old, new in ((mean, current), (variance, spread)))
-    return (y, *running)
+    return (y, *(one.store(given[1]) for one in running))
 
 
 def _training(c: Call) -> bool:

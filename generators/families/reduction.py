@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -89,7 +90,8 @@ def log_sum_exp(c: Call, data: Value, axes: Value | None = None) -> Value:
 
     def formula(x: Value, over: tuple[int, ...], keep: bool) -> Value:
         if not stable or not x.size:
-            return x.exp().sum(over, keep=keep).log()
+            far = x > c.constant(math.log(sys.float_info.max), "float64")  # beyond every type
+            return c.constant(math.inf, x.type).where(far, x.exp()).sum(over, keep=keep).log()
         top = x.max(over)
         top = c.constant(0, x.type).where(top.isinf() | top.isnan(), top)
         found = (x - top).exp().sum(over).log() + top

@@ -20,7 +20,7 @@ from ..families import reference_of
 from ..primitives import ROOMS
 from ..primitives.primitive import Primitive
 from .implementation import Answer, Given, Implementation, Invocation, Memory, Met, Refused, usual_machine
-from .nodes import LONG, deviations
+from .nodes import LONG, alternatives, deviations
 
 
 def invocations(
@@ -261,6 +261,10 @@ class Answering:
         """The deviations of the formula's mutants, by name and node."""
         return deviations(self.recording.graph, self.recording.forks[self.fork].outputs)
 
+    @functools.cached_property
+    def _alternatives(self) -> Mapping[str, Mapping[int, Deviation]]:
+        return alternatives(self.recording.graph, self._live)
+
     def depends(self, name: str, ports: frozenset[int]) -> bool:
         """Return whether the nodes of a mutant of the formula depend on any of these ports, given by index."""
         graph, places = self.recording.graph, self._deviations(name)
@@ -302,7 +306,9 @@ class Answering:
         return recording.native(told.arrays, machine, _fork(recording, told.arrays, one.choices))[0]
 
     def _deviations(self, name: str) -> Mapping[int, Deviation]:
-        """Return the deviations by node; `every:MISTAKE` applies to all nodes that allow it."""
+        """Return the deviations by node; `every:MISTAKE` applies to all nodes that allow it; or a variant's forms."""
+        if name in self._alternatives:
+            return self._alternatives[name]
         every, _, mistake = name.partition(":")
         if every != "every":
             return self.deviations.get(name, {})

@@ -23,6 +23,7 @@ from ..arithmetic.errors import (
     Error,
     Flags,
     Known,
+    charged,
     each,
     format_of,
     kind_of,
@@ -200,18 +201,40 @@ class Cast(Primitive):
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **p: Any) -> Array:
-        to, x = p["to"], xs[0]
-        if kind_of(to) in ("real", "complex") and kind_of(p["of"]) == "real":
-            form = format_of(to)
-            small = form.precision < 11 and to != "bfloat16"
-            found = _rounded(form, x.astype(np.float64), p) if small else x
-            return np.asarray(m.rounded(found.astype(element_type(to).dtype) if to == "float64" else found))
-        if kind_of(p["of"]) in ("int", "bool") and kind_of(to) == "real":
-            return np.asarray(x.astype(np.float64).astype(m.type))
-        exact = x.astype(np.float64) if kind_of(p["of"]) == "real" else x
-        found = cls.exact(exact, **p)
-        low_bits = found.astype(object) if found.dtype == object else found
-        return low_bits if kind_of(to) == "text" else low_bits.astype(element_type(to).dtype)
+        to, x, of = p["to"], xs[0], kind_of(p["of"])
+        x = x.astype(np.float64) if of == "real" else x
+        if kind_of(to) == "real":  # rounded once to the type, even if a wider one stores it
+            x = x.astype(np.int64) if of == "int" and x.dtype.kind not in "iuO" else x
+            return np.asarray(m.rounded(cls.exact(x, **p).astype(np.float64)))
+        found = cls.exact(x, **p)
+        return found if kind_of(to) == "text" else found.astype(element_type(to).dtype)
+
+
+class Store(Primitive):
+    """The same real number as a value of another type, rounded only if the arithmetic stores that type so.
+
+    A formula uses it where a text mixes types without naming a cast: unlike a cast, it leaves a 16-bit value as it is
+    in an arithmetic that computes in float32.
+    """
+
+    name, rational, text = "store", True, "{0} as {to}: nothing where the storage holds it"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        to = str(others[0] if others else p["to"])
+        return value if to == value.type else value.node("store", to=to)
+
+    @classmethod
+    def type(cls, types: Sequence[str], **p: Any) -> str:
+        return str(p["to"])
+
+    @staticmethod
+    def exact(*xs: Array, **_: Any) -> Array:
+        return xs[0]
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+        return charged(c, y, es[0].e, es[0].flags, rule="convert")
 
 
 def _to_real(x: Array, kind: str, p: dict[str, Any]) -> Array:
@@ -277,10 +300,10 @@ def _truncated_mpfr(value: Any, low: int, high: int) -> int:
 
 def _rounded_error(c: Arithmetic, y: Known, x: Known, error: Error, p: dict[str, Any]) -> Error:
     """Return the error of a rounded number: rounding is monotone, so its interval's ends are bounds."""
-    flags = unsigned(error.flags) if not isinstance(error.flags, int) else error.flags
     form = format_of(p["to"])
     if error.quiet or (form.precision >= 53 and c.storage == form):
-        return Error(error.e, error.flags)
+        return Error(error.e, error.flags if form.negative_zero else unsigned(error.flags))
+    flags = unsigned(error.flags)
     e = c.bound(error.e)
     low, high = (_rounded(form, x.f + s * e, p) for s in (-1.0, 1.0))
     up, down = y.finite & ~(high < np.inf), y.finite & ~(low > -np.inf)  # NaN too
