@@ -1,4 +1,4 @@
-"""Cases that pair what otherwise occurs alone: constants with types and ranks, options with ranks, rare types with ends.
+"""Cases that pair what else occurs alone: constants with types and ranks, options with ranks, rare types with ends.
 
 Each is a planned case with such a change, and is only made if no planned case has the pair.
 """
@@ -146,9 +146,13 @@ def _together(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
 
 
 def _keeps_shapes(name: str, rows: Sequence[Row]) -> bool:
-    """Return whether cases with and without an attribute have the same shapes."""
-    without = {row.id.shapes for row in rows if name not in row.settings}
-    return any(row.id.shapes in without for row in rows if name in row.settings)
+    """Return whether cases with an attribute have the shapes of cases without it that have the same first one."""
+    without: dict[object, set[object]] = {}
+    for row in rows:
+        if name not in row.settings:
+            without.setdefault(row.id.shapes[:1], set()).add(row.id.shapes)
+    there = [row.id.shapes for row in rows if name in row.settings and row.id.shapes[:1] in without]
+    return bool(there) and all(shapes in without[shapes[:1]] for shapes in there)
 
 
 def _kind(version: VersionSpec, name: str) -> str:
@@ -241,7 +245,7 @@ def _of_nothing(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
         one = next((one for one in alike if not _is_excluded_type(version, one, type_)), None)
         if one is not None:
             met.add(arithmetic(type_))
-            yield replace(one.id, types=row.id.types)
+            yield settle(version, replace(one.id, types=row.id.types, fill=row.id.fill))
 
 
 def _is_tensor(row: Row) -> bool:
