@@ -9,18 +9,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..cases.elements import element_type
+from ..cases.errors import CaseIdError
 from ..cases.ids import CaseId, part_size
 from ..cases.program import element_names
 from ..specs.model import AttributeSignature, Port, Spec, Value, VersionSpec, Word
 from .parameters import CONSTANT, FED, FROM, NUMBERS_OF_DRAWS, free_letters, kindest_opset, opset_range, text_of
-from .rows import Row, read_row, settle
+from .rows import Row, read_row, settle, without_settings
 from .variations import STANDARDS, given, tensor_twice, with_settings
 
 AXES_NAMES = frozenset({"axis", "axes", "dim", "dims"})
 RANKS = range(1, 7)
 BEYOND = 64
 """The same tensor twice is also given with more elements than this."""
-_LARGEST = 4096  # elements in a case, so that constants of programs stay small
+_LARGEST = 40_000  # elements in a case, so that constants of programs stay small
+_MODEST = 1000  # elements in a case of options, if there is one so small
 _MOST: Mapping[str, int] = {CONSTANT: 16, FED: 6}  # cases with all inputs but the first delivered in this way
 _SCALARS = frozenset({"int", "float", "string"})
 
@@ -37,21 +39,21 @@ def pairings(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> Ite
     if not any(_repeats(version, case) for case in planned if _is_large(case)):
         yield from tensor_twice(version, large)
     yield from _at_last_opset(spec, version, planned, bases)
-    yield from _of_nothing(version, bases)
+    yield from _of_nothing(spec, version, bases)
 
 
 def _bases(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> list[Row]:
-    """Return the valid planned cases that are not too large, edges among them, as cases without a name."""
+    """Return the valid planned cases that are not too large, with fixed dimensions and without the names of edges."""
     found: dict[CaseId, None] = {}
     for case in planned:
         edge = version.edge(case.edge) if case.edge else None
-        plain = replace(case, edge=None)
+        plain = without_settings(replace(case, edge=None), "dims")
         names = {name for name, _ in case.settings}
-        if (edge is not None and edge.rejected) or names & {"dims", "around", "unknown", "opset", *NUMBERS_OF_DRAWS}:
+        if (edge is not None and edge.rejected) or names & {"around", "unknown", "opset", *NUMBERS_OF_DRAWS}:
             continue
         if len(case.types) != len(free_letters(version)):  # an edge whose variadic input has several types
             continue
-        if sum(map(part_size, case.shapes)) <= _LARGEST and settle(version, plain) == plain:
+        if _size(case) <= _LARGEST and settle(version, plain) == plain:
             found[plain] = None
     return [read_row(spec, version, case) for case in found]
 
@@ -80,11 +82,15 @@ def _delivered(version: VersionSpec, bases: Sequence[Row], how: str) -> Iterator
             case = settle(version, with_settings(row, [(f"{port.name}{FROM}", how) for port in there]))
             candidates.append((_features(version, row), case))
     for _ in range(_MOST[how]):
-        best = max(candidates, key=lambda one: len(one[0] - covered), default=None)
+        best = max(candidates, key=lambda one: (len(one[0] - covered), -_size(one[1])), default=None)
         if best is None or not best[0] - covered:
             return
         covered |= best[0]
         yield best[1]
+
+
+def _size(case: CaseId) -> int:
+    return sum(map(part_size, case.shapes))
 
 
 def _is_known_twice(row: Row) -> bool:
@@ -128,11 +134,12 @@ def _is_option(attribute: AttributeSignature, value: Value) -> bool:
 def _together(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield cases of each rank, and with an extent of 1, with the options that no case has there."""
     usual = [row for row in bases if row.id.types == bases[0].id.types]
+    usual.sort(key=lambda row: (len(row.id.settings), _size(row.id) > _MODEST))
     options = {name: some for name, some in free_options(version).items() if _keeps_shapes(name, usual)}
     for rank in (*RANKS, None):
         there = [row for row in usual if _has(row, rank)]
         lacking = [name for name in options if not any(name in row.settings for row in there)]
-        for row in sorted(there, key=lambda row: len(row.id.settings)) if lacking else ():
+        for row in there if lacking else ():
             chosen: dict[str, tuple[str, Value]] = {}
             for name in lacking:
                 fits = (one for one in options[name] if not _is_excluded(version, row, {**chosen, name: one}))
@@ -206,10 +213,20 @@ def _is_large(case: CaseId) -> bool:
 def arithmetic(type_: str) -> str:
     """Return the arithmetic of a type, of which one type is enough here."""
     element = element_type(element_names(type_)[-1])
-    return "packed" if element.is_packed else element.kind if element.bits >= _OWN_BITS else f"{element.kind}-8"
+    small = element.kind == "float" and element.bits < _OWN_BITS
+    return "packed" if element.is_packed else "small-float" if small else element.kind
 
 
 _OWN_BITS = 16
+RARE = ("bool", "unsigned", "string")
+
+
+def first_letter(version: VersionSpec) -> str | None:
+    """Return the type letter of the first input, if cases vary it and no other letter depends on it."""
+    signature = version.signature
+    letter = signature.letter(signature.inputs[0].name) if signature.inputs else None
+    bound = {x for group in version.same for x in group} | {source.absent for source in version.types_from.values()}
+    return letter if letter in free_letters(version) and letter not in bound else None
 
 
 def _at_last_opset(
@@ -228,32 +245,51 @@ def _at_last_opset(
                 yield with_settings(row, [("opset", last)])
 
 
-def _of_nothing(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
-    """Yield a case of each arithmetic with an empty first input, if cases of another type have one.
+def _of_nothing(spec: Spec, version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
+    """Yield a case of each rare type with an empty first input, if cases of another type have one.
 
-    The settings must be those of a case with the type, too.
+    Cases of that type have attributes of the same names, since some attributes are of one type only.
     """
     empty = [row for row in bases if row.id.shapes and part_size(row.id.shapes[0]) == 0 and _is_tensor(row)]
-    if not empty or len(free_letters(version)) != 1:
+    letter = first_letter(version)
+    if not empty or letter is None:
         return
-    met = {arithmetic(row.id.types[0]) for row in empty}
+    place = free_letters(version).index(letter)
+    empty.sort(key=lambda row: len(row.id.settings))
+    met = {arithmetic(row.id.types[place]) for row in empty}
+    names: dict[str, set[str]] = {}
     for row in bases:
-        (type_,) = row.id.types
-        if "(" in type_ or arithmetic(type_) in met:
+        names.setdefault(row.id.types[place], set()).update(name for name, _ in row.id.settings)
+    for row in bases:
+        type_ = row.id.types[place]
+        if "(" in type_ or arithmetic(type_) not in RARE or arithmetic(type_) in met:
             continue
-        alike = (one for one in empty if one.id.settings == row.id.settings)
-        one = next((one for one in alike if not _is_excluded_type(version, one, type_)), None)
-        if one is not None:
-            met.add(arithmetic(type_))
-            yield settle(version, replace(one.id, types=row.id.types, fill=row.id.fill))
+        for one in empty:
+            known = {name for name, _ in one.id.settings} <= names[type_]
+            if known and not _is_excluded_type(version, one, letter, type_):
+                types = (*one.id.types[:place], type_, *one.id.types[place + 1 :])
+                case = settle(version, replace(one.id, types=types, fill=row.id.fill))
+                if _is_readable(spec, version, case):
+                    met.add(arithmetic(type_))
+                    yield case
+                    break
+
+
+def _is_readable(spec: Spec, version: VersionSpec, case: CaseId) -> bool:
+    """Return whether the elements that a case writes are of its types."""
+    try:
+        read_row(spec, version, case)
+    except CaseIdError:
+        return False
+    return True
 
 
 def _is_tensor(row: Row) -> bool:
     return isinstance(row.id.shapes[0], tuple)
 
 
-def _is_excluded_type(version: VersionSpec, row: Row, type_: str) -> bool:
+def _is_excluded_type(version: VersionSpec, row: Row, letter: str, type_: str) -> bool:
     """Return whether the spec excludes anything for a type that the settings of a case may be."""
-    (letter,) = free_letters(version)
     named = (out for out in version.exclude if type_ in out.get(letter, ()))
-    return any(all(name in (letter, "shapes", *row.settings) for name in out) for out in named)
+    known = {letter, "shapes", *free_letters(version), *row.settings}
+    return any(all(name in known for name in out) for out in named)

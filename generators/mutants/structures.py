@@ -15,7 +15,7 @@ import numpy as np
 from ...cases.elements import Array, element_types, type_of
 from ...specs.model import AttributeSignature, Port, Spec, VersionSpec, Word
 from ..arithmetic.native import identical
-from ..pairings import BEYOND, RANKS, arithmetic, free_options, others
+from ..pairings import BEYOND, RANKS, RARE, arithmetic, first_letter, free_options, others
 from ..parameters import has_values, opset_range
 from .equations import EQUATIONS, Equation
 from .implementation import Implementation, Invocation, Met, Trigger, comes
@@ -239,14 +239,15 @@ def _has_one(met: Met) -> bool:
 
 
 def _of_ends(spec: Spec, version: VersionSpec) -> Iterator[Trigger]:
-    """Yield triggers for each arithmetic in the last opset with the version, and with nothing in the first input."""
+    """Yield triggers for each arithmetic in the last opset with the version, and for rare types without an element."""
     span = opset_range(spec, version)
     for name in dict.fromkeys(map(arithmetic, _types(version))):
         there = _of_arithmetic(name)
         if span is not None and span[0] < span[1]:
             text = f"type {name} in the last opset with the version"
             yield Trigger("last-opset", name, text, _both(there, _in_opset(span[1])))
-        yield Trigger("nothing", name, f"an empty first input of type {name}", _both(there, _is_empty))
+        if name in RARE and first_letter(version) is not None:
+            yield Trigger("nothing", name, f"an empty first input of type {name}", _both(there, _is_empty))
 
 
 def _in_opset(number: int) -> Callable[[Met], bool]:
