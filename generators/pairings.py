@@ -23,7 +23,7 @@ BEYOND = 64
 """The same tensor twice is also given with more elements than this."""
 _LARGEST = 40_000  # elements in a case, so that constants of programs stay small
 _MODEST = 1000  # elements in a case of options, if there is one so small
-_MOST: Mapping[str, int] = {CONSTANT: 16, FED: 6}  # cases with all inputs but the first delivered in this way
+_MOST: Mapping[str, int] = {CONSTANT: 14, FED: 4}  # cases with all inputs but the first delivered in this way
 _SCALARS = frozenset({"int", "float", "string"})
 
 
@@ -32,9 +32,12 @@ def pairings(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> Ite
     if spec.standard not in STANDARDS:
         return
     bases = _bases(spec, version, planned)
+    if not bases:
+        return
     for how in (CONSTANT, FED):
         yield from _delivered(version, bases, how)
     yield from _together(version, bases)
+    yield from _by_default(version, bases)
     large = [row for row in bases if any(part_size(part) > BEYOND for part in row.id.shapes)]
     if not any(_repeats(version, case) for case in planned if _is_large(case)):
         yield from tensor_twice(version, large)
@@ -152,6 +155,25 @@ def _together(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
                 break
 
 
+def default_axes(version: VersionSpec) -> list[AttributeSignature]:
+    """Return the attributes with one axis that may be left out, and have a default."""
+    return [a for a in version.signature.attributes if a.name in AXES_NAMES and isinstance(a.default, int)]
+
+
+def _by_default(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
+    """Yield cases of each rank without an axis, if no case has that rank and no axis."""
+    usual = [row for row in bases if row.id.types == bases[0].id.types]
+    for attribute in default_axes(version):
+        name, default = attribute.name, attribute.default
+        for rank in RANKS if _keeps_shapes(name, usual) else ():
+            there = [row for row in usual if _has(row, rank)]
+            if not isinstance(default, int) or not -rank <= default < rank:
+                continue
+            if there and all(name in row.settings for row in there):
+                row = min(there, key=lambda row: (len(row.id.settings), _size(row.id)))
+                yield settle(version, without_settings(row.id, name))
+
+
 def _keeps_shapes(name: str, rows: Sequence[Row]) -> bool:
     """Return whether cases with an attribute have the shapes of cases without it that have the same first one."""
     without: dict[object, set[object]] = {}
@@ -248,7 +270,8 @@ def _at_last_opset(
 def _of_nothing(spec: Spec, version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield a case of each rare type with an empty first input, if cases of another type have one.
 
-    Cases of that type have attributes of the same names, since some attributes are of one type only.
+    Cases of that type have attributes of the same names, since some attributes are of one type only, and the words that
+    all of them have.
     """
     empty = [row for row in bases if row.id.shapes and part_size(row.id.shapes[0]) == 0 and _is_tensor(row)]
     letter = first_letter(version)
@@ -258,14 +281,17 @@ def _of_nothing(spec: Spec, version: VersionSpec, bases: Sequence[Row]) -> Itera
     empty.sort(key=lambda row: len(row.id.settings))
     met = {arithmetic(row.id.types[place]) for row in empty}
     names: dict[str, set[str]] = {}
+    words: dict[str, set[tuple[str, str]]] = {}
     for row in bases:
-        names.setdefault(row.id.types[place], set()).update(name for name, _ in row.id.settings)
+        type_, own = row.id.types[place], {(n, t) for n, t in row.id.settings if _kind(version, n) == "string"}
+        names.setdefault(type_, set()).update(name for name, _ in row.id.settings)
+        words[type_] = words.get(type_, own) & own
     for row in bases:
         type_ = row.id.types[place]
         if "(" in type_ or arithmetic(type_) not in RARE or arithmetic(type_) in met:
             continue
         for one in empty:
-            known = {name for name, _ in one.id.settings} <= names[type_]
+            known = {name for name, _ in one.id.settings} <= names[type_] and words[type_] <= set(one.id.settings)
             if known and not _is_excluded_type(version, one, letter, type_):
                 types = (*one.id.types[:place], type_, *one.id.types[place + 1 :])
                 case = settle(version, replace(one.id, types=types, fill=row.id.fill))

@@ -5,6 +5,7 @@ A mistake here needs two things at once, or entries that differ, so that a case 
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -13,9 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...cases.elements import Array, element_types, type_of
+from ...cases.program import Tensor
 from ...specs.model import AttributeSignature, Port, Spec, VersionSpec, Word
 from ..arithmetic.native import identical
-from ..pairings import BEYOND, RANKS, RARE, arithmetic, first_letter, free_options, others
+from ..pairings import BEYOND, RANKS, RARE, arithmetic, default_axes, first_letter, free_options, others
 from ..parameters import has_values, opset_range
 from .equations import EQUATIONS, Equation
 from .implementation import Implementation, Invocation, Met, Trigger, comes
@@ -42,9 +44,22 @@ def _of_entries(version: VersionSpec) -> Iterator[tuple[Trigger, Sequence[Implem
     for attribute in version.signature.attributes:
         if attribute.kind in _LISTS:
             yield from _of_list(attribute.name, one_is_a_list=not attribute.name.startswith("pads"))
+        if attribute.name.endswith("modes"):
+            for mode in _MODES if attribute.kind in _LISTS else range(len(_MODES)):
+                met = _listing(attribute.name, functools.partial(_is_one_mode, mode))
+                yield Trigger("entries", f"{attribute.name}-all-{mode}", f"{attribute.name} of {mode} alone", met), ()
     for port in version.signature.inputs[1:]:
         if _is_list(version, port):
             yield from _of_list(port.name, one_is_a_list=False)
+
+
+_MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
+"""The modes of a tree's nodes; as numbers, the index of each."""
+
+
+def _is_one_mode(mode: object, entries: Entries) -> bool:
+    inner = [entry for entry in entries if entry != "LEAF"]
+    return len(inner) > 1 and set(inner) == {mode}
 
 
 def _is_list(version: VersionSpec, port: Port) -> bool:
@@ -103,6 +118,8 @@ def _lists(i: Invocation, name: str) -> Iterator[Entries]:
     given = i.port(name) if value is None else None
     if isinstance(value, tuple | list):
         yield tuple(value)
+    if isinstance(value, Tensor):
+        yield tuple(value.array().reshape(-1).tolist())
     if isinstance(given, np.ndarray) and given.ndim == 2:
         yield from (tuple(row.tolist()) for row in given)
 
@@ -207,6 +224,14 @@ def _of_options(version: VersionSpec) -> Iterator[Trigger]:
             yield Trigger("options", f"{name},rank={rank}", text, _both(options[name], _ranked(rank)))
         text = f"{name} and an extent of 1"
         yield Trigger("options", f"{name},extent=1", text, _both(options[name], _has_one))
+    for attribute in default_axes(version):
+        for rank in _ranks(version):
+            met = _both(_is_missing(attribute.name), _ranked(rank))
+            yield Trigger("options", f"no-{attribute.name},rank={rank}", f"no {attribute.name} and rank {rank}", met)
+
+
+def _is_missing(name: str) -> Callable[[Met], bool]:
+    return lambda met: name not in met.invocation.attributes
 
 
 def _varies(version: VersionSpec, name: str) -> bool:
