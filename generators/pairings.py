@@ -166,12 +166,17 @@ def _by_default(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
     for attribute in default_axes(version):
         name, default = attribute.name, attribute.default
         for rank in RANKS if _keeps_shapes(name, usual) else ():
-            there = [row for row in usual if _has(row, rank)]
+            there = [row for row in usual if _has(row, rank) and _is_plain(version, row)]
             if not isinstance(default, int) or not -rank <= default < rank:
                 continue
             if there and all(name in row.settings for row in there):
                 row = min(there, key=lambda row: (len(row.id.settings), _size(row.id)))
                 yield settle(version, without_settings(row.id, name))
+
+
+def _is_plain(version: VersionSpec, row: Row) -> bool:
+    """Return whether a case says nothing that depends on extents: no list, and no elements of inputs."""
+    return all(_kind(version, name) in _SCALARS or name == "outputs" for name, _ in row.id.settings)
 
 
 def _keeps_shapes(name: str, rows: Sequence[Row]) -> bool:
