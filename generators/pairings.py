@@ -5,6 +5,7 @@ Each is a planned case with such a change, and is only made if no planned case h
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -136,7 +137,7 @@ def _is_option(attribute: AttributeSignature, value: Value) -> bool:
 
 def _together(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield cases of each rank, and with an extent of 1, with the options that no case has there."""
-    usual = [row for row in bases if row.id.types == bases[0].id.types]
+    usual = _usual(bases)
     usual.sort(key=lambda row: (len(row.id.settings), _size(row.id) > _MODEST))
     options = {name: some for name, some in free_options(version).items() if _keeps_shapes(name, usual)}
     for rank in (*RANKS, None):
@@ -155,6 +156,12 @@ def _together(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
                 break
 
 
+def _usual(bases: Sequence[Row]) -> list[Row]:
+    """Return the cases of the types that most cases have."""
+    types = Counter(row.id.types for row in bases).most_common(1)[0][0]
+    return [row for row in bases if row.id.types == types]
+
+
 def default_axes(version: VersionSpec) -> list[AttributeSignature]:
     """Return the attributes with one axis that may be left out, and have a default."""
     return [a for a in version.signature.attributes if a.name in AXES_NAMES and isinstance(a.default, int)]
@@ -162,7 +169,7 @@ def default_axes(version: VersionSpec) -> list[AttributeSignature]:
 
 def _by_default(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield cases of each rank without an axis, if no case has that rank and no axis."""
-    usual = [row for row in bases if row.id.types == bases[0].id.types]
+    usual = _usual(bases)
     for attribute in default_axes(version):
         name, default = attribute.name, attribute.default
         for rank in RANKS if _keeps_shapes(name, usual) else ():

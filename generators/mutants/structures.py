@@ -70,7 +70,19 @@ def _is_list(version: VersionSpec, port: Port) -> bool:
     operand = version.operands.get(port.name)
     listed = operand is not None and isinstance(operand.shape, tuple) and len(operand.shape) == 1
     written = has_values(version, port) or (listed and operand is not None and bool(operand.draws))
-    return not port.is_variadic and (whole or written) and version.signature.attribute(port.name) is None
+    apart = not port.is_variadic and version.signature.attribute(port.name) is None
+    return apart and (whole or written) and _has_several(version, port.name)
+
+
+def _has_several(version: VersionSpec, name: str) -> bool:
+    """Return whether a level, an edge or a recipe makes a list of more than one entry of an input."""
+    operand = version.operands.get(name)
+    bundles = [one for levels in version.parameters.values() for one in levels.values()]
+    sets = [one for one in (*bundles, *(edge.settings for edge in version.edges.values())) if isinstance(one, Mapping)]
+    values = [*version.parameters.get(name, {}).values(), *(one.get(name) for one in sets)]
+    lists = [value for value in values if isinstance(value, tuple)]
+    drawn = operand is not None and bool(operand.draws) and isinstance(operand.shape, tuple) and operand.shape != ()
+    return drawn or any(len(one) > 1 or isinstance(one[0], str) for one in lists if one)
 
 
 def _of_list(name: str, *, one_is_a_list: bool) -> Iterator[tuple[Trigger, Sequence[Implementation]]]:
@@ -189,7 +201,12 @@ def _first(met: Met) -> Array | None:
 
 
 def _ranks(version: VersionSpec) -> list[int]:
-    """Return the ranks that no clause excludes."""
+    """Return the ranks that the first input may have: no clause excludes them, and the spec fixes no other one."""
+    first = next(iter(version.signature.inputs), None)
+    operand = None if first is None else version.operands.get(first.name)
+    shape = None if operand is None else operand.shape
+    if first is None or (isinstance(shape, tuple) and not any("..." in str(part) for part in shape)):
+        return [len(shape)] if isinstance(shape, tuple) and len(shape) in RANKS else []
     globs = [glob for clause in version.clauses.values() for glob in clause.excludes]
     return [rank for rank in RANKS if not any(fnmatchcase(f"rank={rank}", glob) for glob in globs)]
 
@@ -222,8 +239,9 @@ def _of_options(version: VersionSpec) -> Iterator[Trigger]:
         for rank in _ranks(version):
             text = f"{name} and rank {rank}"
             yield Trigger("options", f"{name},rank={rank}", text, _both(options[name], _ranked(rank)))
-        text = f"{name} and an extent of 1"
-        yield Trigger("options", f"{name},extent=1", text, _both(options[name], _has_one))
+        if len(_ranks(version)) > 1:
+            text = f"{name} and an extent of 1"
+            yield Trigger("options", f"{name},extent=1", text, _both(options[name], _has_one))
     for attribute in default_axes(version):
         for rank in _ranks(version):
             met = _both(_is_missing(attribute.name), _ranked(rank))
