@@ -24,7 +24,7 @@ BEYOND = 64
 """The same tensor twice is also given with more elements than this."""
 _LARGEST = 40_000  # elements in a case, so that constants of programs stay small
 _MODEST = 1000  # elements in a case of options, if there is one so small
-_MOST: Mapping[str, int] = {CONSTANT: 14, FED: 4}  # cases with all inputs but the first delivered in this way
+_MOST: Mapping[str, int] = {CONSTANT: 12, FED: 4}  # cases with all inputs but the first delivered in this way
 _SCALARS = frozenset({"int", "float", "string"})
 
 
@@ -172,13 +172,21 @@ def _by_default(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
     usual = _usual(bases)
     for attribute in default_axes(version):
         name, default = attribute.name, attribute.default
+        ends = {axis % rank - rank for row in usual for axis, rank in _axis(row, name) if -rank <= axis < rank}
         for rank in RANKS if _keeps_shapes(name, usual) else ():
             there = [row for row in usual if _has(row, rank) and _is_plain(version, row)]
             if not isinstance(default, int) or not -rank <= default < rank:
                 continue
-            if there and all(name in row.settings for row in there):
+            if default % rank - rank in ends and there and all(name in row.settings for row in there):
                 row = min(there, key=lambda row: (len(row.id.settings), _size(row.id)))
                 yield settle(version, without_settings(row.id, name))
+
+
+def _axis(row: Row, name: str) -> Iterator[tuple[int, int]]:
+    """Yield the axis that a case gives, and the rank of the first input."""
+    axis, first = row.settings.get(name), row.id.shapes[0] if row.id.shapes else None
+    if isinstance(axis, int) and isinstance(first, tuple):
+        yield axis, len(first)
 
 
 def _is_plain(version: VersionSpec, row: Row) -> bool:
