@@ -78,7 +78,8 @@ def _has_several(version: VersionSpec, name: str) -> bool:
     """Return whether a level, an edge or a recipe makes a list of more than one entry of an input."""
     operand = version.operands.get(name)
     bundles = [one for levels in version.parameters.values() for one in levels.values()]
-    sets = [one for one in (*bundles, *(edge.settings for edge in version.edges.values())) if isinstance(one, Mapping)]
+    edges = [edge.settings for edge in version.edges.values() if not edge.rejected]
+    sets = [one for one in (*bundles, *edges) if isinstance(one, Mapping)]
     values = [*version.parameters.get(name, {}).values(), *(one.get(name) for one in sets)]
     lists = [value for value in values if isinstance(value, tuple)]
     drawn = operand is not None and bool(operand.draws) and isinstance(operand.shape, tuple) and operand.shape != ()
