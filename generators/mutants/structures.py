@@ -171,9 +171,16 @@ def _of_deliveries(version: VersionSpec) -> Iterator[Trigger]:
             yield Trigger(
                 "others", f"constant,{name}", f"{text} and type {name}", _both(constant, _of_arithmetic(name))
             )
-    if len({port.type for port in version.signature.inputs}) < len(version.signature.inputs):
+    types = [port.type for port in version.signature.inputs if not _is_written(version, port)]
+    if len(set(types)) < len(types):
         text = f"a tensor of more than {BEYOND} elements at two inputs"
         yield Trigger("twice", f"over-{BEYOND}", text, _is_repeated)
+
+
+def _is_written(version: VersionSpec, port: Port) -> bool:
+    """Return whether levels write an input's elements, because their meaning limits them."""
+    bundles = (level for levels in version.parameters.values() for level in levels.values())
+    return has_values(version, port) or any(isinstance(one, Mapping) and port.name in one for one in bundles)
 
 
 def _delivered(names: Sequence[str], *, fed: bool) -> Callable[[Met], bool]:
