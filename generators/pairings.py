@@ -23,6 +23,7 @@ RANKS = range(1, 7)
 BEYOND = 64
 """The same tensor twice is also given with more elements than this."""
 _LARGEST = 40_000  # elements in a case, so that constants of programs stay small
+_FIRST = "first"  # of the features for which a case is made: the rank and arithmetic of the first input
 _MODEST = 1000  # elements in a case of options, if there is one so small
 _MOST: Mapping[str, int] = {CONSTANT: 12, FED: 4}  # cases with all inputs but the first delivered in this way
 _SCALARS = frozenset({"int", "float", "string"})
@@ -86,11 +87,15 @@ def _delivered(version: VersionSpec, bases: Sequence[Row], how: str) -> Iterator
             case = settle(version, with_settings(row, [(f"{port.name}{FROM}", how) for port in there]))
             candidates.append((_features(version, row), case))
     for _ in range(_MOST[how]):
-        best = max(candidates, key=lambda one: (len(one[0] - covered), -_size(one[1])), default=None)
+        best = max(candidates, key=lambda one: (_gain(one[0] - covered), -_size(one[1])), default=None)
         if best is None or not best[0] - covered:
             return
         covered |= best[0]
         yield best[1]
+
+
+def _gain(features: set[tuple[object, ...]]) -> tuple[int, int]:
+    return sum(feature[0] == _FIRST for feature in features), len(features)
 
 
 def _size(case: CaseId) -> int:
@@ -105,6 +110,11 @@ def _is_known_twice(row: Row) -> bool:
 def _features(version: VersionSpec, row: Row) -> set[tuple[object, ...]]:
     """Return what may matter for a constant: types, ranks, the inputs and attributes that are given."""
     found: set[tuple[object, ...]] = set(enumerate(row.id.types))
+    first = row.id.shapes[0] if row.id.shapes else None
+    found |= {(_FIRST, len(first))} if isinstance(first, tuple) else set()
+    letter = first_letter(version)
+    if letter is not None:
+        found.add((_FIRST, arithmetic(row.id.types[free_letters(version).index(letter)])))
     found |= {(place, len(part)) for place, part in enumerate(row.id.shapes) if isinstance(part, tuple)}
     for name, text in row.id.settings:
         attribute = version.signature.attribute(name)
