@@ -25,7 +25,7 @@ BEYOND = 64
 _LARGEST = 40_000  # elements in a case, so that constants of programs stay small
 _FIRST = "first"  # of the features for which a case is made: the rank and arithmetic of the first input
 _MODEST = 1000  # elements in a case of options, if there is one so small
-_MOST: Mapping[str, int] = {CONSTANT: 12, FED: 4}  # cases with all inputs but the first delivered in this way
+_MOST: Mapping[str, int] = {CONSTANT: 12, FED: 3}  # cases with all inputs but the first delivered in this way
 _SCALARS = frozenset({"int", "float", "string"})
 
 
