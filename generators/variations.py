@@ -20,7 +20,7 @@ from .rows import Row, draws, read_row, settle
 
 ARITIES = (*range(1, 13), 16, 17, 32, 33, 40, 64, 300)
 """Numbers of inputs: all small ones, and numbers around unrolled loops and narrow counters."""
-_STANDARDS = ("onnx",)
+STANDARDS = ("onnx",)
 _TELLING = ("uniform", "lattice", "ramp")  # fills that expose the most mistakes, the best first
 _MANY = 3  # inputs; more would show nothing new
 _RUNS = 3  # of one program: a first, a second, a later one
@@ -30,7 +30,7 @@ _LARGEST = 300  # elements in a varied case, so that constants of programs stay 
 
 def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[CaseId]:
     """Yield the variations that the planned cases of an operator version lack."""
-    if spec.standard not in _STANDARDS:
+    if spec.standard not in STANDARDS:
         return
     fills = version.parameters.get("fill", {})
     fill = next((name for name in _TELLING if name in fills), None)
@@ -39,7 +39,7 @@ def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> I
     usable = [case for case in dict.fromkeys(usable) if settle(version, case) == case]
     bases = [read_row(spec, version, case) for case in sorted(usable, key=lambda case: _worth(usable[0], case))]
     yield from _deliveries(version, planned, bases)
-    yield from _twice(version, bases)
+    yield from tensor_twice(version, bases)
     yield from _arities(version, planned, bases)
     yield from _opsets(spec, version, planned, bases)
     yield from _runs(spec, version, planned, bases)
@@ -53,7 +53,7 @@ def _worth(first: CaseId, case: CaseId) -> tuple[object, ...]:
     return case.types != first.types, sum(sizes) > _LARGEST or 0 in sizes, -several, len(sizes), -sum(sizes)
 
 
-def _given(row: Row, port: Port) -> bool:
+def given(row: Row, port: Port) -> bool:
     """Return whether an input is given as a tensor, which may be a constant or fed."""
     if row.version.signature.attribute(port.name) is not None:
         return False
@@ -63,7 +63,8 @@ def _given(row: Row, port: Port) -> bool:
     return bool(parts) and all(isinstance(part, tuple) for part in parts)
 
 
-def _with(row: Row, settings: Iterable[tuple[str, str]]) -> CaseId:
+def with_settings(row: Row, settings: Iterable[tuple[str, str]]) -> CaseId:
+    """Return a case with more settings, in place of its own of the same names."""
     own = {**dict(row.id.settings), **dict(settings)}
     return replace(row.id, settings=tuple(sorted(own.items())))
 
@@ -81,35 +82,35 @@ def _deliveries(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence
         named = [] if best is None else [port for port in missing if _comes(best, port, missing[port])]
         if best is None or not named:
             return
-        first = next(port for port in version.signature.inputs if _given(best, port))
+        first = next(port for port in version.signature.inputs if given(best, port))
         for some in ([port for port in named if port is not first or port.is_variadic], [first]):
             if some and set(some) <= set(missing):
-                yield _with(best, [(f"{port.name}{FROM}", missing[port]) for port in some])
+                yield with_settings(best, [(f"{port.name}{FROM}", missing[port]) for port in some])
                 missing = {port: how for port, how in missing.items() if port not in some}
 
 
 def _comes(row: Row, port: Port, how: str) -> bool:
     """Return whether an input is given, and may have this delivery, which it doesn't have yet."""
-    if not _given(row, port) or how == row.get(f"{port.name}{FROM}"):
+    if not given(row, port) or how == row.get(f"{port.name}{FROM}"):
         return False
     return not port.is_variadic or len(row.parts[port.name]) > 1
 
 
-def _twice(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
+def tensor_twice(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield a case in which two inputs, or all tensors of a variadic one, are the same tensor."""
     for row in bases:
         if isinstance(row.get("around"), str):  # its nodes name each input
             continue
-        filled = [port for port in version.signature.inputs if _given(row, port) and not row.is_written(port)]
+        filled = [port for port in version.signature.inputs if given(row, port) and not row.is_written(port)]
         filled = [port for port in filled if not _is_drawn(row, port)]
         for port in filled:
             if port.is_variadic and len(set(row.parts[port.name])) == 1 < len(row.parts[port.name]):
-                yield _with(row, [(f"{port.name}{FROM}", port.name)])
+                yield with_settings(row, [(f"{port.name}{FROM}", port.name)])
                 return
         for one, other in combinations(filled, 2):
             alike = one.type == other.type and row.parts[one.name] == row.parts[other.name]
             if alike and not one.is_variadic and not other.is_variadic and _operand(row, one) == _operand(row, other):
-                yield _with(row, [(f"{other.name}{FROM}", one.name)])
+                yield with_settings(row, [(f"{other.name}{FROM}", one.name)])
                 return
 
 
@@ -148,7 +149,7 @@ def _opsets(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: 
             best = min(rows, key=partial(_likeness, had))
             if best.id.types in had:
                 break
-            yield _with(best, [("opset", str(number))])
+            yield with_settings(best, [("opset", str(number))])
             had.add(best.id.types)
 
 
@@ -172,7 +173,7 @@ def _runs(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: Se
     base = next((case for case in drawn if settle(version, case) == case), None)
     if base is not None:
         row = read_row(spec, version, base)
-        yield from (row.id, *(_with(row, [("draw", str(number))]) for number in range(1, _RUNS)))
+        yield from (row.id, *(with_settings(row, [("draw", str(number))]) for number in range(1, _RUNS)))
 
 
 def _resized(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
@@ -188,7 +189,7 @@ def _resized(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Ro
         key = row.id.types, row.id.settings, _ranks(row.id.shapes)
         before = first.setdefault(key, row) if _is_whole(row.id) else row
         if before.id.shapes != row.id.shapes:
-            yield from (_with(one, [("dims", "symbolic")]) for one in (before, row))
+            yield from (with_settings(one, [("dims", "symbolic")]) for one in (before, row))
             return
     if all(attribute.kind != "graph" for attribute in version.signature.attributes):  # bodies declare shapes
         yield from _resized_anew(version, [row for row in bases if _is_whole(row.id)])
@@ -200,7 +201,7 @@ def _resized_anew(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId
     If no other case has such a shape, the first axis gets one more element.
     """
     for row in sorted(bases, key=lambda row: len(row.id.settings)):
-        case, part = _with(row, [("dims", "symbolic")]), row.id.shapes[0]
+        case, part = with_settings(row, [("dims", "symbolic")]), row.id.shapes[0]
         if len(row.id.shapes) != 1 or not isinstance(part, tuple) or _names_extents(row, part):
             continue
         if part and settle(version, case) == case:

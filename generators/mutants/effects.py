@@ -12,6 +12,7 @@ from ...cases.elements import Array, element_type, type_of
 from ...specs.model import Spec, VersionSpec
 from ..arithmetic.native import Machine, identical
 from .implementation import Answer, Implementation, Invocation, Memory, Trigger, usual_machine
+from .structures import structures
 from .triggers import PLACES, at_inputs, at_outputs, in_inputs, in_outputs, triggers, types_of
 
 Effect: TypeAlias = Callable[[Array], Array]
@@ -195,6 +196,8 @@ def grid(spec: Spec, version: VersionSpec) -> Iterator[tuple[Trigger, Sequence[I
     others = tuple(one for one in every if one.name != "other-operand")
     for trigger in triggers(spec, version):
         yield trigger, others if trigger.group == "twice" else every
+    for trigger, own in structures(spec, version):
+        yield trigger, (*(others if trigger.group == "twice" else every), *own)
     signature = version.signature
     for place, (where, index) in PLACES.items():
         some = _specials(types_of(version, signature.outputs))
