@@ -24,6 +24,7 @@ from ..generators.mutants.effects import grid, nothing_like
 from ..generators.mutants.formula import Answering, SameFormula, formula_mutant, invocations
 from ..generators.mutants.implementation import Answer, Implementation, Memory, Met, Refused, Trigger, variants_of
 from ..generators.mutants.probing import can_be_told, is_about, probes
+from ..generators.mutants.shapes import broadcast_levels
 from ..generators.mutants.triggers import excluded
 from ..generators.source import GeneratedCases
 from ..reports.matrix import NO_CASE, Fate, Status, VersionMatrix
@@ -344,8 +345,9 @@ def exposed(spec: Spec, version: VersionSpec, every: Sequence[Bench]) -> Trial:
 
     Raises OpconformError if a case has a trigger that a clause excludes.
     """
-    corners = {name for bench in every for name in bench.answering.corners}
-    wanted = [(trigger, effects, excluded(version, trigger)) for trigger, effects in grid(spec, version, corners)]
+    known = {name for bench in every for name in bench.answering.corners}
+    known |= broadcast_levels(bench.answering.invocation for bench in every)
+    wanted = [(trigger, effects, excluded(version, trigger)) for trigger, effects in grid(spec, version, known)]
     for trigger, _, clause in wanted:
         if clause is not None and (met := next((b for b in every if trigger.lanes(b.met).any()), None)):
             told = f"clause {clause} excludes {trigger.name}, which {met.batch.ids[0]} has"

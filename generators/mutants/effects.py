@@ -14,7 +14,8 @@ from ...specs.model import Spec, VersionSpec
 from ..arithmetic.native import Machine, identical
 from .corners import CORNER, CORNERS
 from .implementation import Answer, Implementation, Invocation, Memory, Met, Trigger, usual_machine
-from .triggers import PLACES, at_inputs, at_outputs, in_inputs, in_outputs, triggers, types_of
+from .shapes import broadcast_effects, broadcast_triggers, equal_effects, position_triggers
+from .triggers import PLACES, RANKS, at_inputs, at_outputs, excluded, in_inputs, in_outputs, triggers, types_of
 
 Effect: TypeAlias = Callable[[Array], Array]
 """A defect's change of one output, lanes first. It leaves elements unchanged that it cannot spoil."""
@@ -192,18 +193,24 @@ def answer_mutants(version: VersionSpec) -> Iterator[Implementation]:
 
 
 def grid(
-    spec: Spec, version: VersionSpec, corners: Collection[str] | None = None
+    spec: Spec, version: VersionSpec, known: Collection[str] | None = None
 ) -> Iterator[tuple[Trigger, Sequence[Implementation]]]:
     """Yield each trigger of an operator version with its possible defects; positions of elements come last.
 
-    `corners`: the names of those that the formulas of its cases have; None for all.
+    `known`: the names of what the formulas of its cases allow, corners and ways of broadcasting; None for all.
     """
     every = tuple(effects(version))
     others = tuple(one for one in every if one.name != "other-operand")
     for trigger in triggers(spec, version):
         yield trigger, others if trigger.group == "twice" else every
-    yield from _of_corners(version, corners)
     signature = version.signature
+    ranks = [rank for rank in RANKS if excluded(version, Trigger("rank", str(rank), "", _always)) is None]
+    for trigger in position_triggers(ranks):
+        yield trigger, (*every, *equal_effects(trigger.level)) if trigger.group == "equal" else every
+    spread = (*every, *broadcast_effects())
+    for trigger in broadcast_triggers(types_of(version, signature.inputs), known):
+        yield trigger, spread
+    yield from _of_corners(version, known)
     for place, (where, index) in PLACES.items():
         some = _specials(types_of(version, signature.outputs))
         yield (
