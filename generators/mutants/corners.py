@@ -294,6 +294,8 @@ def _by_signed_integer(_: Graph, node: Node) -> Derived:
 def _literals(graph: Graph, node: Node) -> Iterator[float]:
     for at in node.args:
         one = graph.nodes[at]
+        while one.name in ("reshape", "broadcast"):
+            one = graph.nodes[one.args[0]]
         if one.name == "literal" and one.kind in ("real", "int"):
             yield float(np.asarray(one.parameters["number"], np.float64).reshape(-1)[0])
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ...cases.elements import Array, type_of
+from ...cases.errors import OpconformError
 from .formula import recorded
 from .implementation import Implementation, Invocation, Met, Refused, Trigger
 
@@ -155,7 +156,7 @@ def _is_valid(call: Invocation, shapes: Sequence[Shape]) -> bool:
     left = {id(array): np.resize(array[:1], (1, *shape)) for array, shape in zip(call.arrays, shapes, strict=True)}
     try:
         recording = recorded(call.mapped(lambda array: left[id(array)]))
-    except (Refused, ValueError, IndexError, TypeError, KeyError):
+    except (OpconformError, Refused, ValueError, IndexError, TypeError, KeyError):
         return False
     fork = next((one for one in recording.forks if one.kind == "values"), None)
     return fork is not None and bool(fork.outputs) and recording.graph.nodes[fork.outputs[0]].shape == _FULL
