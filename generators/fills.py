@@ -246,7 +246,8 @@ def middling_factors(blank: Blank, draw: Draw) -> Array:
 def _below_limits(blank: Blank, draw: Draw, most: int) -> Array:
     limits = [1 << bits for bits in _LIMITS if 1 << bits <= most] or [most]
     chosen = np.array(limits, object)[np.arange(blank.size) // max(blank.terms, 1) % len(limits)]
-    numbers = np.where(draw.below(4, blank.size) == 0, 1 + draw.below(9, blank.size), chosen - 1 - draw.below(9, blank.size))
+    small, near = 1 + draw.below(9, blank.size), chosen - 1 - draw.below(9, blank.size)
+    numbers = np.clip(np.where(draw.below(4, blank.size) == 0, small, near), min(1, most), most)
     if blank.type.kind == "unsigned":
         return numbers
     row = np.arange(blank.size) // max(blank.terms, 1) // len(limits)

@@ -262,7 +262,7 @@ def _about_floats(own: ElementType, target: ElementType) -> Array:
     if own.is_integer:
         wide = [n for n in exact if n.denominator == 1]
         for bits in (p + 3, 25, 31, 54, 62, 63):  # ties of large numbers, and one beside each
-            half = 1 << max(bits - p - 1, 0)
+            half = 1 << max(bits - p, 0)
             wide += [Fraction((1 << bits) + half * k + d) for k in (1, 3) for d in (-1, 0, 1)]
         signed = [*wide, *(-n for n in wide)] if own.kind == "signed" else wide
         whole = [int(n) for n in signed if own.smallest <= n <= own.largest and abs(n) < 2**64]

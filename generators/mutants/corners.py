@@ -188,7 +188,7 @@ def _unit(form: FloatFormat, x: Array) -> Array:
 
 
 def _rounding(wrong: Callable[[Node, FloatFormat, Array, Array], Array]) -> Callable[[Graph, Node], Derived]:
-    """Return the deviation of casts to floats. `wrong` gets the node, its format, finite numbers and the results."""
+    """Return the deviation of casts to floats. `wrong` gets the node, its format, finite numbers and them rounded."""
 
     def at(_: Graph, node: Node) -> Derived:
         if not _narrows(node):
@@ -199,9 +199,12 @@ def _rounding(wrong: Callable[[Node, FloatFormat, Array, Array], Array]) -> Call
             floats = x.astype(np.float64)
             finite = np.isfinite(floats)
             numbers = np.where(finite, floats, 0.0)
+            exact = np.where(finite, x, 0) if x.dtype == object else numbers
+            right = np.asarray(rounded_to(form, exact, saturate=bool(node.parameters["saturate"]))).astype(np.float64)
             with np.errstate(all="ignore"):
-                found = wrong(node, form, numbers, y.astype(np.float64))
-            return np.where(finite, found, y.astype(np.float64))
+                found = wrong(node, form, numbers, right)
+            same = (found == right) | (np.isnan(found) & np.isnan(right))
+            return np.where(finite & ~same, found, y.astype(np.float64))
 
         return _changed(change)
 
@@ -229,7 +232,7 @@ def _twice(node: Node, form: FloatFormat, x: Array, y: Array) -> Array:
     if not between:
         return y
     once = rounded_to(format_of(between), x)
-    return np.asarray(rounded_to(form, once.astype(np.float64), saturate=bool(node.parameters.get("saturate"))))
+    return np.asarray(rounded_to(form, once.astype(np.float64), saturate=bool(node.parameters["saturate"])))
 
 
 def _largest_lost(_: Node, form: FloatFormat, x: Array, y: Array) -> Array:
