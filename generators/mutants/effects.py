@@ -253,6 +253,8 @@ def _always(_: Met) -> bool:
 
 
 def _top(array: Array) -> Array:
+    if array.dtype.kind == "c":
+        return array
     numbers = array.astype(np.float64)
     top = np.abs(numbers) >= 2.0 ** element_type(type_of(array)).float_format.emax
     return np.where(top & np.isfinite(numbers), np.copysign(np.inf, numbers), numbers)

@@ -54,7 +54,7 @@ def probes(answering: Answering) -> Iterator[Answering]:
     for lanes in alike(whole, _LANES):
         try:
             yield Answering(whole if len(lanes) == _LANES else part(whole, lanes))
-        except Refused:
+        except (Refused, OverflowError):  # whole numbers beyond their type, which the standard leaves open
             continue
 
 

@@ -133,7 +133,8 @@ def broadcast_levels(calls: Iterable[Invocation]) -> set[str]:
                 found.add(f"broadcast={level}")
         if _is_valid(call, [_FULL, *[_SCALAR] * (number - 1)]):
             found.update(f"scalar={type_of(array)}" for array in _operands(call)[1:])
-    return found
+    lower = {"broadcast=left-rank", "broadcast=right-rank"}
+    return found if found & lower else {name for name in found if not name.startswith("broadcast")}
 
 
 def broadcast_triggers(types: Iterable[str], names: Collection[str] | None) -> Iterator[Trigger]:
@@ -147,8 +148,9 @@ def broadcast_triggers(types: Iterable[str], names: Collection[str] | None) -> I
 
 
 def _operands(call: Invocation) -> list[Array]:
-    """Return the tensors of a call if all of them are single tensors or parts of one variadic input."""
-    return list(call.arrays) if not call.captured else []
+    """Return the tensors of a call, if it has no sequences and the like."""
+    held = any(one is not None and one.structure is not None for one in call.program.inputs)
+    return [] if held or call.captured else list(call.arrays)
 
 
 def _is_valid(call: Invocation, shapes: Sequence[Shape]) -> bool:
@@ -159,7 +161,11 @@ def _is_valid(call: Invocation, shapes: Sequence[Shape]) -> bool:
     except (OpconformError, Refused, ValueError, IndexError, TypeError, KeyError):
         return False
     fork = next((one for one in recording.forks if one.kind == "values"), None)
-    return fork is not None and bool(fork.outputs) and recording.graph.nodes[fork.outputs[0]].shape == _FULL
+    if fork is None or not fork.outputs or recording.graph.nodes[fork.outputs[0]].shape != _FULL:
+        return False
+    nodes = [recording.graph.nodes[at] for at in recording.live_of(fork.outputs)]
+    used = {node.parameters["port"] for node in nodes if node.name == "port"}
+    return len(used) == len(shapes)  # all of them count
 
 
 def _stretched(shape: Shape, whole: Shape) -> set[int] | None:
