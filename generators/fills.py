@@ -396,7 +396,9 @@ _FLOAT_ONLY = frozenset(
     | {"magnitudes", "near-ties", "unit-ends", "quarter-turns", "thresholds"}
     | {"ends", "inexact", "ties", "underflow", "subnormal-among", "nan-among", *_BESIDE, *_UPON}
 )
-_INTEGER_ONLY = frozenset({"maximum", "extremes", "halves", "beyond-2^53", "unsigned-high", "middling", "middling-factors"})
+_INTEGER_ONLY = frozenset(
+    {"maximum", "extremes", "halves", "beyond-2^53", "unsigned-high", "middling", "middling-factors"}
+)
 _SUBNORMAL = frozenset({"subnormal", "subnormal-among", "underflow"})
 _TEXT = frozenset({"ramp", "uniform", "ones", "zeros", "few"})
 

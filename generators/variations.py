@@ -209,7 +209,9 @@ def _extents(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Ro
 
 _LONG, _ALIKE = (65, 67, 2), (3, 3, 3)
 _REGISTER, _LEAST = 8, 64
-_INDEPENDENT = frozenset({"axes", "perm", "pads", "strides", "dilations", "kernel_shape", "consumed_inputs", "axis", "to"})
+_INDEPENDENT = frozenset(
+    {"axes", "perm", "pads", "strides", "dilations", "kernel_shape", "consumed_inputs", "axis", "to"}
+)
 """Attributes that do not depend on extents."""
 
 

@@ -236,9 +236,9 @@ def boundary(blank: Blank, draw: Draw, to: str) -> Array:
 def corners(blank: Blank, draw: Draw, to: str) -> Array:
     """Numbers that are easily rounded to the other type in the wrong way, each in turn from a random one on.
 
-    For a float: ties between neighbours, normal and subnormal; numbers that round another way by a type in between; the
-    last ones that do not overflow; NaN of which only low bits are set. For whole numbers: beside them, and beyond 31 and
-    63 bits.
+    For a float: ties between neighbours, normal and subnormal; numbers that round another way by a type in between;
+    the last ones that do not overflow; NaN of which only low bits are set. For whole numbers: beside them, and beyond
+    31 and 63 bits.
     """
     target, own = element_type(to), blank.type
     pool = _about_floats(own, target) if target.format else _about_wholes(own, target)

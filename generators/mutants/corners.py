@@ -1,7 +1,7 @@
 """Corners: numbers that a node of a formula easily gets wrong, and the mistakes that show there alone.
 
-Rounding: ties, numbers beside whole ones, rounding twice, the last number before a limit. Whole numbers: operands within
-a narrower type, and a result beyond it. A deviation is right for all other numbers, so that the data set it off.
+Rounding: ties, numbers beside whole ones, rounding twice, the last number before a limit. Whole numbers: operands
+within a narrower type, and a result beyond it. A deviation is right for all other numbers: the data set it off.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _beyond(bits: int) -> Callable[[Graph, Node], Derived]:
 
 
 def _by_signed(bits: int) -> Callable[[Graph, Node], Derived]:
-    """A cast to a wider type of whole numbers, or to an unsigned one, by way of a signed one, which saturates."""
+    """Return the deviation of a cast to whole numbers that goes by way of a signed type, which saturates."""
 
     def at(_: Graph, node: Node) -> Derived:
         if not _is_cast(node, "real", "int") or limits(node.type)[1] < 1 << (bits - 1):
@@ -242,12 +242,12 @@ def _largest_lost(_: Node, form: FloatFormat, x: Array, y: Array) -> Array:
 
 
 def _overflow_kept(_: Node, form: FloatFormat, x: Array, y: Array) -> Array:
-    """A tie between the largest number and overflow stays finite."""
+    """Keep a tie between the largest number and overflow finite."""
     return np.where((np.abs(x) == form.overflow) & ~np.isfinite(y), np.copysign(form.largest, x), y)
 
 
-def _flushed(_: Node, form: FloatFormat, x: Array, y: Array) -> Array:
-    """Subnormal results become zero."""
+def _flushed(_: Node, form: FloatFormat, _x: Array, y: Array) -> Array:
+    """Flush subnormal results to zero."""
     return np.where((np.abs(y) < form.tiny) & (y != 0), 0.0, y) if form.subnormals else y
 
 
@@ -259,7 +259,7 @@ _PAYLOADS: Mapping[str, tuple[type[Any], int, int]] = {
 
 
 def _payload(_: Graph, node: Node) -> Derived:
-    """A conversion that cuts bits off, and so makes an infinity of NaN if its other bits are zero."""
+    """Cut bits off, which makes an infinity of NaN if its other bits are zero."""
     of = node.parameters.get("of", "")
     if of not in _PAYLOADS or not _narrows(node):
         return None
@@ -278,7 +278,7 @@ def _payload(_: Graph, node: Node) -> Derived:
 
 
 def _by_signed_integer(_: Graph, node: Node) -> Derived:
-    """The upper half of uint64 is read as negative numbers."""
+    """Read the upper half of uint64 as negative numbers."""
     if not _is_cast(node, "int", "real") or node.parameters["of"] != "uint64":
         return None
 

@@ -308,7 +308,7 @@ class Answering:
         return recording.native(told.arrays, machine, _fork(recording, told.arrays, one.choices))[0]
 
     def _deviations(self, name: str) -> Mapping[int, Deviation]:
-        """Return the deviations by node; `every:MISTAKE` applies to all nodes that allow it, `corner:NAME` to corners."""
+        """Return the deviations by node; `every:MISTAKE` is at all nodes that allow it, `corner:NAME` at corners."""
         every, _, mistake = name.partition(":")
         if every == CORNER:
             return self.corners.get(mistake, {})

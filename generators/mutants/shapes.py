@@ -1,4 +1,4 @@
-"""Triggers of shapes: where extents beyond a vector register lie, equal extents, and the ways in which operands broadcast."""
+"""Triggers of shapes: long extents by position, equal extents, and the ways in which operands broadcast."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ _SCALAR: Shape = ()
 
 
 def broadcast_levels(calls: Iterable[Invocation]) -> set[str]:
-    """Return the names of the triggers that an operator version can meet, from the formulas of calls with other shapes."""
+    """Return the names of the triggers that a version can meet: its formula accepts the calls with such shapes."""
     found: set[str] = set()
     bases: dict[tuple[object, ...], Invocation] = {}
     for call in calls:
@@ -238,4 +238,3 @@ def _repeated(array: Array, whole: Shape) -> Array:
     if not flat.shape[1]:
         return array
     return flat[:, np.arange(size) % flat.shape[1]].reshape(len(array), *whole)
-

@@ -33,7 +33,9 @@ def program(name: str, *arrays: np.ndarray, to: str = "", **attributes: Any) -> 
     _, own = version(name)
     whole = np.broadcast_shapes(*(a.shape for a in arrays))
     given = tuple(Input(port.name, type_of(a), a.shape) for port, a in zip(own.signature.inputs, arrays, strict=False))
-    named = tuple(Attribute(key, "int" if isinstance(value, int) else "float", value) for key, value in attributes.items())
+    named = tuple(
+        Attribute(key, "int" if isinstance(value, int) else "float", value) for key, value in attributes.items()
+    )
     output = Output(own.signature.outputs[0].name, to or type_of(arrays[0]), whole)
     return Program(own.operator, named, given, (output,), int(own.operator.version))
 
@@ -237,7 +239,7 @@ def test_equal_dimensions_are_exchanged():
 
 @pytest.mark.parametrize(("types", "between"), [("float64,float16", "float32"), ("int64,bfloat16", "float32")])
 def test_the_plan_has_casts_that_round_another_way_by_a_type_in_between(types, between):
-    ids = [id_ for id_ in selected(GeneratedCases(), Selection((f"onnx/Cast-13/{types}/*corners",)))]
+    ids = list(selected(GeneratedCases(), Selection((f"onnx/Cast-13/{types}/*corners",))))
     (batch,) = GeneratedCases().batches(ids)
     form = element_type(types.partition(",")[2]).float_format
     x = batch.inputs[0][0].astype(object)
