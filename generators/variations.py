@@ -199,7 +199,7 @@ def _extents(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Ro
         wanted.append(_ALIKE)
     for shape in wanted:
         deep = (row for row in bases if _may_change(row))
-        base = min(deep, key=lambda row: (len(row.id.shapes[0] or ()), len(row.id.settings)), default=None)
+        base = min(deep, key=lambda row: (len(str(row.id.shapes[0])), len(row.id.settings)), default=None)
         part = None if base is None else base.id.shapes[0]
         if base is not None and isinstance(part, tuple):
             longer = (*shape, *(1,) * len(part))

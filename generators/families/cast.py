@@ -257,7 +257,7 @@ def _about_floats(own: ElementType, target: ElementType) -> Array:
     points += [(k, low) for k in (1, 2, 3)]
     ties = [Fraction(k) * Fraction(2) ** e for k, e in points]
     ends = [Fraction(form.largest)] if math.isinf(form.overflow) else [Fraction(form.largest), Fraction(form.overflow)]
-    ends += [sum(ends) / 2] if len(ends) > 1 else []
+    ends += [(ends[0] + ends[1]) / 2] if len(ends) > 1 else []
     exact = [*ties, *ends]
     if own.is_integer:
         wide = [n for n in exact if n.denominator == 1]
@@ -297,8 +297,8 @@ def _about_wholes(own: ElementType, target: ElementType) -> Array:
         return np.array([n for n in dict.fromkeys(numbers) if own.smallest <= n <= own.largest] or [0, 1], object)
     form = own.float_format
     share = 1 - 2.0 ** -(form.precision - 1)
-    points = [2.0**b for b in (15, 16, 23, 24, 31, 32, 52, 53, 62, 63) if b <= form.emax]
-    numbers = [n * k for n in points for k in (1.0, share, 1.5)] + [n * share for n in (1.0, 2.0, 3.0, 5.0, 100.0)]
-    numbers += [1 - 2.0**-form.precision, 0.5 - 2.0 ** -(form.precision + 1)]
-    signed = numbers if target.kind == "unsigned" else [*numbers, *(-n for n in numbers)]
-    return np.array([n for n in signed if target.smallest <= n <= target.largest and abs(n) <= form.largest])
+    powers = [2.0**b for b in (15, 16, 23, 24, 31, 32, 52, 53, 62, 63) if b <= form.emax]
+    points = [n * k for n in powers for k in (1.0, share, 1.5)] + [n * share for n in (1.0, 2.0, 3.0, 5.0, 100.0)]
+    points += [1 - 2.0**-form.precision, 0.5 - 2.0 ** -(form.precision + 1)]
+    both = points if target.kind == "unsigned" else [*points, *(-n for n in points)]
+    return np.array([n for n in both if target.smallest <= n <= target.largest and abs(n) <= form.largest])

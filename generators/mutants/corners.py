@@ -184,7 +184,7 @@ def _narrows(node: Node) -> bool:
 def _unit(form: FloatFormat, x: Array) -> Array:
     """Return the distance of neighbours in a format, at each number."""
     lowest = lowest_of(form) if form.subnormals else form.emin
-    return np.ldexp(1.0, np.maximum(np.frexp(x)[1] - form.precision, lowest))
+    return np.asarray(np.ldexp(1.0, np.maximum(np.frexp(x)[1] - form.precision, lowest)))
 
 
 def _rounding(wrong: Callable[[Node, FloatFormat, Array, Array], Array]) -> Callable[[Graph, Node], Derived]:
