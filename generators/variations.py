@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -44,6 +44,7 @@ def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> I
     yield from _opsets(spec, version, planned, bases)
     yield from _runs(spec, version, planned, bases)
     yield from _resized(version, planned, bases)
+    yield from _extents(version, planned, bases)
 
 
 def _worth(first: CaseId, case: CaseId) -> tuple[object, ...]:
@@ -210,6 +211,57 @@ def _resized_anew(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId
             larger = (*(n + (place == 0) for place, n in enumerate(part)),)
             yield from (case, replace(case, shapes=(next(alike, larger),)))
             return
+
+
+def _extents(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
+    """Yield a case with long extents in front and in the middle, and one with equal extents, unless there are such."""
+    firsts = [case.shapes[0] for case in planned if case.shapes and _is_valid(version, case)]
+    known = [part for part in firsts if isinstance(part, tuple) and all(isinstance(n, int) for n in part)]
+    wanted = []
+    if not all(any(len(part) > 2 and _is_long(part[at]) for part in known) for at in (0, 1)):
+        wanted.append(_LONG)
+    if not all(any(_are_equal(part, fits) for part in known) for fits in (int.__eq__, int.__lt__)):
+        wanted.append(_ALIKE)
+    for shape in wanted:
+        deep = (row for row in bases if _may_change(row))
+        base = min(deep, key=lambda row: (len(str(row.id.shapes[0])), len(row.id.settings)), default=None)
+        part = None if base is None else base.id.shapes[0]
+        if base is not None and isinstance(part, tuple):
+            longer = (*shape, *(1,) * len(part))
+            other = tuple(1 if n == 1 else m for n, m in zip(part, longer, strict=False))
+            yield replace(base.id, shapes=tuple(other if one == part else one for one in base.id.shapes))
+
+
+_LONG, _ALIKE = (65, 67, 2), (3, 3, 3)
+_REGISTER, _LEAST = 8, 64
+_INDEPENDENT = frozenset(
+    {"axes", "perm", "pads", "strides", "dilations", "kernel_shape", "consumed_inputs", "axis", "to"}
+)
+"""Attributes that do not depend on extents."""
+
+
+def _is_long(extent: object) -> bool:
+    return isinstance(extent, int) and extent > _LEAST and extent % _REGISTER > 0
+
+
+def _are_equal(part: Part, fits: Callable[[int, int], bool]) -> bool:
+    """Return whether two extents are equal, by their distance: side by side, or further apart."""
+    numbers = part if isinstance(part, tuple) else ()
+    pairs = combinations(enumerate(numbers), 2)
+    return any(a == b and isinstance(a, int) and a > 1 and fits(1, there - here) for (here, a), (there, b) in pairs)
+
+
+def _may_change(row: Row) -> bool:
+    """Return whether the first input's shape, of rank 3 or more, may change without making a case invalid."""
+    first, *rest = row.id.shapes or (None,)
+    if not isinstance(first, tuple) or len(first) < len(_LONG) or _names_extents(row, first):
+        return False
+    if 0 in first or 1 in first[:2] or len({*first}) < len(first):  # equal ones may have to be equal
+        return False
+    if any(a.required and a.kind == "int" and a.name not in _INDEPENDENT for a in row.version.signature.attributes):
+        return False  # a block's size, which divides extents
+    lists = (value for name, value in row.settings.items() if isinstance(value, tuple) and name not in _INDEPENDENT)
+    return all(part is None or part in ((), first) for part in rest) and not any(lists)
 
 
 def _names_extents(row: Row, part: tuple[object, ...]) -> bool:

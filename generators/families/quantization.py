@@ -6,8 +6,8 @@ import numpy as np
 
 from ...cases.elements import Array, ElementType, element_type, element_types
 from ..arithmetic.tape import Call, Value
-from ..fills import Drawing, decimal_scale
-from . import Shaping
+from ..fills import Blank, Draw, Drawing, decimal_scale
+from . import Shaping, cast
 
 
 def quantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None) -> Value:
@@ -175,3 +175,9 @@ def by_granularity(shaping: Shaping) -> tuple[int, ...]:
     if isinstance(block, int):
         return tuple(-(-extent // block) if i == place else extent for i, extent in enumerate(whole))
     return (whole[place],)
+
+
+def corners(blank: Blank, draw: Draw, to: str) -> Array:
+    """Numbers that are easily rounded to the output's type in the wrong way, if the scale is 1; finite ones."""
+    found = cast.corners(blank, draw, to)
+    return np.where(np.isnan(found), blank.type.dtype.type(1), found)

@@ -133,3 +133,19 @@ def test_variations_are_ids_as_they_are_written():
         ids = varied(name)
         assert ids
         assert [str(parse_id(text)) for text in ids] == ids
+
+
+def test_extents_are_long_in_front_and_in_the_middle_and_equal_in_some_case():
+    found = [parse_id(case).shapes[0] for case in varied("onnx/MeanVarianceNormalization-13")]
+    assert any(part[:2] == (65, 67) for part in found)
+    assert not any(part[:2] == (65, 67) for part in map(shape_of, varied("onnx/Relu-14"))), "an edge has such extents"
+
+
+def test_extents_that_have_to_be_equal_or_divided_stay():
+    for name in ("onnx/Det-22", "onnx/SpaceToDepth-13", "onnx/Einsum-12"):
+        assert not any(part and 65 in part for part in map(shape_of, varied(name)))
+
+
+def shape_of(case: str) -> tuple[object, ...]:
+    part = parse_id(case).shapes[0]
+    return part if isinstance(part, tuple) else ()
