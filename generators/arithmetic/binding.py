@@ -127,12 +127,12 @@ class Bound(Call):
         own = self._silence(silence)
         return self._binding.silences[silence] if own is None else self._call.open(own, where)
 
-    def deferred(self, silence: str) -> tuple[str, ...]:
+    def deferred(self, silence: str, where: Callable[[], Value] | None = None) -> tuple[str, ...]:
         """Return the option that is settled, or the options of our silence; empty for one of other versions."""
         if silence not in self._binding.silences:
             return ()
         own = self._silence(silence)
-        return (self._binding.silences[silence],) if own is None else self._call.deferred(own)
+        return (self._binding.silences[silence],) if own is None else self._call.deferred(own, where)
 
     @property
     def frees_all(self) -> bool:
