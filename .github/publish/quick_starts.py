@@ -1,7 +1,7 @@
 """Try a built wheel as a new user would: do what the quick starts say, each in an empty folder with the examples.
 
-`python3 .github/publish/quick_starts.py WHEEL` makes the environments that the pages make, and installs WHEEL where they
-install opconform. With `--environment DIR`, all pages use that environment, in which it is installed.
+`quick_starts.py WHEEL` makes the environments that the pages make, and installs WHEEL where they install opconform.
+With `--environment DIR`, all pages use that environment, in which it is installed.
 """
 
 from __future__ import annotations
