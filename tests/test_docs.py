@@ -20,6 +20,7 @@ from fakes.here import run_here
 
 from opconform.cases.results import Outcome
 from opconform.cli import main
+from opconform.generators.primitives import ROOMS
 from opconform.generators.source import GeneratedCases
 from opconform.runners.registry import known_backends
 from opconform.runners.terms import silences
@@ -251,6 +252,17 @@ def test_the_page_on_judging_names_silences_with_their_options_and_all_of_the_me
                 of_means.setdefault(silence.id, set()).update(silence.options)
     assert of_means
     assert {silence: of_means.get(silence, every.get(silence)) for silence in {*told, *of_means}} == told
+
+
+def test_the_page_on_judging_has_the_budget_of_every_function() -> None:
+    told = {
+        name: (int(cells[1]), int(cells[2]))
+        for cells in rows(JUDGING, "### What each primitive adds")
+        if len(cells) == 3
+        for name in re.findall(r"`(\w+)`", cells[0])
+    }
+    budgets = {name: re.search(r": (\d+) ulp \(half: (\d+)\)", room.text) for name, room in ROOMS.items()}
+    assert told == {name: (int(found[1]), int(found[2])) for name, found in budgets.items() if found}
 
 
 def test_the_page_on_judging_names_every_outcome() -> None:
