@@ -1,5 +1,6 @@
 """The pages say what is so: their files are written, their commands run, and the output is what is printed."""
 
+import importlib
 import os
 import re
 import shlex
@@ -19,9 +20,12 @@ from click.testing import CliRunner
 from fakes.here import run_here
 
 from opconform.cases.results import Outcome
-from opconform.cli import main
+from opconform.cases.corpus import descriptor
+from opconform.cli import main, submission
 from opconform.generators.primitives import ROOMS
 from opconform.generators.source import GeneratedCases
+from opconform.reports.history import database
+from opconform.runners import command
 from opconform.runners.registry import known_backends
 from opconform.runners.terms import silences
 
@@ -313,6 +317,25 @@ def test_the_page_on_coverage_is_what_the_audit_writes_and_the_readme_says_its_f
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert covered == total
     assert f"All {total} operator versions that ONNX {onnx.__version__.rpartition('.')[0]} defines" in readme
+
+
+def test_the_page_on_stability_names_what_there_is_and_its_versions() -> None:
+    page = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
+    versions = {cells[0].split(":")[0]: cells[1] for cells in rows(page, "## Formats")}
+    assert versions["a corpus"] == str(descriptor.SCHEMA)
+    assert versions["a submission"] == str(submission.SCHEMA)
+    assert versions["the process protocol"] == str(command.PROTOCOL)
+    assert versions["the history's database"] == str(database.SCHEMA)
+    for module, names in (cells for cells in rows(page, "## The Python API") if cells[0].startswith("`opconform.")):
+        for name in re.findall(r"`(\w+)`", names):
+            assert hasattr(importlib.import_module(module.strip("`")), name), f"{module} has no {name}"
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]))
+    moved = {"README.md": "index.md"}
+    pages = {moved.get(file.name, file.name if file.parent.name == "docs" else file.name.lower()) for file in PAGES}
+    assert pages == listed
 
 
 def links() -> Iterator[tuple[Path, str]]:
