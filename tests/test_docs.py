@@ -19,8 +19,8 @@ import pytest
 from click.testing import CliRunner
 from fakes.here import run_here
 
-from opconform.cases.results import Outcome
 from opconform.cases.corpus import descriptor
+from opconform.cases.results import Outcome
 from opconform.cli import main, submission
 from opconform.generators.primitives import ROOMS
 from opconform.generators.source import GeneratedCases
