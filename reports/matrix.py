@@ -392,8 +392,8 @@ def _page(matrix: Matrix) -> Iterator[str]:
     yield "## Width of bounds"
     yield ""
     yield _TIGHT.replace(". ", ".\n")
-    yield "Half of the operators, in their newest versions, have a median within the third column, nine in ten within the"
-    yield "last."
+    yield "Half of the operators, in their newest versions, have a median within the third column, nine in ten within"
+    yield "the last."
     yield ""
     yield from _table(("type", "operators", "half within", "nine in ten within"), _widths(matrix))
     yield ""
