@@ -338,6 +338,19 @@ def test_every_page_is_in_the_navigation() -> None:
     assert pages == listed
 
 
+@pytest.mark.slow
+def test_the_documentation_site_builds_strictly_and_holds_what_its_pages_link_to_in_folders_with_dots(tmp_path) -> None:
+    pytest.importorskip("material", reason="needs the extra docs")
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]
+    built = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert not [file for file in tmp_path.rglob("*") if file.name.startswith(".")], "servers leave them out"
+    page = (tmp_path / "nightly.html").read_text(encoding="utf-8")
+    (workflow,) = re.findall(r'href="(source/[\w./-]+nightly\.yml\.html)"', page)
+    assert "persist-credentials" in (tmp_path / workflow).read_text(encoding="utf-8")
+    assert "first release on" not in (tmp_path / "start-nightly.html").read_text(encoding="utf-8"), "it is a comment"
+
+
 def links() -> Iterator[tuple[Path, str]]:
     for page in PAGES:
         text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
