@@ -107,7 +107,9 @@ class Bounds:
         return arrays
 
 
-CheckName: TypeAlias = Literal["order", "follows", "moments", "frequencies", "mask-agrees", "same-bits", "same-seed"]
+CheckName: TypeAlias = Literal[
+    "order", "follows", "moments", "frequencies", "mask-agrees", "one-of", "reads-as", "same-bits", "same-seed"
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ _COMMANDS = (
     commands.judge_data,
     commands.compare_data,
     commands.mutants,
+    commands.meaningless,
     commands.completion,
 )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
 
 from ..cases.ids import parse_id
+from ..generators.contract import breaches
 from ..generators.parameters import bound_type, free_letters
-from ..generators.plan import Selection, planned
+from ..generators.plan import Selection, by_version, planned
 from ..generators.rows import Row, clauses_of
 from ..generators.source import GeneratedCases
 from ..reports.progress import tracked
@@ -30,8 +31,8 @@ def audited(
 ) -> tuple[Iterator[str], int]:
     """Return the lines of an audit and its exit code; write coverage as a page to `markdown`.
 
-    The code is 1 if a spec differs from the standard's schema or library, or if the suite's own specs lack a version of
-    ONNX; 3 if the library could not be queried.
+    The code is 1 if a spec differs from the standard's schema or library, if a spec and its reference break their
+    contract, or if the suite's own specs lack a version of ONNX; 3 if the library could not be queried.
     """
     check_standard(standard)
     source = GeneratedCases(specs)
@@ -40,12 +41,19 @@ def audited(
     except LibraryLost as error:
         print(f"opconform: the library of {standard} was lost: {error}", file=sys.stderr)
         return iter(()), _FAILED
-    found = audit(source.library, standard, exercised(source, standard), reading)
+    touched, ids = exercised(source, standard)
+    found = audit(source.library, standard, touched, reading)
+    audited_specs = [
+        source.library.spec(name) for name in source.library.operators() if name.startswith(f"{standard}/")
+    ]
+    others = () if specs is None else Library().specs()
+    broken = breaches(source, audited_specs, by_version(ids), others)
+    found = replace(found, breaches=broken.errors, gaps=(*found.gaps, *broken.untouched))
     lacking = found.without_spec if standard == "onnx" and specs is None else ()
     if markdown is not None:
         write_text(markdown, _page(found, source, lacking))
     lines = iter([found.to_json()]) if as_json else chain(_lines(found), (f"no spec: {name}" for name in lacking))
-    return lines, _FAILED if found.findings.failures else 1 if found.differences or lacking else 0
+    return lines, _FAILED if found.findings.failures else 1 if found.differences or found.breaches or lacking else 0
 
 
 def _reading(standard: str, library: Library) -> LibraryReading:
@@ -56,6 +64,7 @@ def _reading(standard: str, library: Library) -> LibraryReading:
 def _lines(found: Audit) -> Iterator[str]:
     against = f"{found.authority.source} {found.authority.version}"
     yield from map(str, found.differences)
+    yield from map(str, found.breaches)
     yield from (f"disputed: {error}" for error in found.disputed)
     yield from (f"unchecked: {words}" for words in found.unchecked)
     yield from (f"not asked: {words}" for words in found.findings.failures)
@@ -63,6 +72,9 @@ def _lines(found: Audit) -> Iterator[str]:
     count = len(found.differences)
     verdict = "no differences" if not count else f"{count} difference{'s' if count > 1 else ''}"
     yield f"{found.standard}: {verdict} from {against}"
+    count = len(found.breaches)
+    kept = "holds" if not count else f"is broken in {count} place{'s' if count > 1 else ''}"
+    yield f"the contract between spec files and references {kept}"
     if found.authority.untold:
         yield f"not shown by {against}: {'; '.join(found.authority.untold)}"
     yield from _coverage(found)
@@ -139,15 +151,20 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
         yield f"| {' | '.join(row)} |"
 
 
-def exercised(source: GeneratedCases, standard: str) -> dict[str, Exercise]:
-    """Return what is covered, by operator version; an invalid case only covers the clauses that it tests."""
+def exercised(source: GeneratedCases, standard: str) -> tuple[dict[str, Exercise], list[str]]:
+    """Return what is covered, by operator version, and the planned ids.
+
+    An invalid case only covers the clauses that it tests.
+    """
     found: dict[str, Exercise] = {}
+    planned_ids: list[str] = []
     with tracked(planned(source.library, Selection((f"{standard}/*",))), "planning") as ids:
         for text in ids:
+            planned_ids.append(text)
             row = source.row(parse_id(text))
             name = str(row.version.operator)
             found[name] = with_case(found.get(name, Exercise()), row)
-    return found
+    return found, planned_ids
 
 
 def with_case(known: Exercise, row: Row) -> Exercise:

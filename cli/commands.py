@@ -297,6 +297,35 @@ def compare_data(path: Path, **options: Any) -> int:
 
 @click.command(
     cls=Examples,
+    examples="opconform meaningless --select 'onnx/Pow-*'\n"
+    "opconform meaningless --record docs/meaningless.jsonl --markdown docs/meaningless.md",
+)
+@SELECT
+@STRENGTH
+@SUITE
+@SPECS
+@JOBS
+@click.option(
+    "--record",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Update the list in FILE for the operators that have changed.",
+)
+@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write it as a page of the docs.")
+@clear_errors
+def meaningless(**options: Any) -> int:
+    """List the cases that admit an answer that means nothing, such as a constant or a wrong shape.
+
+    Exits 1 if specs/meaningless.yaml has no reason for one, or has a reason that no case needs, or if they are more
+    than 2.5 % of the valid cases.
+    """
+    from .meaningless import MeaninglessOptions, run_meaningless  # noqa: PLC0415
+
+    return run_meaningless(MeaninglessOptions(selection_of(options), **options))
+
+
+@click.command(
+    cls=Examples,
     examples="opconform mutants\n"
     "opconform mutants --select 'onnx/ReduceMean-18' --html matrix.html --json matrix.json\n"
     "opconform mutants --suite smoke",

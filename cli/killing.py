@@ -19,10 +19,12 @@ from ..cases.lock import SHORT, CaseDigests, lock_of
 from ..cases.program import Structure
 from ..cases.results import Outcome
 from ..generators.mutants.backends import mutants_of
+from ..generators.mutants.corners import CORNER_GROUPS
 from ..generators.mutants.effects import grid, nothing_like
 from ..generators.mutants.formula import Answering, SameFormula, formula_mutant, invocations
 from ..generators.mutants.implementation import Answer, Implementation, Memory, Met, Refused, Trigger, variants_of
 from ..generators.mutants.probing import can_be_told, is_about, probes
+from ..generators.mutants.shapes import broadcast_levels
 from ..generators.mutants.triggers import excluded
 from ..generators.source import GeneratedCases
 from ..reports.matrix import NO_CASE, Fate, Status, VersionMatrix
@@ -343,7 +345,9 @@ def exposed(spec: Spec, version: VersionSpec, every: Sequence[Bench]) -> Trial:
 
     Raises OpconformError if a case has a trigger that a clause excludes.
     """
-    wanted = [(trigger, effects, excluded(version, trigger)) for trigger, effects in grid(spec, version)]
+    known = {name for bench in every for name in bench.answering.corners}
+    known |= broadcast_levels(bench.answering.invocation for bench in every)
+    wanted = [(trigger, effects, excluded(version, trigger)) for trigger, effects in grid(spec, version, known)]
     for trigger, _, clause in wanted:
         if clause is not None and (met := next((b for b in every if trigger.lanes(b.met).any()), None)):
             told = f"clause {clause} excludes {trigger.name}, which {met.batch.ids[0]} has"
@@ -354,6 +358,7 @@ def exposed(spec: Spec, version: VersionSpec, every: Sequence[Bench]) -> Trial:
     )
     trial = Trial(every, {mutant.name: mutant for mutant in mutants_of(spec, version)}, triggers)
     trial.run()
+    trial.drop_corners_without_data()
     return trial
 
 
@@ -393,7 +398,7 @@ def tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatr
 class _Grid:
     """Triggers and effects: an effect runs once against cases, and shows under each trigger that they meet."""
 
-    wanted: Sequence[tuple[Trigger, Sequence[Implementation]]]
+    wanted: list[tuple[Trigger, Sequence[Implementation]]]
     excluded: Mapping[str, str]
     killed: dict[tuple[str, str], Kill] = field(default_factory=dict)
     admitted: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -563,8 +568,23 @@ class Trial:
                 found.add(name)
         return found
 
+    def drop_corners_without_data(self) -> None:
+        """Drop the triggers of numbers that neither the cases nor data of every kind set off."""
+        told = {*self.grid.killed, *self.grid.admitted}
+        self.grid.wanted = [
+            (trigger, effects)
+            for trigger, effects in self.grid.wanted
+            if trigger.group not in CORNER_GROUPS
+            or any((trigger.name, one.name) in told or self._probed(one)[1] for one in effects)
+        ]
+
     def _is_right(self, mutant: Implementation) -> bool:
         """Return whether a mutant answers correctly on data of every kind."""
+        tried, differs = self._probed(mutant)
+        return tried > 0 and not differs
+
+    def _probed(self, mutant: Implementation) -> tuple[int, bool]:
+        """Return the number of calls tried on data of every kind, and whether a mutant's answer to one is wrong."""
         tried = 0
         for bench in self.benches:
             if bench.size[0] > _PROBED_SIZE or not is_about(mutant, bench.answering):
@@ -573,13 +593,13 @@ class Trial:
                 try:
                     answer = probe.answer(mutant)
                 except Exception:  # as above
-                    return False
+                    return tried + 1, True
                 if _lanes_that_differ(answer, probe.right).any():
-                    return False
+                    return tried + 1, True
             tried += 1
             if tried == _PROBED:
                 break
-        return tried > 0
+        return tried, False
 
     def _fate(self, mutant: Implementation) -> Fate:
         if mutant.name in self.killed:

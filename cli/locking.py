@@ -13,6 +13,7 @@ from pathlib import Path
 from ..cases.errors import OpconformError
 from ..cases.ids import operator_version_of
 from ..cases.lock import (
+    SHORT,
     SUFFIX,
     CaseDigests,
     Difference,
@@ -23,6 +24,7 @@ from ..cases.lock import (
     latest_release,
     least_version,
     lock_of,
+    read_lock,
     read_locks,
     unexplained,
 )
@@ -51,6 +53,12 @@ class LockOptions:
 def package_root() -> Path:
     """Return the folder of this package, which in a checkout is the repository."""
     return Path(str(importlib.resources.files((__package__ or "opconform.reports").rpartition(".")[0])))
+
+
+def locked_digest(name: str) -> str | None:
+    """Return the digest of the locked cases of an operator version, None if they are not locked."""
+    file = package_root() / "cases" / "manifests" / Lock(name, "", ()).file_name
+    return read_lock(file).digest[:SHORT] if file.exists() else None
 
 
 def lock(options: LockOptions) -> Lines:

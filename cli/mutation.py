@@ -18,7 +18,7 @@ from rich.console import Console
 
 from ..cases.errors import OpconformError
 from ..cases.ids import parse_id
-from ..cases.lock import SHORT, Lock, read_lock
+from ..cases.lock import SHORT
 from ..generators.plan import Selection, by_version, suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
 from ..generators.suggestions import selects_nothing
@@ -28,7 +28,7 @@ from ..reports.reasons import read_reasons
 from ..reports.text import write_text
 from ..specs.model import Spec, VersionSpec
 from .killing import tested
-from .locking import package_root
+from .locking import locked_digest, package_root
 from .options import usable_cores
 from .planning import planned_ids
 
@@ -115,14 +115,8 @@ def _unchanged(codes: Mapping[str, str], known: Matrix, selection: Selection) ->
         for name, code in codes.items()
         if _is_whole(name, selection)
         and (one := known.tested.get(name)) is not None
-        and (one.digest, one.code) == (_locked(name), code)
+        and (one.digest, one.code) == (locked_digest(name), code)
     )
-
-
-def _locked(name: str) -> str | None:
-    """Return the digest of the locked cases of an operator version, None if they are not locked."""
-    file = package_root() / "cases" / "manifests" / Lock(name, "", ()).file_name
-    return read_lock(file).digest[:SHORT] if file.exists() else None
 
 
 def _is_whole(name: str, selection: Selection) -> bool:

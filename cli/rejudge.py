@@ -307,14 +307,22 @@ def _run(
     told = {**folder.told["rejudged"], **changes.to_dict()}
     folder.finish("finished" if begun.finished else "interrupted", code, {**tables.to_dict(problems), "rejudged": told})
     versions = {name: begun.about(name).version for name in backends}
+    words = clause_text_of(rejudged.source.library)
     for target in (folder.path / "junit.xml", options.junit):
         if target is not None:
-            write_junit(folder.path, target, demands=terms.demands, suspensions=terms.suspensions, versions=versions)
+            write_junit(
+                folder.path,
+                target,
+                demands=terms.demands,
+                suspensions=terms.suspensions,
+                versions=versions,
+                clause_text=words,
+            )
     print_changes(console, changes)
     summary = tables.summary(
         code,
         versions=versions,
-        clause_text=clause_text_of(rejudged.source.library),
+        clause_text=words,
         problems=problems,
         seconds=None,
         folders=[folder.path],

@@ -93,6 +93,7 @@ def _write(options: ReportOptions, wholes: Sequence[Whole], tables: Tables, summ
             demands=terms.demands,
             suspensions=terms.suspensions,
             versions=summary.versions,
+            clause_text=summary.clause_text,
         )
     if options.markdown is not None:
         write_text(options.markdown, markdown_summary(summary))

@@ -298,7 +298,14 @@ def _run_all(progress: _Progress, folder: ResultsFolder, console: Console) -> bo
     terms, more = progress.session.terms, progress.session.options.junit
     interrupted = _run_backends(progress, folder, console)
     targets = [folder.path / "junit.xml", *([more] if more else [])]
-    write_junit(folder.path, *targets, demands=terms.demands, suspensions=terms.suspensions, versions=progress.versions)
+    write_junit(
+        folder.path,
+        *targets,
+        demands=terms.demands,
+        suspensions=terms.suspensions,
+        versions=progress.versions,
+        clause_text=progress.session.suite.clause_text,
+    )
     return interrupted
 
 

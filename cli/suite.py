@@ -22,6 +22,7 @@ from ..cases.ids import (
     parse_id,
     share,
 )
+from ..reports.tables import clause_words
 from ..reports.text import counted
 from ..runners.execute import Attach
 from ..runners.kept import KeepOutputs
@@ -170,7 +171,7 @@ class CorpusSuite(Suite):
     def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - as above
         """Return a clause's text."""
         told = self.source.clauses.get(clause)
-        return None if told is None else told["text"]
+        return None if told is None else clause_words(told["text"], told["status"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return what identifies the corpus."""

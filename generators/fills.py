@@ -230,6 +230,33 @@ def extremes(blank: Blank, draw: Draw) -> Array:
     return pool[draw.below(pool.size, blank.size)]
 
 
+def middling(blank: Blank, draw: Draw) -> Array:
+    """Numbers just below 2^15, 2^16, ..., 2^53 whose sums fit the type, one such limit for each sum, and small ones.
+
+    So sums of numbers within a narrower type, or with few significant bits, are beyond it.
+    """
+    return _below_limits(blank, draw, blank.type.largest // max(blank.terms, 2))
+
+
+def middling_factors(blank: Blank, draw: Draw) -> Array:
+    """Numbers just below powers of two such that sums of products of two fit the type, but not a narrower one."""
+    return _below_limits(blank, draw, math.isqrt(blank.type.largest // max(blank.terms, 1)))
+
+
+def _below_limits(blank: Blank, draw: Draw, most: int) -> Array:
+    limits = [1 << bits for bits in _LIMITS if 1 << bits <= most] or [most]
+    chosen = np.array(limits, object)[np.arange(blank.size) // max(blank.terms, 1) % len(limits)]
+    small, near = 1 + draw.below(9, blank.size), chosen - 1 - draw.below(9, blank.size)
+    numbers = np.clip(np.where(draw.below(4, blank.size) == 0, small, near), min(1, most), most)
+    if blank.type.kind == "unsigned":
+        return numbers
+    row = np.arange(blank.size) // max(blank.terms, 1) // len(limits)
+    return np.where(row % 2 == 0, numbers, -numbers)
+
+
+_LIMITS = (8, 12, 15, 16, 24, 31, 32, 53)
+
+
 def ties(blank: Blank, draw: Draw) -> Array:
     """Numbers half-way between two whole ones, of both signs, with odd and even lower neighbours."""
     return draw.between(-9, 9, blank.size) + 0.5
@@ -369,7 +396,9 @@ _FLOAT_ONLY = frozenset(
     | {"magnitudes", "near-ties", "unit-ends", "quarter-turns", "thresholds"}
     | {"ends", "inexact", "ties", "underflow", "subnormal-among", "nan-among", *_BESIDE, *_UPON}
 )
-_INTEGER_ONLY = frozenset({"maximum", "extremes", "halves", "beyond-2^53", "unsigned-high"})
+_INTEGER_ONLY = frozenset(
+    {"maximum", "extremes", "halves", "beyond-2^53", "unsigned-high", "middling", "middling-factors"}
+)
 _SUBNORMAL = frozenset({"subnormal", "subnormal-among", "underflow"})
 _TEXT = frozenset({"ramp", "uniform", "ones", "zeros", "few"})
 

@@ -43,7 +43,7 @@ def admitted(stored: StoredCase, library: Library) -> Admitted:
     """
     node, spec, version = _single(stored, library)
     given = _Given(node, version, _values(stored.model.graph, stored))
-    recording = _recorded(reference_of(spec), given.facts(spec.operator, stored), given)
+    recording = _recorded(reference_of(spec, version), given.facts(spec.operator, stored), given)
     arrays = [array[np.newaxis] for array in given.arrays()]
     clause = recording.invalid_clause or next(
         (name for name, broken in recording.invalid(arrays, 1).items() if broken.any()), ""

@@ -307,8 +307,11 @@ NEWEST_OPSETS: Mapping[str, int] = MappingProxyType(
 )
 """The newest opset of each domain that this suite covers (ONNX 1.23)."""
 
-RELEASED_OPSET = 26
-"""The newest opset of ai.onnx that released backends support; of other domains they support all."""
+WIDEST_OPSETS: Mapping[str, int] = MappingProxyType({"": 13, "ai.onnx.ml": 2})
+"""The opsets of ONNX 1.8 (2020): old enough for nearly every release of a runtime, and not too old for any."""
+
+_OPSET_OF_BODIES = 16
+"""The first opset whose Identity copies every value, and whose Add and Sub take every number, as bodies need it."""
 
 
 def opset_range(spec: Spec, version: VersionSpec) -> tuple[int, int] | None:
@@ -321,17 +324,16 @@ def opset_range(spec: Spec, version: VersionSpec) -> tuple[int, int] | None:
 
 
 def kindest_opset(spec: Spec, version: VersionSpec) -> int | None:
-    """Return the opset that the most backends support.
+    """Return the opset that the most releases of runtimes know; None outside ONNX.
 
-    For the current version it is the first; for a superseded one, the last that released backends support.
+    A current version is run in its first opset; a superseded one in the opset of its span that is nearest to
+    WIDEST_OPSETS, or to the first in which the operators of its bodies take every type.
     """
     span = opset_range(spec, version)
-    if span is None:
-        return None
-    superseded = version.operator.version != list(spec.versions)[-1]
-    if not superseded:
-        return span[0]
-    return span[1] if spec.domain else max(span[0], min(span[1], RELEASED_OPSET))
+    if span is None or version.operator.version == list(spec.versions)[-1]:
+        return span and span[0]
+    widest = _OPSET_OF_BODIES if version.graphs else WIDEST_OPSETS.get(spec.domain, span[0])
+    return min(max(span[0], widest), span[1])
 
 
 def opset_named(spec: Spec, version: VersionSpec, name: str) -> int:

@@ -34,6 +34,7 @@ from ..specs.model import Edge, Port, Spec, TensorValue, Value, VersionSpec, Wor
 from .covering import Excluded, Row, combinations, every, least, rows
 from .families import family_of
 from .fills import FIRST, suits
+from .pairings import pairings
 from .parameters import free_letters
 from .rows import draws, fill_recipe, fill_text, identify
 from .variations import variations
@@ -242,7 +243,7 @@ def _of_versions(spec: Spec, versions: Iterable[VersionSpec], selection: Selecti
         single = dict.fromkeys(edges(spec, version))
         every = [*single, *dict.fromkeys(grid(spec, version, selection.strength))]
         usual = every if selection.strength == _PAIRS else [*single, *grid(spec, version, _PAIRS)]
-        beside = variations(spec, version, usual)
+        beside = [*variations(spec, version, usual), *pairings(spec, version, usual)]
         every += [one for one in beside if selection.draws == 1 or one.setting("draw") is None]
         every = [*dict.fromkeys(every)]
         found += [(_order(case, place), version, case, case in single) for case in every]

@@ -129,7 +129,7 @@ class Prepared:
         """Return the formula for written values and the `known` values of other ports; None if it asks for more."""
         written = {one.port.name: one.value for one in self.arguments if one.value is not None}
         try:
-            return self._record(reference_of(self.row.spec), self.facts, {**written, **known})
+            return self._record(reference_of(self.row.spec, self.row.version), self.facts, {**written, **known})
         except Asks as asked:
             self.asks.add(asked.port)
             return None
@@ -184,7 +184,7 @@ class Prepared:
             return ()
         known = {name: arrays[0] for name, arrays in constants.items()}
         try:
-            found = self._record(reference_of(self.row.spec), self.facts, known)
+            found = self._record(reference_of(self.row.spec, self.row.version), self.facts, known)
         except Asks:
             return ()
         shapes = {tuple(found.graph.nodes[at].shape for at in f.outputs) for f in found.forks if f.outputs}

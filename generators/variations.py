@@ -5,11 +5,14 @@ Each is a case of the grid with one such change, and is only made if neither the
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
+from ..cases.elements import element_type
 from ..cases.ids import CaseId, Part, part_size
 from ..specs.model import Port, Recipe, Spec, VersionSpec
 from .parameters import CONSTANT, FED, FROM, kindest_opset, opset_range, usual_delivery
@@ -17,16 +20,17 @@ from .rows import Row, draws, read_row, settle
 
 ARITIES = (*range(1, 13), 16, 17, 32, 33, 40, 64, 300)
 """Numbers of inputs: all small ones, and numbers around unrolled loops and narrow counters."""
-_STANDARDS = ("onnx",)
+STANDARDS = ("onnx",)
 _TELLING = ("uniform", "lattice", "ramp")  # fills that expose the most mistakes, the best first
 _MANY = 3  # inputs; more would show nothing new
 _RUNS = 3  # of one program: a first, a second, a later one
+_TYPES = 2  # in each of the two outermost opsets
 _LARGEST = 300  # elements in a varied case, so that constants of programs stay small
 
 
 def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[CaseId]:
     """Yield the variations that the planned cases of an operator version lack."""
-    if spec.standard not in _STANDARDS:
+    if spec.standard not in STANDARDS:
         return
     fills = version.parameters.get("fill", {})
     fill = next((name for name in _TELLING if name in fills), None)
@@ -35,11 +39,12 @@ def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> I
     usable = [case for case in dict.fromkeys(usable) if settle(version, case) == case]
     bases = [read_row(spec, version, case) for case in sorted(usable, key=lambda case: _worth(usable[0], case))]
     yield from _deliveries(version, planned, bases)
-    yield from _twice(version, bases)
+    yield from tensor_twice(version, bases)
     yield from _arities(version, planned, bases)
     yield from _opsets(spec, version, planned, bases)
     yield from _runs(spec, version, planned, bases)
     yield from _resized(version, planned, bases)
+    yield from _extents(version, planned, bases)
 
 
 def _worth(first: CaseId, case: CaseId) -> tuple[object, ...]:
@@ -49,7 +54,7 @@ def _worth(first: CaseId, case: CaseId) -> tuple[object, ...]:
     return case.types != first.types, sum(sizes) > _LARGEST or 0 in sizes, -several, len(sizes), -sum(sizes)
 
 
-def _given(row: Row, port: Port) -> bool:
+def given(row: Row, port: Port) -> bool:
     """Return whether an input is given as a tensor, which may be a constant or fed."""
     if row.version.signature.attribute(port.name) is not None:
         return False
@@ -59,7 +64,8 @@ def _given(row: Row, port: Port) -> bool:
     return bool(parts) and all(isinstance(part, tuple) for part in parts)
 
 
-def _with(row: Row, settings: Iterable[tuple[str, str]]) -> CaseId:
+def with_settings(row: Row, settings: Iterable[tuple[str, str]]) -> CaseId:
+    """Return a case with more settings, in place of its own of the same names."""
     own = {**dict(row.id.settings), **dict(settings)}
     return replace(row.id, settings=tuple(sorted(own.items())))
 
@@ -77,35 +83,35 @@ def _deliveries(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence
         named = [] if best is None else [port for port in missing if _comes(best, port, missing[port])]
         if best is None or not named:
             return
-        first = next(port for port in version.signature.inputs if _given(best, port))
+        first = next(port for port in version.signature.inputs if given(best, port))
         for some in ([port for port in named if port is not first or port.is_variadic], [first]):
             if some and set(some) <= set(missing):
-                yield _with(best, [(f"{port.name}{FROM}", missing[port]) for port in some])
+                yield with_settings(best, [(f"{port.name}{FROM}", missing[port]) for port in some])
                 missing = {port: how for port, how in missing.items() if port not in some}
 
 
 def _comes(row: Row, port: Port, how: str) -> bool:
     """Return whether an input is given, and may have this delivery, which it doesn't have yet."""
-    if not _given(row, port) or how == row.get(f"{port.name}{FROM}"):
+    if not given(row, port) or how == row.get(f"{port.name}{FROM}"):
         return False
     return not port.is_variadic or len(row.parts[port.name]) > 1
 
 
-def _twice(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
+def tensor_twice(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield a case in which two inputs, or all tensors of a variadic one, are the same tensor."""
     for row in bases:
         if isinstance(row.get("around"), str):  # its nodes name each input
             continue
-        filled = [port for port in version.signature.inputs if _given(row, port) and not row.is_written(port)]
+        filled = [port for port in version.signature.inputs if given(row, port) and not row.is_written(port)]
         filled = [port for port in filled if not _is_drawn(row, port)]
         for port in filled:
             if port.is_variadic and len(set(row.parts[port.name])) == 1 < len(row.parts[port.name]):
-                yield _with(row, [(f"{port.name}{FROM}", port.name)])
+                yield with_settings(row, [(f"{port.name}{FROM}", port.name)])
                 return
         for one, other in combinations(filled, 2):
             alike = one.type == other.type and row.parts[one.name] == row.parts[other.name]
             if alike and not one.is_variadic and not other.is_variadic and _operand(row, one) == _operand(row, other):
-                yield _with(row, [(f"{other.name}{FROM}", one.name)])
+                yield with_settings(row, [(f"{other.name}{FROM}", one.name)])
                 return
 
 
@@ -132,11 +138,31 @@ def _arities(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Ro
 
 
 def _opsets(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
-    """Yield a case in the first and in the last opset with the version, unless there is one."""
-    span, told = opset_range(spec, version), {case.setting("opset") for case in planned if _is_valid(version, case)}
-    for number in dict.fromkeys(span or ()):
-        if bases and number != kindest_opset(spec, version) and str(number) not in told:
-            yield _with(bases[0], [("opset", str(number))])
+    """Yield cases in the first and in the last opset with the version, of several types; not where there are enough.
+
+    With bodies only of the first types: not every opset of the version has operators for the others.
+    """
+    rows = bases[:1] if version.graphs else bases
+    for number in dict.fromkeys(opset_range(spec, version) or ()):
+        told = [one for one in planned if one.setting("opset") == str(number) and _is_valid(version, one)]
+        had = {one.types for one in told}
+        while rows and len(had) < _TYPES and number != kindest_opset(spec, version):
+            best = min(rows, key=partial(_likeness, had))
+            if best.id.types in had:
+                break
+            yield with_settings(best, [("opset", str(number))])
+            had.add(best.id.types)
+
+
+def _likeness(had: Set[tuple[str, ...]], row: Row) -> tuple[bool, ...]:
+    """Return a sort key for cases of other types than those that there are: of other kinds first, empty ones last."""
+    empty = any(part_size(part) == 0 for part in row.id.shapes if part is not None)
+    return row.id.types in had, empty, _kinds(row.id.types) in map(_kinds, had)
+
+
+def _kinds(types: Sequence[str]) -> tuple[str, ...]:
+    """Return the kinds of elements that types have, each once."""
+    return tuple(sorted({element_type(re.split(r"\W", one.rstrip(")"))[-1]).kind for one in types}))
 
 
 def _runs(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
@@ -148,7 +174,7 @@ def _runs(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: Se
     base = next((case for case in drawn if settle(version, case) == case), None)
     if base is not None:
         row = read_row(spec, version, base)
-        yield from (row.id, *(_with(row, [("draw", str(number))]) for number in range(1, _RUNS)))
+        yield from (row.id, *(with_settings(row, [("draw", str(number))]) for number in range(1, _RUNS)))
 
 
 def _resized(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
@@ -164,7 +190,7 @@ def _resized(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Ro
         key = row.id.types, row.id.settings, _ranks(row.id.shapes)
         before = first.setdefault(key, row) if _is_whole(row.id) else row
         if before.id.shapes != row.id.shapes:
-            yield from (_with(one, [("dims", "symbolic")]) for one in (before, row))
+            yield from (with_settings(one, [("dims", "symbolic")]) for one in (before, row))
             return
     if all(attribute.kind != "graph" for attribute in version.signature.attributes):  # bodies declare shapes
         yield from _resized_anew(version, [row for row in bases if _is_whole(row.id)])
@@ -176,7 +202,7 @@ def _resized_anew(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId
     If no other case has such a shape, the first axis gets one more element.
     """
     for row in sorted(bases, key=lambda row: len(row.id.settings)):
-        case, part = _with(row, [("dims", "symbolic")]), row.id.shapes[0]
+        case, part = with_settings(row, [("dims", "symbolic")]), row.id.shapes[0]
         if len(row.id.shapes) != 1 or not isinstance(part, tuple) or _names_extents(row, part):
             continue
         if part and settle(version, case) == case:
@@ -185,6 +211,57 @@ def _resized_anew(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId
             larger = (*(n + (place == 0) for place, n in enumerate(part)),)
             yield from (case, replace(case, shapes=(next(alike, larger),)))
             return
+
+
+def _extents(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
+    """Yield a case with long extents in front and in the middle, and one with equal extents, unless there are such."""
+    firsts = [case.shapes[0] for case in planned if case.shapes and _is_valid(version, case)]
+    known = [part for part in firsts if isinstance(part, tuple) and all(isinstance(n, int) for n in part)]
+    wanted = []
+    if not all(any(len(part) > 2 and _is_long(part[at]) for part in known) for at in (0, 1)):
+        wanted.append(_LONG)
+    if not all(any(_are_equal(part, fits) for part in known) for fits in (int.__eq__, int.__lt__)):
+        wanted.append(_ALIKE)
+    for shape in wanted:
+        deep = (row for row in bases if _may_change(row))
+        base = min(deep, key=lambda row: (len(str(row.id.shapes[0])), len(row.id.settings)), default=None)
+        part = None if base is None else base.id.shapes[0]
+        if base is not None and isinstance(part, tuple):
+            longer = (*shape, *(1,) * len(part))
+            other = tuple(1 if n == 1 else m for n, m in zip(part, longer, strict=False))
+            yield replace(base.id, shapes=tuple(other if one == part else one for one in base.id.shapes))
+
+
+_LONG, _ALIKE = (65, 67, 2), (3, 3, 3)
+_REGISTER, _LEAST = 8, 64
+_INDEPENDENT = frozenset(
+    {"axes", "perm", "pads", "strides", "dilations", "kernel_shape", "consumed_inputs", "axis", "to"}
+)
+"""Attributes that do not depend on extents."""
+
+
+def _is_long(extent: object) -> bool:
+    return isinstance(extent, int) and extent > _LEAST and extent % _REGISTER > 0
+
+
+def _are_equal(part: Part, fits: Callable[[int, int], bool]) -> bool:
+    """Return whether two extents are equal, by their distance: side by side, or further apart."""
+    numbers = part if isinstance(part, tuple) else ()
+    pairs = combinations(enumerate(numbers), 2)
+    return any(a == b and isinstance(a, int) and a > 1 and fits(1, there - here) for (here, a), (there, b) in pairs)
+
+
+def _may_change(row: Row) -> bool:
+    """Return whether the first input's shape, of rank 3 or more, may change without making a case invalid."""
+    first, *rest = row.id.shapes or (None,)
+    if not isinstance(first, tuple) or len(first) < len(_LONG) or _names_extents(row, first):
+        return False
+    if 0 in first or 1 in first[:2] or len({*first}) < len(first):  # equal ones may have to be equal
+        return False
+    if any(a.required and a.kind == "int" and a.name not in _INDEPENDENT for a in row.version.signature.attributes):
+        return False  # a block's size, which divides extents
+    lists = (value for name, value in row.settings.items() if isinstance(value, tuple) and name not in _INDEPENDENT)
+    return all(part is None or part in ((), first) for part in rest) and not any(lists)
 
 
 def _names_extents(row: Row, part: tuple[object, ...]) -> bool:

@@ -6,7 +6,7 @@ import datetime as dt
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TextIO, TypeAlias
@@ -47,10 +47,10 @@ class TestSuite:
         classname = f"{_cut(self.backend, _LONGEST_NAME)}.{self.operator_version}"
         self.opening = f"<testcase{attributes_text({'classname': classname})} name="
 
-    def add(self, result: Result, status: Status, message: str) -> None:
-        """Add a result."""
+    def add(self, result: Result, status: Status, message: str, clause: str = "") -> None:
+        """Add a result; `clause` says what its case tests."""
         seconds = result.seconds or 0.0
-        text = f'{self.opening}{_quoted(result.case)} time="{seconds:.6f}"{_rest(result, status, message)}'
+        text = f'{self.opening}{_quoted(result.case)} time="{seconds:.6f}"{_rest(result, status, message, clause)}'
         self.texts.append(text)
         self.statuses[status] += 1
         self.seconds += seconds
@@ -71,14 +71,14 @@ def _escaped(text: str) -> str:
     return text if _PLAIN_BODY.fullmatch(text) else escape(xml_text(text))
 
 
-def _rest(result: Result, status: Status, message: str) -> str:
+def _rest(result: Result, status: Status, message: str, clause: str) -> str:
     """Return the part of a result's test case after its attributes."""
     if status == "passed":
         return "/>\n"
     told, body = {"message": _cut(message, _LONGEST_MESSAGE)}, _cut(result.detail or "", _LONGEST_BODY)
     if status != "skipped":
         told["type"] = str(result.outcome)
-        body = f"{body}\nreproduce: {reproduce_line(result)}".lstrip("\n")
+        body = "\n".join(filter(None, (body, clause, f"reproduce: {reproduce_line(result)}")))
     tag = TAGS[status]
     end = f">{_escaped(body)}</{tag}>" if body else "/>"
     return f">\n<{tag}{attributes_text(told)}{end}\n</testcase>\n"
@@ -95,6 +95,7 @@ def write_junit(
     demands: Demands | None = None,
     suspensions: Suspensions | None = None,
     versions: Mapping[str, str] | None = None,
+    clause_text: Callable[[str, str], str | None] = lambda _operator_version, _clause: None,
 ) -> None:
     """Write the results of one or more folders as JUnit XML to the file `target`, and to `more`.
 
@@ -111,7 +112,9 @@ def write_junit(
         for result in read_results(folder):
             key = result.backend, operator_version_of(result.case)
             suite = suites.get(key) or suites.setdefault(key, TestSuite(*key, started))
-            suite.add(result, *_status_of(result, demands, suspensions))
+            status, message = _status_of(result, demands, suspensions)
+            clause = _clause(result, clause_text) if status in ("failures", "errors") else ""
+            suite.add(result, status, message, clause)
     for one in (target, *more):
         aside = one.with_name(f".{one.name}.part")
         try:
@@ -136,6 +139,12 @@ def _status_of(result: Result, demands: Demands, suspensions: Suspensions) -> tu
     if suspended is not None:
         return "skipped", f"suspended ({suspended}): {result.outcome}"
     return ("passed", "") if result.outcome is Outcome.PASS else ("skipped", told)
+
+
+def _clause(result: Result, clause_text: Callable[[str, str], str | None]) -> str:
+    """Return a line with the first clause that a case tests, if its words are known."""
+    text = clause_text(operator_version_of(result.case), result.clauses[0]) if result.clauses else None
+    return f"clause {result.clauses[0].rpartition('#')[2]}: {text}" if text else ""
 
 
 def check_target(target: Path) -> None:

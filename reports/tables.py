@@ -128,7 +128,7 @@ class Tables:
 
 
 def clause_text_of(library: Library) -> Callable[[str, str], str | None]:
-    """Return a function that returns a clause's text by operator version and id; None if these specs lack it."""
+    """Return a function that returns a clause's words by operator version and id; None if these specs lack it."""
 
     def text(operator_version: str, clause: str) -> str | None:
         try:
@@ -136,9 +136,14 @@ def clause_text_of(library: Library) -> Callable[[str, str], str | None]:
         except OpconformError:
             return None
         found = spec.version(version).clauses.get(clause.partition("#")[2])
-        return found.text if found else None
+        return clause_words(found.text, found.status) if found else None
 
     return text
+
+
+def clause_words(text: str, status: str) -> str:
+    """Return what a failure says of a clause: its text, and that it is inferred if the standard does not state it."""
+    return f"inferred from the text: {text}" if status == "inferred" else text
 
 
 def take_kept(folder: Path, tables: Tables, seen: Callable[[StoredResult], None] | None = None) -> StoredResults:

@@ -21,6 +21,11 @@ appears. Right answers fail with a probability of at most `alarm`.
 
 `mask-agrees`: the first output named is zero exactly where the second is false; elsewhere it is within its bounds.
 
+`one-of`: each element of the output named is the element of one of the arrays at its place.
+
+`reads-as`: each element of the output named is text, in plain or scientific notation, of the number in the array,
+rounded or cut at some digit; infinities and NaN have their names.
+
 `same-bits`: the bytes of each element of the output named, also of NaN, equal the last dimension of the array.
 
 `same-seed(differs)`: a fresh program gives the same answer to the bit, or with `differs` another answer. The worker
@@ -33,8 +38,10 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -168,6 +175,11 @@ def ulp_exponent(values: Array, form: FloatFormat) -> Array:
     return np.where(values == 0, lowest, grid)
 
 
+_SIGNIFICANT = 15
+"""Texts of more digits may end in zeros for the rest."""
+_LONGEST = 2000
+"""The largest exponent of ten in a text that may be a number's."""
+
 ALARM = 1e-12
 """The probability that a right answer fails a test of random elements: a run of a thousand such tests stays at 1e-9."""
 RANDOM = frozenset({"moments", "frequencies"})
@@ -222,7 +234,9 @@ def _taken(array: Array, order: Array, axis: int, shape: tuple[int, ...]) -> Arr
     return np.take_along_axis(array, order, axis)
 
 
-def holds(check: Check, outputs: Sequence[Bounds], numbers: Sequence[Array], given: Sequence[Array]) -> Array:
+def holds(  # noqa: PLR0911 - one for each check
+    check: Check, outputs: Sequence[Bounds], numbers: Sequence[Array], given: Sequence[Array]
+) -> Array:
     """Return for each lane whether a check holds; `numbers` are answers as they are compared, `given` the originals."""
     lanes = len(numbers[0])
     match check.name:
@@ -234,13 +248,50 @@ def holds(check: Check, outputs: Sequence[Bounds], numbers: Sequence[Array], giv
             return _frequencies(check, numbers[check.outputs[0]])
         case "mask-agrees":
             return _mask_agrees(check, outputs, numbers)
+        case "reads-as":
+            return _reads_as(check, given[check.outputs[0]])
         case "same-bits":
             wanted = np.broadcast_to(check.arrays[0], (lanes, *check.arrays[0].shape[1:]))
             found = np.ascontiguousarray(given[check.outputs[0]])[..., np.newaxis].view(np.uint8)
             return all_of_lane(found == wanted)
-        case "order" | "same-seed":  # one belongs to comparing, the other to running
+        case "order" | "one-of" | "same-seed":  # the last belongs to running, the others to comparing
             return np.ones(lanes, bool)
     raise KeyError(check.name)
+
+
+def _reads_as(check: Check, texts: Array) -> Array:
+    values = np.broadcast_to(check.arrays[0], texts.shape)
+    pairs = zip(*(array.reshape(len(texts), -1).tolist() for array in (texts, values)), strict=True)
+    return np.array([all(map(reads_as, *pair)) for pair in pairs], bool)
+
+
+_NUMBER = re.compile(r"([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?")
+_NAMES = MappingProxyType({"inf": math.inf, "infinity": math.inf, "nan": math.nan})
+
+
+def reads_as(text: str, value: float) -> bool:
+    """Return whether a text has digits of a number: it is off by less than a unit in the last digit that it shows."""
+    name = _NAMES.get(text.lstrip("+-").lower())
+    if name is not None:
+        number = -name if text.startswith("-") else name
+        return number == value or (math.isnan(name) and math.isnan(value))
+    found = _NUMBER.fullmatch(text)
+    if found is None or not (found[2] or found[3]) or not math.isfinite(value):
+        return False
+    exponent, digits = int(found[4] or 0) - len(found[3]), found[2] + found[3]
+    if len(digits) > _SIGNIFICANT and not found[3]:  # the last zeros may stand for digits that are not shown
+        kept = digits.rstrip("0") or "0"
+        exponent, digits = exponent + len(digits) - len(kept), kept
+    if abs(exponent) > _LONGEST:
+        return False
+    unit = Fraction(10) ** exponent
+    return abs(int(found[1] + digits) * unit - Fraction(value)) < unit
+
+
+def is_one_of(check: Check, numbers: Sequence[Array]) -> Array:
+    """Return the elements of the output that a check `one-of` names that are one of its arrays' elements."""
+    output = numbers[check.outputs[0]]
+    return np.asarray(np.logical_or.reduce([equal(output, comparable(array)) for array in check.arrays]))
 
 
 def _follows(check: Check, numbers: Sequence[Array]) -> Array:

@@ -53,6 +53,9 @@ __all__ = ["ABOUT", "Assignment", "Attach", "Isolation", "Worker"]
 ABOUT = "@about"
 """The key that asks a worker to describe its backend, instead of a case."""
 
+UNFIT = b"@unfit "
+"""Begins a record that ends the run: the backend's runner does not fit its library. The rest is the message."""
+
 Begin: TypeAlias = Callable[[int, Phase], None]
 
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
@@ -68,6 +71,10 @@ _CONFIRMED = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_
 _NONE = Refusal("", unsupported=False, reason="other")
 """Stands for a missing answer, in a lane whose verdict is set elsewhere."""
 _OUTCOME_OF_LOSS = {"timeout": Outcome.TIMEOUT, "raised": Outcome.RUNNER_ERROR}
+
+
+class _Unfit(Exception):  # noqa: N818 - says of our side what NotInstalled says of the user's
+    """The backend's runner does not fit its library's release; the text is for the user."""
 
 
 class Attach(Protocol):
@@ -186,6 +193,12 @@ class Worker:
         if list(keys) == [ABOUT]:
             yield msgspec.json.encode(self.hosts.about)
             return
+        try:
+            yield from self._judged(keys, begin)
+        except _Unfit as error:
+            yield UNFIT + str(error).encode()
+
+    def _judged(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes]:
         turns, blocks = self._turns(keys), deque[list[_Turn | _Ours]]()
         while True:
             while len(blocks) < _AHEAD and (block := self._block(turns)):
@@ -251,6 +264,13 @@ class Worker:
             self._siblings.setdefault(batch.mended, None)  # on its way
         return _Turn(batch, index, requests, ids, sibling)
 
+    def _reply(self, place: int) -> Reply:
+        """Return the reply to a request. Raises _Unfit, after which nothing that the backend answers means anything."""
+        reply = self.hosts.reply(place)
+        if isinstance(reply.answer, OurFailure) and reply.answer.unfit:
+            raise _Unfit(reply.answer.words)
+        return reply
+
     def _ask(self, requests: Sequence[Request], ids: Sequence[str]) -> Sequence[int]:
         places = self.hosts.ask(requests)
         self._ids |= dict(zip(places, ids, strict=True))
@@ -265,7 +285,7 @@ class Worker:
         start, places = 0, turn.places
         if turn.sibling and turn.batch.mended is not None:
             begin(turn.index, "sibling")
-            self._siblings[turn.batch.mended] = self.hosts.reply(places[0]).answer
+            self._siblings[turn.batch.mended] = self._reply(places[0]).answer
             places = places[1:]
         while start < len(turn.batch):
             later = partial(_later, begin, turn.index + start)
@@ -278,7 +298,7 @@ class Worker:
         started, taken = time.perf_counter(), _Taken(GatheredAnswers(len(places)))
         for lane, place in enumerate(places):
             begin(lane, "run")
-            taken.add(self.hosts.reply(place))
+            taken.add(self._reply(place))
             if time.perf_counter() - started > _SECONDS:
                 break
         return taken
@@ -296,6 +316,8 @@ class Worker:
                 verdicts[lane] = with_effects(verdicts[lane], effects, self._ids)
             attached = _attachments(self.attach, batch, answers, verdicts)
             digests = list(zip(batch.digests, batch.expectation_digests, strict=True))
+        except _Unfit:
+            raise
         except Exception as error:  # the judge or the source failed, not the backend
             taken.ours = dict.fromkeys(lanes, _words(error))
         for lane, text in enumerate(batch.ids):
@@ -346,7 +368,7 @@ class Worker:
         requests = [Request(0, batch.program, inputs, "own") for inputs in _rows(batch)]
         for lane, place in enumerate(self._ask(requests, batch.ids)):
             begin(lane, "run")
-            answer = self.hosts.reply(place).answer
+            answer = self._reply(place).answer
             if isinstance(answer, Answer | Refusal):
                 gathered.add(lane, answer)
         return gathered.answers(len(batch))
@@ -365,7 +387,7 @@ class Worker:
             requests = [Request(0, batch.program, rows[lane], fresh) for lane in lanes]
             for lane, place in zip(lanes, self._ask(requests, [batch.ids[lane] for lane in lanes]), strict=True):
                 begin(lane, "run")
-                reply, before = self.hosts.reply(place), answers.answer(lane)
+                reply, before = self._reply(place), answers.answer(lane)
                 same = isinstance(reply.answer, Answer) and before is not None and same_answer(reply.answer, before)
                 yield lane, reply, same
 

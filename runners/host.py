@@ -54,6 +54,7 @@ from .answers import (
     answer_of,
     same_array,
 )
+from .fitting import misfit
 from .pool import (
     Begin,
     Found,
@@ -64,7 +65,7 @@ from .pool import (
     Stray,
     WorkerStartError,
 )
-from .registry import BackendSpec, open_runner
+from .registry import BackendSpec, open_runner, package_of
 
 Freshness: TypeAlias = Literal["shared", "own", "failures"]
 """Which preparation of a program to run: the one that cases share; one made for this case; one for failures only."""
@@ -143,6 +144,7 @@ class _Refused(msgspec.Struct, frozen=True, tag="refused"):
 
 class _Failed(msgspec.Struct, frozen=True, tag="failed"):
     words: str
+    unfit: bool = False
 
 
 class Unreadable(Exception):  # noqa: N818 - what the backend's process wrote, not a mistake of ours
@@ -151,9 +153,13 @@ class Unreadable(Exception):  # noqa: N818 - what the backend's process wrote, n
 
 @dataclass(frozen=True, slots=True)
 class OurFailure:
-    """A request failed on our side, or because the backend's library is missing; the backend ran nothing."""
+    """A request failed on our side, or because the backend's library is missing; the backend ran nothing.
+
+    `unfit`: because the runner does not fit the library's release, so that other requests would fail, too.
+    """
 
     words: str
+    unfit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +214,10 @@ class _Given:
     copies: tuple[Array, ...]
 
 
+class _Unfit(Exception):  # noqa: N818 - says of our side what NotInstalled says of the user's
+    """The backend's runner does not fit its library's release."""
+
+
 @dataclass
 class Host:
     """One backend in one process; a task of the pool. Programs are prepared once, and the last few are kept."""
@@ -227,6 +237,8 @@ class Host:
                 yield encoder.encode(self._about() if request is None else self._answer(request, index, begin))
             except (NotInstalled, ProgramError) as error:
                 yield encoder.encode(_Failed(str(error)[:WORDS_KEPT]))
+            except _Unfit as error:
+                yield encoder.encode(_Failed(str(error)[:WORDS_KEPT], unfit=True))
             except Exception:
                 if self._has_run:  # the backend may have corrupted this process; a new one shows whose fault it is
                     traceback.print_exc()
@@ -287,11 +299,14 @@ class Host:
             return _Prepared(None, self._refused(error, time.perf_counter() - started))
 
     def _refused(self, error: Exception, seconds: float) -> _Refused:
-        """Return the refusal that a backend's exception means. Raises other exceptions: NotInstalled, ProgramError."""
+        """Return the refusal that a backend's exception means. Raises those that mean none: ours, and NotInstalled."""
         if isinstance(error, NotInstalled | ProgramError):
             raise error
         if isinstance(error, Unsupported):
             return _Refused(_words(error)[:WORDS_KEPT], unsupported=True, reason=error.reason, seconds=seconds)
+        package = package_of(self.name)
+        if package is not None and (unfit := misfit(self.name, package, error, self.runner)):
+            raise _Unfit(unfit)
         known = None if isinstance(self.runner, Classifies) else _words_of_onnxruntime(_words(error))
         if known is not None and known.plain:
             return _Refused(_words(error)[:WORDS_KEPT], unsupported=True, reason=known.reason, seconds=seconds)
@@ -386,7 +401,7 @@ def read_answer(record: bytes) -> Reply:
     if isinstance(found, About):
         raise Unreadable("a description instead of an answer")
     if isinstance(found, _Failed):
-        return Reply(OurFailure(found.words[:WORDS_KEPT]))
+        return Reply(OurFailure(found.words[:WORDS_KEPT], found.unfit))
     seconds = found.seconds if math.isfinite(found.seconds) and found.seconds >= 0 else 0.0
     if isinstance(found, _Refused):
         return Reply(Refusal(found.words[:WORDS_KEPT], found.unsupported, found.reason), seconds)

@@ -28,6 +28,7 @@ from .answers import (
     arranged,
     finite,
     holds,
+    is_one_of,
     same_answer,
     shares,
     spread_holds,
@@ -426,7 +427,7 @@ class _Judging:
             bounds, numbers = arranged(option.checks, bounds, numbers)
             comparison = Comparison(numbers)
         inside = [comparison.within(one, index) for index, one in enumerate(bounds)]
-        taken = [admitted(*three) for three in zip(bounds, numbers, inside, strict=True)]
+        taken = _taken(option, bounds, numbers, inside)
         admits = functools.reduce(np.logical_and, map(all_of_lane, taken), option.applies)
         if option.exceptional:
             shows = [any_of_lane(a & ~w) for a, w in zip(taken, inside, strict=True)]
@@ -527,6 +528,15 @@ class _Judging:
         texts = mismatch_texts(compared) if compared else [""] * len(rows)
         details = (text or _as_a_whole(held, row) for text, row in zip(texts, rows.tolist(), strict=True))
         return [Verdict(Outcome.WRONG_VALUE, {}, told, ratio) for told, ratio in zip(details, ratios, strict=True)]
+
+
+def _taken(option: Option, bounds: Sequence[Bounds], numbers: Sequence[Array], inside: Sequence[Array]) -> list[Array]:
+    """Return the elements of each output that an option admits."""
+    found = [admitted(*three) for three in zip(bounds, numbers, inside, strict=True)]
+    for check in option.checks:
+        if check.name == "one-of":
+            found[check.outputs[0]] = found[check.outputs[0]] & is_one_of(check, numbers)
+    return found
 
 
 def _as_a_whole(held: _Held, row: int) -> str:

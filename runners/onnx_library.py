@@ -78,11 +78,11 @@ class OnnxLibrary:
 
     @classmethod
     def imported(cls, module: str) -> Any:
-        """Return a module of the library; NotInstalled if it is missing."""
+        """Return a module of the library; NotInstalled if the library is missing, and not only this module."""
         try:
             return importlib.import_module(module)
         except ModuleNotFoundError as error:
-            if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            if error.name != module.partition(".")[0]:
                 raise
             raise NotInstalled(f"{cls.package} is not installed: pip install {cls.package}") from error
 

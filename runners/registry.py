@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 from ..cases.errors import OpconformError, did_you_mean
 from ..cases.runner import NotInstalled, Runner
 from .environments import PORTABLE, checked_interpreter, client_command, environment, kept_environments
+from .fitting import misfit
 
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
 
@@ -254,8 +255,20 @@ def open_runner(backend: BackendSpec | str) -> Runner:
         from .interpreter import OtherInterpreter  # noqa: PLC0415 - it imports onnx
 
         return OtherInterpreter(spec.name, spec.target, spec.argument)
-    target = f"{__package__}.{spec.target}" if spec.scheme == "built-in" else spec.target
-    return _checked(spec.name, make(spec.name, target, *([] if spec.argument is None else [spec.argument])))
+    if spec.scheme == "built-in":
+        try:
+            return _checked(spec.name, make(spec.name, f"{__package__}.{spec.target}"))
+        except OpconformError as error:
+            package = package_of(spec.name)
+            words = error.__cause__ and package and misfit(spec.name, package, error.__cause__)
+            raise OpconformError(words or str(error)) from error
+    return _checked(spec.name, make(spec.name, spec.target, *([] if spec.argument is None else [spec.argument])))
+
+
+def package_of(name: str) -> str | None:
+    """Return the package that installs the library of a built-in backend; None for other backends."""
+    built_in = _BUILT_INS.get(name)
+    return (built_in.requirement or built_in.library) if built_in else None
 
 
 def known_backends() -> list[KnownBackend]:

@@ -16,9 +16,9 @@ import msgspec
 from ..cases.batch import Batch
 from ..cases.errors import CaseIdError, OpconformError
 from ..cases.results import Outcome, Result, result_from_json
-from .execute import ABOUT, Assignment
+from .execute import ABOUT, UNFIT, Assignment
 from .host import About
-from .pool import Found, Limits, Loss, LossKind, Pool, Stray
+from .pool import Found, Limits, Loss, LossKind, Pool, Stray, WorkerStartError
 from .registry import BackendSpec
 
 _BATCH, _LARGEST_BATCH = 48, 512
@@ -65,8 +65,8 @@ def run_cases(
     """Yield the backend's description of itself, and one result for each case id, in the order in which they arrive.
 
     A batch of `batches` goes to a worker whole; an empty one means that there is nothing for now. In between come
-    deaths of workers that no case explains. Raises WorkerStartError if the backend cannot be opened. Closing the
-    iterator ends the workers.
+    deaths of workers that no case explains. Raises WorkerStartError if the backend cannot be opened, or if its runner
+    does not fit its library. Closing the iterator ends the workers.
     """
     pool = pool_for(assignment, jobs=jobs, limits=limits)
     for found in pool.run(itertools.chain([[ABOUT]], batches)):
@@ -74,9 +74,14 @@ def run_cases(
 
 
 def told(found: Found, backend: BackendSpec) -> Iterator[About | Judged | Death]:
-    """Yield the results that a pool of judges has for a key, or for a worker that died."""
+    """Yield the results that a pool of judges has for a key, or for a worker that died.
+
+    Raises WorkerStartError if the backend's runner does not fit its library.
+    """
     if type(found) is tuple:  # the usual case
         key, record = found
+        if record.startswith(UNFIT):
+            raise WorkerStartError(OpconformError.__name__, record.removeprefix(UNFIT).decode(errors="replace"))
         try:
             yield from [msgspec.json.decode(record, type=About)] if key == ABOUT else _recorded(key, record, backend)
         except (ValueError, RecursionError) as error:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
+from ..cases.errors import OpconformError
 from ..cases.program import OperatorVersion
+from .binding import Ours, bound
 from .checks import alternative, check, letter_of, shape_symbols, vocabulary_of
 from .expressions import recipe
 from .families import Families, fitting, merged
 from .model import (
+    Binding,
     Clause,
     Condition,
     Edge,
@@ -56,8 +59,13 @@ _T = TypeVar("_T")
 _Levels: TypeAlias = Mapping[str, Mapping[str, Value]]
 
 
-def build(document: Document, vocabulary: Mapping[str, Vocabulary] | None, families: Families) -> Spec:
-    """Check and resolve a spec; see `loader.load_spec`. Raises SpecErrors."""
+def build(
+    document: Document,
+    vocabulary: Mapping[str, Vocabulary] | None,
+    families: Families,
+    formula: Callable[[str], tuple[Spec, Version]] | None = None,
+) -> Spec:
+    """Check and resolve a spec; see `loader.spec_of`. Raises SpecErrors."""
     document = merged(document, families)
     text = parsed(SpecText, document)
     problems = Problems(document)
@@ -74,7 +82,7 @@ def build(document: Document, vocabulary: Mapping[str, Vocabulary] | None, famil
     check(context, vocabulary)
     check_edges(context)
     problems.raise_any()
-    spec = _Builder(context).spec(document)
+    spec = _Builder(context, formula).spec(document)
     problems.raise_any()
     check_reach(context, {version: one.edges for version, one in spec.versions.items()})
     problems.raise_any()
@@ -117,7 +125,8 @@ _WORDS: Mapping[str, Word] = {word.value: word for word in Word}
 class _Builder:
     """Collects the content of a checked file for each version."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, formula: Callable[[str], tuple[Spec, Version]] | None) -> None:
+        self.formula = formula
         self.context, self.text, self.names = context, context.text, context.names
         self.signatures = context.names.signatures
         self.standard, _, self.name = self.text.operator.partition("/")
@@ -176,6 +185,8 @@ class _Builder:
             self.text.graphs,
             aliases(self.text, edges, signature),
             self.text.versions[version].amended,
+            self.unused(version),
+            self.binding(version, frozenset(clauses), silences),
         )
 
     def applies(self, one: Spanned, version: Version) -> bool:
@@ -217,6 +228,29 @@ class _Builder:
             name: {t: float(ulp) for word, ulp in by_type.items() for t in (expand(word) if word else ("",))}
             for name, by_type in budgets.items()
         }
+
+    def unused(self, version: Version) -> dict[str, str]:
+        signature = self.signatures[version]
+        entries = ((name, one) for name, one in self.text.unused.items() if self.applies(one, version))
+        return {name: one.reason for name, one in entries if signature.attribute(name) or signature.input(name)}
+
+    def binding(self, version: Version, clauses: frozenset[str], silences: Mapping[str, Silence]) -> Binding | None:
+        places = [(("as", *at), one) for at, one in alternative(self.text.bindings) if self.applies(one, version)]
+        if len(places) > 1:
+            self.context.problems.add(("as",), f"two bindings apply to version {version}", key=True)
+        if not places or self.formula is None:
+            return None
+        path, text = places[0]
+        problems = self.context.problems
+        try:
+            theirs, number = self.formula(text.formula)
+        except OpconformError as error:
+            problems.add((*path, "formula"), str(error))
+            return None
+        if (family := f"{theirs.family}.{theirs.function}") != self.text.family:
+            problems.add(("family",), f"expected {family}, the family of {text.formula}; read {self.text.family!r}")
+        signature, target = self.signatures[version], theirs.versions[number]
+        return bound(Ours(signature, clauses, silences), text, path, target, problems)
 
     def strength(self, version: Version, levels: _Levels) -> dict[int, tuple[tuple[str, ...], ...]]:
         found = {}

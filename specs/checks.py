@@ -67,6 +67,7 @@ def check(context: Context, vocabulary: Mapping[str, Vocabulary] | None) -> None
     _check_same(context)
     _check_precision(context)
     _check_strength(context)
+    _check_unused(context)
 
 
 def vocabulary_of(text: SpecText, vocabulary: Mapping[str, Vocabulary] | None) -> Vocabulary | None:
@@ -139,8 +140,9 @@ def _check_ids(text: SpecText, problems: Problems) -> None:
 def _check_spans(context: Context) -> None:
     text = context.text
     spanned: list[tuple[Keys, Span]] = []
-    for section in ("clauses", "silences", "edges"):
+    for section in ("unused", "clauses", "silences", "edges"):
         spanned += [((section, id_), Span.of(one)) for id_, one in getattr(text, section).items()]
+    spanned += [(("as", *at), Span.of(one)) for at, one in alternative(text.bindings)]
     for section, entries in (("operands", text.operands), ("types-from", text.types_from)):
         for name, alternatives in entries.items():
             spanned += [((section, name, *at), Span.of(one)) for at, one in alternative(alternatives)]
@@ -449,6 +451,13 @@ def _check_precision(context: Context) -> None:
         check_word_of(context, "primitive", primitive, path, key=True)
         for word in budget if isinstance(budget, dict) else ():
             check_type(context, word, (*path, word))
+
+
+def _check_unused(context: Context) -> None:
+    names = {a.name: None for s in context.names.signatures.values() for a in (*s.attributes, *s.inputs)}
+    for name in context.text.unused:
+        if name not in names:
+            context.problems.unknown(("unused", name), f"{name!r} is no attribute or input", name, names, key=True)
 
 
 def _check_strength(context: Context) -> None:

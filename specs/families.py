@@ -21,11 +21,12 @@ from .settings import conditions
 REMOVED = "removed"
 REQUIRED = "required"
 SECTIONS = (
-    *("shapes", "domains", "operands", "types-from", "same", "precision", "strength", "graphs"),
+    *("shapes", "domains", "operands", "types-from", "same", "precision", "strength", "graphs", "unused"),
     *("clauses", "silences", "parameters", "exclude", "edges"),
 )
 """The sections that a family can have besides `arguments`, in the order of a spec file."""
 _LISTS = frozenset({"same", "exclude"})
+_READ = frozenset({"attribute", "input"})
 _WHOLE = re.compile(r"\$([a-z][a-z0-9-]*)")
 _PART = re.compile(r"\$\{([a-z][a-z0-9-]*)\}")
 
@@ -261,6 +262,7 @@ class _Fit:
         ids = kept["clauses"].keys() | text.silences.keys()
         kept["edges"] = self.kept("edges", edges, lambda _, e: any(id_ in ids for id_ in e.tests))
         kept["types-from"] = self.kept("types-from", text.types_from, self.derives)
+        kept["unused"] = self.kept("unused", text.unused, lambda n, _: not self.names.roles(n).isdisjoint(_READ))
         value = dict(self.document.value)
         origins = {path: origin for path, origin in self.document.origins.items() if path[0] not in _LISTS}
         for section, entries in kept.items():

@@ -42,9 +42,14 @@ def default_root() -> Path:
 
 
 def spec_of(
-    document: Document, vocabulary: Mapping[str, Vocabulary] | None = None, families: Families | None = None
+    document: Document,
+    vocabulary: Mapping[str, Vocabulary] | None = None,
+    families: Families | None = None,
+    formula: Callable[[str], tuple[Spec, Version]] | None = None,
 ) -> Spec:
     """Check and resolve a document; `families` are by default read from the folder next to the file's own.
+
+    `formula` returns the spec and version of an operator version to whose formula a document is bound.
 
     `vocabulary` has the words of each family by its module's name; with None, families and their words are not
     checked. Raises SpecErrors with all mistakes.
@@ -52,11 +57,13 @@ def spec_of(
     from .build import build  # noqa: PLC0415 - it imports pydantic, which listing operators does not need
     from .families import Families  # noqa: PLC0415 - as above
 
-    return build(document, vocabulary, families or Families(Path(document.file).parent.parent / "families"))
+    families = families or Families(Path(document.file).parent.parent / "families")
+    return build(document, vocabulary, families, formula or Library(vocabulary=vocabulary).operator_version)
 
 
 _VERSIONS = re.compile(rb"^versions:(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 _VERSION = re.compile(rb"^  [^\s#:][^:\n]*:", re.MULTILINE)
+_FORMULA = re.compile(rb"^[^#\n]*\bformula: *([a-z]+/\w+)", re.MULTILINE)
 
 
 class _Compiled:
@@ -73,17 +80,22 @@ class _Compiled:
         self._begun = whole.digest()
         self._kind = "unchecked" if vocabulary is None else "spec"  # each has a file, which the other would replace
 
-    def load(self, file: Path, build: Callable[[], Spec]) -> Spec:
-        """Return the spec of a file, from the cache or by `build`; errors are not cached."""
+    def load(self, file: Path, build: Callable[[], Spec], formulas: Callable[[str], bytes]) -> Spec:
+        """Return the spec of a file, from the cache or by `build`; errors are not cached.
+
+        `formulas` returns the file of an operator to whose formula this one is bound.
+        """
         kept = Path(importlib.util.cache_from_source(str(file), optimization=self._kind))
         try:
-            key = hashlib.sha256(self._begun + str(file).encode() + file.read_bytes()).digest()
+            content = file.read_bytes()
+            bound = b"".join(formulas(name.decode()) for name in _FORMULA.findall(content))
+            key = hashlib.sha256(self._begun + str(file).encode() + content + bound).digest()
         except OSError:
             return build()  # says why
         with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):  # missing, or truncated
-            content = kept.read_bytes()
-            if content.startswith(key):
-                found: Spec = pickle.loads(content[len(key) :])  # noqa: S301 - it stands beside our own code
+            stored = kept.read_bytes()
+            if stored.startswith(key):
+                found: Spec = pickle.loads(stored[len(key) :])  # noqa: S301 - it stands beside our own code
                 return found
         spec = build()
         if not sys.dont_write_bytecode:
@@ -223,14 +235,23 @@ class Library:
         file = self._file(operator)
 
         def build() -> Spec:
-            spec = spec_of(read_file(file), self._vocabulary, self._families)
+            spec = spec_of(read_file(file), self._vocabulary, self._families, self._formula)
             if spec.operator != operator:
                 raise SpecErrors(
                     [spec.error(("operator",), f"expected {operator}, as in the file's name; read {spec.operator}")]
                 )
             return spec
 
-        return self._compiled.load(file, build) if self._keep else build()
+        def formula(operator: str) -> bytes:
+            return self._files[operator].read_bytes() if operator in self._files else b""
+
+        return self._compiled.load(file, build, formula) if self._keep else build()
+
+    def _formula(self, name: str) -> tuple[Spec, Version]:
+        """Return the operator version to whose formula a file is bound; from this package, if the folder has none."""
+        operator = name.rpartition("-")[0] or name
+        here = operator in self._files or self.root == default_root()
+        return (self if here else Library(vocabulary=self._vocabulary)).operator_version(name)
 
     def operator_version(self, name: str) -> tuple[Spec, Version]:
         """Return the spec and version of `onnx/ReduceMean-13`, or of `onednn/ReduceMean`, which has no version.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ..cases.errors import OpconformError, did_you_mean
 from ..cases.program import AttributeValue, OperatorVersion
@@ -290,6 +290,47 @@ class TypeSource:
         return types.get(self.absent, self.absent) if self.absent else None
 
 
+@dataclass(frozen=True, slots=True)
+class BoundAttribute:
+    """The value of another operator's attribute: one of ours, by name, in its words; or a constant.
+
+    `source`: our attribute, None for a constant. `constant`: the value without a source, or if our attribute is absent.
+    `words`: its values for ours, if they differ.
+    """
+
+    source: str | None = None
+    constant: Any = None
+    words: Mapping[str, Any] = field(default_factory=dict)
+
+    def value(self, given: Any) -> Any:
+        """Return the value for what our attribute is, None if it is absent. Raises KeyError for an unknown word."""
+        if self.source is None or given is None:
+            return self.constant
+        return self.words[str(given)] if self.words else given
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """How the formula of another operator version computes this one: its names, and what they mean here.
+
+    `operator` and `version` have the formula. `inputs` and `outputs`: its ports in its order, with our names, None for
+    one that is left out. `attributes`: all of its attributes. `clauses`: its clauses, with ours, None for one that
+    holds by construction. `silences`: its silences, with an option that this standard settles, or `=` and ours.
+    `unbound`: its other clauses, which the formula must not ask for. `by`: the function that calls the formula, by
+    module and name, if names are not enough.
+    """
+
+    operator: str
+    version: Version
+    inputs: Mapping[str, str | None]
+    outputs: Mapping[str, str | None]
+    attributes: Mapping[str, BoundAttribute]
+    clauses: Mapping[str, str | None]
+    silences: Mapping[str, str]
+    unbound: frozenset[str]
+    by: str | None = None
+
+
 @dataclass(frozen=True)
 class VersionSpec:
     """A spec's content for one operator version.
@@ -301,7 +342,8 @@ class VersionSpec:
     by the number of names that interact. `graphs` are bodies in ONNX's text with `{V}` for the type of letter V.
     `aliases` are edges under their old names; ids may use them, but they are not planned. `amended` is the first
     release of the standard's library with this signature, if an older release has another signature under the same
-    version.
+    version. `unused` has the attributes and inputs that the formula need not read, with the reasons. With a `binding`
+    the formula is another operator's.
     """
 
     operator: OperatorVersion
@@ -320,6 +362,8 @@ class VersionSpec:
     graphs: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, Edge] = field(default_factory=dict)
     amended: str | None = None
+    unused: Mapping[str, str] = field(default_factory=dict)
+    binding: Binding | None = None
 
     @functools.cached_property
     def options(self) -> Mapping[str, tuple[str, ...]]:

@@ -173,6 +173,12 @@ class SilenceText(Spanned):
     source: _Address | None = None
 
 
+class UnusedText(Spanned):
+    """An attribute or input that the formula does not read, with the reason."""
+
+    reason: _Text
+
+
 class EdgeText(Spanned):
     """A single case that always runs."""
 
@@ -272,13 +278,25 @@ class TypesFromText(Spanned):
     names: dict[str, str] = Field(default_factory=dict)
 
 
-def _clause(value: object) -> object:
-    if not isinstance(value, (str, dict)):
-        raise PydanticCustomError("expected", "expected the clause's text, or a mapping with text")
-    return {"text": value} if isinstance(value, str) else value
+def _text_of(key: str, words: str) -> BeforeValidator:
+    """Return a validator that reads plain text as a mapping with `key`, and reports anything else but a mapping."""
+
+    def read(value: object) -> object:
+        if not isinstance(value, (str, dict)):
+            expected = "expected {words}, or a mapping with {key}"
+            raise PydanticCustomError("expected", expected, {"words": words, "key": key})
+        return {key: value} if isinstance(value, str) else value
+
+    return BeforeValidator(read)
 
 
-_Clause = Annotated[ClauseText, BeforeValidator(_clause), _OrText()]
+_Clause = Annotated[ClauseText, _text_of("text", "the clause's text"), _OrText()]
+_Unused = Annotated[UnusedText, _text_of("reason", "the reason"), _OrText()]
+_Bound = Annotated[
+    "BoundAttributeText",
+    BeforeValidator(lambda v: v if isinstance(v, dict) else {"from": v} if isinstance(v, str) else {"value": v}),
+    _OrText(),
+]
 _Operands = Annotated[list[OperandText], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)]
 _TypesFrom = Annotated[list[TypesFromText], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)]
 _Ulp = Annotated[float, Field(gt=0)]
@@ -296,11 +314,39 @@ class FamilyText(_Section):
     precision: dict[str, _Budget] = Field(default_factory=dict)
     strength: dict[int, _Groups] = Field(default_factory=dict)
     graphs: dict[str, str] = Field(default_factory=dict)
+    unused: dict[str, _Unused] = Field(default_factory=dict)
     clauses: dict[_Id, _Clause] = Field(default_factory=dict)
     silences: dict[_Id, SilenceText] = Field(default_factory=dict)
     parameters: dict[str, _Parameter] = Field(default_factory=dict)
     exclude: list[dict[str, Any]] = Field(default_factory=list)
     edges: dict[_Id, EdgeText] = Field(default_factory=dict)
+
+
+class BoundAttributeText(_Section):
+    """The value of another operator's attribute: `from` one of ours, by `words` or as it is; or a `value`."""
+
+    source: str | None = Field(default=None, alias="from")
+    words: dict[str, Any] = Field(default_factory=dict)
+    absent: Any = None
+    value: Any = None
+
+
+class BindingText(Spanned):
+    """Another operator's formula, in whose terms this operator is written."""
+
+    formula: Annotated[
+        str,
+        Field(pattern=rf"^({'|'.join(STANDARDS)})/[A-Za-z_]\w*(-\w+)?$"),
+        _expected("an operator version, as in onnx/Softmax-13"),
+    ]
+    inputs: dict[str, str | None] = Field(default_factory=dict)
+    outputs: dict[str, str | None] = Field(default_factory=dict)
+    attributes: dict[str, _Bound] = Field(default_factory=dict)
+    clauses: dict[str, str | None] = Field(default_factory=dict)
+    silences: dict[str, str] = Field(default_factory=dict)
+    by: Annotated[
+        str | None, Field(pattern=r"^[a-z]\w*\.[a-z]\w*$"), _expected("module.function, as in openvino.add")
+    ] = None
 
 
 class SpecText(FamilyText):
@@ -320,6 +366,9 @@ class SpecText(FamilyText):
     uses: str | list[str] | dict[str, dict[str, Any] | None] = Field(default_factory=list)
     source: _Address
     versions: dict[Version, VersionText] = Field(min_length=1)
+    bindings: Annotated[list[BindingText], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)] = Field(
+        default_factory=list, alias="as"
+    )
     clauses: dict[_Id, _Clause] = Field(min_length=1)
 
 

@@ -56,7 +56,7 @@ def readings(
     known: dict[str, Array] = {}
     while True:
         try:
-            recording = record(reference_of(spec), facts, known)
+            recording = record(reference_of(spec, version), facts, known)
             break
         except Asks as asked:
             known[asked.port] = np.asarray(given[asked.port])

@@ -238,6 +238,18 @@ class Known:
         return self.fact("all", lambda: bool(self.finite.all()))
 
     @property
+    def beyond(self) -> Array | None:
+        """A mask of the finite values that float64 cannot represent because they are too large; None if all can be."""
+        v = self.v
+        if v.dtype != object or not v.size or isinstance(v.flat[0], (int, str)) or self.all_finite:
+            return None
+        return self.fact("beyond", self._beyond)
+
+    def _beyond(self) -> Array | None:
+        found = np.asarray(np.isinf(self.f) & (self.v != self.f), bool)
+        return found if found.any() else None
+
+    @property
     def clean(self) -> Array:
         """The float64 values, with zeros in place of infinities and NaN."""
         return self.f if self.all_finite else self.fact("clean", lambda: np.where(self.finite, self.f, 0.0))
@@ -275,10 +287,11 @@ class Known:
 class Error:
     """The admissible difference of an implementation's numbers from a node's exact values, and other admissible values.
 
-    `e` bounds the difference (under norm 2 its variance); for bool and text it is positive if both results are
-    admissible. `exact_mean` is a mask of means whose sum is exact. `instead` has numbers that are admissible, up to the
-    error, where the exact value is NaN or an infinity, else NaN; the flags there free everything, for later nodes.
-    `ends` has the smallest and largest admissible whole numbers; without it, a whole number with an error is free.
+    `e` bounds the difference (under norm 2 its variance; an array of gmpy2's numbers if a value is beyond float64); for
+    bool and text it is positive if both results are admissible. `exact_mean` is a mask of means whose sum is exact.
+    `instead` has numbers that are admissible, up to the error, where the exact value is NaN or an infinity, else NaN;
+    the flags there free everything, for later nodes. `ends` has the smallest and largest admissible whole numbers;
+    without it, a whole number with an error is free.
     """
 
     e: Size = 0.0

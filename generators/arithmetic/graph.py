@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,17 +16,23 @@ from ...cases.elements import Array
 from ..primitives import ROOMS
 from ..primitives.primitive import Primitive
 from .errors import (
+    NEGATIVE,
     NEGATIVE_ZERO,
+    POSITIVE,
+    SLACK,
+    Arithmetic,
     Charge,
     Context,
     Error,
     Flags,
     Known,
+    Size,
     charged,
     contains,
     each,
     format_of,
     kind_of,
+    limits,
     precise,
     widened,
     without_nan,
@@ -70,8 +77,11 @@ class Node:
 class Asked(Protocol):
     """Knows the chosen options of silences: a Call."""
 
-    def deferred(self, silence: str) -> tuple[str, ...]:
-        """Return the options of a silence that may be chosen later, or the chosen one; empty without such a silence."""
+    def deferred(self, silence: str, where: Callable[[], Value] | None = None) -> tuple[str, ...]:
+        """Return the options of a silence that may be chosen later, or the chosen one; empty without such a silence.
+
+        If an option ends the reading, the silence is open in lanes with any true element of `where`.
+        """
 
     def open(self, silence: str, where: Value | None = None) -> str:
         """Return the chosen option of a silence, which is open in lanes with any true element of `where`."""
@@ -91,12 +101,19 @@ class Graph:
         self._hangs: dict[int, tuple[str, ...]] = {}  # the silences that a node depends on
         self._resolved: dict[tuple[object, ...], int] = {}
 
-    def choose(self, silence: str, usual: str, make: Callable[[str], Value]) -> Value:
+    def choose(
+        self,
+        silence: str,
+        usual: str,
+        make: Callable[[str], Value],
+        where: Callable[[], Value] | None = None,
+    ) -> Value:
         """Return the value that `make` gives for the option of a silence, or for `usual` if there is no such silence.
 
-        It represents the values for all options until `resolved` picks one, so that formulas run only once.
+        It represents the values for all options until `resolved` picks one, so that formulas run only once. `where`
+        gives the elements in which an option that ends the reading applies.
         """
-        options = () if self.asked is None else self.asked.deferred(silence)
+        options = () if self.asked is None else self.asked.deferred(silence, where)
         if len(options) < 2:
             return make(options[0] if options else usual)
         made = tuple(make(option).at for option in options)
@@ -261,8 +278,17 @@ class Value:
         """Return a primitive of this value and others, without conversion."""
         found = self.graph.node(name, (self, *others), parameters)
         if ROOMS[name].overflows and found.kind == "int":
-            return self.graph.choose("integer-overflow", "exact", found.fit)
+            return self.graph.choose("integer-overflow", "exact", found._fitted, lambda: found._beyond)
         return found
+
+    def _fitted(self, way: str) -> Value:
+        return self.fit("wraps").undefined(self._beyond) if way == "any" else self.fit(way)
+
+    @property
+    def _beyond(self) -> Value:
+        """A mask of the whole numbers that do not fit the type."""
+        low, high = limits(self.type)
+        return (self > high) | (self < low)
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
         room = ROOMS.get(name)
@@ -400,19 +426,9 @@ def exact(graph: Graph, live: Sequence[int], arrays: Sequence[Array], *, wide: b
             same = (node.operation, *[id(known[a]) for a in node.args])
             if not node.args or (found := made.get(same)) is None:
                 value = _exact(node, known, arrays, wide=wide)
-                found = next((known[a] for a in node.args if known[a].v is value), None) or Known(value)
-                if wide and value.dtype == object and node.kind == "real":
-                    found = _overflown(found)
-                made[same] = found
+                made[same] = found = next((known[a] for a in node.args if known[a].v is value), None) or Known(value)
             known[at] = found
     return known
-
-
-def _overflown(known: Known) -> Known:
-    """Return values with infinities beyond float64's range, since gmpy2's exponents have no limit."""
-    if known.all_finite:
-        return known
-    return Known(np.where(np.isinf(known.f), widened(known.f), known.v))
 
 
 def _exact(node: Node, known: Values, arrays: Sequence[Array], *, wide: bool) -> Array:
@@ -492,7 +508,60 @@ def _error(node: Node, y: Known, xs: Sequence[Known], es: Sequence[Error], conte
         return charged(c, y, 0.0, flags, rule="convert")
     if node.name == "literal":
         return charged(c, y, 0.0, _signs(y.v), rule="convert") if node.kind == "real" else Error()
+    if node.kind == "real" and (y.beyond is not None or any(x.beyond is not None for x in xs)):
+        return _error_beyond(c, node, y, xs, es)
     return node.room.bound(c, y, xs, es, **node.parameters)
+
+
+def _error_beyond(c: Arithmetic, node: Node, y: Known, xs: Sequence[Known], es: Sequence[Error]) -> Error:
+    """Return the error of a result that is, or depends on, a number beyond float64's range.
+
+    Its elements there are in gmpy2's numbers: the farthest result within the operands' errors, and the roundings. Every
+    primitive is monotone within so small errors. An implementation may also overflow. Other elements have the usual
+    error.
+    """
+    room, p = node.room, node.parameters
+    if room.work == "moves":
+        found = room.bound(c, y, xs, es, **p)
+    else:
+        plain = [
+            e if x.beyond is None else replace(e, e=_floats(np.where(x.beyond, 0.0, e.e)))
+            for x, e in zip(xs, es, strict=True)
+        ]
+        found = room.bound(c, y, xs, plain, **p)
+        wide, errors = [widened(x.v) for x in xs], [_numbers(e.e, x.v.shape) for x, e in zip(xs, es, strict=True)]
+        far = np.zeros(y.v.shape, object)
+        for signs in itertools.product((-1, 1), repeat=len(xs)):
+            end = room.exact(*(x + sign * e for x, e, sign in zip(wide, errors, signs, strict=True)), **p)
+            far = np.maximum(far, _or_infinite(abs(end - widened(y.v))))
+        size = abs(widened(y.v)) + far
+        if room.accumulates:
+            size = room.exact(*(abs(x) + e for x, e in zip(wide, errors, strict=True)), **p)
+        unit = max(c.accumulator.roundoff, c.storage.roundoff)
+        whole = (far + room.roundings(c, [x.v.shape[1:] for x in xs], **p) * unit * size) * SLACK
+        lost = [np.where(False if x.beyond is None else x.beyond, np.nan, x.f) for x in xs]
+        there = np.isnan(np.asarray(room.exact(*lost, **p))) & ~np.isnan(y.f)
+        there = there if y.beyond is None else there | y.beyond
+        usual = without_nan(np.broadcast_to(found.e, y.v.shape), 0.0)
+        found.e = np.where(there, np.maximum(whole, np.where(np.isfinite(usual), usual, 0.0)), found.e)
+    if y.beyond is None:
+        found.e = _floats(found.e)
+    else:
+        found.flags = found.flags | np.where(y.beyond, np.where(y.f > 0, POSITIVE, NEGATIVE), np.uint8(0))
+    return found
+
+
+def _numbers(error: Size, shape: tuple[int, ...]) -> Array:
+    """Return errors as numbers of any size; infinite ones stay so."""
+    return widened(np.broadcast_to(np.asarray(error), shape))
+
+
+def _floats(error: Size) -> Size:
+    return error if isinstance(error, float) else np.asarray(error, np.float64)
+
+
+def _or_infinite(errors: Array) -> Array:
+    return np.where(np.asarray(errors != errors, bool), np.inf, errors)  # noqa: PLR0124 - NaN
 
 
 def _signs(values: Array) -> Flags:
@@ -504,7 +573,7 @@ def _fitted(error: Error, shape: tuple[int, ...]) -> Error:
     """Return an error whose arrays have the value's shape, with infinity for NaN."""
     e, flags = error.e, error.flags
     if not isinstance(e, float):
-        e = without_nan(e)
+        e = without_nan(e) if e.dtype != object else e
         e = e if np.shape(e) == shape else np.broadcast_to(e, shape)
     if not isinstance(flags, int) and np.shape(flags) != shape:
         flags = np.broadcast_to(flags, shape)

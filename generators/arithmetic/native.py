@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from ...cases.elements import Array, element_type
-from .errors import format_of, limits
+from .errors import format_of, limits, nearest
 from .graph import Graph
 
 _WIDE: Final = 24
@@ -33,7 +33,10 @@ Deviation: TypeAlias = Callable[["Machine", Any, list[Array], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Machine:
-    """An implementation: the dtypes of results and inside sums, its order of sums, division, deviations at nodes."""
+    """An implementation: the dtypes of results and inside sums, its order of sums, division, deviations at nodes.
+
+    With float64 in both it computes all types in float64, and rounds outputs and casts.
+    """
 
     type: np.dtype[Any]
     acc: np.dtype[Any]
@@ -43,7 +46,7 @@ class Machine:
 
     def at(self, type_: str) -> Machine:
         """Return the machine for numbers of a type: 16-bit formats apply only to their own type."""
-        if not type_ or self.type == (own := element_type(type_).dtype):
+        if not type_ or self.type == (own := element_type(type_).dtype) or self.type == self.acc == np.float64:
             return self
         if format_of(type_).precision >= _WIDE:
             return Machine(own, own, self.order, division=self.division)
@@ -55,7 +58,7 @@ class Machine:
         """Return real numbers in the type of results; others unchanged."""
         with np.errstate(all="ignore"):
             real = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
-            return array.astype(self.type) if real and array.dtype != self.type else array
+            return converted(array, self.type) if real else array
 
     def product(self, a: Array, b: Array) -> Array:
         """Return products, in the form that a sum adds."""
@@ -108,6 +111,13 @@ class Machine:
             held = x.astype(wide)
             share = held * (wide.type(1) / wide.type(n)) if self.division == "reciprocal" else held / wide.type(n)
             return np.asarray(self.rounded(share.astype(x.dtype)))
+
+
+def converted(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Return real numbers in a type, rounded once: casts of float64 to bfloat16 go by way of float32."""
+    if array.dtype == np.float64 and dtype.name == "bfloat16":
+        array = nearest(format_of("bfloat16"), array)
+    return array if array.dtype == dtype else array.astype(dtype)
 
 
 def _whole(operation: np.ufunc, x: Array, axes: tuple[int, ...]) -> Array:
@@ -165,9 +175,9 @@ def _compensated(flat: Array) -> Array:
 
 def _fused(flat: Array, acc: np.dtype[Any]) -> Array:
     """Return the sum of the last axis, with each element rounded only together with the partial sum."""
-    total = flat[..., 0].astype(acc)
+    total = converted(flat[..., 0], acc)
     for i in range(1, flat.shape[-1]):
-        total = (total + flat[..., i]).astype(acc)
+        total = converted(total + flat[..., i], acc)
     return np.asarray(total)
 
 
@@ -267,7 +277,7 @@ def _computed(graph: Graph, at: int, arrays: Sequence[Array], machines: _Machine
     here = machines[node.computes]
     if node.name in ("port", "literal"):
         own = arrays[node.parameters["port"]] if node.name == "port" else _literal(node, here)
-        own = own.astype(here.type) if node.kind == "real" else own
+        own = converted(own, here.type) if node.kind == "real" else own
         return own if deviation is None else deviation(here, None, [own], {}).astype(own.dtype)
     xs = [got[a] for a in node.args]
     if node.kind == "int" and all(x.dtype.kind in "iu" for x in xs):
@@ -279,7 +289,6 @@ def _computed(graph: Graph, at: int, arrays: Sequence[Array], machines: _Machine
 
 def _literal(node: Any, machine: Machine) -> Array:
     kinds = {
-        "real": machine.type,
         "int": np.dtype(object),
         "bool": np.dtype(bool),
         "text": np.dtype(object),
@@ -287,7 +296,7 @@ def _literal(node: Any, machine: Machine) -> Array:
     }
     number = node.parameters["number"]
     if node.kind == "real":  # NumPy cannot convert a fraction to bfloat16
-        number = np.asarray(number, np.float64)
+        return converted(np.asarray(number, np.float64), machine.type)[None]
     return np.asarray(number, kinds[node.kind])[None]
 
 

@@ -85,7 +85,7 @@ def work_of(graph: Graph, fork: Fork) -> Work:
         most = max(most, node.room.terms([graph.nodes[a].shape for a in node.args], **node.parameters))
         none = node.parameters.get("axes") == ()
         alone = alone or (none and not node.shape and node.name in ("sum", "mean"))
-        kept = node.room.keeps_zeros or none
+        kept = node.room.keeps_zeros or node.parameters.get("signed", False) or none
         own = node.kind != "real" or node.room.frees_zeros
         keeps[at] = own or (kept and all(keeps.get(a, True) for a in node.args))
         if node.computes:
@@ -497,7 +497,7 @@ class Branch:
                 found.append(np.zeros(bounds.value.shape, bool))
                 continue
             # if the least magnitude is below zero, zero is within the bounds anyway
-            least = np.abs(bounds.value) - errors[at].e
+            least = np.abs(bounds.value) - np.asarray(errors[at].e, np.float64)
             found.append((least > 0) & (least < format_of(bounds.type).tiny))
         return found
 
@@ -584,9 +584,11 @@ def bounds_of(known: Known, error: Error, type_: str, context: Context) -> Bound
     value, e = known.f, error.e
     with np.errstate(all="ignore"):
         if known.v.dtype == object:
-            finite = np.where(np.isfinite(e), e, np.inf) * np.ones(value.shape)
-            exact, reach = widened(known.v), finite.astype(object)
-            lower, upper = _inward(exact - reach, 1), _inward(exact + reach, -1)
+            exact = widened(known.v)
+            if isinstance(e, float) or e.dtype != object:
+                e = np.where(np.isfinite(e), e, np.inf) * np.ones(value.shape)
+            lower, upper = _inward(exact - e.astype(object), 1), _inward(exact + e.astype(object), -1)
+            e = e.astype(np.float64)
         else:
             lower, upper = value - e, value + e
         if storage != form:
@@ -597,6 +599,8 @@ def bounds_of(known: Known, error: Error, type_: str, context: Context) -> Bound
                 surely = exceeds(form, sign * value - e) & known.finite
                 value, lower, upper = (np.where(surely, sign * np.inf, a) for a in (value, lower, upper))
                 flags = None if flags is None else np.where(surely, flags & ~bit, flags)
+        if known.beyond is not None and flags is not None:  # likewise
+            flags = np.where(lower == np.inf, flags & ~POSITIVE, np.where(upper == -np.inf, flags & ~NEGATIVE, flags))
         unknown = np.isnan(value)
         if unknown.any():  # the same NaN for all payloads: digests depend on the bytes
             value, lower, upper = (np.where(unknown, np.nan, a) for a in (value, lower, upper))

@@ -147,8 +147,26 @@ class Recording:
         return options.Maker(self, list(arrays), rules or Rules(), count).expectation()
 
     def exact(self, arrays: Sequence[Array]) -> dict[int, Known]:
-        """Return the exact values of every live node."""
-        return graphs.exact(self.graph, self.live, arrays, wide=self.wide)
+        """Return every live node's exact values; in the wide carrier also if float64 overflows before an output."""
+        found = graphs.exact(self.graph, self.live, arrays, wide=self.wide)
+        if self.wide or not self._overflows(found):
+            return found
+        return graphs.exact(self.graph, self.live, arrays, wide=True)
+
+    def _overflows(self, known: Mapping[int, Known]) -> bool:
+        """Return whether the first reading has an infinite or NaN output, after an overflow of finite numbers."""
+        outputs = set(self.forks[0].outputs)
+        if all(self.graph.nodes[at].kind != "real" or known[at].all_finite for at in outputs):
+            return False
+        nodes = ((self.graph.nodes[at], known[at]) for at in self.live if at not in outputs)
+        return any(
+            node.args
+            and node.kind == "real"
+            and node.room.work == "rounds"
+            and np.isinf(y.f).any()
+            and all(known[a].all_finite for a in node.args if self.graph.nodes[a].kind == "real")
+            for node, y in nodes
+        )
 
     def invalid(self, arrays: Sequence[Array], lanes: int | None = None) -> dict[str, Array]:
         """Return, by clause, a mask of the lanes whose input breaks it; only for clauses about values."""
@@ -197,7 +215,7 @@ class Recording:
             for at in chosen.outputs:
                 node = self.graph.nodes[at]
                 dtype = got[at].dtype if node.kind in ("text", "complex") else element_type(node.type).dtype
-                outputs.append(np.broadcast_to(got[at], (lanes, *node.shape)).astype(dtype))
+                outputs.append(native.converted(np.broadcast_to(got[at], (lanes, *node.shape)), dtype))
         return outputs, got
 
     @functools.cached_property

@@ -49,7 +49,7 @@ class Port(NamedTuple):
 Ports: TypeAlias = Mapping[str, Port | tuple[Port, ...] | None]
 """Ports by name, in the signature's order; several for a variadic port or a sequence, None for one left out."""
 Reference: TypeAlias = Callable[..., Any]
-Question: TypeAlias = tuple[Literal["attribute", "given", "clause", "silence", "operator", "version", "around"], str]
+Question: TypeAlias = tuple[Literal["attribute", "given", "clause", "silence", "version", "around"], str]
 Told: TypeAlias = dict[Question, object]
 """The questions that a reference asked about the facts, with the answers."""
 
@@ -96,7 +96,7 @@ class Facts:
                 return name in self.clauses
             case "silence":
                 return self.options.get(name)
-        return {"operator": self.operator, "around": self.around}.get(kind, self.version)
+        return self.around if kind == "around" else self.version
 
 
 class Asks(Exception):  # noqa: N818 - no error: the answer is to record anew, with the port's values
@@ -121,7 +121,7 @@ class Call:
     def __init__(
         self, facts: Facts, graph: Graph, known: Mapping[str, Array], chosen: Mapping[str, str], told: Told
     ) -> None:
-        self._facts, self.graph, self._told = facts, graph, told
+        self.facts, self.graph, self._told = facts, graph, told
         self.conditions: dict[str, int] = {}
         self.requirements: list[tuple[str, int]] = []
         self.checks: list[Tested] = []
@@ -132,18 +132,8 @@ class Call:
         self.captured: dict[str, Any] = {}
 
     def _ask(self, question: Question) -> Any:
-        found = self._told[question] = self._facts.answer(question)
+        found = self._told[question] = self.facts.answer(question)
         return found
-
-    @property
-    def operator(self) -> str:
-        """The operator's name with its standard: `onnx/Gather`."""
-        return str(self._ask(("operator", "")))
-
-    @property
-    def standard(self) -> str:
-        """The standard's name."""
-        return self.operator.partition("/")[0]
 
     @property
     def version(self) -> Any:
@@ -164,7 +154,7 @@ class Call:
     def types(self) -> Mapping[str, str]:
         """The element type of each given port."""
         found = {}
-        for name, port in self._facts.ports.items():
+        for name, port in self.facts.ports.items():
             if port:
                 found[name] = port.type if isinstance(port, Port) else port[0].type
         return found
@@ -172,7 +162,7 @@ class Call:
     @property
     def output_types(self) -> Mapping[str, str | None]:
         """The element type of each output, None for one left out."""
-        return self._facts.outputs
+        return self.facts.outputs
 
     def attr(self, name: str, default: Any = None) -> Any:
         """Return an attribute's value: as given, else the signature's default, else `default`."""
@@ -181,7 +171,7 @@ class Call:
 
     def given(self, name: str) -> bool:
         """Return whether the program sets an attribute, or has a port of this name."""
-        return self.sets(name) or self._facts.ports.get(name) is not None
+        return self.sets(name) or self.facts.ports.get(name) is not None
 
     def sets(self, name: str) -> bool:
         """Return whether the program sets an attribute."""
@@ -193,14 +183,22 @@ class Call:
 
     def wants(self, output: str) -> bool:
         """Return whether an output is requested."""
-        return self._facts.outputs.get(output) is not None
+        return self.facts.outputs.get(output) is not None
 
     def require(self, clause: str, condition: bool | Value) -> None:
-        """State a condition of validity: on the program, or on its values (all elements must be true)."""
+        """State a condition of validity: on the program, or on its values (all elements must be true).
+
+        The version must have the clause: see `require_if_stated`, and `generators/contract.py`, which checks it.
+        """
         if isinstance(condition, Value):
             self.requirements.append((clause, condition.at))
         elif not condition:
             raise Invalid(clause)
+
+    def require_if_stated(self, clause: str, condition: bool | Value) -> None:
+        """State a condition of validity that only versions with this clause have."""
+        if clause in self.clauses:
+            self.require(clause, condition)
 
     def open(self, silence: str, where: Value | None = None) -> str:
         """Return the chosen option of a silence; with `where`, it is open only in lanes with a true element there.
@@ -211,26 +209,27 @@ class Call:
         if silence not in self.met:
             options = self._ask(("silence", silence))
             if options is None:
-                raise OpconformError(f"{self.operator}-{self.version} has no silence {silence!r}")
+                raise OpconformError(f"{self.facts.operator}-{self.facts.version} has no silence {silence!r}")
             self.met[silence] = self._chosen.get(silence, options[0])
             if where is not None:
                 self.conditions[silence] = where.at
             elif self.met[silence] == "any":
                 self._whole.add(silence)
         if not self.met[silence]:
-            raise OpconformError(f"{self.operator}: {silence} is answered by a primitive, before the formula is")
+            raise OpconformError(f"{self.facts.operator}: {silence} is answered by a primitive, before the formula is")
         if self.met[silence] in ENDS:
             raise _Ends(self.met[silence])
         return self.met[silence]
 
-    def deferred(self, silence: str) -> tuple[str, ...]:
+    def deferred(self, silence: str, where: Callable[[], Value] | None = None) -> tuple[str, ...]:
         """Return the options of a silence, which are all chosen in turn once the formula is complete.
 
-        If one is already chosen, return only that one; empty if the version has no such silence.
+        If one is already chosen, return only that one; empty if the version has no such silence. If an option ends the
+        reading, the silence is opened now, in lanes with a true element of `where`.
         """
         options = self._ask(("silence", silence)) or ()
-        if self.met.get(silence) or any(option in (*ENDS, "any") for option in options):
-            return (self.open(silence),)
+        if self.met.get(silence) or any(option in ENDS for option in options):
+            return (self.open(silence, where and where()),)
         if options:
             self.met.setdefault(silence, "")
         return tuple(options)
@@ -264,7 +263,7 @@ class Call:
 
     def ints(self, name: str) -> tuple[int, ...] | None:
         """Return the whole numbers of an attribute, or of a port with known values; None if there is neither."""
-        if self._facts.ports.get(name) is not None:
+        if self.facts.ports.get(name) is not None:
             return tuple(int(n) for n in self.known(name).reshape(-1))
         found = self.attr(name)
         if found is None:
@@ -287,15 +286,25 @@ class Call:
 
         The outputs are compared with `arrays`. See `runners/answers.py` for the tests and their settings.
         """
-        wanted = [output for output, type_ in self._facts.outputs.items() if type_ is not None]
+        wanted = [output for output, type_ in self.facts.outputs.items() if type_ is not None]
         places = tuple(wanted.index(output) for output in outputs or wanted)
         self.checks.append(Tested(name, places, tuple(settings.items()), tuple(a.at for a in arrays)))
+
+    def one_of(self, forms: Sequence[Value], vague: Array) -> Value:
+        """Return the first of several forms of the only output; where `vague`, an element may be any form's there.
+
+        vague: bool, broadcasts with the output.
+        """
+        if len(forms) == 1:
+            return forms[0]
+        self.check("one-of", arrays=forms)
+        return forms[0].undefined(self.constant(vague, "bool"))
 
     def values(self) -> list[Any]:
         """Return the ports as values, in the signature's order."""
         found: list[Any] = []
         place = 0
-        for name, port in self._facts.ports.items():
+        for name, port in self.facts.ports.items():
             if port is None:
                 found.append(None)
                 continue
@@ -303,7 +312,7 @@ class Call:
             place += len(values)
             self._names |= {value.at: name for value in values}
             found.append(self._nested(name, port, values))
-        for name, captured in self._facts.captured.items():
+        for name, captured in self.facts.captured.items():
             values = self._values(captured, place)
             place += len(values)
             self.captured[name] = self._nested(name, captured, values)
@@ -314,7 +323,7 @@ class Call:
         return [self.graph.port(place + i, one.shape, one.type) for i, one in enumerate(several)]
 
     def _nested(self, name: str, port: Port | tuple[Port, ...], values: list[Value]) -> Any:
-        structure = self._facts.structures.get(name)
+        structure = self.facts.structures.get(name)
         if structure is None:
             return values[0] if isinstance(port, Port) else values
         return nested_all(structure, values) if isinstance(structure, tuple) else nested_all([structure], values)[0]
@@ -374,19 +383,24 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def record(
-    function: Reference, facts: Facts, known: Mapping[str, Array] | None = None, told: Told | None = None
+    function: Reference,
+    facts: Facts,
+    known: Mapping[str, Array] | None = None,
+    told: Told | None = None,
+    call_type: Callable[[Facts, Graph, Mapping[str, Array], Mapping[str, str], Told], Call] = Call,
 ) -> Recording:
     """Return a reference's formula for a program; `known` are values of ports, by name, that belong to the program.
 
-    `told` collects the reference's questions about the facts. Raises Asks if the reference needs the values of another
-    port, OpconformError if it cannot handle the input, or if it opens a silence that the version does not have.
+    `told` collects the reference's questions about the facts; `call_type` makes its view of them. Raises Asks if the
+    reference needs the values of another port, OpconformError if it cannot handle the input, or if it opens a silence
+    that the version does not have.
     """
     told = {} if told is None else told
     graph = Graph(facts.precision)
     forks: list[Fork] = []
     chosen: dict[str, str] | None = {}
     while chosen is not None:
-        call = Call(facts, graph, known or {}, chosen, told)
+        call = call_type(facts, graph, known or {}, chosen, told)
         graph.asked = call
         forks += _forks(_fork(function, call), graph, facts.options)
         if len(forks) > MOST_FORKS:
@@ -407,7 +421,8 @@ def _fork(function: Reference, call: Call) -> Fork:
     except Invalid as clause:
         kind, invalid = "invalid", str(clause)
     except (ArithmeticError, LookupError, RecursionError, ValueError) as error:
-        raise OpconformError(f"{call.operator}: its formula has no answer for such an input: {error!r}") from error
+        operator = call.facts.operator
+        raise OpconformError(f"{operator}: its formula has no answer for such an input: {error!r}") from error
     else:
         structure = _outputs(found, call, leaves)
     if kind == "values" and call.frees_all:
@@ -449,7 +464,7 @@ def _outputs(found: Any, call: Call, leaves: list[Value]) -> tuple[Structure, ..
     """Collect the tensors of a reference's outputs, and return the structure of each output."""
     named = found if isinstance(found, tuple) else (found,)
     if len(named) < len(call.output_types):
-        raise ValueError(f"{call.operator}: {len(call.output_types)} outputs; its reference has {len(named)}")
+        raise ValueError(f"{call.facts.operator}: {len(call.output_types)} outputs; its reference has {len(named)}")
     structures = []
     for value, (name, type_) in zip(named, call.output_types.items(), strict=False):
         if type_ is None:
@@ -457,7 +472,8 @@ def _outputs(found: Any, call: Call, leaves: list[Value]) -> tuple[Structure, ..
         try:
             structures.append(_structure(value, parse_type(type_), leaves))
         except TypeError:
-            raise ValueError(f"{call.operator}: output {name} of type {type_} is no {type(value).__name__}") from None
+            operator = call.facts.operator
+            raise ValueError(f"{operator}: output {name} of type {type_} is no {type(value).__name__}") from None
     return tuple(structures)
 
 

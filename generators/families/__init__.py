@@ -1,8 +1,9 @@
 """Families of operators, one module each, found by name: references, recipes for inputs, and functions of shapes.
 
-The type of a function's first parameter decides its role: with a `Call` it is a reference, with a `Drawing` a recipe
-that draws an input, with a `Blank` a recipe that fills one, with a `Shaping` a function that returns its shape. A name
-that Python reserves gets a final `_`, such as `if_`.
+The type of a function's first parameter decides its role: with a `Call` it is a reference (or, with a `Formula` beside
+it, a function that prepares the inputs of another operator's formula), with a `Drawing` a recipe that draws an input,
+with a `Blank` a recipe that fills one, with a `Shaping` a function that returns its shape. A name that Python reserves
+gets a final `_`, such as `if_`.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from typing import Any, TypeAlias
 
 from ...cases.errors import OpconformError, did_you_mean
 from ...specs.model import (
+    Binding,
     Spec,
     Value,
     VersionSpec,
     Vocabulary,
     Word,
 )
+from ..arithmetic.binding import through
 from ..fills import DOMAINS, DRAWS, RECIPES
 
 Function: TypeAlias = Callable[..., Any]
@@ -64,6 +67,7 @@ class Family:
     draws: Mapping[str, Function]
     shapes: Mapping[str, Function]
     own_fills: Mapping[str, Function]
+    prepares: Mapping[str, Function]
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -93,9 +97,22 @@ def family_of(spec: Spec) -> Family:
     return found
 
 
-def reference_of(spec: Spec) -> Function:
-    """Return the reference of a spec's operator, which computes its outputs."""
-    return family_of(spec).references[spec.function]
+def reference_of(spec: Spec, version: VersionSpec) -> Function:
+    """Return the reference that computes a version's outputs, its own or the one that it is bound to."""
+    own = family_of(spec).references[spec.function]
+    return own if version.binding is None else _bound(own, version.binding)
+
+
+@functools.cache  # the same function for the same version: recordings are kept by function
+def _bound(reference: Function, binding: Binding) -> Function:
+    if binding.by is None:
+        return through(reference, binding)
+    module, _, function = binding.by.partition(".")
+    prepares = families()[module].prepares if module in families() else {}
+    if function not in prepares:
+        hint = did_you_mean(binding.by, [f"{m}.{name}" for m, one in families().items() for name in one.prepares])
+        raise OpconformError(f"no function that calls a formula is named {binding.by!r}{hint}")
+    return through(reference, binding, prepares[function])
 
 
 def vocabularies() -> dict[str, Vocabulary]:
@@ -105,15 +122,17 @@ def vocabularies() -> dict[str, Vocabulary]:
 
 def _family(name: str) -> Family:
     module = importlib.import_module(f".{name}", __name__)
-    found: dict[str, dict[str, Function]] = {kind: {} for kind in _KINDS.values()}
+    found: dict[str, dict[str, Function]] = {kind: {} for kind in (*_KINDS.values(), "prepares")}
     for word, function in vars(module).items():
         if word.startswith("_") or not inspect.isfunction(function) or function.__module__ != module.__name__:
             continue
         signature = inspect.signature(function)
         first = next(iter(signature.parameters.values()), None)
         kind = _KINDS.get(str(first.annotation)) if first else None
-        if kind and (kind != "references" or "Value" in str(signature.return_annotation)):
+        if kind == "references" and any(str(one.annotation) == "Formula" for one in signature.parameters.values()):
+            found["prepares"][word.rstrip("_")] = function
+        elif kind and (kind != "references" or "Value" in str(signature.return_annotation)):
             spoken = word.rstrip("_")
             found[kind][spoken if kind == "references" else spoken.replace("_", "-")] = function
     draws = {**DRAWS, **found["draws"]}
-    return Family(name, found["references"], draws, found["shapes"], found["fills"])
+    return Family(name, found["references"], draws, found["shapes"], found["fills"], found["prepares"])

@@ -17,9 +17,15 @@ def coefficient(c: Call, x: Value, name: str) -> Value:
     return c.constant(c.attr(name) if exact and c.open("default") == "decimal" else c.float32(name), x.type)
 
 
-def expm1(x: Value) -> Value:
-    """Return e^x - 1, by a function of its own or as written."""
-    return x.expm1().either(x.exp() - 1.0)
+def cancelling(c: Call, there: Value, accurate: Value, lossy: Value) -> Value:
+    """Return two forms of a formula, either admissible; `there` the second loses digits, which is open."""
+    both = accurate.either(lossy)
+    return accurate.where(there, both) if c.open("cancellation", there) == "avoided" else both
+
+
+def expm1(c: Call, x: Value) -> Value:
+    """Return e^x - 1, by a function of its own, or as written, which loses digits near zero."""
+    return cancelling(c, (x < 0.0) & (x > -1.0), x.expm1(), x.exp() - 1.0)
 
 
 def at_minus_infinity(c: Call, x: Value, y: Value) -> Value:
@@ -31,9 +37,10 @@ def _or_limit(c: Call, there: Value, limit: Value, y: Value) -> Value:
     return y if c.open("minus-infinity", there) == "not-a-number" else limit.where(there, y)
 
 
-def sigmoid(_: Call, x: Value) -> Value:
-    """1 / (1 + e^-x). Source: ONNX Sigmoid-1 to 13."""
-    return x.sigmoid()
+def sigmoid(c: Call, x: Value) -> Value:
+    """1 / (1 + e^-x); or by a hyperbolic tangent, which loses digits below zero. Source: ONNX Sigmoid-1 to 13."""
+    by_tanh = 0.5 + 0.5 * (0.5 * x).tanh()
+    return cancelling(c, x < 0.0, (1.0 + (-x).exp()).reciprocal(), by_tanh).within(0.0, 1.0)
 
 
 def leaky_relu(c: Call, x: Value) -> Value:
@@ -46,7 +53,7 @@ def leaky_relu(c: Call, x: Value) -> Value:
 
 def elu(c: Call, x: Value) -> Value:
     """The element; below zero, alpha times its exponential less one. Source: ONNX Elu-1 to 22."""
-    return or_number(c, x, x.where(x >= 0.0, coefficient(c, x, "alpha") * expm1(x)))
+    return or_number(c, x, x.where(x >= 0.0, coefficient(c, x, "alpha") * expm1(c, x)))
 
 
 def selu(c: Call, x: Value) -> Value:
@@ -55,7 +62,8 @@ def selu(c: Call, x: Value) -> Value:
     Source: ONNX Selu-1 to 22.
     """
     alpha, gamma = coefficient(c, x, "alpha"), coefficient(c, x, "gamma")
-    low = (alpha * x.exp() - alpha).either(alpha * expm1(x))
+    less = x.expm1()
+    low = cancelling(c, (x < 0.0) & (x > -1.0), alpha * less, (alpha * x.exp() - alpha).either(alpha * (x.exp() - 1.0)))
     return or_number(c, x, gamma * x.where(x > 0.0, low))
 
 
@@ -69,7 +77,7 @@ def celu(c: Call, x: Value) -> Value:
     low, high = x.minimum(0.0), x.maximum(0.0)
     if c.float32("alpha") < 0 and c.open("negative-alpha") == "body":
         low, high = high, low
-    return or_number(c, x, high.either(alpha * (high / alpha)) + alpha * expm1(low / alpha))
+    return or_number(c, x, high.either(alpha * (high / alpha)) + alpha * expm1(c, low / alpha))
 
 
 def thresholded_relu(c: Call, x: Value) -> Value:
@@ -95,16 +103,17 @@ def hard_swish(c: Call, x: Value) -> Value:
     return at_minus_infinity(c, x, y)
 
 
-def softplus(_: Call, x: Value) -> Value:
+def softplus(c: Call, x: Value) -> Value:
     """ln(e^x + 1): as written, so that the exponential may overflow, or in a form that avoids this.
 
+    Below zero the formula as written loses digits: all of them where e^x + 1 rounds to 1.
     Source: ONNX Softplus-1 and 22.
     """
-    return _softplus(x)
+    return cancelling(c, x < 0.0, _softplus(x), (x.exp() + 1.0).log())
 
 
 def _softplus(x: Value) -> Value:
-    return (x.maximum(0.0) + (-x.abs()).exp().log1p()).either((x.exp() + 1.0).log())
+    return x.maximum(0.0) + (-x.abs()).exp().log1p()
 
 
 def softsign(c: Call, x: Value) -> Value:
@@ -119,9 +128,11 @@ def mish(c: Call, x: Value) -> Value:
 
     Source: ONNX Mish-18 and 22.
     """
-    grown = 1.0 + x.minimum(5.0 if x.type == "float16" else 20.0).exp()
+    e = x.minimum(5.0 if x.type == "float16" else 20.0).exp()
+    grown, rest = 1.0 + e, e * (e + 2.0)
     square = grown * grown
-    y = (x * _softplus(x).tanh()).either(x * ((square - 1.0) / (square + 1.0)))
+    written = (x * (x.exp() + 1.0).log().tanh()).either(x * ((square - 1.0) / (square + 1.0)))
+    y = cancelling(c, x < 0.0, (x * _softplus(x).tanh()).either(x * (rest / (rest + 2.0))), written)
     return at_minus_infinity(c, x, y)
 
 
@@ -130,7 +141,7 @@ def swish(c: Call, x: Value) -> Value:
 
     There the limit is zero, or, if alpha is zero, x itself. Source: ONNX Swish-24.
     """
-    alpha, y = c.float32("alpha"), x * (coefficient(c, x, "alpha") * x).sigmoid()
+    alpha, y = c.float32("alpha"), x * sigmoid(c, coefficient(c, x, "alpha") * x)
     if not alpha:
         return _or_limit(c, x.isinf(), x, y)
     return _or_limit(c, x.isinf(positive=alpha < 0, negative=alpha > 0), c.constant(0.0, x.type), y)
@@ -145,19 +156,24 @@ def swiglu(c: Call, a: Value, b: Value) -> Value:
 def gelu(c: Call, x: Value) -> Value:
     """Half of x times 1 + erf(x/√2), or, if approximate, times 1 + tanh(√(2/π)·(x + 0.044715·x³)).
 
-    The function body has the constants in float32, even for float64. Source: ONNX Gelu-20.
+    Far below zero the formula as written loses digits. The function body has the constants in float32, even for
+    float64. Source: ONNX Gelu-20.
     """
     way = c.attr("approximate")
     c.require("approximate-known", way in ("none", "tanh"))
     if way == "none":
-        share = 1.0 + (x / c.constant(2.0, x.type).sqrt()).erf()
+        z = x / c.constant(2.0, x.type).sqrt()
+        accurate, share = (-z).erfc(), 1.0 + z.erf()
     else:
         high, low = (c.constant(number, x.type) for number in _TWO_OVER_PI)
         ratio, cubic = (high + low).sqrt(), 0.044715
         if x.type == "float64" and c.open("constants") == "float32":
             ratio, cubic = c.constant(0.6366197466850281, x.type).sqrt(), 0.044714998453855515
-        share = 1.0 + (ratio * (x + cubic * x**3.0)).tanh()
-    return at_minus_infinity(c, x, (0.5 * x * share).either(0.5 * (x * share)))
+        z = ratio * (x + cubic * x**3.0)
+        accurate, share = 2.0 / (1.0 + (-2.0 * z).exp()), 1.0 + z.tanh()
+    written = (0.5 * x * share).either(0.5 * (x * share))
+    low = x < -1.0  # above, next to no digit is lost
+    return at_minus_infinity(c, x, cancelling(c, low, (0.5 * x * accurate).where(low, written), written))
 
 
 def shrink(c: Call, x: Value) -> Value:

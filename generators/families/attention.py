@@ -89,7 +89,7 @@ def flex_attention(c: Call, q: Value, k: Value, v: Value) -> Value:
         p = along(c, x, 3)
     p = _modified(c, "prob_mod", p)
     y = (p @ v.cast(to)).cast(v.type)
-    return y if to == v.type else y.either(p.cast(v.type) @ v)
+    return y if to == v.type else y.either(p.store(v.type) @ v)
 
 
 def _modified(c: Call, name: str, x: Value) -> Value:
@@ -155,7 +155,7 @@ def _scores(c: Call, q: Value, k: Value) -> Value:
     """Products of queries and keys, each times the root of the scale, so that their sums do not overflow."""
     given = None if c.attr("scale") is None else np.float32(c.float32("scale"))
     if given is not None and given < 0 and c.open("scale-negative") == "of-product":
-        return (q @ k.mT) * c.constant(float(given), "float32").cast(q.type)
+        return (q @ k.mT) * c.constant(float(given), q.type)
     with np.errstate(invalid="ignore"):
         scale = np.float32(1) / np.sqrt(np.float32(q.shape[3])) if given is None else given
         narrow = float(np.sqrt(scale))
@@ -166,9 +166,9 @@ def _scores(c: Call, q: Value, k: Value) -> Value:
         root = c.constant(narrow, q.type)
     elif given is None and way == "in-type":
         wide = "float64" if q.type == "float64" else "float32"
-        root = (1.0 / c.constant(float(q.shape[3]), wide).sqrt()).sqrt().cast(q.type)
+        root = (1.0 / c.constant(float(q.shape[3]), wide).sqrt()).sqrt().store(q.type)
     else:
-        root = c.constant(float(scale), "float64" if q.type == "float64" else "float32").sqrt().cast(q.type)
+        root = c.constant(float(scale), "float64" if q.type == "float64" else "float32").sqrt().store(q.type)
     return (q * root) @ (k * root).mT
 
 
@@ -176,7 +176,7 @@ def _capped(c: Call, scores: Value) -> Value:
     limit = c.float32("softcap")
     if not limit or (limit < 0 and c.open("softcap-negative") == "ignored"):
         return scores
-    cap = c.constant(limit, "float32").cast(scores.type)
+    cap = c.constant(limit, scores.type)
     return (scores / cap).tanh() * cap
 
 
@@ -198,7 +198,9 @@ def _mask(
         beyond = c.constant(-math.inf if mask.kind == "real" else 0, mask.type)
         mask = mask.concat([beyond.broadcast(*mask.shape[:-1], total - last)], mask.rank - 1)
     mask = mask.to_rank(len(whole))
-    return (None, ~mask) if mask.kind == "bool" else (mask.cast(type_), None)
+    if mask.kind == "bool":
+        return None, ~mask
+    return mask.store(type_) if mask.kind == "real" else mask.cast(type_), None
 
 
 def _hidden(c: Call, lengths: Value | None, whole: tuple[int, ...], past: int) -> list[Value]:
@@ -206,7 +208,7 @@ def _hidden(c: Call, lengths: Value | None, whole: tuple[int, ...], past: int) -
     queries, keys = np.arange(whole[2]).reshape(-1, 1), np.arange(whole[3])
     behind = (keys - queries)[None, None]
     left, right = c.attr("left_window_size", -1), c.attr("right_window_size", -1)
-    c.require("windows", left >= -1 and right >= -1)
+    c.require_if_stated("windows", left >= -1 and right >= -1)
     causal = c.attr("is_causal") == 1
     if lengths is None:
         off = np.zeros(behind.shape, bool)
@@ -246,14 +248,19 @@ def _strange(v: Value) -> Value:
 
 
 def _softmax(c: Call, x: Value) -> Value:
-    """Softmax along the keys, in the type softmax_precision, which is also x's type."""
+    """Softmax along the keys, in the type softmax_precision, else in x's type.
+
+    Version 25 names the casts to that type and back; before, only the precision of the computation is stated.
+    """
     number = c.attr("softmax_precision")
     c.require("precision-known", number is None or number in _PRECISIONS)
     to = x.type if number is None else _PRECISIONS[number]
     own, other = (element_type(one).float_format.precision for one in (x.type, to))
     if other < own and c.open("precision-narrower") == "as-input":
         to = x.type
-    return along(c, x.cast(to), 3).cast(x.type)
+    if "precision-cast" in c.clauses:
+        return along(c, x.cast(to), 3).cast(x.type)
+    return along(c, x.store(to), 3).store(x.type)
 
 
 def _summed(c: Call, p: Value, v: Value) -> Value:

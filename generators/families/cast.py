@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 
 import numpy as np
 
-from ...cases.elements import Array, element_type, numbered, type_of
+from ...cases.elements import Array, ElementType, element_type, numbered, type_of
 from ..arithmetic.tape import Call, Value
 from ..fills import Blank, Draw
 
@@ -50,7 +51,8 @@ def cast(c: Call, x: Value) -> Value:
             else number.undefined(~(x.cast("float64").abs() <= largest))
         )
     saturate = to.bits == 8 and c.attr("saturate", 1) != 0
-    y = x.cast(to.name, saturate=saturate)
+    signed = x.kind == "real" and to.name in ("float8e4m3fn", "float8e5m2")  # by the table
+    y = x.cast(to.name, saturate=saturate, signed=signed)
     if to.name in _FUNNY and x.kind == "real" and saturate and "infinity-is-nan" in c.clauses:
         y = c.constant(math.nan, to.name).where(x.isinf(), y)
     return y
@@ -121,6 +123,7 @@ def _written(c: Call, x: Value) -> Value:
     digits = np.array([str(int(v)) for v in known.flat], object) if element_type(x.type).is_integer else None
     if digits is None:
         free = c.constant(np.full(known.shape, "", object), "string")
+        c.check("reads-as", arrays=[c.constant(known.astype(np.float64), "float64")])
         return free.undefined(c.constant(np.ones(known.shape, bool), "bool"))
     return c.constant(digits.reshape(known.shape), "string")
 
@@ -230,3 +233,74 @@ def boundary(blank: Blank, draw: Draw, to: str) -> Array:
         )
         pool = np.array([*whole, low, high, high - 1, 0], object)
     return pool[draw.below(len(pool), blank.size)]
+
+
+def corners(blank: Blank, draw: Draw, to: str) -> Array:
+    """Numbers that are easily rounded to the other type in the wrong way, each in turn from a random one on.
+
+    For a float: ties between neighbours, normal and subnormal; numbers that round another way by a type in between;
+    the last ones that do not overflow; NaN of which only low bits are set. For whole numbers: beside them, and beyond
+    31 and 63 bits.
+    """
+    target, own = element_type(to), blank.type
+    pool = _about_floats(own, target) if target.format else _about_wholes(own, target)
+    place = (np.arange(blank.size) + draw.below(len(pool), 1)) % len(pool)
+    return pool[place]
+
+
+def _about_floats(own: ElementType, target: ElementType) -> Array:
+    form = target.float_format
+    p, low = form.precision, form.emin - form.precision + 1
+    points = []
+    for exponent in (0, 1, form.emax - 1):
+        for k in ((1 << (p - 1)) + 1, (1 << p) - 2, (1 << p) - 1):  # odd and even ones, and the last before a power
+            points += [(2 * k + 1, exponent - p)]
+    points += [(2 * k + 1, low - 1) for k in range(3)]  # ties between subnormal numbers
+    points += [(k, low) for k in (1, 2, 3)]
+    ties = [Fraction(k) * Fraction(2) ** e for k, e in points]
+    ends = [Fraction(form.largest)] if math.isinf(form.overflow) else [Fraction(form.largest), Fraction(form.overflow)]
+    ends += [(ends[0] + ends[1]) / 2] if len(ends) > 1 else []
+    exact = [*ties, *ends]
+    if own.is_integer:
+        wide = [n for n in exact if n.denominator == 1]
+        for bits in (p + 3, 25, 31, 54, 62, 63):  # ties of large numbers, and one beside each
+            half = 1 << max(bits - p, 0)
+            wide += [Fraction((1 << bits) + half * k + d) for k in (1, 3) for d in (-1, 0, 1)]
+        signed = [*wide, *(-n for n in wide)] if own.kind == "signed" else wide
+        whole = [int(n) for n in signed if own.smallest <= n <= own.largest and abs(n) < 2**64]
+        return np.array([*dict.fromkeys(whole), own.largest, own.smallest], object)
+    fine = Fraction(2) ** (own.float_format.emin - own.float_format.precision + 1)
+    numbers = [n + d * max(_last_bit(own, n), fine) for n in exact for d in (0, 1, -1)]
+    held = [float(s * n) for n in numbers for s in (1, -1) if n <= Fraction(own.float_format.largest)]
+    found = np.array(held).astype(own.dtype)
+    return np.concatenate([found, _nans(own)]) if form.nans else found
+
+
+def _last_bit(own: ElementType, number: Fraction) -> Fraction:
+    """Return a unit in the last place of a type at a number."""
+    return Fraction(2) ** (math.frexp(float(number))[1] - own.float_format.precision)
+
+
+def _nans(own: ElementType) -> Array:
+    """Return NaN of both signs with only the lowest bit of the significand, and with the highest one too."""
+    if own.name not in ("float32", "float64"):
+        return np.array([np.nan]).astype(own.dtype)
+    bits, top = own.bits, own.float_format.precision - 1
+    exponent = ((1 << (bits - 1)) - 1) >> top << top
+    codes = [sign | exponent | one for sign in (0, 1 << (bits - 1)) for one in (1, 1 << (top - 1) | 1)]
+    return np.array(codes, f"u{own.dtype.itemsize}").view(own.dtype)
+
+
+def _about_wholes(own: ElementType, target: ElementType) -> Array:
+    ends = [n for n in (target.smallest, target.largest) if n]
+    if own.is_integer:
+        numbers = [e + d for e in ends for d in (-1, 0, 1)] + [1 << b for b in (31, 32, 53, 62)]
+        numbers += [(1 << b) - 1 for b in (31, 32, 53, 63)]
+        return np.array([n for n in dict.fromkeys(numbers) if own.smallest <= n <= own.largest] or [0, 1], object)
+    form = own.float_format
+    share = 1 - 2.0 ** -(form.precision - 1)
+    powers = [2.0**b for b in (15, 16, 23, 24, 31, 32, 52, 53, 62, 63) if b <= form.emax]
+    points = [n * k for n in powers for k in (1.0, share, 1.5)] + [n * share for n in (1.0, 2.0, 3.0, 5.0, 100.0)]
+    points += [1 - 2.0**-form.precision, 0.5 - 2.0 ** -(form.precision + 1)]
+    both = points if target.kind == "unsigned" else [*points, *(-n for n in points)]
+    return np.array([n for n in both if target.smallest <= n <= target.largest and abs(n) <= form.largest])

@@ -23,7 +23,7 @@ def constant(c: Call) -> Value:
     Source: ONNX Constant-1 to 25.
     """
     given = [name for name in ("value", "sparse_value", *_LISTS) if c.given(name)]
-    c.require("exactly-one", len(given) == 1)
+    c.require_if_stated("exactly-one", len(given) == 1)
     value = c.attr(given[0])
     if isinstance(value, SparseTensor):
         return _dense(c, value)

@@ -30,7 +30,7 @@ def if_(c: Call, condition: Value) -> tuple[Value, ...]:
     if condition.rank:
         c.open("rank")
     branches: list[Body] = [c.attr("then_branch"), c.attr("else_branch")]
-    c.require("no-inputs", not any(body.inputs for body in branches))
+    c.require("captures", not any(body.inputs for body in branches))
     types = [[out.type for out in body.outputs] for body in branches]
     c.require("same-outputs", types[0] == types[1] and len(types[0]) >= len(c.output_types))
     found = [[_value(c, one) for one in run(c, body, ())] for body in branches]
@@ -77,7 +77,7 @@ def _turns(
         for scan, one in zip(scans, found[len(carried) :], strict=True):
             row = _value(c, one)
             scan.append(row.reshape(1, *row.shape))
-    c.require("same-shape", all(len({row.shape for row in scan}) <= 1 for scan in scans))
+    c.require_if_stated("same-shape", all(len({row.shape for row in scan}) <= 1 for scan in scans))
     for scan, one in zip(scans, probe, strict=True):
         row = _value(c, one)
         values.append(scan[0].concat(scan[1:], 0) if scan else c.constant(0, row.type).broadcast(0, *row.shape))

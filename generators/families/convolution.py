@@ -75,7 +75,7 @@ def _correlated(c: Call, x: Value, w: Value, b: Value | None) -> Value:
     k, m, per = len(kernel), w.shape[0], w.shape[1]
     zero = 0 if x.kind == "int" else 0.0
     c.require("groups", x.rank == w.rank and x.shape[1] == per * groups and m % groups == 0)
-    c.require("bias-shape", b is None or b.shape == (m,))
+    c.require_if_stated("bias-shape", b is None or b.shape == (m,))
     c.require("kernel-shape", c.ints("kernel_shape") in (None, kernel))
     strides, dilations = c.ints("strides"), c.ints("dilations")
     if (strides is None or dilations is None) and "defaults" not in c.clauses:
@@ -120,7 +120,7 @@ def conv_transpose(c: Call, x: Value, w: Value, b: Value | None = None) -> Value
     kernel, groups = w.shape[2:], c.attr("group")
     k, m = len(kernel), w.shape[1] * groups
     c.require("groups", x.rank == w.rank and x.shape[1] == w.shape[0] and w.shape[0] % groups == 0)
-    c.require("bias-shape", b is None or b.shape == (m,))
+    c.require_if_stated("bias-shape", b is None or b.shape == (m,))
     c.require("kernel-shape", c.ints("kernel_shape") in (None, kernel))
     strides, dilations = c.ints("strides"), c.ints("dilations")
     if (strides is None or dilations is None) and "defaults" not in c.clauses:
@@ -157,7 +157,7 @@ def _crops(c: Call, whole: list[int], same: list[int]) -> list[tuple[int, int]]:
         crops = list(zip(pads[:k], pads[k:], strict=True)) if pads else [(0, 0)] * k
         c.require("something-left", all(extent >= sum(sides) for extent, sides in zip(whole, crops, strict=True)))
         return crops
-    c.require("output-shape-length", wanted is None or len(wanted) == k)
+    c.require_if_stated("output-shape-length", wanted is None or len(wanted) == k)
     if wanted is None and "same" not in c.clauses and any(step != 1 for step in c.ints("strides") or ()):
         c.open("same-strided-early")
     totals = [extent - goal for extent, goal in zip(whole, wanted or same, strict=True)]

@@ -154,7 +154,7 @@ def roi_align(c: Call, x: Value, rois: Value, batch_indices: Value) -> Value:
     c.require("shapes", x.rank == 4 and rois.rank == 2 and rois.shape[1] == 4 and batch_indices.shape == rois.shape[:1])
     c.require("mode", c.attr("mode") in ("avg", "max"))
     way = c.attr("coordinate_transformation_mode") or c.open("coordinates-early")
-    c.require("coordinates", way in ("half_pixel", "output_half_pixel"))
+    c.require_if_stated("coordinates", way in ("half_pixel", "output_half_pixel"))
     images = c.known(batch_indices)
     c.require("batch-range", bool(((images >= 0) & (images < x.shape[0])).all()))
     scale, shift = Fraction(c.float32("spatial_scale")), Fraction(1, 2) if way == "half_pixel" else Fraction(0)

@@ -29,7 +29,7 @@ def _stacked(c: Call, data: list[Value]) -> Value:
     """Return the inputs, broadcast to one shape, along a new first axis."""
     c.require("at-least-one", len(data) > 0)
     c.require("same-type", len({x.type for x in data}) == 1)
-    c.require("same-shape", "same-shape" not in c.clauses or len({x.shape for x in data}) == 1)
+    c.require_if_stated("same-shape", len({x.shape for x in data}) == 1)
     shape = broadcast_shape(c, [x.shape for x in data])
     first, *others = (x if x.shape == shape else x.broadcast(*shape) for x in data)
     if shape:
@@ -42,5 +42,5 @@ def broadcast_shape(c: Call, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ..
     rank = max(map(len, shapes))
     columns = zip(*((1,) * (rank - len(shape)) + shape for shape in shapes), strict=True)
     extents = [{d for d in column if d != 1} for column in columns]
-    c.require("broadcast", all(len(extent) < 2 for extent in extents))
+    c.require_if_stated("broadcast", all(len(extent) < 2 for extent in extents))
     return tuple(next(iter(extent), 1) for extent in extents)

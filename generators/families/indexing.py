@@ -53,8 +53,8 @@ def gather_nd(c: Call, data: Value, indices: Value) -> Value:
     """
     batch = c.attr("batch_dims", 0)
     c.require("ranks", data.rank >= 1 and indices.rank >= 1)
-    c.require("batch-range", 0 <= batch < min(data.rank, indices.rank))
-    c.require("batch-shape", data.shape[:batch] == indices.shape[:batch])
+    c.require_if_stated("batch-range", 0 <= batch < min(data.rank, indices.rank))
+    c.require_if_stated("batch-shape", data.shape[:batch] == indices.shape[:batch])
     end = batch + indices.shape[-1]
     c.require("depth", batch < end <= data.rank)
     chosen, batches = data.shape[batch:end], math.prod(data.shape[:batch])
@@ -132,25 +132,31 @@ def pad(c: Call, data: Value, *ports: Value | None) -> Value:
     axes = tuple(range(data.rank)) if axes is None else axes
     c.require("mode", mode in ("constant", "reflect", "edge") or (mode == "wrap" and "wrap" in c.clauses))
     c.require("pads-length", len(pads) == 2 * len(axes))
-    c.require("axes-range", all(-data.rank <= a < data.rank for a in axes))
+    c.require_if_stated("axes-range", all(-data.rank <= a < data.rank for a in axes))
     if len({a % data.rank for a in axes}) < len(axes):
         c.open("axes-repeated")
     if min(pads, default=0) < 0 and "negative" not in c.clauses:
         c.open("negative-early")
     value = _padding(c, data, ports[1] if len(ports) > 1 else None)
-    inside = np.ones((), bool)
+    inside, open_ = np.ones((), bool), np.zeros((), bool)
     for axis, before, after in zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True):
         axis = axis % data.rank  # noqa: PLW2901 - counted from the front from here on
-        c.require("not-below-nothing", data.shape[axis] + before + after >= 0)
+        c.require_if_stated("not-below-nothing", data.shape[axis] + before + after >= 0)
         places = _places(c, mode, data.shape[axis], before, after)
         here = (places >= 0) & (places < data.shape[axis])
+        if mode == "reflect" and max(before, after) > data.shape[axis] + min(before, 0) + min(after, 0) - 1:
+            new = np.ones(len(places), bool)
+            new[max(before, 0) : len(places) - max(after, 0)] = False
+            open_ = open_ | new.reshape(-1, *(1,) * (data.rank - axis - 1))
         inside = inside & here.reshape(-1, *(1,) * (data.rank - axis - 1))
         if here.any():
             data = data.take(np.where(here, places, places[here][0]), axis)
         else:  # none of the data is left to choose from
             shape = (*data.shape[:axis], len(places), *data.shape[axis + 1 :])
             data = value.broadcast(*shape)
-    return data if inside.all() else data.where(c.constant(np.broadcast_to(inside, data.shape), "bool"), value)
+    if not inside.all():
+        data = data.where(c.constant(np.broadcast_to(inside, data.shape), "bool"), value)
+    return data.undefined(c.constant(open_, "bool"), "reflect-beyond") if open_.any() else data
 
 
 def _padding(c: Call, data: Value, given: Value | None) -> Value:
@@ -181,8 +187,6 @@ def _places(c: Call, mode: str, extent: int, before: int, after: int) -> Array:
         return first + places.clip(0, extent - 1)
     if mode == "wrap":
         return first + places % extent
-    if max(before, after) > extent - 1:
-        c.open("reflect-beyond")
     period = max(2 * (extent - 1), 1)
     return first + (extent - 1 - np.abs(places % period - (extent - 1)) if extent > 1 else places * 0)
 

@@ -15,7 +15,7 @@ def concat(c: Call, inputs: list[Value]) -> Value:
     """
     c.require("at-least-one", len(inputs) > 0)
     c.require("same-type", len({x.type for x in inputs}) == 1)
-    c.require("axis-required", c.given("axis") or "axis-default" in c.clauses)
+    c.require_if_stated("axis-required", c.given("axis"))
     axis = _axis(c, inputs[0].rank, c.attr("axis", 1))
     rest = {(*x.shape[:axis], *x.shape[axis + 1 :]) for x in inputs}
     c.require("same-shape", len({x.rank for x in inputs}) == len(rest) == 1)
@@ -35,7 +35,7 @@ def split(c: Call, x: Value, *_: Value | None) -> tuple[Value, ...]:
     axis = _axis(c, x.rank, axis)
     wanted, extent = len(c.output_types), x.shape[axis]
     lengths, parts = c.ints("split"), c.attr("num_outputs")
-    c.require("one-of", (lengths is None) != (parts is None) or "one-of" not in c.clauses)
+    c.require_if_stated("one-of", (lengths is None) != (parts is None))
     if lengths is None:
         c.require("count", parts in (wanted, None))
         lengths = _equal(c, extent, wanted)

@@ -34,7 +34,7 @@ def label_encoder(c: Call, x: Value) -> Value:
     values, value_lists = _list(c, "values")
     c.require("one-list", key_lists == value_lists == 1)
     c.require("types", keys is not None and c.types["X"] == _name(keys))
-    c.require("lengths", keys is not None and values is not None and len(keys) == len(values))
+    c.require_if_stated("lengths", keys is not None and values is not None and len(keys) == len(values))
     assert keys is not None
     assert values is not None
     return _looked_up(c, x, keys, values, _default(c, values))
@@ -53,7 +53,7 @@ def category_mapper(c: Call, x: Value) -> Value:
     texts, numbers = c.attr("cats_strings"), c.attr("cats_int64s")
     if texts is None or numbers is None:
         c.open("no-list")
-    c.require("lengths", len(texts or ()) == len(numbers or ()))
+    c.require_if_stated("lengths", len(texts or ()) == len(numbers or ()))
     lists = np.array(texts or (), object), np.array(numbers or (), np.int64)
     keys, values = lists if x.type == "string" else lists[::-1]
     return _looked_up(c, x, keys, values, np.array(c.attr(own), values.dtype))

@@ -55,7 +55,7 @@ def flatten(c: Call, data: Value) -> Value:
     data: rank r, any type. Source: ONNX Flatten-1 to 25.
     """
     axis = c.attr("axis")
-    c.require("axis-from-front", axis >= 0 or "axis-negative" in c.clauses)
+    c.require_if_stated("axis-from-front", axis >= 0)
     c.require("axis-range", -data.rank <= axis <= data.rank)
     axis += data.rank if axis < 0 else 0
     return data.reshape(math.prod(data.shape[:axis]), math.prod(data.shape[axis:]))
@@ -94,7 +94,7 @@ def _axes(c: Call, port: Value | None, rank: int) -> set[int] | None:
     axes = c.ints("axes")
     if axes is None:
         return None
-    c.require("axes-from-front", min(axes, default=0) >= 0 or "axes-negative" in c.clauses)
+    c.require_if_stated("axes-from-front", min(axes, default=0) >= 0)
     c.require("axes-range", all(-rank <= axis < rank for axis in axes))
     places = {axis % rank for axis in axes}
     if len(places) < len(axes):
@@ -145,7 +145,7 @@ def _tile_early(c: Call, data: Value, tiles: Value, axis: Value) -> Value:
     if place < 0:
         c.open("axis-negative")
     c.require("axis-range", -data.rank <= place < data.rank)
-    c.require("tiles-range", times >= 0)
+    c.require("repeats-range", times >= 0)
     if times == 1:
         return data
     again = np.tile if c.open("repeated") == "copies" else np.repeat

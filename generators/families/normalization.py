@@ -34,7 +34,10 @@ def hardmax(c: Call, x: Value) -> Value:
 
     x: floats, rank r of 1 or more; result: the same shape. Source: ONNX Hardmax-1 to 13.
     """
-    return _lines(c, x, _first_largest)
+    y = _lines(c, x, _first_largest)
+    if c.met.get("nan") == "any":
+        c.check("one-of", arrays=[c.constant(number, x.type).broadcast(*x.shape) for number in (0.0, 1.0, math.nan)])
+    return y
 
 
 def _lines(c: Call, x: Value, formula: Callable[[Call, Value, int], Value]) -> Value:
@@ -60,7 +63,7 @@ def logarithm_along(c: Call, x: Value, axis: int) -> Value:
     if math.prod(x.shape) == 0:
         return x
     off = x - x.max(axis)
-    e = off.exp()
+    e = off.exp(shifted=True)
     total = e.sum(axis)
     y = (e / total).log() if c.open("algorithm") == "of-quotient" else off - total.log()
     infinite = x.isinf(negative=False)
@@ -74,10 +77,10 @@ def logarithm_along(c: Call, x: Value, axis: int) -> Value:
 def _first_largest(c: Call, x: Value, axis: int) -> Value:
     if math.prod(x.shape) == 0:
         return x
-    c.open("nan", x.isnan())
+    lost = x.isnan().cast("uint8").max(axis).cast("bool")
     places = np.arange(x.shape[axis]).reshape([-1 if i == axis % x.rank else 1 for i in range(x.rank)])
     hit = x.argmax(axis).equal(c.constant(places, "int64"))
-    return c.constant(1.0, x.type).where(hit, 0.0)
+    return c.constant(1.0, x.type).where(hit, 0.0).undefined(lost, "nan")
 
 
 def layer_normalization(c: Call, x: Value, scale: Value, b: Value | None = None) -> tuple[Value, Value, Value]:
@@ -131,11 +134,12 @@ def _stretches(v: Value, x: Value) -> bool:
 
 
 def _staged(c: Call, x: Value, types: tuple[str, ...]) -> Value:
-    """X in the type of the first stage; or unchanged, if its own type is more precise."""
+    """X in the type of the first stage; or unchanged, if its own type is more precise and the text allows that."""
     type_ = _STASHES.get(c.attr("stash_type"), "")
-    c.require("stash-type", type_ in types)
+    c.require_if_stated("stash-type", type_ in types)
     own, other = (element_type(one).float_format.precision for one in (x.type, type_))
-    return x if own > other and c.open("stage-one-wider") == "as-input" else x.cast(type_)
+    is_open = own > other and type_ != "float32" and c.silent("stage-one-wider")
+    return x if is_open and c.open("stage-one-wider") == "as-input" else x.cast(type_)
 
 
 def instance_normalization(c: Call, x: Value, scale: Value, b: Value) -> Value:
@@ -143,7 +147,8 @@ def instance_normalization(c: Call, x: Value, scale: Value, b: Value) -> Value:
 
     x: [N, C, D...], of rank 4 in version 1; scale, b: [C]. Source: ONNX InstanceNormalization-1 to 22.
     """
-    c.require("rank", x.rank == 4 if "rank-4" in c.clauses else x.rank > 2)
+    c.require_if_stated("rank-4", x.rank == 4)
+    c.require_if_stated("rank", x.rank > 2)
     c.require("per-channel", scale.shape == b.shape == x.shape[1:2])
     shape = (1, -1, *(1,) * (x.rank - 2))
     scale, b, axes = scale.reshape(*shape), b.reshape(*shape), range(2, x.rank)
@@ -155,13 +160,13 @@ def instance_normalization(c: Call, x: Value, scale: Value, b: Value) -> Value:
 
 
 def along(c: Call, x: Value, axis: int) -> Value:
-    """The formula with the largest element subtracted first, so that no exponential overflows.
+    """The formula with the largest element subtracted first, so that no exponential overflows; or as it is written.
 
     If an element is +inf, the formula as written gives 0 for the finite ones, and this one gives NaN everywhere.
     """
     if math.prod(x.shape) == 0:
         return x
-    e = (x - x.max(axis)).exp()
+    e = (x - x.max(axis)).exp(shifted=True)
     y = e / e.sum(axis)
     infinite = x.isinf(negative=False)
     within = infinite.cast("uint8").max(axis).cast("bool")
@@ -177,12 +182,13 @@ def batch_normalization(
     """(x - mean) / sqrt(variance + epsilon) * scale + b, for each channel; in training the statistics come from x.
 
     x: [N, C, D...], or [N] with one channel from version 9 on; the others: [C], or [C, D...] with spatial=0. Training
-    also returns running statistics: input * momentum + current * (1 - momentum), with the population variance.
+    also returns running statistics: input * momentum + current * (1 - momentum), with the population variance. If other
+    inputs are of a wider type than x, it is open whether they are first converted to x's.
     Source: ONNX BatchNormalization-1 to 15.
     """
     training = _training(c)
     whole = x.reshape(-1, 1) if x.rank == 1 and "rank-1" in c.clauses else x
-    c.require("rank", whole.rank > 1)
+    c.require_if_stated("rank", whole.rank > 1)
     spatial = c.attr("spatial", 1) != 0
     if not spatial and c.silent("spatial-early"):
         spatial = c.open("spatial-early") == "per-channel"
@@ -190,7 +196,10 @@ def batch_normalization(
     c.require("per-channel", all(v.shape == own for v in (scale, b, mean, variance)))
     shape = (1, *own, *(1,) * (whole.rank - 2)) if spatial else (1, *own)
     scale, b = scale.reshape(*shape), b.reshape(*shape)
-    epsilon = c.float32("epsilon")
+    epsilon, given = c.float32("epsilon"), (scale.type, mean.type)
+    wider = any(element_type(t).float_format.precision > element_type(x.type).float_format.precision for t in given)
+    if wider and c.open("wider-statistics") == "as-input":
+        scale, b, mean, variance = (v.store(x.type) for v in (scale, b, mean, variance))
     if not training:
         return _normal(c, whole, mean.reshape(*shape), variance.reshape(*shape), scale, b, epsilon).reshape(*x.shape)
     axes = (0, *range(2, whole.rank)) if spatial else (0,)
@@ -203,7 +212,7 @@ def batch_normalization(
     y = _normal(c, whole, current, spread, scale, b, epsilon).reshape(*x.shape)
     keep = c.float32("momentum")
     running = (old * keep + new.reshape(*own) * (1 - keep) for old, new in ((mean, current), (variance, spread)))
-    return (y, *running)
+    return (y, *(one.store(given[1]) for one in running))
 
 
 def _training(c: Call) -> bool:
@@ -246,7 +255,7 @@ def group_normalization(c: Call, x: Value, scale: Value, bias: Value) -> Value:
     """
     groups, stash, way = c.attr("num_groups"), c.attr("stash_type"), c.open("algorithm")
     c.require("groups", x.rank > 1 and groups > 0 and x.shape[1] % groups == 0)
-    c.require("stash-type", stash in (None, *_STASHED))
+    c.require_if_stated("stash-type", stash in (None, *_STASHED))
     n, each = x.shape[0], x.shape[1] // groups
     own = groups if "per-group" in c.clauses else x.shape[1]
     c.require("scale-shape", scale.shape == bias.shape == (own,))

@@ -308,7 +308,9 @@ def _counts(
             min(count, -(-(extent + before) // step)) if up else count
             for count, extent, step, (before, _) in zip(counts, extents, strides, pads, strict=True)
         ]
-        ignored = kept == counts or "last-window" in c.clauses or c.open("last-window-early") == "ignored"
+        if kept == counts or "last-window-counts" in c.clauses:
+            return pads, tuple(counts)
+        ignored = "last-window" in c.clauses or c.open("last-window-early") == "ignored"
         return pads, tuple(kept if ignored else counts)
     if way != "VALID" and any(_whole(*row) < 0 for row in zip(counts, strides, spans, extents, strict=True)):
         c.open("same-negative")

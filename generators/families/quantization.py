@@ -6,8 +6,8 @@ import numpy as np
 
 from ...cases.elements import Array, ElementType, element_type, element_types
 from ..arithmetic.tape import Call, Value
-from ..fills import Drawing, decimal_scale
-from . import Shaping
+from ..fills import Blank, Draw, Drawing, decimal_scale
+from . import Shaping, cast
 
 
 def quantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None) -> Value:
@@ -24,16 +24,20 @@ def quantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None) 
     to = element_type(str(c.output_types["y"]))
     precision = _precision(c)
     if precision == "int32":
-        c.open("integer-division")
-    quotient = _quotient(c, x, scale, precision)
-    return coded(quotient, zero, to, saturate=to.bits < 8 or bool(c.attr("saturate", 1)))
+        rounding = c.open("integer-division")
+        quotient = x.cast(precision).quotient(scale.cast(precision), rounding=rounding)
+        quotient = quotient if to.is_integer else quotient.cast("float32")
+    else:
+        quotient = _quotient(c, x, scale, precision)
+    y = coded(quotient, zero, to, saturate=to.bits < 8 or bool(c.attr("saturate", 1)))
+    return y.undefined(~(scale > 0), "scale-not-positive")
 
 
 def coded(quotient: Value, zero: Value | None, to: ElementType, *, saturate: bool = True) -> Value:
     """The code of a quotient: rounded to a whole number, ties to even, plus the zero point; or the nearest float."""
     precision = quotient.type
     if to.is_integer:
-        y = quotient.rint()
+        y = quotient if quotient.kind == "int" else quotient.rint()
         if y.kind == "real":  # whole numbers from here on: the sum is exact unless it saturates
             y, precision = y.cast("float32"), "float32"
         y = y if zero is None else y + zero.cast(precision)
@@ -60,8 +64,13 @@ def dequantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None
     """
     c.require("zero-point-shape", zero is None or zero.shape == scale.shape)
     scale, zero = _spread(c, x, scale), None if zero is None else _spread(c, x, zero)
-    if x.type == "int32" and zero is not None:
-        c.open("int32-zero-point", ~zero.equal(0))
+    y = _numbers(c, x, scale, zero)
+    if x.type != "int32" or zero is None:
+        return y
+    return y.undefined(~zero.equal(0), "int32-zero-point")
+
+
+def _numbers(c: Call, x: Value, scale: Value, zero: Value | None) -> Value:
     to = str(c.output_types["y"])
     if scale.type != to and _bits(scale.type) > _bits(to) and c.open("multiplication-narrower") == "product":
         return number(x, zero, scale).cast(to)
@@ -81,13 +90,15 @@ def dynamic_quantize_linear(c: Call, x: Value) -> tuple[Value, Value, Value]:
         c.open("empty")
     high, low = x.max(keep=False).maximum(0.0), x.min(keep=False).minimum(0.0)
     width = high - low
-    c.open("not-finite", width.isnan() | width.isinf())
+    infinite = width.isnan() | width.isinf()
     scale = width / 255.0
     zero = (-low / scale).clip(0.0, 255.0).rint()
     y = ((x / scale).rint() + zero).clip(0.0, 255.0)
     if c.open("all-zero", high.equal(low)) == "zeros":
         zero, y = (v.where(high > low, 0.0) for v in (zero, y))
-    return y.cast("uint8"), scale, zero.cast("uint8")
+    found = y.cast("uint8"), scale, zero.cast("uint8")
+    y, scale, zero = (v.undefined(high.equal(low), "all-zero").undefined(infinite, "not-finite") for v in found)
+    return y, scale, zero
 
 
 def _quotient(c: Call, x: Value, scale: Value, precision: str) -> Value:
@@ -164,3 +175,9 @@ def by_granularity(shaping: Shaping) -> tuple[int, ...]:
     if isinstance(block, int):
         return tuple(-(-extent // block) if i == place else extent for i, extent in enumerate(whole))
     return (whole[place],)
+
+
+def corners(blank: Blank, draw: Draw, to: str) -> Array:
+    """Numbers that are easily rounded to the output's type in the wrong way, if the scale is 1; finite ones."""
+    found = cast.corners(blank, draw, to)
+    return np.where(np.isnan(found), blank.type.dtype.type(1), found)

@@ -24,10 +24,11 @@ def normal(c: Call, like: Value | None = None) -> Value:
     """
     shape, type_ = _drawn(c, like)
     mean, scale = c.float32("mean"), c.float32("scale")
+    drawn = c.constant(mean, type_).broadcast(*shape)
     if scale < 0:
         c.open("scale-negative")
+        return drawn
     _seeded(c, math.prod(shape))
-    drawn = c.constant(mean, type_).broadcast(*shape)
     if scale == 0:
         return drawn
     moments = [c.constant(v, "float64").broadcast(*shape) for v in (mean, scale * scale)]
@@ -43,11 +44,12 @@ def uniform(c: Call, like: Value | None = None) -> Value:
     """
     shape, type_ = _drawn(c, like)
     low, high = c.float32("low"), c.float32("high")
-    if low > high:
-        c.open("reversed")
-    _seeded(c, math.prod(shape))
     half = (high - low) / 2
     middle, upper = (c.constant(v, type_).broadcast(*shape) for v in (low + half, high))
+    if low > high:
+        c.open("reversed")
+        return upper
+    _seeded(c, math.prod(shape))
     if half == 0:
         return upper
     moments = [c.constant(v, "float64").broadcast(*shape) for v in (low + half, half**2 / 3, half**4 / 5)]
@@ -61,7 +63,7 @@ def _drawn(c: Call, like: Value | None) -> tuple[tuple[int, ...], str]:
     type_ = c.output_types["output"]
     assert type_ is not None
     shape = (c.ints("shape") or ()) if like is None else like.shape
-    c.require("shape", min(shape, default=0) >= 0)
+    c.require_if_stated("shape", min(shape, default=0) >= 0)
     return shape, type_
 
 
@@ -102,6 +104,7 @@ def multinomial(c: Call, logits: Value) -> Value:
     (batch, classes), known = logits.shape, c.known("input").astype(np.float64)
     if not classes or not np.isfinite(known.max(axis=1)).all():
         c.open("no-distribution")
+        return c.constant(0, type_).broadcast(batch, size)
     wide = logits.cast("float64")
     largest = wide.max(1)
     weights = (wide - largest).exp()
@@ -146,10 +149,14 @@ def dropout(c: Call, data: Value, ratio: Value | None = None, training: Value | 
 
 
 def _early(c: Call, data: Value, kept: Value, whole: Value) -> tuple[Value, Value]:
-    """Dropout before version 12: early versions drop unless is_test is set; from 7 on nothing is dropped."""
+    """Dropout before version 12: early versions drop unless is_test is set; later ones do not say whether to."""
     if "is-test" in c.clauses:
-        if c.attr("is_test") == 0:
-            c.open("training-early")
+        training = c.attr("is_test") == 0 and c.open("training-early") == "training"
     else:
-        c.open("mode-early")
+        training = c.open("mode-early") == "training"
+    part = c.float32("ratio")
+    if training and part < 1:
+        data = (data * (c.constant(1.0, data.type) / (1.0 - part))).or_zero()
+    elif training:
+        data = data.undefined(whole)
     return data, kept.undefined(whole)

@@ -103,6 +103,9 @@ class _Direction:
         return x.concat([h, *ones], 1)
 
 
+_BOUNDED = {"Sigmoid", "Tanh", "HardSigmoid", "Softsign"}
+"""The functions whose results lie in [-1, 1]."""
+
 Step: TypeAlias = Callable[[_Direction, Value, States], States]
 """From x: [N, I] and the previous states to the next ones."""
 
@@ -137,7 +140,10 @@ def _gru_step(part: _Direction, x: Value, states: States) -> States:
         row = factors[0].concat(factors[1:], 2).reshape(batch, size, 1, width)
         hidden = row.matmul(terms[0].concat(terms[1:], 2).reshape(batch, size, width, 1)).reshape(batch, size)
     hidden = g(_clipped(c, hidden))
-    return (((1.0 - update) * hidden + update * h).either(hidden + update * (h - hidden)),)
+    y = ((1.0 - update) * hidden + update * h).either(hidden + update * (h - hidden))
+    if not c.given("initial_h") and {*(c.attr("activations") or ())} <= _BOUNDED:
+        y = y.within(-1.0, 1.0)  # between the hidden gate and the last state, which begins at 0
+    return (y,)
 
 
 def _lstm_step(part: _Direction, x: Value, states: States) -> States:
@@ -267,7 +273,7 @@ def tanh(x: Value) -> Value:
     """Tanh(x); or by the pages' formula with exponentials, of the magnitude, so that none overflows."""
     e = (-2.0 * x.abs()).exp()
     y = (1.0 - e) / (1.0 + e)
-    return x.tanh().either((-y).where(x < 0.0, y))
+    return x.tanh().either((-y).where(x < 0.0, y)).within(-1.0, 1.0)
 
 
 def activations(c: Call, directions: int, usual: tuple[str, ...]) -> list[tuple[Callable[[Value], Value], ...]]:
@@ -313,7 +319,7 @@ def _known_functions() -> dict[str, tuple[tuple[float | None, float | None], Cal
         "ScaledTanh": ((1.0, 1.0), lambda x, alpha, beta: tanh(x * beta) * alpha),
         "HardSigmoid": ((float(np.float32(0.2)), 0.5), lambda x, alpha, beta: (x * alpha + beta).clip(0.0, 1.0)),
         "Elu": ((1.0, None), lambda x, alpha: x.where(x >= 0, (x.exp() - 1.0) * alpha)),
-        "Softsign": ((None, None), lambda x: x / (x.abs() + 1.0)),
+        "Softsign": ((None, None), lambda x: (x / (x.abs() + 1.0)).within(-1.0, 1.0)),
         "Softplus": ((None, None), lambda x: (x.exp() + 1.0).log()),
     }
 

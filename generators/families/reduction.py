@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -89,7 +90,8 @@ def log_sum_exp(c: Call, data: Value, axes: Value | None = None) -> Value:
 
     def formula(x: Value, over: tuple[int, ...], keep: bool) -> Value:
         if not stable or not x.size:
-            return x.exp().sum(over, keep=keep).log()
+            far = x > c.constant(math.log(sys.float_info.max), "float64")  # beyond every type
+            return c.constant(math.inf, x.type).where(far, x.exp()).sum(over, keep=keep).log()
         top = x.max(over)
         top = c.constant(0, x.type).where(top.isinf() | top.isnan(), top)
         found = (x - top).exp().sum(over).log() + top
@@ -173,17 +175,17 @@ def _place(c: Call, data: Value, *, largest: bool) -> Value:
         _settle(c, "axis-range", "axis-range-early")
     elif axis < 0:
         c.answer("axis-negative-early", "from-the-end")
-    c.require("not-empty", data.size > 0 or "not-empty" not in c.clauses)
+    c.require_if_stated("not-empty", data.size > 0)
     axis %= data.rank
     late = bool(late) if late in (0, 1) else c.open("last-other") == "as-one"
     kept = [d for a, d in enumerate(data.shape) if a != axis]
     if not data.shape[axis] and all(kept):
         c.open("nothing")
-    found = _found(c, data, axis, largest=largest, late=late)
+    found = _found(c, data, axis, largest=largest, late=late, keep=keep)
     return found if keep else found.reshape(*kept)
 
 
-def _found(c: Call, x: Value, axis: int, *, largest: bool, late: bool) -> Value:
+def _found(c: Call, x: Value, axis: int, *, largest: bool, late: bool, keep: bool) -> Value:
     """Return the indices along an axis, which stays with extent 1."""
     nan, taken = x.isnan() if x.kind == "real" else None, ""
     if nan is not None:
@@ -193,8 +195,17 @@ def _found(c: Call, x: Value, axis: int, *, largest: bool, late: bool) -> Value:
     first, last = ((x.argmax if largest else x.argmin)(axis, late=way) for way in (late, True))
     if c.silent("ties-early"):
         several = ~first.equal(last)
-        first = {"first": first, "last": last}.get(c.open("ties-early", several)) or first.undefined(several)
-    return first.undefined(lost) if taken == "any" else first
+        tie = c.open("ties-early", several)
+        if tie == "any" and taken != "any" and x.shape[axis]:
+            kept = x.shape[:axis] + x.shape[axis + 1 :]
+            extreme = x.along(first, axis)
+            arrays = [x, extreme if keep else extreme.reshape(*kept)]
+            c.check("follows", arrays=arrays, axis=axis, squeezed=int(not keep))
+        first = {"first": first, "last": last}.get(tie) or first.undefined(several)
+    if taken != "any":
+        return first
+    low, high = (c.constant(place, "int64").where(lost, first) for place in (0, x.shape[axis] - 1))
+    return first.between(low, high)
 
 
 def running_sum(c: Call, x: Value, axis: Value) -> Value:
@@ -246,7 +257,7 @@ def _end(type_: str, *, largest: bool) -> float:
 
 def reduced_axes(c: Call, data: Value, axes: Value | None) -> tuple[tuple[int, ...], bool]:
     """Return the reduced axes, sorted and counted from the front, and whether they stay with extent 1."""
-    c.require("axes-once", axes is None or not c.sets("axes"))
+    c.require_if_stated("axes-once", axes is None or not c.sets("axes"))
     listed = c.ints("axes")
     if data.rank == 0 and c.silent("rank-0-silent"):
         c.require("axes-range", not listed)
@@ -258,7 +269,7 @@ def reduced_axes(c: Call, data: Value, axes: Value | None) -> tuple[tuple[int, .
 
 def _listed(c: Call, rank: int, listed: tuple[int, ...], axes: Value | None) -> tuple[int, ...]:
     """Return the axes of a list; at most one of its silences is open."""
-    c.require("axes-rank", axes is None or axes.rank < 2)
+    c.require_if_stated("axes-rank", axes is None or axes.rank < 2)
     if not all(-rank <= a < rank for a in listed):
         _settle(c, "axes-range", "axes-range-early")
     over = tuple(sorted({a % rank for a in listed}))
@@ -283,7 +294,7 @@ def _unlisted(c: Call, rank: int, listed: tuple[int, ...] | None) -> tuple[int, 
     if listed is not None:
         identity = "axes-empty-identity" in c.clauses or c.open("empty-axes") == "identity"
         return () if identity else whole
-    c.require("axes-required", "axes-required" not in c.clauses)
+    c.require_if_stated("axes-required", False)
     return whole if "axes-absent" in c.clauses or c.open("axes-nowhere") == "reduce-all" else ()
 
 

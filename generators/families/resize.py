@@ -18,6 +18,10 @@ from ..arithmetic.tape import Call, Value
 _HALF = Fraction(1, 2)
 _UNITS = 1 << 20
 """An implementation's coordinate may be off by so small a part of itself and of one element."""
+_WHOLE = 1 << 23
+"""Whole numbers below this and a half between them are numbers of float32."""
+_ONE_QUOTIENT = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn")
+"""The modes whose formula has one step that rounds, the division by a scale or an extent."""
 _COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
                 "tf_half_pixel_for_nn", "tf_crop_and_resize")  # fmt: skip
 
@@ -68,7 +72,16 @@ class _Axis:
         exact, denominator = self.coordinates(mode)
         if sign == 0 or self.steady(mode):
             return exact, denominator
-        return exact * _UNITS + sign * (abs(exact) + denominator), denominator * _UNITS
+        off = np.where(self._settled(mode, exact, denominator), 0, sign * (abs(exact) + denominator))
+        return exact * _UNITS + off, denominator * _UNITS
+
+    def _settled(self, mode: str, exact: Array, denominator: int) -> Array:
+        """A mask of the coordinates that float32 computes without an error, by the formula as it is written."""
+        divisor = Fraction(self.size - 1) if mode == "align_corners" else self.scale
+        if mode not in _ONE_QUOTIENT or Fraction(float(np.float32(float(divisor)))) != divisor:
+            return np.zeros(len(exact), bool)
+        found = [Fraction(at, denominator) for at in exact]
+        return np.array([_is_power(at.denominator) and abs(at.numerator) < _WHOLE for at in found], bool)
 
     def stays(self, mode: str) -> bool:
         """Whether the axis stays unchanged."""
@@ -101,18 +114,25 @@ def resize(c: Call, x: Value, *_: Value | None) -> Value:
     mode = c.attr("mode")
     c.require("mode", mode in ("nearest", "linear", "cubic") and (mode != "cubic" or "cubic" in c.clauses))
     places = c.attr("coordinate_transformation_mode") or c.open("coordinates-early")
-    c.require("coordinates", places in _COORDINATES)
+    c.require_if_stated("coordinates", places in _COORDINATES)
     axes = [axis for axis in _axes(c, x, places) if not axis.stays(places)]
     if any(axis.size == 1 < axis.extent for axis in axes) and places == "align_corners":
         c.open("one-corner")
-    y = _nearest(c, x, axes, places) if mode == "nearest" else _interpolated(c, x, axes, mode, places)
+    if mode == "nearest":
+        forms, vague = _nearest(c, x, axes, places)
+        return c.one_of([_cropped(c, y, axes, places) for y in forms], vague)
+    return _cropped(c, _interpolated(c, x, axes, mode, places), axes, places)
+
+
+def _cropped(c: Call, y: Value, axes: Sequence[_Axis], places: str) -> Value:
+    """The output with the extrapolation value outside the input, if the region of interest may reach there."""
     if places != "tf_crop_and_resize":
         return y
-    value = c.constant(c.float32("extrapolation_value"), x.type)
+    value = c.constant(c.float32("extrapolation_value"), y.type)
     for axis in axes:
         at, denominator = axis.coordinates(places)
         outside = ((at < 0) | (at > (axis.extent - 1) * denominator)).astype(bool)
-        y = value.where(axis.along(c.constant(outside, "bool"), x.rank), y) if outside.any() else y
+        y = value.where(axis.along(c.constant(outside, "bool"), y.rank), y) if outside.any() else y
     return y
 
 
@@ -129,7 +149,7 @@ def upsample(c: Call, x: Value, _scales: Value | None = None) -> Value:
         c.require("rank-4", x.rank == 4)
         scales = (1.0, 1.0, c.attr("height_scale"), c.attr("width_scale"))
     exact = [Fraction(float(np.float32(scale))) for scale in scales]
-    c.require("lengths", len(exact) == x.rank)
+    c.require_if_stated("lengths", len(exact) == x.rank)
     c.require("scale-range", all(scale >= 1 for scale in exact))
     mode = c.attr("mode")
     c.require("mode", mode in ("nearest", "bilinear" if "rank-4" in c.clauses else "linear"))
@@ -146,23 +166,23 @@ def upsample(c: Call, x: Value, _scales: Value | None = None) -> Value:
             scale = Fraction(size, extent)  # noqa: PLW2901 - what coordinates divide by from here on
         axes.append(_Axis(axis, extent, size, length, scale, Fraction(0), Fraction(1)))
     axes = [axis for axis in axes if not axis.stays(places)]
-    return _nearest(c, x, axes, places) if mode == "nearest" else _interpolated(c, x, axes, "linear", places)
+    return c.one_of(*_nearest(c, x, axes, places)) if mode == "nearest" else _interpolated(c, x, axes, "linear", places)
 
 
 def _axes(c: Call, x: Value, places: str) -> list[_Axis]:
     """The axes, with their old and new extents."""
     chosen = c.ints("axes")
     axes = tuple(range(x.rank)) if chosen is None else chosen
-    c.require("axes-range", all(-x.rank <= a < x.rank for a in axes))
+    c.require_if_stated("axes-range", all(-x.rank <= a < x.rank for a in axes))
     if len({a % x.rank for a in axes}) < len(axes):
         c.open("axes-repeated")
     scales = tuple(Fraction(float(v)) for v in c.known("scales")) if c.given("scales") else ()
     sizes = c.ints("sizes") or ()
-    c.require("one-of", bool(scales) != bool(sizes) or not axes)
+    c.require_if_stated("one-of", bool(scales) != bool(sizes) or not axes)
     c.require("lengths", len(scales or sizes) == len(axes))
     c.require("positive-scale", all(scale > 0 for scale in scales))
     crop = [Fraction(float(v)) for v in c.known("roi")] if places == "tf_crop_and_resize" else []
-    c.require("roi-length", not crop or len(crop) == 2 * len(axes))
+    c.require_if_stated("roi-length", not crop or len(crop) == 2 * len(axes))
     starts, ends = (
         (crop[: len(axes)], crop[len(axes) :]) if crop else ([Fraction(0)] * len(axes), [Fraction(1)] * len(axes))
     )
@@ -186,15 +206,18 @@ def _axes(c: Call, x: Value, places: str) -> list[_Axis]:
 def _one_scale(c: Call, sizes: tuple[int, ...], extents: Sequence[int]) -> Fraction | None:
     """The common scale that keep_aspect_ratio_policy derives from the sizes, None if each axis has its own."""
     policy = c.attr("keep_aspect_ratio_policy", "stretch")
-    c.require("policy", policy in ("stretch", "not_larger", "not_smaller"))
+    c.require_if_stated("policy", policy in ("stretch", "not_larger", "not_smaller"))
     if policy == "stretch":
         return None
     scales = [Fraction(size, extent) for size, extent in zip(sizes, extents, strict=True)]
     return min(scales) if policy == "not_larger" else max(scales)
 
 
-def _nearest(c: Call, x: Value, axes: Sequence[_Axis], places: str) -> Value:
-    """The nearest element, also another one if the coordinate's rounding decides."""
+def _nearest(c: Call, x: Value, axes: Sequence[_Axis], places: str) -> tuple[list[Value], Array]:
+    """The nearest elements, then those on the other side of each tie; and a mask of where rounding decides.
+
+    The mask broadcasts with the output.
+    """
     rounding: dict[str, Callable[[Array, int], Array]] = {
         "round_prefer_floor": lambda n, d: -((d - 2 * n) // (2 * d)),
         "round_prefer_ceil": lambda n, d: (2 * n + d) // (2 * d),
@@ -202,18 +225,18 @@ def _nearest(c: Call, x: Value, axes: Sequence[_Axis], places: str) -> Value:
         "ceil": lambda n, d: -(-n // d),
     }
     way = c.attr("nearest_mode") or c.open("nearest-early")
-    c.require("nearest-mode", way in rounding)
+    c.require_if_stated("nearest-mode", way in rounding)
+    forms, vague = [x], np.zeros((), bool)
     for axis in axes:
         picks = (rounding[way](*axis.computed(places, sign)) for sign in (0, -1, 1))
         near, low, high = (pick.clip(0, max(axis.extent - 1, 0)).astype(np.int64) for pick in picks)
         other = np.where(low != near, low, high)
-        y = x.take(near, axis.place)
-        if (other != near).any():
-            if x.kind != "real":
-                c.open("coordinate-rounding")
-            y = y.either(x.take(other, axis.place))
-        x = y
-    return x
+        open_ = other != near
+        if open_.any():
+            c.open("coordinate-rounding")
+        vague = vague | open_.reshape(-1, *(1,) * (x.rank - axis.place - 1))
+        forms = [form.take(pick, axis.place) for pick in ((near, other) if open_.any() else (near,)) for form in forms]
+    return forms, vague
 
 
 def _interpolated(c: Call, x: Value, axes: Sequence[_Axis], mode: str, places: str) -> Value:

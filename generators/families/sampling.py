@@ -60,7 +60,7 @@ def grid_sample(c: Call, x: Value, grid: Value) -> Value:
     """
     r, early = x.rank - 2, "rank-4" in c.clauses
     c.require("shapes", grid.rank == x.rank and grid.shape[0] == x.shape[0] and grid.shape[-1] == r > 0)
-    c.require("rank-4", r == 2 or not early)
+    c.require_if_stated("rank-4", r == 2)
     mode, padding = c.attr("mode"), c.attr("padding_mode")
     c.require("mode", mode in (("bilinear", "nearest", "bicubic") if early else ("linear", "nearest", "cubic")))
     c.require("padding", padding in ("zeros", "border", "reflection"))
@@ -69,7 +69,7 @@ def grid_sample(c: Call, x: Value, grid: Value) -> Value:
     numbers = _each(Fraction, np.where(finite, given, 0.0))
     lines = [_line(c, n, grid[..., r - 1 - i], numbers[..., r - 1 - i], x) for i, n in enumerate(x.shape[2:])]
     if mode == "nearest":
-        y = _nearest(c, x, lines, padding)
+        forms, tie = _nearest(c, x, lines, padding)
     else:
         cubic, real = mode.endswith("cubic"), x if x.kind == "real" else x.cast("float32")
         curve = (-0.75 if c.open("cubic-coefficient") == "three-quarters" else -0.5) if cubic else 0.0
@@ -81,11 +81,13 @@ def grid_sample(c: Call, x: Value, grid: Value) -> Value:
         if x.kind == "int":
             rounding = c.open("integer-rounding")
             y = {"truncate": y, "nearest-even": y.rint(), "nearest-away": y.rint_away()}[rounding]
-        y = y.cast(x.type)
+        forms, tie = [y.cast(x.type)], np.zeros((), bool)
     beyond, vague = (np.any(mask, axis=-1)[:, np.newaxis] for mask in (np.abs(given) > 1, ~finite))
     if padding == "zeros" and beyond.any() and c.open("zeros-where") == "places":
-        y = y.where(c.constant(~beyond, "bool"), _zero(c, x))
-    return y.undefined(c.constant(vague, "bool"), "not-finite") if vague.any() else y
+        forms = [y.where(c.constant(~beyond, "bool"), _zero(c, x)) for y in forms]
+    if not vague.any():
+        return c.one_of(forms, tie)
+    return forms[0].undefined(c.constant(vague, "bool"), "not-finite").undefined(c.constant(tie & ~vague, "bool"))
 
 
 @dataclass(frozen=True)
@@ -186,8 +188,8 @@ def _settled(line: _Line, padding: str, way: str) -> _Line:
     return replace(line, at=at, value=value, reach=line.reach * abs(sign))
 
 
-def _nearest(c: Call, x: Value, lines: Sequence[_Line], padding: str) -> Value:
-    """The nearest elements; any admissible one if rounding decides."""
+def _nearest(c: Call, x: Value, lines: Sequence[_Line], padding: str) -> tuple[list[Value], Array]:
+    """The nearest elements, then those on the other side of each tie; and a mask of where rounding decides."""
     rules: dict[str, Callable[[Fraction], int]] = {
         "even": round,
         "up": lambda at: math.floor(at + _HALF),
@@ -200,9 +202,11 @@ def _nearest(c: Call, x: Value, lines: Sequence[_Line], padding: str) -> Value:
         if tie and c.open("mirrored-ties") == "mirrored-first":
             lines = [_settled(line, padding, "centers") for line in lines]
     found = [line.chosen(rule, padding) for line in lines]
-    y = _read(c, x, [near for near, _ in found]).transpose(1, 0, *range(2, x.rank))
     vague = reduce(np.logical_or, (near != other for near, other in found))
-    return y.undefined(c.constant(vague[:, None], "bool"), "coordinate-rounding") if vague.any() else y
+    if vague.any():
+        c.open("coordinate-rounding")
+    ways = itertools.product(*((near, other) if (near != other).any() else (near,) for near, other in found))
+    return [_read(c, x, way).transpose(1, 0, *range(2, x.rank)) for way in ways], vague[:, np.newaxis]
 
 
 def _interpolated(c: Call, x: Value, lines: Sequence[_Line], padding: str, curve: float) -> Value:

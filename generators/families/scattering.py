@@ -89,7 +89,7 @@ def _from_front(c: Call, index: Array, extent: int | Array) -> Array:
     inside = ((index < extent) & (index >= -np.asarray(extent))).all()
     if not inside and "index-range" not in c.clauses:
         c.open("index-range-early")
-    c.require("index-range", bool(inside))
+    c.require_if_stated("index-range", bool(inside))
     if (index < 0).any() and "index-negative" not in c.clauses:
         c.open("index-negative-early")
     return np.where(index < 0, index + extent, index)
@@ -98,7 +98,8 @@ def _from_front(c: Call, index: Array, extent: int | Array) -> Array:
 def _written(c: Call, data: Value, places: Array, updates: Value) -> Value:
     """Data with updates at indices, replacing the elements or combined with them, in any order."""
     how = c.attr("reduction", "none")
-    c.require("reduction", how in ("none", "add", "mul") or (how in ("max", "min") and "extremes" in c.clauses))
+    known = ("none", "add", "mul", "max", "min") if "extremes" in c.clauses else ("none", "add", "mul")
+    c.require_if_stated("reduction", how in known)
     repeated = np.bincount(places, minlength=data.size).reshape(data.shape) > 1
     if how == "none":
         taken = c.open("repeated") if repeated.any() else "last"

@@ -208,7 +208,7 @@ def transformed(c: Call, x: Value) -> Value:
 
 
 def _softmax(x: Value) -> Value:
-    e = (x - x.max(-1)).exp()
+    e = (x - x.max(-1)).exp(shifted=True)
     return e / e.sum(-1)
 
 
@@ -216,7 +216,7 @@ def _softmax_zero(c: Call, x: Value) -> Value:
     """A softmax that leaves scores of zero unchanged, or only if another score is zero too."""
     if c.open("softmax-zero") == "zero-class":
         return _softmax(x.concat([x.of(0.0).broadcast(*x.shape[:-1], 1)], -1))[:, : x.shape[-1]]
-    e = x.of(0.0).where(x.equal(0.0), (x - x.max(-1)).exp())
+    e = x.of(0.0).where(x.equal(0.0), (x - x.max(-1)).exp(shifted=True))
     total = e.sum(-1)
     return (e / total).undefined(total.equal(0.0))
 

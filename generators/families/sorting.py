@@ -28,13 +28,11 @@ def top_k(c: Call, x: Value, k: Value | None = None) -> tuple[Value, Value]:
             c.require("k-positive", False)
         c.open("k-zero")
         c.require("k-range", wanted == 0)
-    if wanted > x.shape[axis]:
-        c.open("k-too-large")
-        wanted = x.shape[axis]
+    c.require("k-fits", wanted <= x.shape[axis])
     largest = c.attr("largest", 1) != 0
     order = x.order(axis, largest=largest)
-    if x.kind == "real":
-        nan = x.isnan()
+    taken, nan = "", x.isnan() if x.kind == "real" else None
+    if nan is not None:
         taken = c.open("nan", nan)
         rest = c.constant(0, x.type).where(nan, x).order(axis, largest=largest)
         first = (taken == "largest") == largest
@@ -42,7 +40,14 @@ def top_k(c: Call, x: Value, k: Value | None = None) -> tuple[Value, Value]:
     chosen = order.take(np.arange(wanted), axis)
     if c.attr("sorted", 1) == 0:
         c.check("order", axis=axis % x.rank)
-    return x.along(chosen, axis), chosen
+    y = x.along(chosen, axis)
+    if nan is None or taken != "any" or not x.shape[axis]:
+        return y, chosen
+    lost = nan.cast("uint8").max(axis).cast("bool")
+    if all(c.output_types.values()):
+        values, places = c.output_types
+        c.check("follows", (places, values), [x], axis=axis % x.rank, distinct=1)
+    return y.undefined(lost), chosen.undefined(lost)
 
 
 def unique(c: Call, x: Value) -> tuple[Value, ...]:

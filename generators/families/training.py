@@ -31,7 +31,7 @@ def adam(c: Call, rate: Value, count: Value, inputs: list[Value]) -> tuple[Value
         g = _regularized(c, x, gradient)
         smooth = old * alpha + g * (1.0 - alpha)
         squares = old_squares * beta + g * g * (1.0 - beta)
-        new = x - smooth * r.cast(x.type) / (squares.sqrt() + c.float32("epsilon"))
+        new = x - smooth * r.store(x.type) / (squares.sqrt() + c.float32("epsilon"))
         found.append((new * (1.0 - after) if after else new, smooth, squares))
     return _outputs(found)
 
@@ -48,7 +48,7 @@ def adagrad(c: Call, rate: Value, count: Value, inputs: list[Value]) -> tuple[Va
         r = r / (1.0 + count.cast(r.type) * c.float32("decay_factor"))
         g = _regularized(c, x, gradient)
         squares = old + g * g
-        new = x - g * r.cast(x.type) / (squares.sqrt() + c.float32("epsilon"))
+        new = x - g * r.store(x.type) / (squares.sqrt() + c.float32("epsilon"))
         found.append((new, squares))
     return _outputs(found)
 
@@ -64,7 +64,7 @@ def momentum(c: Call, rate: Value, count: Value, inputs: list[Value]) -> tuple[V
     beta = c.float32("beta") if int(c.known(count)) > 0 else 1.0
     found = []
     for x, gradient, old in _groups(c, inputs, 3):
-        r, g = _narrow(rate, x).cast(x.type), _regularized(c, x, gradient)
+        r, g = _narrow(rate, x).store(x.type), _regularized(c, x, gradient)
         velocity = old * alpha + g * beta
         found.append((x - (velocity if mode == "standard" else g + velocity * alpha) * r, velocity))
     return _outputs(found)
@@ -89,7 +89,7 @@ def _outputs(found: Sequence[tuple[Value, ...]]) -> tuple[Value, ...]:
 
 def _narrow(rate: Value, x: Value) -> Value:
     """The learning rate in the narrower of both types: the type of its adjustment is not defined."""
-    return rate.cast("float32") if "float32" in (rate.type, x.type) else rate
+    return rate.store("float32") if "float32" in (rate.type, x.type) else rate
 
 
 def _regularized(c: Call, x: Value, gradient: Value) -> Value:

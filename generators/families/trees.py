@@ -137,7 +137,7 @@ def _targets(c: Call, ids: Sequence[int]) -> int:
 def _numbers(c: Call, name: str) -> Array | None:
     """A list of float32 numbers, or the tensor that may replace it."""
     listed, tensor = c.attr(name), c.attr(f"{name}_as_tensor")
-    c.require("one-form", listed is None or tensor is None)
+    c.require_if_stated("one-form", listed is None or tensor is None)
     if isinstance(tensor, Tensor):
         if "float64" not in c.types.values():
             c.open("doubles-beside")
@@ -159,7 +159,7 @@ def _read(c: Call, x: Value, votes: str) -> tuple[list[Tree], Array, Sequence[in
         (tree, node): (*rest, split)
         for (tree, node, *rest), split in zip(zip(*lists, strict=True), splits, strict=True)
     }
-    c.require("nodes-once", len(nodes) == len(splits))
+    c.require_if_stated("nodes-once", len(nodes) == len(splits))
     c.require("modes", all(mode in (*_MODES, "LEAF") for mode in lists[2]))
     found = [c.attr(f"{votes}_{name}") for name in ("treeids", "nodeids", "ids")]
     weights = _numbers(c, f"{votes}_weights")

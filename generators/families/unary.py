@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from ..arithmetic.tape import Call, Value
+from ..arithmetic.tape import Call, Reference, Value
 
 
-def named(c: Call, x: Value) -> Value:
-    """The function with the operator's name, of every element: Abs, Exp, Acosh.
+def _each(function: str) -> Reference:
+    """Return the reference that applies a function to every element.
 
     Outside a real function's domain the result is NaN. Source: ONNX Abs-1 to Tanh-13.
     """
-    found: Value = getattr(x, c.operator.partition("/")[2].lower())()
-    return found
+
+    def reference(_: Call, x: Value) -> Value:
+        found: Value = getattr(x, function)()
+        return found
+
+    return reference
+
+
+abs_, acos, acosh, asin, asinh, atan = map(_each, ("abs", "acos", "acosh", "asin", "asinh", "atan"))
+atanh, cos, cosh, exp, log, reciprocal = map(_each, ("atanh", "cos", "cosh", "exp", "log", "reciprocal"))
+sin, sinh, sqrt, tan, tanh = map(_each, ("sin", "sinh", "sqrt", "tan", "tanh"))
 
 
 def negative(c: Call, x: Value) -> Value:
@@ -24,14 +33,21 @@ def negative(c: Call, x: Value) -> Value:
     return c.constant(0.0, x.type).where(x.equal(0.0), -x)
 
 
-def rounding(c: Call, x: Value) -> Value:
-    """The element rounded to a whole number: Ceil, Floor, or Round, with ties to even.
+def _whole_number(function: str) -> Reference:
+    """Return the reference that rounds every element to a whole number; `rint` rounds ties to even.
 
     If the version says so, whole numbers stay unchanged, including a zero's sign; otherwise a zero has either sign.
     Source: ONNX Ceil-1 to 13, Floor-1 to 13, Round-11 and 22.
     """
-    y = {"Ceil": x.ceil, "Floor": x.floor, "Round": x.rint}[c.operator.partition("/")[2]]()
-    return x.where(x.equal(y), y.any_zero()) if "itself" in c.clauses else y
+
+    def reference(c: Call, x: Value) -> Value:
+        y: Value = getattr(x, function)()
+        return x.where(x.equal(y), y.any_zero()) if "itself" in c.clauses else y
+
+    return reference
+
+
+ceil, floor, round_ = map(_whole_number, ("ceil", "floor", "rint"))
 
 
 def sign(c: Call, x: Value) -> Value:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
@@ -11,8 +12,11 @@ import numpy as np
 from ...cases.elements import Array, element_type, type_of
 from ...specs.model import Spec, VersionSpec
 from ..arithmetic.native import Machine, identical
-from .implementation import Answer, Implementation, Invocation, Memory, Trigger, usual_machine
-from .triggers import PLACES, at_inputs, at_outputs, in_inputs, in_outputs, triggers, types_of
+from .corners import CORNER, CORNERS
+from .implementation import Answer, Implementation, Invocation, Memory, Met, Trigger, usual_machine
+from .shapes import broadcast_effects, broadcast_triggers, equal_effects, position_triggers
+from .structures import structures
+from .triggers import PLACES, RANKS, at_inputs, at_outputs, excluded, in_inputs, in_outputs, triggers, types_of
 
 Effect: TypeAlias = Callable[[Array], Array]
 """A defect's change of one output, lanes first. It leaves elements unchanged that it cannot spoil."""
@@ -189,13 +193,27 @@ def answer_mutants(version: VersionSpec) -> Iterator[Implementation]:
 # Under triggers
 
 
-def grid(spec: Spec, version: VersionSpec) -> Iterator[tuple[Trigger, Sequence[Implementation]]]:
-    """Yield each trigger of an operator version with its possible defects; positions of elements come last."""
+def grid(
+    spec: Spec, version: VersionSpec, known: Collection[str] | None = None
+) -> Iterator[tuple[Trigger, Sequence[Implementation]]]:
+    """Yield each trigger of an operator version with its possible defects; positions of elements come last.
+
+    `known`: the names of what the formulas of its cases allow, corners and ways of broadcasting; None for all.
+    """
     every = tuple(effects(version))
     others = tuple(one for one in every if one.name != "other-operand")
     for trigger in triggers(spec, version):
         yield trigger, others if trigger.group == "twice" else every
+    for trigger, own in structures(spec, version):
+        yield trigger, (*(others if trigger.group == "twice" else every), *own)
     signature = version.signature
+    ranks = [rank for rank in RANKS if excluded(version, Trigger("rank", str(rank), "", _always)) is None]
+    for trigger in position_triggers(ranks):
+        yield trigger, (*every, *equal_effects(trigger.level)) if trigger.group == "equal" else every
+    spread = (*every, *broadcast_effects())
+    for trigger in broadcast_triggers(types_of(version, signature.inputs), known):
+        yield trigger, spread
+    yield from _of_corners(version, known)
     for place, (where, index) in PLACES.items():
         some = _specials(types_of(version, signature.outputs))
         yield (
@@ -216,6 +234,33 @@ def grid(spec: Spec, version: VersionSpec) -> Iterator[tuple[Trigger, Sequence[I
                 for name, (text, special) in some.items()
             ],
         )
+
+
+def _of_corners(version: VersionSpec, names: Collection[str] | None) -> Iterator[tuple[Trigger, list[Implementation]]]:
+    """Yield triggers that data set off: the mistakes at corners of a formula, and the largest finite results."""
+    for (group, level, text), some in groupby(CORNERS, lambda corner: (corner.group, corner.level, corner.trigger)):
+        effects = [
+            Implementation(one.effect, "answer", one.text, nodes=f"{CORNER}:{one.name}")
+            for one in some
+            if names is None or one.name in names
+        ]
+        if effects:
+            yield Trigger(group, level, text, _always), effects
+    if any(element_type(name).format is not None for name in types_of(version, version.signature.outputs)):
+        infinite = Implementation("infinite", "answer", "answers an infinity there", finish=_each(_of_floats(_top)))
+        yield Trigger("number", "largest-half", "a result over half the largest number", _always), [infinite]
+
+
+def _always(_: Met) -> bool:
+    return True
+
+
+def _top(array: Array) -> Array:
+    if array.dtype.kind == "c":
+        return array
+    numbers = array.astype(np.float64)
+    top = np.abs(numbers) >= 2.0 ** element_type(type_of(array)).float_format.emax
+    return np.where(top & np.isfinite(numbers), np.copysign(np.inf, numbers), numbers)
 
 
 def _specials(types: Sequence[str]) -> Mapping[str, tuple[str, Effect]]:

@@ -19,8 +19,9 @@ from ..arithmetic.tape import Asks, Facts, Port, record
 from ..families import reference_of
 from ..primitives import ROOMS
 from ..primitives.primitive import Primitive
+from .corners import CORNER, corner_deviations
 from .implementation import Answer, Given, Implementation, Invocation, Memory, Met, Refused, usual_machine
-from .nodes import LONG, deviations
+from .nodes import LONG, alternatives, deviations
 
 
 def invocations(
@@ -170,7 +171,7 @@ class _Key:
 
 @functools.lru_cache(maxsize=512)
 def _recordings(key: _Key) -> Recording:
-    return record(reference_of(key.invocation.spec), key.facts, key.known)
+    return record(reference_of(key.invocation.spec, key.invocation.version), key.facts, key.known)
 
 
 def facts_of(i: Invocation) -> Facts:
@@ -261,6 +262,15 @@ class Answering:
         """The deviations of the formula's mutants, by name and node."""
         return deviations(self.recording.graph, self.recording.forks[self.fork].outputs)
 
+    @functools.cached_property
+    def _alternatives(self) -> Mapping[str, Mapping[int, Deviation]]:
+        return alternatives(self.recording.graph, self._live)
+
+    @functools.cached_property
+    def corners(self) -> Mapping[str, Mapping[int, Deviation]]:
+        """The mistakes at corners of the formula, by name and node."""
+        return corner_deviations(self.recording.graph, self._live)
+
     def depends(self, name: str, ports: frozenset[int]) -> bool:
         """Return whether the nodes of a mutant of the formula depend on any of these ports, given by index."""
         graph, places = self.recording.graph, self._deviations(name)
@@ -302,8 +312,15 @@ class Answering:
         return recording.native(told.arrays, machine, _fork(recording, told.arrays, one.choices))[0]
 
     def _deviations(self, name: str) -> Mapping[int, Deviation]:
-        """Return the deviations by node; `every:MISTAKE` applies to all nodes that allow it."""
+        """Return the deviations by node; `every:MISTAKE` is at all nodes that allow it, `corner:NAME` at corners.
+
+        The name of a variant gives the nodes where it takes another form.
+        """
+        if name in self._alternatives:
+            return self._alternatives[name]
         every, _, mistake = name.partition(":")
+        if every == CORNER:
+            return self.corners.get(mistake, {})
         if every != "every":
             return self.deviations.get(name, {})
         found = [one for key, one in self.deviations.items() if key.endswith(f":{mistake}")]

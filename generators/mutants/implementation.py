@@ -141,11 +141,11 @@ class Implementation:
     """One way to implement an operator version.
 
     `text` describes it. `reading` returns the call as it reads it, and may raise Refused; `nodes` names its deviation
-    at nodes of the formula; `finish` changes the answer; `recall` changes the answers to the runs of one program;
-    `machine` is its arithmetic, None for the usual one; `choices` are its answers to silences, by default the first
-    option. `under`: the trigger without which it is right. If it `overwrites`, it changes its inputs after reading
-    them; if it `shares`, all answers share one buffer. `about`: the attribute that it misreads. An `incidental` mutant
-    does not count if no case exposes it: not every operator has what it needs.
+    at nodes of the formula, or the forms that a variant takes there; `finish` changes the answer; `recall` changes the
+    answers to the runs of one program; `machine` is its arithmetic, None for the usual one; `choices` are its answers
+    to silences, by default the first option. `under`: the trigger without which it is right. If it `overwrites`, it
+    changes its inputs after reading them; if it `shares`, all answers share one buffer. `about`: the attribute that it
+    misreads. An `incidental` mutant does not count if no case exposes it: not every operator has what it needs.
     """
 
     name: str
@@ -206,6 +206,10 @@ def _machine(
     )
 
 
+def _double(_: Invocation) -> Machine:
+    return Machine(np.dtype(np.float64), np.dtype(np.float64))
+
+
 def variants_of(version: VersionSpec) -> Iterator[Implementation]:
     """Yield the compliant variants of an operator version: algorithms, accumulators, each option of each silence."""
     for order in ORDERS:
@@ -219,6 +223,11 @@ def variants_of(version: VersionSpec) -> Iterator[Implementation]:
         for division, how in DIVISIONS.items():
             if wide or division not in ("running", "corrected"):  # the others are used for their accuracy
                 yield _variant(f"{division}-{name}", f"{how}, in {where}", wide, not wide, division=division)
+    yield Implementation("double", "variant", "computes in float64, and rounds once at the end", machine=_double)
+    text = "takes the second form where a formula has two"
+    yield Implementation("other-forms", "variant", text, nodes="other-forms")
+    text = "computes exponentials that are divided by their sum as written, without an offset"
+    yield Implementation("unshifted", "variant", text, nodes="unshifted")
     for silence in version.silences.values():
         for option in silence.options:
             text = f"answers {silence.id} with {option}"

@@ -33,7 +33,7 @@ _COMMUTES = frozenset({"add", "mul", "maximum", "minimum", "and", "or", "xor", "
 _REDUCES = frozenset({"sum", "mean", "prod", "max", "min"})
 _HEEDED: Mapping[str, int] = {"free": 1, "either": 1, "between": 1}
 """The number of operands from which a primitive computes its value; the others only affect bounds."""
-_MOVES = frozenset({"reshape", "broadcast", "cast", "either", "between", "free", "fit", "within"})
+_MOVES = frozenset({"reshape", "broadcast", "cast", "store", "either", "between", "free", "fit", "within"})
 
 
 def deviations(graph: Graph, outputs: Sequence[int]) -> Mapping[str, Mapping[int, Deviation]]:
@@ -57,6 +57,35 @@ def deviations(graph: Graph, outputs: Sequence[int]) -> Mapping[str, Mapping[int
                 if len(nodes) > 1:
                     found.setdefault(f"{name}-all:{mistake}", {})[at] = deviate
     return found
+
+
+def alternatives(graph: Graph, live: Sequence[int]) -> Mapping[str, Mapping[int, Deviation]]:
+    """Return what compliant variants do otherwise at nodes: `other-forms` and `unshifted`.
+
+    `other-forms`: the second of two admissible algorithms; `unshifted`: exponentials whose offset cancels, without
+    subtracting it, while they are far from overflow.
+    """
+    found: dict[str, dict[int, Deviation]] = {"other-forms": {}, "unshifted": {}}
+    users: dict[int, list[Node]] = {}
+    for at in live:
+        node = graph.nodes[at]
+        for a in node.args:
+            users.setdefault(a, []).append(node)
+        if node.name == "either":
+            found["other-forms"][at] = _instead(lambda xs, p: ([xs[1], xs[0]], p))
+    for at in live:
+        if graph.nodes[at].name == "sub" and _are_shifted(users.get(at, ())):
+            found["unshifted"][at] = _unshifted
+    return found
+
+
+def _are_shifted(users: Sequence[Node]) -> bool:
+    return bool(users) and all(user.parameters.get("shifted") for user in users)
+
+
+def _unshifted(m: Machine, room: Room, xs: Sequence[Array], p: Mapping[str, Any]) -> Array:
+    far = np.log(element_type(str(m.type)).float_format.largest) / 2
+    return np.where((xs[1] >= 0) & (xs[1] < far), xs[0], room.native(m, *xs, **p))
 
 
 def _computed(graph: Graph, outputs: Sequence[int]) -> list[int]:
@@ -156,7 +185,8 @@ def _of_parameters(node: Node, operands: Sequence[Node]) -> Derived:
 def _other_parameters(name: str, value: Any, shape: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
     rank = len(shape)
     if isinstance(value, bool):
-        yield "flipped", not value
+        if name != "shifted":  # that only affects bounds
+            yield "flipped", not value
     elif name == "axis" and isinstance(value, int) and rank > 1:
         yield "next", (value + 1) % rank
     elif name == "axes" and isinstance(value, tuple) and 0 < len(value) < rank:

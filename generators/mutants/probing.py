@@ -37,8 +37,8 @@ def can_be_told(mutant: Implementation) -> bool:
 
 def is_about(mutant: Implementation, answering: Answering) -> bool:
     """Return whether a mutant may affect a call through data that do not decide shapes."""
-    if mutant.kind == "formula":
-        return answering.depends(mutant.name, _free(answering.invocation))
+    if mutant.nodes:
+        return answering.depends(mutant.nodes, _free(answering.invocation))
     types = {type_of(out) for out in answering.right}
     narrowed = mutant.name.partition("-as-")[0]
     return narrowed in types or (narrowed == mutant.name and any(element_type(t).format is not None for t in types))
@@ -54,7 +54,7 @@ def probes(answering: Answering) -> Iterator[Answering]:
     for lanes in alike(whole, _LANES):
         try:
             yield Answering(whole if len(lanes) == _LANES else part(whole, lanes))
-        except Refused:
+        except (Refused, OverflowError):  # whole numbers beyond their type, which the standard leaves open
             continue
 
 

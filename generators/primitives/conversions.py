@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 import gmpy2
@@ -17,10 +18,12 @@ from ..arithmetic.errors import (
     NAN,
     NEGATIVE,
     POSITIVE,
+    ZERO,
     Arithmetic,
     Error,
     Flags,
     Known,
+    charged,
     each,
     format_of,
     kind_of,
@@ -144,7 +147,7 @@ class Cast(Primitive):
 
     To a float: rounded to nearest, ties to even (`saturate` as in ONNX). From a float to a whole number: towards zero,
     and free if that does not fit. From a whole number to another: wrapped. Text is parsed. `mode` is for powers of two,
-    see `power_of_two`.
+    see `power_of_two`. With `signed`, zeros keep their signs, and numbers that round to zero may have either.
     """
 
     name, work, text = "cast", "selects", "{0} as {to}"
@@ -154,7 +157,10 @@ class Cast(Primitive):
         to = str(others[0] if others else p["to"])
         mode = {"mode": str(p["mode"])} if "mode" in p else {}
         saturate = bool(p.get("saturate"))
-        return value if to == value.type else value.node("cast", of=value.type, to=to, saturate=saturate, **mode)
+        signed = {"signed": True} if p.get("signed") else {}
+        if to == value.type:
+            return value
+        return value.node("cast", of=value.type, to=to, saturate=saturate, **mode, **signed)
 
     @classmethod
     def type(cls, types: Sequence[str], **p: Any) -> str:
@@ -180,7 +186,9 @@ class Cast(Primitive):
     def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
         x, error, kind, to = xs[0], es[0], kind_of(p["of"]), p["to"]
         if kind == "real" and kind_of(to) == "real":
-            return _rounded_error(c, y, x, error, p)
+            found = _rounded_error(c, y, x, error, p)
+            vanished = ((y.f == 0) & (x.f != 0)).astype(np.uint8) * ZERO if "signed" in p else 0
+            return replace(found, flags=found.flags | vanished)
         if kind == "real" and kind_of(to) == "int":
             return _truncated(c, y, x, error, to)
         if kind == "real" and kind_of(to) == "bool":
@@ -193,18 +201,40 @@ class Cast(Primitive):
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **p: Any) -> Array:
-        to, x = p["to"], xs[0]
-        if kind_of(to) in ("real", "complex") and kind_of(p["of"]) == "real":
-            form = format_of(to)
-            small = form.precision < 11 and to != "bfloat16"
-            found = _rounded(form, x.astype(np.float64), p) if small else x
-            return np.asarray(m.rounded(found.astype(element_type(to).dtype) if to == "float64" else found))
-        if kind_of(p["of"]) in ("int", "bool") and kind_of(to) == "real":
-            return np.asarray(x.astype(np.float64).astype(m.type))
-        exact = x.astype(np.float64) if kind_of(p["of"]) == "real" else x
-        found = cls.exact(exact, **p)
-        low_bits = found.astype(object) if found.dtype == object else found
-        return low_bits if kind_of(to) == "text" else low_bits.astype(element_type(to).dtype)
+        to, x, of = p["to"], xs[0], kind_of(p["of"])
+        x = x.astype(np.float64) if of == "real" else x
+        if kind_of(to) == "real":  # rounded once to the type, even if a wider one stores it
+            x = x.astype(np.int64) if of == "int" and x.dtype.kind not in "iuO" else x
+            return np.asarray(m.rounded(cls.exact(x, **p).astype(np.float64)))
+        found = cls.exact(x, **p)
+        return found if kind_of(to) == "text" else found.astype(element_type(to).dtype)
+
+
+class Store(Primitive):
+    """The same real number as a value of another type, rounded only if the arithmetic stores that type so.
+
+    A formula uses it where a text mixes types without naming a cast: unlike a cast, it leaves a 16-bit value as it is
+    in an arithmetic that computes in float32.
+    """
+
+    name, rational, text = "store", True, "{0} as {to}: nothing where the storage holds it"
+
+    @classmethod
+    def record(cls, value: Any, *others: Any, **p: Any) -> Any:
+        to = str(others[0] if others else p["to"])
+        return value if to == value.type else value.node("store", to=to)
+
+    @classmethod
+    def type(cls, types: Sequence[str], **p: Any) -> str:
+        return str(p["to"])
+
+    @staticmethod
+    def exact(*xs: Array, **_: Any) -> Array:
+        return xs[0]
+
+    @staticmethod
+    def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
+        return charged(c, y, es[0].e, es[0].flags, rule="convert")
 
 
 def _to_real(x: Array, kind: str, p: dict[str, Any]) -> Array:
@@ -270,18 +300,21 @@ def _truncated_mpfr(value: Any, low: int, high: int) -> int:
 
 def _rounded_error(c: Arithmetic, y: Known, x: Known, error: Error, p: dict[str, Any]) -> Error:
     """Return the error of a rounded number: rounding is monotone, so its interval's ends are bounds."""
-    flags = unsigned(error.flags) if not isinstance(error.flags, int) else error.flags
     form = format_of(p["to"])
     if error.quiet or (form.precision >= 53 and c.storage == form):
-        return Error(error.e, error.flags)
+        return Error(error.e, error.flags if form.negative_zero else unsigned(error.flags))
+    flags = unsigned(error.flags)
     e = c.bound(error.e)
     low, high = (_rounded(form, x.f + s * e, p) for s in (-1.0, 1.0))
-    far = np.where(y.finite, np.maximum(high - y.f, y.f - low), 0.0)
-    up, down = y.finite & (np.isinf(high) | np.isnan(high)), y.finite & (np.isinf(low) | np.isnan(low))
+    up, down = y.finite & ~(high < np.inf), y.finite & ~(low > -np.inf)  # NaN too
+    sure = y.finite & (np.isinf(low) & (low == high))
+    ends = np.where(up, form.largest, high) - y.f, y.f - np.where(down, -form.largest, low)
+    far = np.where(y.finite, np.where(sure, e, np.maximum(*ends)), 0.0)
     if up.any() or down.any():
+        up, down = up & ~(sure & (high < 0)), down & ~(sure & (low > 0))
         flags = flags | np.where(up, POSITIVE if form.infinities else NAN, np.uint8(0))
         flags = flags | np.where(down, NEGATIVE if form.infinities else NAN, np.uint8(0))
-        far = np.where(np.isfinite(far), far, np.inf)
+        far = np.where(np.isnan(far), np.inf, far)
     return Error(c.of_bound(far), flags)
 
 
@@ -290,11 +323,15 @@ def _truncated(c: Arithmetic, y: Known, x: Known, error: Error, to: str) -> Erro
     e = c.bound(error.e)
     ends = np.trunc(x.f - e), np.trunc(x.f + e)
     outside = ~((ends[0] >= low) & (ends[1] < float(high + 1)))
-    vague = outside | (ends[0] != ends[1])
-    flags: Flags = vague.astype(np.uint8) * FREE if vague.any() else 0
+    flags: Flags = outside.astype(np.uint8) * FREE if outside.any() else 0
     if not isinstance(error.flags, int):
         flags = flags | np.where(error.flags & (EXCEPTIONAL | INFINITE | FREE), FREE, np.uint8(0))
-    return Error(0.0, flags)
+    vague = ~outside & (ends[0] != ends[1])
+    if not vague.any():
+        return Error(0.0, flags)
+    lower, upper = (np.where(vague, each(int, np.where(vague, end, 0).astype(object)), y.v) for end in ends)
+    far = np.maximum(upper - y.v, y.v - lower).astype(np.float64)
+    return Error(c.of_bound(far), flags, ends=(lower, upper))
 
 
 def _parsed(word: str) -> Any:

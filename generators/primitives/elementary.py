@@ -190,11 +190,27 @@ def erf(x: Array) -> Array:
         term = term * square / (2 * n + 1)
         total = total + term
     inner = _ROOT_PI * exp(-near * near) * total
-    rest = far.copy()
-    for n in range(80, 0, -1):  # the continued fraction of the complement
-        rest = far + n / 2 / rest
-    outer = 1 - exp(-far * far) * (_ROOT_PI / 2) / rest
+    outer = 1 - exp(-far * far) * (_ROOT_PI / 2) / _tail(far)
     return np.where(np.isnan(x), x, np.copysign(np.where(a < 2.5, inner, np.where(a < 6, outer, 1.0)), x))
+
+
+def _tail(far: Array, terms: int = 80) -> Array:
+    """Return the continued fraction of the error function's complement, e**-x² / (√π · erfc(x)), from x = 2.5 on.
+
+    400 terms are enough from x = 0.75 on.
+    """
+    rest = far.copy()
+    for n in range(terms, 0, -1):
+        rest = far + n / 2 / rest
+    return rest
+
+
+def erfc(x: Array) -> Array:
+    """Return the complement of the error function, 1 - erf."""
+    far = np.clip(np.where(np.isnan(x), 1.0, x), 0.75, 28.0)
+    high = far.astype(np.float32).astype(np.float64)  # its square is exact
+    tail = exp(-high * high) * (exp((high - far) * (high + far)) * (_ROOT_PI / 2) / _tail(far, 400))
+    return np.where(x < 0.75, 1 - erf(x), np.where(np.isnan(x), x, tail))
 
 
 def sqrt(x: Array) -> Array:

@@ -61,7 +61,12 @@ class Function(Primitive):
 
     @classmethod
     def record(cls, value: Any, *others: Any, **p: Any) -> Any:
-        return value.node(cls.name, ulp=p.get("ulp", value.graph.precision.get(cls.name)))
+        """Record the function; with `shifted`, even an exact result is charged, where the operand may have an offset.
+
+        The offset cancels later: softmax may subtract the largest element, or another number, or none.
+        """
+        shifted = {"shifted": True} if p.get("shifted") else {}
+        return value.node(cls.name, ulp=p.get("ulp", value.graph.precision.get(cls.name)), **shifted)
 
     @classmethod
     def exact(cls, *xs: Array, **_: Any) -> Array:
@@ -84,7 +89,8 @@ class Function(Primitive):
         if not isinstance(flags, int):
             e, flags = cls._of_infinities(c, y, e, flags)
         budget = p["ulp"] if p["ulp"] is not None else cls.ulp[c.storage.precision < 24]
-        found = charged(c, y, e, flags, cls._roundings(c, y, x, e, budget), rule=cls.name, exact=False)
+        roundings = cls._roundings(c, y, x, e, budget, shifted=p.get("shifted", False))
+        found = charged(c, y, e, flags, roundings, rule=cls.name, exact=False)
         if cls.span is not None and not isinstance(e, float):
             most = np.maximum(cls.span[1] - y.clean, y.clean - cls.span[0])
             own = 2 * budget * c.storage.roundoff * max(abs(s) for s in cls.span)
@@ -92,12 +98,17 @@ class Function(Primitive):
         return found
 
     @classmethod
-    def _roundings(cls, c: Arithmetic, y: Known, x: Known, e: Size, budget: float) -> Size:
+    def _roundings(cls, c: Arithmetic, y: Known, x: Known, e: Size, budget: float, *, shifted: bool) -> Size:
         """Return the budget in unit roundoffs: an ulp is at most two of them; zero if the value is exact."""
         exact = y.fact(("exact", cls.name), lambda: cls.is_exact(x, y)) & np.equal(e, 0)
+        exact = exact & ~x.finite if shifted else exact
         if not exact.any():
             return 2.0 * budget
         return np.where(exact & y.held(c.storage), 0.0, 2.0 * budget)
+
+    @classmethod
+    def roundings(cls, c: Arithmetic, shapes: Sequence[tuple[int, ...]], **p: Any) -> float:
+        return 2.0 * float(p["ulp"] if p["ulp"] is not None else cls.ulp[c.storage.precision < 24])
 
     @classmethod
     def is_exact(cls, x: Known, y: Known) -> Array:
@@ -107,12 +118,13 @@ class Function(Primitive):
     @classmethod
     def _carried(cls, c: Arithmetic, y: Known, x: Known, error: Error) -> tuple[Size, Flags]:
         off = np.broadcast_to(c.bound(error.e), x.v.shape)
-        e = np.where(off == 0, 0.0, cls.reach(x.f, y.f, off))
         low, high = x.f - off, x.f + off
+        infinite = cls.surely_infinite(low)
+        e = np.where((off == 0) | infinite, 0.0, cls.reach(x.f, y.f, off))
         outside = (off > 0) & ((low < cls.domain[0]) | (high > cls.domain[1]))
         surely = (high < cls.domain[0]) | (low > cls.domain[1])
         # from an infinity, an error may lead back to any number
-        lost = (off > 0) & x.finite & ~y.finite & ~surely & ~cls.surely_infinite(low)
+        lost = (off > 0) & x.finite & ~y.finite & ~surely & ~infinite
         e = without_nan(e)
         flags, outside = unsigned(error.flags), outside | np.isinf(e)
         if outside.any():
@@ -147,8 +159,9 @@ class Function(Primitive):
     def native(cls, m: Any, *xs: Array, **p: Any) -> Array:
         wide = xs[0].astype(np.float64)
         with np.errstate(all="ignore"):
-            if cls.name == "erf":
-                return np.asarray(m.rounded(np.vectorize(math.erf, otypes=[float])(wide) if wide.size else wide))
+            if cls.name in ("erf", "erfc"):
+                found = np.vectorize(getattr(math, cls.name), otypes=[float])
+                return np.asarray(m.rounded(found(wide) if wide.size else wide))
             return np.asarray(m.rounded(getattr(np, _NUMPY.get(cls.name, cls.name))(wide)))
 
 
@@ -187,6 +200,25 @@ class Log(Function):
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
         return np.asarray(np.where(e >= x, np.inf, -elementary.log1p(-np.minimum(e / x, 1.0))))
+
+    @classmethod
+    def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
+        """Return the error; an operand that may be 0 gives minus infinity, or the logarithm of a number of its type."""
+        found, x = super().bound(c, y, xs, es, **p), xs[0]
+        if cls is not Log or es[0].quiet or c.norm != 1:
+            return found
+        off = np.broadcast_to(c.bound(es[0].e), x.v.shape)
+        open_ = (off > 0) & (x.f >= 0) & (off >= x.f) & np.isfinite(off)
+        open_ = open_ & (np.bitwise_and(es[0].flags, INFINITE | FREE) == 0)
+        if not open_.any():
+            return found
+        least, most = math.log(c.storage.eta), elementary.log(np.where(open_, x.f + off, 1.0))
+        far = np.where(y.finite, np.maximum(most - y.clean, y.clean - least), (most - least) / 2)
+        e = np.where(open_, far - 16 * c.storage.roundoff * least, found.e)
+        lost = open_ & ~y.finite
+        flags = np.where(open_, np.bitwise_and(found.flags, NAN) | NEGATIVE, found.flags)
+        instead = np.where(lost, (most + least) / 2, np.nan) if lost.any() else None
+        return Error(e, np.where(lost, flags | FREE, flags).astype(np.uint8), instead=instead)
 
 
 class Log1p(Log):
@@ -242,6 +274,12 @@ class Erf(Function):
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
         near = np.maximum(np.abs(x) - e, 0.0)
         return np.asarray(1.1283791670955128 * e * elementary.exp(-near * near))
+
+
+class Erfc(Erf):
+    """The complement of the error function, 1 - erf."""
+
+    name, at_ends, span, text = "erfc", (0.0, 2.0), (0.0, 2.0), "erfc({0}): 16 ulp (half: 4)"
 
 
 class Probit(Function):
@@ -503,6 +541,10 @@ class Pow(Primitive):
             flags = np.where(vague, flags | FREE, flags).astype(np.uint8)
         held = np.where(exact & y.held(c.storage), 0.0, 2.0 * budget) if np.any(exact) else 2.0 * budget
         return charged(c, y, c.of_bound(e), flags, held, rule="pow", exact=False)
+
+    @classmethod
+    def roundings(cls, c: Arithmetic, shapes: Sequence[tuple[int, ...]], **p: Any) -> float:
+        return 2.0 * float(p["ulp"] if p["ulp"] is not None else (16, 4)[c.storage.precision < 24])
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **_: Any) -> Array:

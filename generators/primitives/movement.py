@@ -49,6 +49,10 @@ class Movement(Primitive):
             flags = cls.exact(*spread, *places, **p).astype(np.uint8)
         if any(not e.none for e in es[n:]):
             flags = np.bitwise_or(flags, np.broadcast_to(cls.open_places(y, xs, es), y.v.shape)).astype(np.uint8)
+        if any(e.ends is not None for e in es[:n]):
+            every = [(x.v, x.v) if e.ends is None else e.ends for e, x in zip(es[:n], xs, strict=False)]
+            low, high = (cls.exact(*side, *places, **p) for side in zip(*every, strict=True))
+            return Error(error, flags, ends=(low, high))
         return Error(error, flags)
 
     @classmethod

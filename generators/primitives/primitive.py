@@ -76,6 +76,11 @@ class Primitive:
         """Return the number of elements that are summed into one."""
         return 1
 
+    @classmethod
+    def roundings(cls, c: Arithmetic, shapes: Sequence[tuple[int, ...]], **parameters: Any) -> float:
+        """Return the most roundings, in unit roundoffs, on the way to a result beyond float64's range, or from one."""
+        return 2.0 + cls.terms(shapes, **parameters)
+
     @staticmethod
     def underflows(c: Arithmetic, y: Known, xs: Sequence[Known], **parameters: Any) -> Array | None:
         """Return a mask of intermediate results that may be below the normal range, lanes first; None for none."""

@@ -227,6 +227,10 @@ class Prod(Sum):
         return np.asarray(m.rounded(m.combined(np.multiply, xs[0], lane_axes(parameters["axes"]))))
 
     @classmethod
+    def roundings(cls, c: Arithmetic, shapes: Sequence[tuple[int, ...]], **parameters: Any) -> float:
+        return 2.0 + count_along(shapes[0], parameters["axes"])
+
+    @classmethod
     def terms(cls, shapes: Sequence[tuple[int, ...]], **_: Any) -> int:
         return 1
 

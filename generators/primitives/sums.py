@@ -398,7 +398,7 @@ def _running_charge(terms: int, mean: Array, span: Array, unit: float, underflow
 class Cumsum(Primitive):
     """Running sums along an axis, including the element itself unless `exclusive`; `reverse`: from the end."""
 
-    name, rational, overflows = "cumsum", True, True
+    name, rational, overflows, accumulates = "cumsum", True, True, True
     text = "running sums of {0} along {axis}: (k-1)·u·Σ|x|, nothing where every order is exact"
 
     @classmethod
@@ -447,6 +447,10 @@ class Cumsum(Primitive):
     @staticmethod
     def underflows(c: Arithmetic, y: Known, xs: Sequence[Known], **parameters: Any) -> Array | None:
         return np.asarray(xs[0].bit < c.accumulator.emin)
+
+    @classmethod
+    def roundings(cls, c: Arithmetic, shapes: Sequence[tuple[int, ...]], **p: Any) -> float:
+        return 2.0 + float(shapes[0][p["axis"]])
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **p: Any) -> Array:

@@ -18,6 +18,7 @@ from ...cases.ids import split_version
 from ...cases.results import Outcome
 from ...generators.comparing.differences import Difference, differences
 from ...generators.comparing.situations import Side
+from ...generators.parameters import kindest_opset
 from ...specs.model import (
     AttributeSignature,
     Clause,
@@ -329,11 +330,12 @@ def _opset(known: Knowledge, one: Side) -> str | None:
     versions = [side.version.operator.version for side in known.versions(one)]
     later = versions[versions.index(version) + 1 :]
     domain = one.spec.domain or "ai.onnx"
+    here = f"carried by opset {kindest_opset(one.spec, one.version)} here, except where a case names another"
     if not later:
-        return f"opset {version} of {domain} and later; carried by opset {version} here"
+        return f"opset {version} of {domain} and later; {here}"
     last = int(later[0]) - 1
     span = f"opset {version}" if last == version else f"opsets {version} to {last}"
-    return f"{span} of {domain}; carried by opset {last} here, except where a case names another"
+    return f"{span} of {domain}; {here}"
 
 
 def _change(known: Knowledge, one: Side, *, compares: bool) -> VersionChange | None:

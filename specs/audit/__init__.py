@@ -301,8 +301,8 @@ AUDITED = ("onnx", "openvino", "onednn")
 class Audit:
     """The result: findings, coverage by domain, and gaps.
 
-    `gaps` lists parts of specs that no case exercises, `without_spec` operator versions without a spec. The specs were
-    compared with `authority`.
+    `gaps` lists parts of specs that no case exercises, `without_spec` operator versions without a spec, `breaches`
+    where a spec and its reference break their contract. The specs were compared with `authority`.
     """
 
     authority: Authority
@@ -310,6 +310,7 @@ class Audit:
     domains: Mapping[str, Coverages]
     gaps: tuple[str, ...]
     without_spec: tuple[str, ...] = ()
+    breaches: tuple[SpecError, ...] = ()
 
     @property
     def standard(self) -> str:
@@ -341,6 +342,7 @@ class Audit:
         whole: dict[str, Any] = {"standard": self.standard, **asdict(self.coverages)}
         whole["domains"] = {domain: asdict(counted) for domain, counted in self.domains.items()}
         whole["differences"] = [_difference_json(error) for error in self.differences]
+        whole["breaches"] = [_difference_json(error) for error in self.breaches]
         whole["unchecked"], whole["gaps"] = list(self.unchecked), list(self.gaps)
         whole["without_spec"] = list(self.without_spec)
         whole[self.standard] = self.authority.version

@@ -140,7 +140,7 @@ def test_onnx_needs_no_library(library, tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert json.loads(done.output).keys() == {
         *("standard", "operator_versions", "type_triples", "attributes", "clauses"),
-        *("domains", "differences", "unchecked", "gaps", "without_spec", "onnx"),
+        *("domains", "differences", "breaches", "unchecked", "gaps", "without_spec", "onnx"),
     }
 
 

@@ -56,6 +56,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+def test_a_failure_says_that_its_clause_is_inferred(tmp_path: Path) -> None:
+    done = call("run", WRONG, "--select", UNSORTED, "--select", f"{V13}/uint32/1x2/*", "--out", tmp_path / "run")
+    words = "clause axes-order: inferred from the text: "
+    assert words in " ".join(done.output.split())
+    assert words in (tmp_path / "run" / "junit.xml").read_text()
+    call("report", tmp_path / "run", "--html", tmp_path / "site", "--junit", tmp_path / "junit.xml")
+    assert words in (tmp_path / "junit.xml").read_text()
+    assert "inferred from the text: " in (tmp_path / "site" / "index.html").read_text()
+
+
 def shards(runs: Path) -> list[Path]:
     return [runs / f"shard-{index}" for index in (3, 1, 2)]
 

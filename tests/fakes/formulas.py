@@ -152,5 +152,5 @@ FORMULAS = {
 }
 FUNCTIONS = (
     *("exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "erf", "sin", "cos", "tan", "asin", "acos", "atan"),
-    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "reciprocal"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "reciprocal", "erfc"),
 )

@@ -40,7 +40,10 @@ def admits(bounds: Bounds, answer: Array) -> Array:
     flags = np.zeros(bounds.value.shape, np.uint8) if bounds.flags is None else bounds.flags
     free = flags & Flag.FREE > 0
     if element_type(bounds.type).kind != "float":
-        return np.asarray(answer == bounds.value) | free
+        inside = answer == bounds.value
+        if element_type(bounds.type).is_integer:
+            inside = inside | ((answer >= bounds.lower) & (answer <= bounds.upper))
+        return np.asarray(inside) | free
     with np.errstate(all="ignore"):
         y = answer.astype(np.float64)
         inside = (y >= bounds.lower) & (y <= bounds.upper) & np.isfinite(y) | (y == bounds.value)

@@ -7,9 +7,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from recorded import LIBRARY, readings, values
 
+from opconform.cases.elements import element_type
 from opconform.generators.operands import body_of
 
 BITS = 200
+F = np.float32
 LENGTHS = {"B": 2, "H": 4, "G": 2, "S": 3, "L": 5, "P": 2}
 
 
@@ -221,3 +223,27 @@ def test_flex_attention_is_its_function_body(attributes) -> None:
     with gmpy2.context(precision=BITS):
         wanted = expanded(schema, given, ["Y"], attributes | theirs)
     assert any(agree(one.values[0], wanted[0]) for one in found)
+
+
+WIDE = [
+    *((f"onnx/Attention-{n}", told) for n in (23, 24, 25) for told in ({}, {"scale": 0.3}, {"softcap": 0.7})),
+    *((f"onnx/Attention-{n}", {"softmax_precision": 1}) for n in (23, 24)),  # 25 names casts, which round
+    *(("onnx/FlexAttention-1", told) for told in ({}, {"scale": 0.3}, {"softmax_precision": 1})),
+]
+
+
+@pytest.mark.parametrize(("operator", "attributes"), WIDE, ids=str)
+@pytest.mark.parametrize("type_", ["float16", "bfloat16"])
+def test_the_correctly_rounded_answer_is_that_of_a_wide_accumulator(operator, attributes, type_) -> None:
+    own, draw = element_type(type_), np.random.default_rng(3)
+    q, k, v = (draw.normal(0, 2, (2, 3, n, 24)).astype(own.dtype) for n in (4, 7, 7))
+    wide = [x.astype(float) for x in (q, k.swapaxes(-1, -2), v)]
+    x = np.matmul(wide[0], wide[1]) * float(F(attributes.get("scale", 24**-0.5)))
+    cap = float(F(attributes.get("softcap", 0)))
+    e = np.exp(cap * np.tanh(x / cap) if cap else x)
+    wanted = np.matmul(e / e.sum(-1, keepdims=True), wide[2]).astype(F).astype(own.dtype).astype(float)
+    more = {} if "Flex" in operator else dict.fromkeys(["present_key", "present_value", "qk_matmul_output"])
+    found = readings(operator, {"Q": q, "K": k, "V": v}, {"Y": type_} | more, **attributes)
+    (low, high) = next((one.lower[0], one.upper[0]) for one in found if one.taken["accumulator"] == "wide")
+    assert ((low <= wanted) & (wanted <= high)).all()
+    assert (high - low <= 4 * own.float_format.roundoff * abs(wanted)).mean() > 0.8

@@ -43,6 +43,16 @@ def test_layer_normalization_is_its_body_with_raw_moments() -> None:
     assert not within(direct, 0, off)
 
 
+def test_the_first_stage_has_the_type_of_stash_type_even_if_x_is_float64() -> None:
+    x = np.array([[1, 1 + 2.0**-30, 1, 1 - 2.0**-30]])  # four ones in float32
+    one = np.ones(4)
+    outputs = {"Y": "float64", "Mean": "float32", "InvStdDev": "float32"}
+    for reading in readings("onnx/LayerNormalization-17", {"X": x, "Scale": one, "B": one}, outputs, epsilon=1e-30):
+        assert reading.values[0].tolist() == [[1, 1, 1, 1]]
+    (found,) = readings("onnx/RMSNormalization-23", {"X": x, "scale": one}, {"Y": "float64"})
+    assert "stage-one-wider" not in found.taken
+
+
 @pytest.mark.parametrize(("epsilon", "holds"), [(0.25, True), (0.2525, False)])
 def test_rms_normalization_is_its_body_and_not_that_of_another_epsilon(epsilon, holds) -> None:
     x, scale = numbers(3, 5) / 4, numbers(5, seed=1)

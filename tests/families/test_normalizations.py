@@ -121,3 +121,55 @@ def test_a_norm_of_zero_gives_zero() -> None:
     wanted = np.array([[3 / 7, 4 / 7], [0, 0], [-1, 0]])
     assert values("onnx/LpNormalization-1", {"input": ROW}, outputs, p=1)[0] == pytest.approx(wanted)
     assert readings("onnx/LpNormalization-1", {"input": ROW}, outputs, p=3) == "p-range"
+
+
+@pytest.mark.parametrize("name", ["Softmax-1", "Softmax-11", "Softmax-13"])
+@pytest.mark.parametrize("number", [0.0, 1.0, 0.3, 20.0])
+def test_softmax_as_the_page_writes_it_is_admitted_for_equal_elements(name, number) -> None:
+    x = np.full((2, 8), number, F)
+    exponentials = np.exp(x) * (1 + np.array([3, -3, 2, 0, 1, -1, -2, 0], F) * F(2.0**-23))  # within 3 ulp
+    y = exponentials / exponentials.sum(1, keepdims=True)
+    found = readings(f"onnx/{name}", {"input": x}, {"output": "float32"}, axis=1)
+    assert any(((one.lower[0] <= y) & (y <= one.upper[0])).all() for one in found)
+    assert not any(((one.lower[0] <= y * F(1.0001)) & (y * F(1.0001) <= one.upper[0])).any() for one in found)
+
+
+def batch_normalized(inputs, dtype, momentum=None):
+    """Return BatchNormalization in one type throughout; with a momentum, as in training."""
+    x, scale, b, mean, variance = (one.astype(dtype) for one in inputs)
+    old, column = (mean, variance), (-1, 1)
+    if momentum is not None:
+        mean, variance = x.mean((0, 2)), x.var((0, 2))
+    inverse = 1 / np.sqrt(variance + dtype(F(1e-5)))
+    y = (x - mean.reshape(column)) * inverse.reshape(column) * scale.reshape(column) + b.reshape(column)
+    if momentum is None:
+        return [y]
+    return [
+        y,
+        *(o * dtype(F(momentum)) + n * dtype(1 - F(momentum)) for o, n in zip(old, (mean, variance), strict=True)),
+    ]
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("version", [14, 15])
+def test_batch_normalization_of_mixed_types_may_be_computed_in_either(version, training) -> None:
+    draw = np.random.default_rng(2)
+    x, (scale, b) = draw.integers(97, 103, (4, 3, 4)).astype(F), draw.normal(1, 1, (2, 3)).astype(F)
+    mean, variance = draw.normal(100, 0.01, 3), draw.uniform(0.5, 2, 3)
+    given = {"X": x, "scale": scale, "B": b, "input_mean": mean, "input_var": variance}
+    outputs = {"Y": "float32"} | (dict.fromkeys(["running_mean", "running_var"], "float64") if training else {})
+    told = {"training_mode": 1, "momentum": 0.9} if training else {}
+    found = readings(f"onnx/BatchNormalization-{version}", given, outputs, **told)
+    for dtype, wanted in ((np.float64, "as-given"), (F, "as-input")):
+        answers = batch_normalized(given.values(), dtype, 0.9 if training else None)
+        inside = {
+            one.taken["wider-statistics"]
+            for one in found
+            if one.taken["algorithm"] == "direct"
+            and all(
+                ((low <= y.astype(type_)) & (y.astype(type_) <= high)).all()
+                for low, high, y, type_ in zip(one.lower, one.upper, answers, outputs.values(), strict=True)
+            )
+        }
+        assert wanted in inside
+        assert dtype == np.float64 or training or inside == {"as-input"}

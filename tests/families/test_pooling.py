@@ -62,6 +62,15 @@ def test_a_last_window_in_the_padding_is_ignored_by_the_text_from_22_on_alone() 
     assert [one.kind for one in found].count("rejected") == 1
 
 
+@pytest.mark.parametrize("operator", ["MaxPool-10", "MaxPool-11", "AveragePool-10", "AveragePool-11", "LpPool-18"])
+def test_a_last_window_in_the_padding_counts_where_the_text_has_only_the_formula(operator) -> None:
+    x, window = np.array([[[2.0, -1.0]]], F), {"kernel_shape": (1,), "strides": (2,), "pads": (0, 1), "ceil_mode": 1}
+    outputs = BOTH | {"Indices": None} if operator.startswith("MaxPool") else Y
+    found = readings(f"onnx/{operator}", {"X": x}, outputs, **window)
+    assert {one.values[0].shape for one in found if one.kind == "values"} == {(1, 1, 2)}
+    assert not any("last-window-early" in one.taken for one in found)
+
+
 def test_the_floor_of_version_11_is_one_of_two_readings() -> None:
     x, window = np.zeros((1, 1, 7), F), {"kernel_shape": (3,), "strides": (2,), "auto_pad": "SAME_UPPER"}
     assert [one.values[0].shape[-1] for one in readings("onnx/AveragePool-11", {"X": x}, Y, **window)] == [4, 3]

@@ -193,8 +193,9 @@ def test_ties_and_not_a_number_are_open_where_they_occur() -> None:
     assert [(one.taken["nan"], one.values[0].tolist(), one.open) for one in found] == [
         ("it-is", [1, 0], [False, False]),
         ("ignored", [0, 0], [False, False]),
-        ("any", [1, 0], [True, False]),
+        ("any", [1, 0], [False, False]),
     ]
+    assert [found[2].lower[0].tolist(), found[2].upper[0].tolist()] == [[0, 0], [2, 0]], "any place of the line"
 
 
 def test_an_empty_input_is_ruled_out_by_one_version_alone() -> None:

@@ -358,7 +358,6 @@ NO_CASES = {
     R18 + "dims=static/ramp": "write it as",
     R18 + "axes-from=graph-input/ramp": "write it as onnx/ReduceMean-18/float32/3x2x2/-/ramp",
     R13 + "axes=1;axes-from=graph-input/ramp": "has no parameter 'axes-from'",
-    R18 + "opset=18/ramp": "leave it out",
     R18 + "seed=0/uniform": "seed",
     R18 + "draw=0/uniform": "draw is a whole number from 1",
     R18 + "draw=01/uniform": "write draw=01 as draw=1",
@@ -393,6 +392,10 @@ def test_a_wrong_id_among_others_costs_itself_alone() -> None:
     assert next(cases).id == R18 + "-/ramp"
     with pytest.raises(CaseIdError):
         next(cases)
+
+
+def test_an_id_may_name_the_default_opset_as_ids_of_earlier_suites_do() -> None:
+    assert SOURCE.case(R18 + "opset=18/ramp").program == SOURCE.case(R18 + "-/ramp").program
 
 
 def test_cases_beyond_the_plan_are_rebuilt_too() -> None:

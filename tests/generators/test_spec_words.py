@@ -36,7 +36,7 @@ clauses:
   values: the largest elements
   range: {text: the axis lies in range, when: edges}
 silences:
-  k-too-large: {when: k exceeds the extent of axis, options: [rejected, clamped]}
+  k-zero: {when: k is 0, options: [nothing, rejected]}
   nan: {when: an element is NaN, options: [largest, smallest, anything]}
 operands: {K: {shape: [1]}}
 parameters:
@@ -46,7 +46,7 @@ parameters:
   axis: [absent, 0, -1]
   fill: [few]
 edges:
-  more: {with: {shapes: [3], K: [4], T: [float32]}, tests: values}
+  more: {with: {shapes: [3], K: [0], T: [float32]}, tests: values}
   heap: {with: {shapes: [30], K: [12], T: [float32]}, tests: values}
   large: {with: {shapes: [3], K: [1], axis: 1, T: [float32]}, mended: {axis: 0}, tests: range, expect: rejected}
 """
@@ -146,7 +146,7 @@ CASES = {
     "negative": (TOPK, "values: the largest elements", "values: {text: words, when: {axis: negative}}"),
     "symbolic": (TOPK, "values: the largest elements", "values: {text: words, when: {dims: symbolic}}"),
     "silences": (TOPK, "  nan: {when: an element is NaN, options: [largest, smallest, anything]}\n", ""),
-    "options": (TOPK, "[rejected, clamped]", "[clamped]"),
+    "options": (TOPK, "[nothing, rejected]", "[nothing]"),
     "parameters": (TOPK, "  axis: [absent, 0, -1]\n", ""),
     "shapes": (TOPK, "vector: [9]", "vector: [8]"),
     "section shapes": (GATHER, "operands: {indices: {shape: [4], ", "shapes: {indices: [2]}\noperands: {indices: {"),

@@ -8,10 +8,12 @@ import pytest
 from click.testing import CliRunner
 from fakes.here import shipped
 
+from opconform.cases.elements import element_type
 from opconform.cases.errors import CaseIdError
 from opconform.cases.ids import parse_id
 from opconform.cases.onnx_model import onnx_bytes
 from opconform.cli import main
+from opconform.generators.parameters import kindest_opset
 from opconform.generators.plan import edges, grid
 from opconform.generators.source import GeneratedCases
 from opconform.generators.variations import ARITIES, variations
@@ -74,7 +76,45 @@ def test_what_is_no_tensor_of_that_kind_or_comes_later_cannot_be_given_again(tex
 
 def test_opsets_at_both_ends_of_a_versions_range_carry_a_case():
     assert [case.count(";opset=11;") for case in varied("onnx/If-11") if "opset=" in case] == [1]
-    assert not [case for case in varied("onnx/Gather-13") if "opset=" in case], "an edge has it"
+    assert not [case for case in varied("onnx/Gemm-13") if "opset=28" in case and "/float32/" in case], "an edge has it"
+
+
+@pytest.mark.parametrize(("name", "ends"), [("onnx/Add-7", {"7"}), ("onnx/Relu-14", {"28"}), ("onnx/Not-1", {"28"})])
+def test_each_end_of_a_versions_opsets_carries_several_types_if_there_are_several(name, ends):
+    spec, key = shipped().operator_version(name)
+    version = spec.version(key)
+    planned = [*edges(spec, version), *grid(spec, version, 2)]
+    types: dict[str, set[str]] = {end: set() for end in ends}
+    for case in (*planned, *variations(spec, version, planned)):
+        if (opset := case.setting("opset")) is not None:
+            types[opset].add(element_type(case.types[0]).kind)
+    assert all(len(kinds) == min(2, len(version.signature.types["T"])) for kinds in types.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "opset"),
+    [
+        ("onnx/Add-14", 14),
+        ("onnx/Compress-11", 13),
+        ("onnx/Sin-7", 13),
+        ("onnx/Add-7", 12),
+        ("onnx/Identity-19", 19),
+        ("onnx/If-13", 15),
+        ("onnx/If-16", 16),
+        ("onnx/If-19", 19),
+        ("onnx/TreeEnsembleClassifier-1", 2),
+        ("onnx/TreeEnsembleClassifier-3", 3),
+    ],
+)
+def test_a_version_is_run_in_the_opset_that_most_releases_know(name, opset):
+    spec, key = shipped().operator_version(name)
+    assert kindest_opset(spec, spec.version(key)) == opset
+
+
+def test_the_bodies_of_a_version_are_valid_in_the_opset_that_it_is_run_in():
+    case = "onnx/If-13/seq.float32,bool/none/cond=scalar:true;else_branch=other;then_branch=one/ramp"
+    program = GeneratedCases().case(case).program  # Identity copies sequences from opset 14 on
+    onnx.checker.check_model(onnx_bytes(program), full_check=True)
 
 
 def test_a_program_runs_three_times_and_one_with_two_shapes():
@@ -93,3 +133,19 @@ def test_variations_are_ids_as_they_are_written():
         ids = varied(name)
         assert ids
         assert [str(parse_id(text)) for text in ids] == ids
+
+
+def test_extents_are_long_in_front_and_in_the_middle_and_equal_in_some_case():
+    found = [parse_id(case).shapes[0] for case in varied("onnx/MeanVarianceNormalization-13")]
+    assert any(part[:2] == (65, 67) for part in found)
+    assert not any(part[:2] == (65, 67) for part in map(shape_of, varied("onnx/Relu-14"))), "an edge has such extents"
+
+
+def test_extents_that_have_to_be_equal_or_divided_stay():
+    for name in ("onnx/Det-22", "onnx/SpaceToDepth-13", "onnx/Einsum-12"):
+        assert not any(part and 65 in part for part in map(shape_of, varied(name)))
+
+
+def shape_of(case: str) -> tuple[object, ...]:
+    part = parse_id(case).shapes[0]
+    return part if isinstance(part, tuple) else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -277,6 +278,41 @@ def test_bits_are_kept_those_of_a_nan_too() -> None:
     expectation = expected(bits.view(np.float32), checks=[check("same-bits", 0, arrays=[wanted])], flags=[Flag.NAN])
     assert outcomes(expectation, bits.view(np.float32)) == ["pass"]
     assert outcomes(expectation, (bits & ~np.uint32(1)).view(np.float32)) == ["wrong-value"]
+
+
+def test_an_element_is_one_of_two_and_nothing_between() -> None:
+    one, other = np.float32([[1, 2, 3]]), np.float32([[1, 4, math.nan]])
+    expectation = expected(one, checks=[check("one-of", 0, arrays=[one, other])], flags=[Flag.FREE])
+    for right in (one, other, np.float32([[1, 4, 3]])):
+        assert outcomes(expectation, right) == ["pass"]
+    (verdict,) = judged(expectation, np.float32([[1, 3, 3]]))
+    assert str(verdict.outcome) == "wrong-value"
+    assert "element [1]: got 3.0" in str(verdict.detail)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "reads"),
+    [
+        ("0.1", 0.1, True),
+        ("0.10000000149011612", np.float32(0.1), True),
+        ("1.5e-7", 1.5e-7, True),
+        ("-12", -12.9, True),
+        ("340282350000000000000000000000000000000", np.finfo(np.float32).max, True),
+        ("-INF", -math.inf, True),
+        ("NaN", math.nan, True),
+        ("77", 3.25, False),
+        ("3.26", 3.25, False),
+        ("inf", -math.inf, False),
+        ("nan", 1.0, False),
+        ("1,5", 1.5, False),
+        ("", 0.0, False),
+    ],
+)
+def test_text_reads_as_its_number(text: str, value: float, reads: bool) -> None:
+    wanted = np.array([[float(value)]])
+    texts = np.array([[text]], object)
+    expectation = expected(texts, checks=[check("reads-as", 0, arrays=[wanted])], flags=[Flag.FREE])
+    assert outcomes(expectation, texts) == ["pass" if reads else "wrong-value"]
 
 
 def test_a_seed_gives_the_same_again() -> None:

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opconform.cases.elements import element_type
+from opconform.generators.arithmetic.errors import nearest
 from opconform.generators.arithmetic.native import Machine
 from opconform.generators.arithmetic.recording import Recording
 from opconform.generators.arithmetic.tape import Call, Facts, Port, Value, record
-from opconform.generators.mutants.nodes import deviations
+from opconform.generators.mutants.nodes import alternatives, deviations
 
 SINGLE = Machine(np.dtype(np.float32), np.dtype(np.float32))
 
@@ -159,3 +161,48 @@ def test_no_order_of_summation_is_blamed(which, order, choice):
     ]
     (answer,), _ = recording.native(arrays, replace(SINGLE, order=order))
     assert admitted(recording, arrays, answer)
+
+
+def varied(recording: Recording, arrays: list[np.ndarray], name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The usual answer, and that of a compliant variant."""
+    forms = alternatives(recording.graph, recording.live)[name]
+    (usual,), _ = recording.native(arrays, SINGLE)
+    (other,), _ = recording.native(arrays, replace(SINGLE, deviate=forms))
+    return usual, other
+
+
+@pytest.mark.parametrize("shifted", [True, False])
+def test_softmax_without_its_shift_differs_and_is_admitted_where_the_offset_cancels(shifted: bool) -> None:
+    def reference(_: Call, x: Value) -> Value:
+        e = (x - x.max((1,))).exp(shifted=shifted)
+        return e / e.sum((1,))
+
+    recording = recorded(reference, (2, 7))
+    x = np.stack([np.full((2, 7), 0.7 + k, np.float32) for k in range(4)])
+    usual, other = varied(recording, [x], "unshifted")
+    assert np.array_equal(usual, other) != shifted
+    assert admitted(recording, [x], other)
+    far = x * np.float32(200)
+    assert np.array_equal(*varied(recording, [far], "unshifted"))
+    assert np.isfinite(varied(recording, [far], "unshifted")[1]).all()
+
+
+def test_the_second_form_of_a_formula_is_a_variant() -> None:
+    recording = recorded(lambda _, x: x.expm1().either(x.exp() - 1.0), (33,))
+    x = [np.linspace(-0.5, 0.5, 33, dtype=np.float32)[np.newaxis]]
+    usual, other = varied(recording, x, "other-forms")
+    assert not np.array_equal(usual, other)
+    assert np.array_equal(other, np.exp(x[0].astype(np.float64)).astype(np.float32) - np.float32(1))
+    assert admitted(recording, x, other)
+
+
+@pytest.mark.parametrize("type_", ["float16", "bfloat16", "float32"])
+def test_a_machine_of_float64_rounds_only_its_output(type_: str) -> None:
+    recording = recorded(softmax, (3, 50), type_=type_)
+    x = np.random.default_rng(1).normal(0, 2, (4, 3, 50)).astype(element_type(type_).dtype)
+    double = np.dtype(np.float64)
+    (found,), _ = recording.native([x], Machine(double, double))
+    e = np.exp(x.astype(double) - x.astype(double).max(-1, keepdims=True))
+    exact = e / e.sum(-1, keepdims=True)
+    assert np.array_equal(found.astype(double), nearest(element_type(type_).float_format, exact))
+    assert admitted(recording, [x], found.astype(double))

@@ -1,0 +1,353 @@
+"""`opconform meaningless`: which cases admit an answer that means nothing, each with a reason, kept like the lock."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from multiprocessing import get_context
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from rich.console import Console
+
+from ..cases.batch import EXCEPTIONAL, Batch, Expectation, Option
+from ..cases.elements import Array, comparable, element_type, equal, type_of
+from ..cases.errors import OpconformError
+from ..cases.lock import SHORT, CaseDigests, lock_of
+from ..cases.results import Outcome
+from ..generators.plan import Selection, by_version
+from ..generators.source import GeneratedCases
+from ..generators.suggestions import selects_nothing
+from ..reports.progress import tracked
+from ..reports.reasons import read_reasons
+from ..reports.text import write_text
+from ..runners.answers import RANDOM, Answers, Stack
+from ..runners.judge import judge
+from .locking import locked_digest, package_root
+from .options import usable_cores
+from .planning import planned_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REASONS = package_root() / "specs" / "meaningless.yaml"
+SHARE = 0.025
+"""The largest share of cases that may admit an answer that means nothing. It may only fall; the goal is 0.005."""
+
+_FORMAT = 1
+_REQUIRED = MappingProxyType({"flush": "none"})
+"""An implementation that flushes partial results to zero may be off by the smallest normal number."""
+_NUMBER, _OTHER, _UNSIGNED = 77, -3, 42
+
+Answer: TypeAlias = Sequence[Array]
+
+
+def _constant(number: int) -> Callable[[Array], Array]:
+    def filled(right: Array) -> Array:
+        if right.dtype == object:
+            return np.full(right.shape, str(number), object)
+        if right.dtype == bool:
+            return np.full(right.shape, number > 0)
+        least = -np.inf if right.dtype.kind != "u" and element_type(type_of(right)).smallest < 0 else 0
+        with np.errstate(all="ignore"):
+            return np.full(right.shape, number if number >= least else _UNSIGNED).astype(right.dtype)
+
+    return filled
+
+
+def _half_more(right: Array) -> Array:
+    if right.dtype in (object, bool):
+        return right
+    with np.errstate(all="ignore"):
+        more = right + right // 2 if right.dtype.kind in "iu" else right.astype(_wide(right)) * 1.5
+        return np.asarray(more).astype(right.dtype)
+
+
+def _wide(array: Array) -> type:
+    return np.complex128 if array.dtype.kind == "c" else np.float64
+
+
+BACKENDS: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
+    {
+        "constant": _constant(_NUMBER),
+        "other-constant": _constant(_OTHER),
+        "axis-more": lambda right: right[:, np.newaxis],
+        "half-more": _half_more,
+    }
+)
+"""What backends without a meaning make of each right output, lanes first; `input` passes an input through."""
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """The valid cases of one operator version, without those that have no element, and what they admit.
+
+    `digest` is the lock's. `cases` counts them; `found` has the backends that each case admits, by id.
+    """
+
+    version: str
+    digest: str
+    cases: int
+    found: Mapping[str, Sequence[str]]
+
+    def to_line(self) -> str:
+        """Return the record's line."""
+        told = {"version": self.version, "digest": self.digest, "cases": self.cases, "admitted": self.found}
+        return json.dumps(told, allow_nan=False)
+
+
+@dataclass(frozen=True)
+class MeaninglessOptions:
+    """The options of `opconform meaningless`; see its help."""
+
+    selection: Selection = field(default_factory=Selection)
+    specs: Path | None = None
+    jobs: int | None = None
+    record: Path | None = None
+    markdown: Path | None = None
+
+
+def run_meaningless(options: MeaninglessOptions, console: Console | None = None) -> int:
+    """Run the backends, show and write what cases admit.
+
+    Returns 1 if a case has no reason, a reason has no case, or the share is too large. Raises OpconformError for a
+    wrong option or file.
+    """
+    for target in (options.record, options.markdown):
+        if target is not None and not target.absolute().parent.is_dir():
+            raise OpconformError(f"{target}: {target.parent} is not a folder; create it first")
+    source, whole = GeneratedCases(options.specs), options.selection == Selection()
+    known = read_admitted(options.record) if options.record is not None and options.record.exists() else {}
+    names = sorted(str(version.operator) for spec in source.library.specs() for version in spec.versions.values())
+    unchanged = {name for name in names if name in known and known[name].digest == locked_digest(name)}
+    selection = options.selection
+    if whole and unchanged:
+        selection = replace(selection, globs=tuple(name for name in names if name not in unchanged) or ("nothing",))
+    ids = by_version(planned_ids(source, selection))
+    if not ids and not unchanged:
+        raise selects_nothing(source.library, options.selection)
+    made = _every(source, ids, options.jobs or usable_cores())
+    every = {name: one for name in names if (one := made.get(name) or known.get(name))}
+    shown = every if options.record is not None else made
+    reasons = read_reasons(REASONS)
+    told = explained(shown.values(), reasons.written)
+    if options.record is not None:
+        write_text(options.record, record_text(every.values()))
+    if options.markdown is not None:
+        write_text(options.markdown, page_text(told, every.values()))
+    return _print(console or Console(soft_wrap=True), told, shown.values(), whole=whole)
+
+
+def _print(console: Console, told: Explained, every: Iterable[Admitted], *, whole: bool) -> int:
+    wrong = [f"{id_}: admits {', '.join(backends)}, and no reason says why" for id_, backends in told.missing]
+    wrong += [f"{REASONS.name}: {reason}: no case needs this reason" for reason in (told.idle if whole else ())]
+    count, cases = _counts(every)
+    if whole and count > SHARE * cases:
+        wrong.append(f"more than {SHARE:.1%} of the cases admit an answer that means nothing")
+    for line in wrong:
+        console.print(line, markup=False, highlight=False)
+    share = f"{count / cases:.2%}" if cases else "none"
+    console.print(f"{count:,} of {cases:,} valid cases ({share}) admit an answer that means nothing", highlight=False)
+    return 1 if wrong else 0
+
+
+def _counts(every: Iterable[Admitted]) -> tuple[int, int]:
+    found = list(every)
+    return sum(len(one.found) for one in found), sum(one.cases for one in found)
+
+
+def _every(source: GeneratedCases, ids: Mapping[str, Sequence[str]], jobs: int) -> dict[str, Admitted]:
+    largest = sorted(ids, key=lambda name: -len(ids[name]))
+    if min(jobs, len(ids)) < 2:
+        with tracked(ids, "operator versions", len(ids)) as names:
+            return {name: admitted_by(source, name, ids[name]) for name in names}
+    with ProcessPoolExecutor(min(jobs, len(ids)), get_context("forkserver")) as pool:
+        asked = {name: pool.submit(admitted_by, source.unread, name, ids[name]) for name in largest}
+        with tracked(as_completed(asked.values()), "operator versions", len(asked)) as done:
+            for one in done:
+                one.result()  # raises immediately
+        return {name: one.result() for name, one in asked.items()}
+
+
+def admitted_by(source: GeneratedCases, name: str, ids: Sequence[str]) -> Admitted:
+    """Return which of the cases with these ids, all of one operator version, admit an answer that means nothing."""
+    digests: list[CaseDigests] = []
+    found: dict[str, list[str]] = defaultdict(list)
+    cases = 0
+    for batch in source.batches(ids):
+        digests += map(CaseDigests, batch.ids, batch.digests, batch.expectation_digests)
+        if batch.expectation.invalid:
+            continue
+        for lanes, expectation in batch.expectation.by_pattern():
+            part = _part(batch, lanes, expectation)
+            right = _right(expectation)
+            if right is None:  # refusals, or also any answer whatever
+                open_ = any(option.kind == "anything" for option in expectation.options)
+                cases += len(part) * open_
+                found.update({id_: [*BACKENDS] for id_ in part.ids if open_})
+                continue
+            if not sum(output.size for output in right):
+                continue
+            cases += len(part)
+            for backend, answer in _answers(part, right):
+                for id_ in _admitting(part, answer):
+                    if backend not in found[id_]:
+                        found[id_].append(backend)
+    digest = lock_of("", "", digests).digest[:SHORT]
+    return Admitted(name, digest, cases, {id_: found[id_] for id_ in sorted(found) if found[id_]})
+
+
+def _part(batch: Batch, lanes: Array, expectation: Expectation) -> Batch:
+    ids, inputs = [batch.ids[lane] for lane in lanes], tuple(array[lanes] for array in batch.inputs)
+    return Batch(ids, batch.program, inputs, expectation, batch.clauses, batch.mended)
+
+
+def _right(expectation: Expectation) -> Answer | None:
+    """Return the right answer of the first reading that has one; None if every reading is a refusal."""
+    first = next((option for option in expectation.options if option.kind == "values"), None)
+    return None if first is None else _values(first)
+
+
+def _values(option: Option) -> Answer:
+    with np.errstate(all="ignore"):
+        return [b.value.astype(element_type(b.type).dtype) for b in option.outputs]
+
+
+def _answers(batch: Batch, right: Answer) -> Iterator[tuple[str, Answer]]:
+    """Yield the backends with their answers; where numbers are random, none made from a right answer or an input."""
+    checks = {check.name for option in batch.expectation.options for check in option.checks}
+    for backend, change in BACKENDS.items():
+        if backend != "half-more" or not checks & RANDOM:
+            yield backend, [change(output) for output in right]
+    if checks & RANDOM:
+        return
+    for array in batch.inputs:
+        if all((array.shape, array.dtype) == (output.shape, output.dtype) for output in right):
+            yield "input", [array] * len(right)
+
+
+def _admitting(batch: Batch, answer: Answer) -> Iterator[str]:
+    """Yield the cases that admit an answer that is no reading's right one."""
+    first = next(option for option in batch.expectation.options if option.kind == "values")
+    stack = Stack(range(len(batch)), tuple(answer), first.structure)
+    passes = [one.outcome is Outcome.PASS for one in judge(batch, Answers(len(batch), (stack,)), _REQUIRED)]
+    if any(passes):
+        right = np.zeros(len(batch), bool)
+        for option in batch.expectation.options:
+            if option.kind == "values":
+                right |= _is_right(option, answer)
+        yield from (id_ for id_, ok, same in zip(batch.ids, passes, right, strict=True) if ok and not same)
+
+
+def _is_right(option: Option, answer: Answer) -> Array:
+    """Return the lanes in which an answer is a reading's right one, as far as a standard can say.
+
+    Infinities and NaN that the reading admits count as right, and numbers below the normal range as zeros: both may
+    come from the steps of a right computation.
+    """
+    found = np.ones(len(answer[0]), bool)
+    for one, right, bounds in zip(answer, _values(option), option.outputs, strict=True):
+        if (one.shape, one.dtype) != (right.shape, right.dtype):
+            return np.zeros(len(found), bool)
+        form = element_type(bounds.type).format
+        if form is None:
+            same = equal(one, right)
+        else:
+            numbers, wanted = (_flushed(comparable(array), form.tiny) for array in (one, right))
+            same = equal(numbers, wanted)
+            if bounds.flags is not None:
+                same |= ~np.isfinite(numbers) & ((bounds.flags & EXCEPTIONAL) > 0)
+        found &= same.reshape(len(found), -1).all(axis=1)
+    return found
+
+
+def _flushed(numbers: Array, tiny: float) -> Array:
+    return np.where(np.abs(numbers) < tiny, 0.0, numbers)
+
+
+# The record, the reasons and the page
+
+
+def read_admitted(file: Path) -> dict[str, Admitted]:
+    """Read a record, by operator version; empty if another release wrote it in another form."""
+    head, *lines = file.read_text("utf-8").splitlines() or [""]
+    if head != json.dumps({"format": _FORMAT}):
+        return {}
+    try:
+        told = map(json.loads, lines)
+        found = [Admitted(one["version"], one["digest"], one["cases"], one["admitted"]) for one in told]
+    except (KeyError, TypeError, ValueError) as error:
+        raise OpconformError(f"{file}: not a record of `opconform meaningless`: {error}") from None
+    return {one.version: one for one in found}
+
+
+def record_text(every: Iterable[Admitted]) -> str:
+    """Return the record: a line for each operator version."""
+    return "".join(f"{line}\n" for line in (json.dumps({"format": _FORMAT}), *(one.to_line() for one in every)))
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The cases that admit an answer that means nothing.
+
+    `counts`: with a reason, by operator and reason; `missing`: ids and backends of those without; `idle`: the reasons
+    that no case needs.
+    """
+
+    counts: Mapping[tuple[str, str], Counter[str]]
+    missing: Sequence[tuple[str, Sequence[str]]]
+    idle: Sequence[str]
+
+
+def explained(every: Iterable[Admitted], written: Mapping[str, Mapping[str, str]]) -> Explained:
+    """Return what cases admit, with the first reason whose globs fit the operator version and the rest of the id."""
+    unused = {(globs, name): None for globs, some in written.items() for name in some}
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    missing = []
+    for one in every:
+        fitting = [
+            (globs, name, why)
+            for globs, some in written.items()
+            if any(fnmatchcase(one.version, glob) for glob in globs.split())
+            for name, why in some.items()
+        ]
+        for id_, backends in one.found.items():
+            rest = id_.removeprefix(f"{one.version}/")
+            globs, name, why = next((fit for fit in fitting if fnmatchcase(rest, fit[1])), ("", "", ""))
+            if not why:
+                missing.append((id_, backends))
+                continue
+            unused.pop((globs, name), None)
+            counts[one.version.rpartition("-")[0] or one.version, why].update(["cases", *backends])
+    return Explained(counts, missing, [f"{globs}: {name}" for globs, name in unused])
+
+
+def page_text(told: Explained, every: Iterable[Admitted]) -> str:
+    """Return the page: the share, and for each operator and reason how many cases admit which backend."""
+    count, cases = _counts(every)
+    heads = ("operator", "reason", "cases", *BACKENDS, "input")
+    lines = [
+        "<!-- Made by `opconform meaningless --record docs/meaningless.jsonl --markdown docs/meaningless.md`. -->",
+        "# Answers that mean nothing",
+        "",
+        "Five backends without a meaning run on every valid case of the default suite that has an element: "
+        f"one that answers {_NUMBER} everywhere, one that answers another number, one whose outputs have an axis too "
+        "many, one that passes an input through, and one whose numbers are half as large again.",
+        "A right answer by any reading of the standard does not count.",
+        "",
+        f"**{count:,} of {cases:,} cases ({count / max(cases, 1):.2%}) admit such an answer.**",
+        "Each has a reason in [`specs/meaningless.yaml`](../specs/meaningless.yaml).",
+        "",
+        f"| {' | '.join(heads)} |",
+        f"|{' --- |' * len(heads)}",
+    ]
+    for (operator, why), counted in sorted(told.counts.items()):
+        numbers = (str(counted[head] or "") for head in heads[2:])
+        lines.append(f"| {operator} | {why} | {' | '.join(numbers)} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,133 @@
+"""`opconform meaningless`: answers that mean nothing pass nowhere, except with a reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fakes.here import shipped
+
+from opconform.cases.batch import Batch
+from opconform.cases.elements import Array
+from opconform.cases.ids import Selection
+from opconform.cases.lock import Lock, read_lock
+from opconform.cli import meaningless
+from opconform.cli.meaningless import (
+    REASONS,
+    SHARE,
+    Admitted,
+    MeaninglessOptions,
+    explained,
+    read_admitted,
+    run_meaningless,
+)
+from opconform.generators.source import GeneratedCases
+from opconform.reports.reasons import read_reasons
+from opconform.runners.answers import Answers
+from opconform.runners.judge import judge
+
+ROOT = Path(__file__).parents[2]
+RECORD = ROOT / "docs" / "meaningless.jsonl"
+ONE = Admitted("onnx/Tried-1", "", 3, {"onnx/Tried-1/float32/4/-/ramp/ties": ["constant", "half-more"]})
+TIE = "onnx/Upsample-9/int32/1x2x5x4/mode=nearest;scales=1,1,1.5,1.5/ramp"
+
+
+def case(text: str) -> Batch:
+    (found,) = GeneratedCases().batches([text])
+    return found
+
+
+def outcome(batch: Batch, *outputs: Array) -> str:
+    (verdict,) = judge(batch, Answers.of_case(*outputs))
+    return str(verdict.outcome)
+
+
+def right(batch: Batch) -> Array:
+    bounds = batch.expectation.options[0].outputs[0]
+    return bounds.value[0].astype(batch.inputs[0].dtype)
+
+
+def test_what_the_record_lists_has_a_reason_and_every_reason_a_case() -> None:
+    if not RECORD.exists():
+        pytest.skip("the record is made with the release")
+    every = read_admitted(RECORD).values()
+    told = explained(every, read_reasons(REASONS).written)
+    assert not told.missing
+    assert not told.idle
+    assert sum(len(one.found) for one in every) <= SHARE * sum(one.cases for one in every)
+    folder = ROOT / "cases" / "manifests"
+    locked = {one.version: read_lock(folder / Lock(one.version, "", ()).file_name).digest for one in every}
+    assert not [one.version for one in every if not locked[one.version].startswith(one.digest)]
+
+
+def test_a_case_without_a_reason_is_missing_and_a_reason_without_a_case_idle() -> None:
+    told = explained([ONE], {"onnx/Else-* onnx/Tried-*": {"*/ties": "the first counts", "*/none": "nothing"}})
+    assert not told.missing
+    assert told.idle == ["onnx/Else-* onnx/Tried-*: */none"]
+    assert told.counts["onnx/Tried", "the first counts"]["half-more"] == 1
+    assert explained([ONE], {"onnx/Tried-2": {"*": "another version"}}).missing == [*ONE.found.items()]
+
+
+def test_a_run_lists_cases_and_keeps_what_has_not_changed(tmp_path: Path, capsys, monkeypatch) -> None:
+    record, page = tmp_path / "record.jsonl", tmp_path / "page.md"
+    selection = Selection(("onnx/Pow-15/int*whole*",))
+    options = MeaninglessOptions(selection, jobs=1, record=record, markdown=page)
+    assert run_meaningless(options) == 0
+    (one,) = read_admitted(record).values()
+    assert [text.rpartition("/")[2] for text in one.found] == ["whole-overflow"] * 2, "no power there fits"
+    assert "| onnx/Pow | silence integer-overflow" in page.read_text()
+    assert json.loads(record.read_text().splitlines()[0]) == {"format": 1}
+    monkeypatch.setattr(meaningless, "REASONS", tmp_path / "none.yaml")
+    (tmp_path / "none.yaml").write_text("{}")
+    assert run_meaningless(options) == 1
+    assert "no reason says why" in capsys.readouterr().out
+
+
+def test_reasons_are_of_operator_versions_that_there_are() -> None:
+    import fnmatch
+
+    names = [str(version.operator) for spec in shipped().specs() for version in spec.versions.values()]
+    globs = [glob for some in read_reasons(REASONS).written for glob in some.split()]
+    assert not [glob for glob in globs if not fnmatch.filter(names, glob)]
+
+
+def test_a_power_that_does_not_fit_frees_no_other_element() -> None:
+    batch = case("onnx/Pow-15/int32,int32/none/X=3,46340,-2,-7,1290;Y=19,2,31,11,3/ramp/whole-32")
+    assert outcome(batch, right(batch)) == "pass"
+    for place in range(5):
+        wrong = right(batch)
+        wrong[place] += 1
+        assert outcome(batch, wrong) == "wrong-value"
+
+
+def test_whole_powers_through_floats_are_wrong() -> None:
+    batch = case("onnx/Pow-15/int64,int64/none/X=3,7,-3,10,-2,0,0;Y=39,22,39,18,63,0,5/ramp/whole")
+    with np.errstate(all="ignore"):
+        rounded = np.power(batch.inputs[0][0].astype(np.float64), batch.inputs[1][0]).astype(np.int64)
+    assert outcome(batch, rounded) == "wrong-value"
+
+
+def test_an_element_at_a_tie_is_one_of_its_neighbours() -> None:
+    batch = case("onnx/Resize-10/float32/1x2x5x4/mode=nearest;scales=1,1,0.6,0.6/ramp")
+    option = next(o for o in batch.expectation.options if any(c.name == "one-of" for c in o.checks))
+    forms = next(c for c in option.checks if c.name == "one-of").arrays
+    apart = np.abs(forms[0] - forms[1])[0] > 0
+    assert apart.any()
+    between = ((forms[0] + forms[1]) / 2)[0].astype(np.float32)
+    assert outcome(batch, forms[0][0].astype(np.float32)) == "pass"
+    assert outcome(batch, forms[1][0].astype(np.float32)) == "pass"
+    assert outcome(batch, between) == "wrong-value"
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("onnx/Hardmax-13/float32/2x300/-/special", np.full((2, 300), 0.5, np.float32)),
+        ("onnx/ArgMax-11/float32/6x5/axis=0/ones/ties", np.full((1, 5), 6, np.int64)),
+        ("onnx/Cast-13/float32,string/17/-/special", np.full(17, "77", object)),
+    ],
+)
+def test_a_silence_leaves_open_only_what_the_text_does(text: str, wrong: Array) -> None:
+    assert outcome(case(text), wrong) == "wrong-value"
