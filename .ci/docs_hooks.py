@@ -1,7 +1,7 @@
 """Build the pages of a checkout with MkDocs: links that hold in the checkout hold in the site.
 
-README, CONTRIBUTING and CHANGELOG become pages. A source file that a page links to becomes a page with its text, and a
-folder one with the names of its files.
+README, CONTRIBUTING, CHANGELOG and SECURITY become pages. A source file that a page links to becomes a page with its
+text, and a folder one with the names of its files.
 """
 
 import os.path
@@ -13,7 +13,12 @@ from mkdocs.structure.files import File, Files
 from pymdownx.slugs import slugify
 
 ROOT = Path(__file__).resolve().parents[1]
-MOVED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+MOVED = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+}
 UNSEARCHED = "---\nsearch: {exclude: true}\n---\n"  # tables of figures, and source
 LANGUAGES = {
     ".py": "python",
@@ -45,7 +50,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             File.generated(config, uri, content=UNSEARCHED + text if uri in config.extra["unsearched"] else text)
         )
     for path in sorted(linked):
-        files.append(File.generated(config, f"source/{path}.md", content=UNSEARCHED + _source(path)))
+        files.append(File.generated(config, _page_of(path), content=UNSEARCHED + _source(path)))
     return files
 
 
@@ -59,11 +64,19 @@ def _relinked(text: str, folder: PurePosixPath, linked: set[str]) -> str:
         if path in MOVED:
             return f"]({MOVED[path]}"
         linked.add(path)
-        return f"](source/{path}.md"
+        return f"]({_page_of(path)}"
 
+    text = re.sub(
+        r"^<!--.*?-->\n", "", text, flags=re.DOTALL | re.MULTILINE
+    )  # what holds from the first release on, too
     fences = re.split(r"(^```.*?^```)", text, flags=re.DOTALL | re.MULTILINE)
     fences[::2] = [re.sub(r"\]\((?![a-z]+:|#)([^)\s#]+)", new, part) for part in fences[::2]]
     return "".join(fences)
+
+
+def _page_of(path: str) -> str:
+    """Return the page of a source file; servers and archives leave out folders whose names begin with a dot."""
+    return f"source/{'/'.join(part.lstrip('.') for part in path.split('/'))}.md"
 
 
 def _source(path: str) -> str:

@@ -34,8 +34,9 @@ _OPERATORS = (
     "",
     "## By operator",
     "",
-    "All versions of each operator: right answers among the judged cases, and in brackets the support, if below 100%.",
-    "A hyphen: nothing was judged. [Older releases](releases.md) of a backend have no column.",
+    "Correctness in percent, of all versions of an operator; after the slash support, if below 100. Empty: nothing was",
+    "judged. Backends of one operator and [older releases](releases.md) have no column. A cell of",
+    "[the site](site.md) of a run leads to the cases.",
     "",
 )
 _OUTCOMES = tuple(outcome for outcome in Outcome if outcome not in (Outcome.RUNNER_ERROR, Outcome.WAIVED))
@@ -43,13 +44,9 @@ _OUTCOMES = tuple(outcome for outcome in Outcome if outcome not in (Outcome.RUNN
 
 @dataclass(frozen=True)
 class _Run:
-    """A run of one backend: its title, its start, its figures, and the figures of each operator.
-
-    `release` says whether it is a release in an environment of its own, which has no column by operator.
-    """
+    """A run of one backend: its title, its start, its figures, and the figures of each operator."""
 
     title: str
-    release: bool
     started: str
     whole: Figures
     operators: dict[str, Figures]
@@ -75,9 +72,9 @@ def _read(folder: Path, *, partial: bool) -> Iterator[_Run]:
                 name = version.rpartition("-")[0] or version
                 operators[name] = operators.get(name, Figures()) + figures
             told = whole.parts[0].told
-            name, both, _ = told["backends"][backend]["facts"].get("program", backend).partition("==")
+            name = told["backends"][backend]["facts"].get("program", backend).partition("==")[0]
             title = f"{name} {whole.versions[backend]}"
-            yield _Run(title, bool(both), str(told["started"]), tally.figures(backend), operators)
+            yield _Run(title, str(told["started"]), tally.figures(backend), operators)
 
 
 def _page(runs: Sequence[_Run]) -> Iterator[str]:
@@ -87,7 +84,10 @@ def _page(runs: Sequence[_Run]) -> Iterator[str]:
     yield ""
     yield from _outcomes_of(runs)
     yield from _OPERATORS
-    shown = [run for run in runs if not run.release]
+    newest: dict[str, _Run] = {}
+    for run in runs:
+        newest.setdefault(run.title.partition(" ")[0], run)
+    shown = [run for run in newest.values() if len(run.operators) > 1]
     names = sorted(
         {name for run in shown for name in run.operators}, key=lambda name: (name.partition("/")[0] != "onnx", name)
     )
@@ -107,9 +107,9 @@ def _outcomes(run: _Run) -> tuple[str, ...]:
 
 def _cell(figures: Figures | None) -> str:
     if figures is None or not figures.judged:
-        return "-"
-    support = "" if figures.support == 1 else f" ({percent(figures.support)})"
-    return f"{figures.strict:,} of {figures.judged:,}{support}"
+        return ""
+    shares = (percent(share).removesuffix("%") for share in (figures.correctness, figures.support))
+    return "/".join(shares).removesuffix("/100")
 
 
 def _table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[str]:

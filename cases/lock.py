@@ -182,26 +182,25 @@ def is_at_least(version: str, least: str) -> bool:
     return [int(part) for part in version.split(".")] >= [int(part) for part in least.split(".")]
 
 
-def latest_release(changelog: str) -> str | None:
-    """Return the newest version with a heading in a changelog, or None if nothing was released."""
-    found = re.search(r"(?m)^## \[?(\d+\.\d+\.\d+)\]?", changelog)
+def latest_release(changes: str) -> str | None:
+    """Return the newest version with a heading in a list of changes, or None if nothing was released."""
+    found = re.search(r"(?m)^## \[?(\d+\.\d+\.\d+)\]?", changes)
     return found[1] if found else None
 
 
-def unexplained(changelog: str, suite: str, broken: Sequence[str]) -> list[str]:
-    """Return the operator versions of `broken` cases that the changelog does not explain.
+def unexplained(changes: str, suite: str, broken: Sequence[str]) -> list[str]:
+    """Return the operator versions of `broken` cases that the list of changes of expectations does not explain.
 
     A line under *Unreleased*, or under the heading of the suite's version, must name the operator version or its
-    operator, and contain the word `expectation`.
+    operator.
     """
-    lines = [line for line in _section(changelog, suite) if "expectation" in line.lower()]
-    words = {word for line in lines for word in re.findall(r"[\w./-]*\w", line)}
+    words = {word for line in _section(changes, suite) for word in re.findall(r"[\w./-]*\w", line)}
     return [one for one in operators_of(broken) if not words & {one, one.rpartition("-")[0]}]
 
 
-def _section(changelog: str, suite: str) -> Iterator[str]:
+def _section(changes: str, suite: str) -> Iterator[str]:
     inside = False
-    for line in changelog.splitlines():
+    for line in changes.splitlines():
         if line.startswith("## "):
             name = line.removeprefix("## ").strip("[] ").partition("]")[0].partition(" ")[0].lower()
             inside = name in ("unreleased", suite)

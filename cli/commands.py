@@ -100,13 +100,13 @@ def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
 @click.command(cls=Examples, examples="opconform lock --check\nopconform lock")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if the lock does not match the suite.")
 @click.option("--folder", metavar="DIR", type=click.Path(path_type=Path), help="Another folder of locks.")
-@click.option("--changelog", metavar="FILE", type=click.Path(path_type=Path), help="Another changelog.")
+@click.option("--changes", metavar="FILE", type=click.Path(path_type=Path), help="Another list of changes.")
 @SPECS
 @clear_errors
 def lock(**options: Any) -> int:
     """Write the digests of the suite's cases to cases/manifests, so that a changed expectation shows in review.
 
-    A changed expectation needs a line in the changelog, and a matching version.
+    A changed expectation needs a line in docs/expectation-changes.md, and a matching version.
     """
     from .locking import LockOptions  # noqa: PLC0415
     from .locking import lock as locked  # noqa: PLC0415

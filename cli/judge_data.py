@@ -179,6 +179,7 @@ def _page(found: Sequence[Judgement], options: JudgeDataOptions) -> str:
     operators = [
         [name.removeprefix("onnx/"), *(str(numbers[outcome]) for outcome in _COLUMNS)]
         for name, numbers in _by_operator(found)
+        if numbers.keys() - {"agrees"}
     ]
     totals = [[what, f"{number:,}"] for what, number in _totals(found).items()]
     return "\n".join(
@@ -195,6 +196,8 @@ def _page(found: Sequence[Judgement], options: JudgeDataOptions) -> str:
             *table(["data set", "operator", "what differs", "whose mistake", "why"], differences),
             "",
             "## Operators",
+            "",
+            "All data sets of operators that are not named here are admitted.",
             "",
             *table(["operator", "admitted", "not admitted", "not judged"], operators),
             "",

@@ -36,16 +36,17 @@ from .corpora import suite_version
 from .options import usable_cores
 from .planning import planned_ids
 
+CHANGES = Path("docs", "expectation-changes.md")
 Lines = tuple[list[str], int]
 
 
 @dataclass(frozen=True)
 class LockOptions:
-    """What to do with the lock; `folder` and `changelog` default to this checkout's."""
+    """What to do with the lock; `folder` and `changes` (of expectations) default to this checkout's."""
 
     check: bool = False
     folder: Path | None = None
-    changelog: Path | None = None
+    changes: Path | None = None
     specs: Path | None = None
 
 
@@ -63,10 +64,10 @@ def locked_digest(name: str) -> str | None:
 def lock(options: LockOptions) -> Lines:
     """Write or check the lock; return messages and the exit code. Raises OpconformError if a file cannot be read."""
     root = package_root()
-    if not options.check and not options.folder and not (root / "CHANGELOG.md").is_file():
+    if not options.check and not options.folder and not (root / CHANGES).is_file():
         raise OpconformError(
             f"lock: {root} is an installed package, and the lock is kept in a checkout: run it there, or name a "
-            "--folder and a --changelog; `opconform lock --check` works here too"
+            "--folder and a --changes; `opconform lock --check` works here too"
         )
     folder = options.folder or root / "cases" / "manifests"
     old = read_locks(folder) if folder.is_dir() else {}
@@ -74,8 +75,7 @@ def lock(options: LockOptions) -> Lines:
     new = suite_locks(GeneratedCases(options.specs), suite)
     if options.check:
         return _checked(folder, old, new)
-    changelog = options.changelog or root / "CHANGELOG.md"
-    return _written(folder, changelog, old, new)
+    return _written(folder, options.changes or root / CHANGES, old, new)
 
 
 def suite_locks(source: GeneratedCases, suite: str) -> dict[str, Lock]:
@@ -125,10 +125,10 @@ def _checked(folder: Path, old: Mapping[str, Lock], new: Mapping[str, Lock]) -> 
     return [*lines, told], 1
 
 
-def _written(folder: Path, changelog: Path, old: Mapping[str, Lock], new: Mapping[str, Lock]) -> Lines:
+def _written(folder: Path, changes: Path, old: Mapping[str, Lock], new: Mapping[str, Lock]) -> Lines:
     found = difference(_every(old), _every(new))
     suite = next(iter(new.values())).suite
-    if old and (missing := _missing(changelog, suite, found)):
+    if old and (missing := _missing(changes, suite, found)):
         return [*difference_lines(found), *missing, "nothing was written"], 1
     folder.mkdir(parents=True, exist_ok=True)
     for stale in old.keys() - new.keys():
@@ -142,14 +142,14 @@ def _written(folder: Path, changelog: Path, old: Mapping[str, Lock], new: Mappin
     return [*difference_lines(found), f"{folder}: {counted(written, f'*{SUFFIX} file')} written"], 0
 
 
-def _missing(changelog: Path, suite: str, found: Difference) -> list[str]:
+def _missing(changes: Path, suite: str, found: Difference) -> list[str]:
     """Return what must be done before a change can be locked."""
     try:
-        text = changelog.read_text()
+        text = changes.read_text()
     except OSError as error:
-        raise OpconformError(f"{changelog}: cannot be read: {error.strerror}") from None
+        raise OpconformError(f"{changes}: cannot be read: {error.strerror}") from None
     lines = [
-        f"{changelog}: expected a line under Unreleased or {suite} that names {operator} and says which expectation "
+        f"{changes}: expected a line under Unreleased or {suite} that names {operator} and says which expectation "
         "changed and why"
         for operator in unexplained(text, suite, found.broken)
     ]

@@ -44,6 +44,7 @@ _FORMAT = 1
 _REQUIRED = MappingProxyType({"flush": "none"})
 """An implementation that flushes partial results to zero may be off by the smallest normal number."""
 _NUMBER, _OTHER, _UNSIGNED = 77, -3, 42
+_NAMES = 3  # of operators in a row of the page
 
 Answer: TypeAlias = Sequence[Array]
 
@@ -329,9 +330,11 @@ def explained(every: Iterable[Admitted], written: Mapping[str, Mapping[str, str]
 
 
 def page_text(told: Explained, every: Iterable[Admitted]) -> str:
-    """Return the page: the share, and for each operator and reason how many cases admit which backend."""
+    """Return the page: the share, and for each reason how many cases of which operators admit such an answer."""
     count, cases = _counts(every)
-    heads = ("operator", "reason", "cases", *BACKENDS, "input")
+    reasons: dict[str, Counter[str]] = {}
+    for (operator, why), counted in sorted(told.counts.items()):
+        reasons.setdefault(why, Counter())[operator] += counted["cases"]
     lines = [
         "<!-- Made by `opconform meaningless --record docs/meaningless.jsonl --markdown docs/meaningless.md`. -->",
         "# Answers that mean nothing",
@@ -342,12 +345,18 @@ def page_text(told: Explained, every: Iterable[Admitted]) -> str:
         "A right answer by any reading of the standard does not count.",
         "",
         f"**{count:,} of {cases:,} cases ({count / max(cases, 1):.2%}) admit such an answer.**",
-        "Each has a reason in [`specs/meaningless.yaml`](../specs/meaningless.yaml).",
+        "Each has a reason in [`specs/meaningless.yaml`](../specs/meaningless.yaml); most cases first.",
         "",
-        f"| {' | '.join(heads)} |",
-        f"|{' --- |' * len(heads)}",
+        "| reason | cases | operators |",
+        "| --- | --- | --- |",
     ]
-    for (operator, why), counted in sorted(told.counts.items()):
-        numbers = (str(counted[head] or "") for head in heads[2:])
-        lines.append(f"| {operator} | {why} | {' | '.join(numbers)} |")
+    for why, operators in sorted(reasons.items(), key=lambda item: (-item[1].total(), item[0])):
+        lines.append(f"| {why} | {operators.total():,} | {_shortened(list(operators))} |")
     return "\n".join(lines) + "\n"
+
+
+def _shortened(operators: Sequence[str]) -> str:
+    """Return up to three names, or two and how many more there are."""
+    if len(operators) <= _NAMES:
+        return ", ".join(operators)
+    return f"{', '.join(operators[: _NAMES - 1])} and {len(operators) - _NAMES + 1} more"

@@ -6,6 +6,7 @@ Written as a record, a terminal's tables, a page of the docs, and one HTML page.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -225,8 +226,6 @@ _ABOUT = (
     "A mutant is an implementation that is wrong in one way, on purpose. It is killed if it fails a case of the suite. "
     "A survivor is `admitted` if its answers differ from the right ones only within what the standard admits, `unseen` "
     "if it computes something else but gives the same answers on the suite's data, and `unmet` if no case triggers it. "
-    "The page says what admits each, with the width of the bound compared to the change, and why no case exposes the "
-    "others. "
     "A trigger, such as a rank or an extent, is exposed if every effect that makes a difference under it is killed. "
     "A compliant variant differs only in what the standards leave open, and no case may blame it."
 )
@@ -359,7 +358,7 @@ def _percent(share: float) -> str:
 
 
 def matrix_markdown(matrix: Matrix) -> str:
-    """Return the matrix as a page of the docs."""
+    """Return the matrix as a page of the docs: a line an operator, and sums over all; `matrix_html` has the rest."""
     return "\n".join(_page(matrix)) + "\n"
 
 
@@ -370,7 +369,11 @@ def _page(matrix: Matrix) -> Iterator[str]:
     yield _ABOUT.replace(". ", ".\n")
     yield "To run a single mutant: `opconform run mutant:nan-lost`. See [testing-the-suite.md](testing-the-suite.md)."
     yield ""
-    yield from _table(("operator version", *HEADINGS), _figures(matrix))
+    yield "This page has sums. Its record, `docs/kill-matrix.jsonl`, has each survivor and each hidden trigger with the"
+    yield "reason, and `opconform mutants --record docs/kill-matrix.jsonl --html matrix.html` makes one page of it."
+    yield ""
+    operators = _by_operator(matrix)
+    yield from _table(("", *_HEADINGS), [("all", *_sums(list(matrix.tested.values())))])
     yield ""
     yield "## False alarms"
     yield ""
@@ -381,35 +384,76 @@ def _page(matrix: Matrix) -> Iterator[str]:
     yield ""
     yield "## Survivors"
     yield ""
-    yield "Numbers in brackets are versions, if a line does not apply to all versions of the operator."
+    yield "What admits them; a mutant may have several reasons."
+    yield "[`specs/survivors.yaml`](../specs/survivors.yaml) says for each other one why no case exposes it."
     yield ""
-    yield from _table(("operator", "reason", "mutants"), survivors_of(matrix))
-    yield ""
-    yield "## Hidden triggers"
-    yield ""
-    yield "Some effect under these triggers is not exposed."
-    yield "The reason is why there is no case, or which effects are admitted: by the bound or by silences."
-    yield ""
-    yield from _table(("operator", "reason", "triggers"), hidden_of(matrix))
-    yield ""
-    yield "## Excluded triggers"
-    yield ""
-    yield "They do not count: a clause of the operator excludes them, or an option of a silence admits every answer."
-    yield ""
-    yield from _table(("operator", "clause", "triggers"), excluded_of(matrix))
-    yield ""
-    yield "## Elements without a useful bound"
-    yield ""
-    yield "The share of elements, by type, for which an option admits any value or has a bound beyond the magnitude."
-    yield "If a second moment is judged too, elements are not counted."
-    yield ""
-    yield from _table(("operator", "share"), blind_of(matrix))
+    yield from _table(("admitted by", "mutants", "operators"), _admitting(operators))
     yield ""
     yield "## Width of bounds"
     yield ""
     yield _TIGHT.replace(". ", ".\n")
+    yield "Half of the operators, in their newest versions, have a median within the third column, nine in ten within"
+    yield "the last."
     yield ""
-    yield from _table(("operator version", "type", "median", "widest"), tight_of(matrix))
+    yield from _table(("type", "operators", "half within", "nine in ten within"), _widths(matrix))
+    yield ""
+    yield "## Operators"
+    yield ""
+    yield "The last column is the share of elements for which an option admits any value, or has a bound beyond the"
+    yield "magnitude. If a second moment is judged too, elements are not counted."
+    yield ""
+    head = ("operator", *(_HEADINGS[place] for place in _OF_OPERATORS))
+    rows = ((name, list(_sums(of))) for name, of in operators.items())
+    yield from _table(head, ((name, *(cells[place] for place in _OF_OPERATORS)) for name, cells in rows))
+
+
+_HEADINGS = (
+    *("versions", "cases", "mutants", "killed", "admitted", "unseen", "unmet", "triggers exposed", "variants"),
+    *("blamed", "open"),
+)
+
+
+_OF_OPERATORS = (1, 2, 3, 4, 7, 10)  # the columns of the table of operators: the others are mostly 0
+
+
+def _sums(versions: Sequence[VersionMatrix]) -> Iterator[str]:
+    """Yield the cells of a row that sums operator versions up."""
+    killed = sum(killed for one in versions for kind, (_, killed) in one.tried.items() if kind != "trigger")
+    numbers = [len(versions), sum(one.cases for one in versions), sum(one.mutants for one in versions), killed]
+    numbers += [sum(len(one.surviving(status)) for one in versions) for status in STATUSES]
+    yield from (f"{number:,}" for number in numbers)
+    triggers = sum(one.triggers for one in versions)
+    yield f"{triggers - sum(len(one.hidden) for one in versions):,}/{triggers:,}"
+    yield from (f"{sum(found):,}" for found in zip(*((one.variants, len(one.blamed)) for one in versions), strict=True))
+    found = [elements for one in versions for elements in one.blind.values()]
+    count, blind = (sum(numbers) for numbers in zip(*found, strict=True)) if found else (0, 0)
+    yield _percent(blind / count).replace(" ", "") if blind else "0"
+
+
+def _admitting(operators: Mapping[str, Sequence[VersionMatrix]]) -> Iterator[tuple[str, str, str]]:
+    """Yield what admits survivors (a silence, the bound, …), the number of mutants and of operators; the most first."""
+    found: dict[str, list[str]] = {}
+    for operator, versions in operators.items():
+        for fate in (fate for one in versions for fate in one.survivors if fate.status == "admitted"):
+            words = {word.split(",")[0] for word in fate.why.split("; ")}
+            silences = {name for word in words for name in re.findall(r"([\w-]+)=", word)}
+            others = {word for word in words if word and "=" not in word}
+            for reason in (*(f"silence `{name}`" for name in silences), *others):
+                found.setdefault(reason, []).append(operator)
+    for reason, where in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
+        yield reason, f"{len(where):,}", f"{len(set(where)):,}"
+
+
+def _widths(matrix: Matrix) -> Iterator[tuple[str, ...]]:
+    """Yield by type how many operators have bounds that round, and how wide their medians are, in ulp."""
+    found: dict[str, list[float]] = {}
+    for versions in _by_operator(matrix).values():
+        for type_, (median, widest) in versions[-1].tight.items():
+            if widest:
+                found.setdefault(type_, []).append(median)
+    for type_, medians in found.items():
+        medians.sort()
+        yield type_, str(len(medians)), *(f"{_rounded(medians[len(medians) * tenths // 10]):,}" for tenths in (5, 9))
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -424,7 +468,8 @@ def matrix_html(matrix: Matrix) -> str:
     page = templates().get_template("kill-matrix.html.j2")
     return page.render(
         matrix=matrix,
-        about=_ABOUT,
+        about=f"{_ABOUT} The page says what admits a survivor, with the width of the bound compared to the change, or "
+        "why no case exposes it.",
         heads=HEADINGS,
         rows=_figures(matrix),
         survivors=[_html(row) for row in survivors_of(matrix)],

@@ -1,5 +1,6 @@
 """The pages say what is so: their files are written, their commands run, and the output is what is printed."""
 
+import importlib
 import os
 import re
 import shlex
@@ -18,9 +19,13 @@ import pytest
 from click.testing import CliRunner
 from fakes.here import run_here
 
+from opconform.cases.corpus import descriptor
 from opconform.cases.results import Outcome
-from opconform.cli import main
+from opconform.cli import main, submission
+from opconform.generators.primitives import ROOMS
 from opconform.generators.source import GeneratedCases
+from opconform.reports.history import database
+from opconform.runners import command
 from opconform.runners.registry import known_backends
 from opconform.runners.terms import silences
 
@@ -253,6 +258,17 @@ def test_the_page_on_judging_names_silences_with_their_options_and_all_of_the_me
     assert {silence: of_means.get(silence, every.get(silence)) for silence in {*told, *of_means}} == told
 
 
+def test_the_page_on_judging_has_the_budget_of_every_function() -> None:
+    told = {
+        name: (int(cells[1]), int(cells[2]))
+        for cells in rows(JUDGING, "### What each primitive adds")
+        if len(cells) == 3
+        for name in re.findall(r"`(\w+)`", cells[0])
+    }
+    budgets = {name: re.search(r": (\d+) ulp \(half: (\d+)\)", room.text) for name, room in ROOMS.items()}
+    assert told == {name: (int(found[1]), int(found[2])) for name, found in budgets.items() if found}
+
+
 def test_the_page_on_judging_names_every_outcome() -> None:
     told = {cells[0].strip("`") for cells in rows(JUDGING, "## Outcomes") if cells[0].startswith("`")}
     assert told == {str(outcome) for outcome in Outcome}
@@ -280,7 +296,9 @@ def requirement_names() -> set[str]:
 def test_every_hint_what_to_install_names_a_requirement_that_can_be_had_without_this_package() -> None:
     sources = [file for name in PACKAGE for file in [ROOT / name, *(ROOT / name).glob("**/*.py")] if file.is_file()]
     texts = [file.read_text(encoding="utf-8") for file in [*sources, *PAGES]]
-    assert not [text for text in texts if "pip install 'opconform[" in text]
+    then = re.compile(r"<!-- from the first release on\n.*?-->", re.DOTALL)
+    published = "[project.urls]" in (ROOT / "pyproject.toml").read_text(encoding="utf-8").splitlines()
+    assert published or not [text for text in texts if "pip install 'opconform" in then.sub("", text)]
     hints = [one.install for one in known_backends() if one.install]
     hints += [hint for text in texts for hint in re.findall(r"not installed: (pip install [\w-]+)", text)]
     assert len(hints) > 7
@@ -299,6 +317,38 @@ def test_the_page_on_coverage_is_what_the_audit_writes_and_the_readme_says_its_f
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert covered == total
     assert f"All {total} operator versions that ONNX {onnx.__version__.rpartition('.')[0]} defines" in readme
+
+
+def test_the_page_on_stability_names_what_there_is_and_its_versions() -> None:
+    page = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
+    versions = {cells[0].split(":")[0]: cells[1] for cells in rows(page, "## Formats")}
+    assert versions["a corpus"] == str(descriptor.SCHEMA)
+    assert versions["a submission"] == str(submission.SCHEMA)
+    assert versions["the process protocol"] == str(command.PROTOCOL)
+    assert versions["the history's database"] == str(database.SCHEMA)
+    for module, names in (cells for cells in rows(page, "## The Python API") if cells[0].startswith("`opconform.")):
+        for name in re.findall(r"`(\w+)`", names):
+            assert hasattr(importlib.import_module(module.strip("`")), name), f"{module} has no {name}"
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]))
+    moved = {"README.md": "index.md"}
+    pages = {moved.get(file.name, file.name if file.parent.name == "docs" else file.name.lower()) for file in PAGES}
+    assert pages == listed
+
+
+@pytest.mark.slow
+def test_the_documentation_site_builds_strictly_and_holds_what_its_pages_link_to_in_folders_with_dots(tmp_path) -> None:
+    pytest.importorskip("material", reason="needs the extra docs")
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]
+    built = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert not [file for file in tmp_path.rglob("*") if file.name.startswith(".")], "servers leave them out"
+    page = (tmp_path / "nightly.html").read_text(encoding="utf-8")
+    (workflow,) = re.findall(r'href="(source/[\w./-]+nightly\.yml\.html)"', page)
+    assert "persist-credentials" in (tmp_path / workflow).read_text(encoding="utf-8")
+    assert "first release on" not in (tmp_path / "start-nightly.html").read_text(encoding="utf-8"), "it is a comment"
 
 
 def links() -> Iterator[tuple[Path, str]]:

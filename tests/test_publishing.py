@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
+import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 import opconform
 
 ROOT = Path(__file__).parents[1]
-BUILD = ROOT / ".github" / "publish" / "build.sh"
+PUBLISH = ROOT / ".github" / "publish"
+BUILD = PUBLISH / "build.sh"
 LINK = re.compile(r"(!?)\[([^]]*)\]\(([^()\s]+)\)")
 
 
@@ -76,10 +81,9 @@ def test_a_tag_that_is_not_the_version_is_refused_before_anything_is_built(name:
 
 def long_description(url: str) -> str:
     """Return what an index shows of README.md, of version 1.2.3."""
-    environment = {**os.environ, "REPOSITORY_URL": url}
+    command = ["bash", PUBLISH / "readme.sh", "1.2.3", url]
     with (ROOT / "README.md").open("rb") as readme:
-        command = ["bash", BUILD.with_name("readme.sh"), "1.2.3"]
-        return subprocess.run(command, stdin=readme, env=environment, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(command, stdin=readme, capture_output=True, text=True, check=True).stdout
 
 
 def test_every_link_and_picture_of_the_long_description_leads_to_the_repository_at_its_tag() -> None:
@@ -96,3 +100,189 @@ def test_without_a_repository_the_long_description_has_no_link_that_leads_nowher
     readme, text = (ROOT / "README.md").read_text(encoding="utf-8"), long_description("")
     assert all(":" in target for _, _, target in LINK.findall(text))
     assert all(picture or words in text for picture, words, _ in LINK.findall(readme))
+
+
+def test_a_tag_is_refused_as_long_as_the_package_does_not_say_where_its_repository_is() -> None:
+    if "[project.urls]" in (ROOT / "pyproject.toml").read_text(encoding="utf-8").splitlines():
+        pytest.skip("it says so")
+    environment = {**os.environ, "REF_TYPE": "tag", "REF_NAME": f"v{opconform.__version__}"}
+    ran = subprocess.run(["bash", BUILD], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert (ran.returncode, "first_release.py" in ran.stderr) == (2, True)
+
+
+def switched(checkout: Path, url: str = "https://github.com/someone/op-conform") -> subprocess.CompletedProcess[str]:
+    script = checkout / ".github" / "publish" / "first_release.py"
+    return subprocess.run([sys.executable, script, url], capture_output=True, text=True, check=False)
+
+
+def test_the_switch_of_the_first_release_puts_the_package_first_and_the_address_everywhere(checkout: Path) -> None:
+    assert switched(checkout).returncode == 0
+    pages = {
+        file.name: file.read_text(encoding="utf-8") for file in [*checkout.glob("*.md"), *checkout.glob("docs/*.md")]
+    }
+    assert not [name for name, text in pages.items() if "OWNER" in text and name != "releasing.md"]
+    assert not [
+        name for name, text in pages.items() if "first release -->" in text or "from the first release on" in text
+    ]
+    for name in ("README.md", "start-vendor.md", "start-nightly.md", "start-cpp.md"):
+        assert re.search(r"pip install .*", pages[name])[0].startswith(
+            ("pip install opconform", "pip install 'opconform[")
+        )
+    assert "<!-- run-the-suite -->\n```console\n$ python3 -m venv" in pages["README.md"]
+    project = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["urls"]["Repository"] == "https://github.com/someone/op-conform"
+    citation = yaml.safe_load((checkout / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["repository-code"] == project["urls"]["Repository"]
+    links = yaml.safe_load((checkout / ".github" / "ISSUE_TEMPLATE" / "config.yml").read_text(encoding="utf-8"))
+    assert links["contact_links"][0]["url"].startswith(project["urls"]["Repository"])
+    assert switched(checkout).stdout == ""
+
+
+def test_the_switch_takes_nothing_for_an_address_that_is_none(checkout: Path) -> None:
+    for url in ("", "someone/opconform", "https://github.com/someone", "https://github.com/a/b' c"):
+        ran = switched(checkout, url)
+        assert (ran.returncode, ran.stdout) == (1, "")
+        assert "https://github.com/OWNER/opconform" in ran.stderr
+
+
+def test_the_citation_has_the_version_and_the_license_of_the_package() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert citation["cff-version"] == "1.2.0"
+    assert (citation["version"], citation["license"]) == (opconform.__version__, project["license"])
+    assert citation["authors"] == project["authors"]
+    assert {"message", "title", "type"} <= citation.keys()
+
+
+def test_the_notes_of_a_release_are_the_section_of_its_version_and_one_without_a_section_is_refused() -> None:
+    log = "# Changelog\n\n## [Unreleased]\n\n- new\n\n## [1.2.3] - 2027-01-02\n\n- this\n\n## [1.2.2]\n\n- old\n"
+    for version, code, notes in (("1.2.3", 0, "- this"), ("1.2.2", 0, "- old"), ("1.2.4", 2, ""), ("1.2", 2, "")):
+        command = ["bash", PUBLISH / "notes.sh", version]
+        ran = subprocess.run(command, input=log, capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stdout.strip()) == (code, notes)
+
+
+class Repository:
+    """A clone that can push, and what its origin has."""
+
+    def __init__(self, folder: Path) -> None:
+        self.origin, self.clone = folder / "origin", folder / "clone"
+        git("init", "--quiet", "--bare", self.origin)
+        git("init", "--quiet", self.clone)
+        git("remote", "add", "origin", self.origin, cwd=self.clone)
+
+    def put(self, branch: str, *pairs: str) -> subprocess.CompletedProcess[str]:
+        command = ["bash", PUBLISH / "branch.sh", branch, "what it is", *pairs]
+        return subprocess.run(command, cwd=self.clone, capture_output=True, text=True, check=False)
+
+    def files(self, branch: str) -> list[str]:
+        return git("ls-tree", "-r", "--name-only", branch, cwd=self.origin).splitlines()
+
+    def text(self, branch: str, file: str) -> str:
+        return git("show", f"{branch}:{file}", cwd=self.origin)
+
+
+def git(*arguments: str | Path, cwd: Path | None = None) -> str:
+    return subprocess.run(["git", *arguments], cwd=cwd, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path)
+
+
+def test_a_branch_of_results_has_one_commit_and_keeps_what_is_not_replaced(
+    repository: Repository, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    (site / "css").mkdir(parents=True)
+    for night in ("first", "second"):
+        (site / "css" / f"{night}.css").touch()
+        (site / "index.html").write_text(night)
+        (tmp_path / "night.db").write_text(night)
+        assert repository.put("history", "opconform.db=../night.db").returncode == 0
+        assert repository.put("pages", f"results/{night}=../site", "results/latest=../site").returncode == 0
+        (site / "css" / f"{night}.css").unlink()
+    assert repository.files("history") == ["opconform.db"]
+    assert repository.text("history", "opconform.db") == "second"
+    assert git("rev-list", "--count", "pages", cwd=repository.origin).strip() == "1"
+    assert repository.text("pages", "results/first/index.html") == "first"
+    found = {name for name in repository.files("pages") if name.startswith("results/latest/")}
+    assert found == {"results/latest/index.html", "results/latest/css/second.css"}
+
+
+def test_the_pages_lead_to_the_newest_version_and_list_all(repository: Repository, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.html").write_text("documentation")
+    for version in ("0.9.0", "0.10.0", "0.2.1"):
+        assert repository.put("pages", f"{version}=../docs", f"results/{version}=../docs").returncode == 0
+    listed = json.loads(repository.text("pages", "versions.json"))
+    assert [one["version"] for one in listed] == ["0.10.0", "0.9.0", "0.2.1"]
+    assert "url=0.10.0/" in repository.text("pages", "index.html")
+    assert "url=../0.10.0/" in repository.text("pages", "latest/index.html")
+    assert ".nojekyll" in repository.files("pages")
+
+
+def test_a_branch_that_cannot_be_read_stays_as_it_is(repository: Repository, tmp_path: Path) -> None:
+    (tmp_path / "night.db").write_text("night")
+    assert repository.put("history", "opconform.db=../night.db").returncode == 0
+    git("remote", "set-url", "origin", tmp_path / "nowhere", cwd=repository.clone)
+    assert repository.put("history", "opconform.db=../night.db").returncode != 0
+    assert repository.put("history", "opconform.db=../missing").returncode != 0
+    assert repository.text("history", "opconform.db") == "night"
+
+
+@pytest.fixture
+def environment(checkout: Path, tmp_path: Path) -> Path:
+    """An environment with the wheel of the checkout, and the libraries of this one, but not its opconform."""
+    folder = tmp_path / "environment"
+    venv.create(folder, symlinks=True)
+    (packages,) = folder.glob("lib/*/site-packages")
+    libraries = [path for path in sys.path if path.endswith("site-packages")]  # paths: no editable install in them
+    (packages / "libraries.pth").write_text("\n".join(libraries) + "\n")
+    wheel = built("wheel", checkout, tmp_path)
+    pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--quiet", "--no-deps"]
+    subprocess.run([*pip, "--no-index", wheel], check=True)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("released", [False, True])
+def test_the_quick_starts_work_with_the_wheel_alone(checkout: Path, environment: Path, released: bool) -> None:
+    for library in ("onnxruntime", "duckdb"):
+        pytest.importorskip(library)
+    if released:
+        switched(checkout)
+    script = checkout / ".github" / "publish" / "quick_starts.py"
+    command = [sys.executable, script, "--environment", environment]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.count("== start-") == 3
+
+
+@pytest.mark.slow
+def test_a_release_s_pages_and_cases_are_made_by_the_wheel(checkout: Path, environment: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    (environment / "bin" / "mkdocs").write_text('#!/bin/sh\nmkdir -p "$5" && echo "$*" > "$5/index.html"\n')
+    (environment / "bin" / "mkdocs").chmod(0o755)
+    some = ["--select", "onnx/Relu-14/float32/*"]
+    commands = environment / "bin"
+    subprocess.run(["bash", PUBLISH / "pages.sh", tmp_path / "public", commands, *some], cwd=checkout, check=True)
+    subprocess.run(["bash", PUBLISH / "assets.sh", tmp_path / "assets", commands / "opconform", *some], check=True)
+    assert "build --strict" in (tmp_path / "public" / "docs" / "index.html").read_text()
+    assert "onnx/Relu-14" in "".join(file.read_text() for file in (tmp_path / "public" / "results").glob("*.html"))
+    assert {file.suffix for file in (tmp_path / "public" / "results" / "badges").iterdir()} == {".svg", ".json"}
+    for kind in ("onnx", "npz"):
+        told = (tmp_path / "assets" / f"opconform-cases-{kind}.txt").read_text()
+        corpus = tmp_path / "assets" / f"opconform-cases-{kind}.zip"
+        done = subprocess.run([commands / "opconform", "verify", corpus], capture_output=True, text=True, check=True)
+        (digest,) = re.findall(r"digest (\w{64})", told)
+        assert digest in done.stdout
+
+
+def test_every_release_has_its_heading_in_the_changelog_and_in_the_list_of_changed_expectations() -> None:
+    """`opconform lock` reads in the second which version was released last."""
+    files = (ROOT / "CHANGELOG.md", ROOT / "docs" / "expectation-changes.md")
+    log, changes = (re.findall(r"^## .*", file.read_text(encoding="utf-8"), re.MULTILINE) for file in files)
+    assert log == changes
+    assert log[0] == "## [Unreleased]"

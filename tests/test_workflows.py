@@ -33,10 +33,30 @@ def steps() -> list[dict[str, Any]]:
     return found
 
 
-def test_every_action_is_pinned_to_a_version() -> None:
-    used = [step["uses"] for step in steps() if "uses" in step]
-    assert used
-    assert [name for name in used if name != "./" and not re.search(r"@v\d", name)] == []
+def test_every_action_is_pinned_to_a_commit_and_says_its_version() -> None:
+    files = [ROOT / "action.yml", *(ROOT / ".github" / "workflows").glob("*.yml")]
+    used = [found for file in files for found in re.findall(r"uses: (.*)", file.read_text())]
+    assert len(used) > 20
+    assert [
+        name for name in used if name != "./" and not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", name)
+    ] == []
+    assert len(set(used)) == len({name.partition("@")[0] for name in used})  # each in one version
+
+
+def test_a_checkout_has_credentials_only_in_a_job_that_pushes_and_such_a_job_installs_nothing() -> None:
+    for workflow in WORKFLOWS.values():
+        for job in workflow["jobs"].values():
+            writes = job.get("permissions", {}).get("contents") == "write"
+            checkouts = [step for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@")]
+            assert all(step["with"]["persist-credentials"] is writes for step in checkouts)
+            if writes:
+                script = "\n".join(step.get("run", "") for step in job["steps"])
+                assert "git push" in script or "branch.sh" in script
+                assert not re.search(r"\b(pip|npm|uv|opconform (?!-))\b", script)
+                assert {step["uses"].partition("@")[0] for step in job["steps"] if "uses" in step} <= {
+                    "actions/checkout",
+                    "actions/download-artifact",
+                }
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
@@ -47,8 +67,8 @@ def test_a_workflow_may_read_and_only_the_jobs_that_need_it_write(name) -> None:
     assert all(job["timeout-minutes"] for job in workflow["jobs"].values())
     writing = {job: told.get("permissions", {}) for job, told in workflow["jobs"].items() if "permissions" in told}
     expected = {
-        "nightly": {"report": {"contents": "write"}, "publish": {"pages": "write", "id-token": "write"}},
-        "publish": {"publish": {"id-token": "write"}},
+        "nightly": {"keep": {"contents": "write"}},
+        "publish": {"publish": {"id-token": "write"}, "release": {"contents": "write"}},
     }
     assert writing == expected.get(name, {})
 
@@ -76,18 +96,58 @@ def test_a_release_is_published_by_its_tag_alone_without_a_token_from_what_was_b
     jobs = WORKFLOWS["publish"]["jobs"]
     assert [step["run"] for step in jobs["build"]["steps"] if "run" in step] == ["bash .github/publish/build.sh"]
     publish = jobs["publish"]
-    assert (publish["needs"], publish["if"]) == ("build", "github.event_name == 'push'")
+    assert (publish["needs"], publish["if"]) == (["build", "try"], "github.event_name == 'push'")
+    assert (jobs["release"]["needs"], jobs["release"]["if"]) == ("publish", "github.event_name == 'push'")
     assert not [step for step in publish["steps"] if "run" in step or "password" in step.get("with", {})]
-    assert WORKFLOWS["publish"][True]["push"] == {"tags": ["v*"]}  # YAML 1.1 reads `on` as true
+    (downloaded,) = [step["with"] for step in publish["steps"] if "download" in step["uses"]]
+    (built,) = [step["with"] for step in jobs["build"]["steps"] if "upload" in step.get("uses", "")]
+    assert downloaded["name"] == built["name"]
+    assert WORKFLOWS["publish"][True]["push"] == {"tags": ["v*.*.*"]}  # YAML 1.1 reads `on` as true
 
 
-def test_the_action_of_the_docs_is_that_of_a_checkout_and_is_given_what_it_takes() -> None:
-    page = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
-    printed = yaml.safe_load(re.search(r"```yaml\n(- uses.*?)```", page, re.DOTALL)[1])
-    used = [step for step in printed if step["uses"].startswith("./")]
-    assert [step["uses"] for step in used] == ["./opconform"]
-    assert printed[0]["with"]["path"] == "opconform"
-    assert set(used[0]["with"]) <= set(INPUTS)
+def test_a_workflow_calls_scripts_that_there_are() -> None:
+    called = {name for step in steps() for name in re.findall(r"\.github/publish/[\w.]+", step.get("run", ""))}
+    assert len(called) >= 7
+    assert [name for name in called if not (ROOT / name).is_file()] == []
+
+
+def test_a_release_is_built_from_requirements_that_all_have_hashes_and_no_others() -> None:
+    publish = ROOT / ".github" / "publish"
+    blocks = re.split(
+        r"^(?=\w)", re.sub(r"^#.*\n", "", (publish / "requirements.txt").read_text(), flags=re.M), flags=re.M
+    )
+    locked = [block for block in blocks if block.strip()]
+    assert all(re.match(r"[\w.-]+==\S+ ", block) and "--hash=sha256:" in block for block in locked)
+    names = {re.match(r"[\w.-]+", block)[0] for block in locked}
+    assert {re.match(r"[\w.-]+", line)[0] for line in (publish / "requirements.in").read_text().splitlines()} <= names
+    build = (publish / "build.sh").read_text()
+    assert len(re.findall(r"\bpip\b.* install", build)) == build.count("--require-hashes") == 1
+    assert "--no-isolation" in build
+
+
+def test_the_action_of_the_docs_is_given_what_it_takes() -> None:
+    page = (ROOT / "docs" / "start-nightly.md").read_text(encoding="utf-8")
+    printed = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(- uses.*?)```", page, re.DOTALL)]
+    assert printed
+    for used in printed:
+        action = used[-1]
+        assert re.fullmatch(r"\./opconform|[\w-]+/opconform@v\d+", action["uses"])
+        assert action["uses"] != "./opconform" or used[0]["with"]["path"] == "opconform"
+        assert set(action["with"]) <= set(INPUTS)
+
+
+def test_an_issue_form_has_what_a_form_needs() -> None:
+    folder = ROOT / ".github" / "ISSUE_TEMPLATE"
+    forms = [yaml.safe_load(file.read_text()) for file in folder.glob("*.yml") if file.stem != "config"]
+    assert len(forms) == 3
+    for form in forms:
+        assert form["name"]
+        assert form["description"]
+        asked = [field for field in form["body"] if field["type"] != "markdown"]
+        assert {field["type"] for field in asked} <= {"input", "textarea", "dropdown"}
+        assert all(field["attributes"]["label"] and "required" in field["validations"] for field in asked)
+        ids = [field["id"] for field in asked]
+        assert len(set(ids)) == len(ids)
 
 
 def test_the_gate_is_what_ci_runs() -> None:

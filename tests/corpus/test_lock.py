@@ -1,4 +1,4 @@
-"""The lock: a changed expectation shows, and is locked only with a word in the changelog and a version that says so."""
+"""The lock: a changed expectation shows, and is locked only with its reason and a version that says so."""
 
 from __future__ import annotations
 
@@ -74,25 +74,24 @@ def test_the_version_that_a_change_asks_for(released: str, change: Change, least
     assert is_at_least("10.0.0", least)
 
 
-CHANGELOG = """# Changelog
+CHANGES = """# Changes of expectations
 
 ## [Unreleased]
 
-- onnx/Mean-8: a new case
-- Another expectation of onnx/ReduceMean: zeros keep their sign
+- onnx/ReduceMean: zeros keep their sign
 
 ## [1.2.0] - 2030-01-01
 
-- The expectation of onnx/Mean-13 changed
+- onnx/Mean-13: what it expects changed
 """
 
 
-def test_a_changelog_accounts_for_an_operator_version_by_a_line_under_what_is_not_released() -> None:
-    assert latest_release(CHANGELOG) == "1.2.0"
-    assert unexplained(CHANGELOG, "1.3.0", [ONE]) == ["onnx/Mean-13"]
-    assert unexplained(CHANGELOG, "1.2.0", [ONE]) == []
-    assert unexplained(CHANGELOG, "1.3.0", [OTHER]) == ["onnx/Mean-8"], "the line says nothing of an expectation"
-    assert unexplained(CHANGELOG, "1.3.0", ["onnx/ReduceMean-13/a", "onnx/ReduceMean-18/b"]) == []
+def test_a_list_of_changes_accounts_for_an_operator_version_by_a_line_under_what_is_not_released() -> None:
+    assert latest_release(CHANGES) == "1.2.0"
+    assert unexplained(CHANGES, "1.3.0", [ONE]) == ["onnx/Mean-13"]
+    assert unexplained(CHANGES, "1.2.0", [ONE]) == []
+    assert unexplained(CHANGES, "1.3.0", [OTHER]) == ["onnx/Mean-8"]
+    assert unexplained(CHANGES, "1.3.0", ["onnx/ReduceMean-13/a", "onnx/ReduceMean-18/b"]) == []
     assert latest_release("# Changelog\n\n## [Unreleased]\n") is None
 
 
@@ -130,8 +129,8 @@ def specs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def lock(specs: Path, tmp_path: Path) -> Callable[..., Result]:
-    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## [Unreleased]\n")
-    known = ("--folder", tmp_path / "locks", "--changelog", tmp_path / "CHANGELOG.md", "--specs", specs)
+    (tmp_path / "changes.md").write_text("# Changelog\n\n## [Unreleased]\n")
+    known = ("--folder", tmp_path / "locks", "--changes", tmp_path / "changes.md", "--specs", specs)
     return lambda *words: run("lock", *known, *words)
 
 
@@ -158,7 +157,7 @@ def test_the_lock_of_this_suite_is_checked(lock: Callable[..., Result], tmp_path
     assert files[0].read_bytes() == before
 
 
-def test_a_changed_expectation_fails_the_check_and_needs_a_line_in_the_changelog(
+def test_a_changed_expectation_fails_the_check_and_needs_a_line_in_the_list_of_changes(
     lock: Callable[..., Result], tmp_path: Path
 ) -> None:
     lock()
@@ -171,8 +170,7 @@ def test_a_changed_expectation_fails_the_check_and_needs_a_line_in_the_changelog
     assert refused.exit_code == 1
     assert "expected a line under Unreleased" in refused.output
     assert (tmp_path / "locks" / "onednn-ReduceMean.lock").read_text() != right
-    changelog = tmp_path / "CHANGELOG.md"
-    changelog.write_text("## [Unreleased]\n- The expectation of onednn/ReduceMean changed: why\n")
+    (tmp_path / "changes.md").write_text("## [Unreleased]\n- onednn/ReduceMean: why\n")
     assert lock().exit_code == 0
     assert (tmp_path / "locks" / "onednn-ReduceMean.lock").read_text() == right
     assert lock("--check").exit_code == 0
@@ -191,8 +189,8 @@ def test_an_installed_package_has_no_lock_to_write_and_says_so_at_once(
 def test_after_a_release_a_change_needs_a_version_that_says_so(lock: Callable[..., Result], tmp_path: Path) -> None:
     lock()
     changed(tmp_path, 2)
-    lines = "## [Unreleased]\n- The expectation of onednn/ReduceMean changed: why\n## [99.1.0] - 2099-01-01\n"
-    (tmp_path / "CHANGELOG.md").write_text(lines)
+    lines = "## [Unreleased]\n- onednn/ReduceMean: why\n## [99.1.0] - 2099-01-01\n"
+    (tmp_path / "changes.md").write_text(lines)
     done = lock()
     assert done.exit_code == 1
     assert "expected 100.0.0 or later, since this is a major change after 99.1.0" in done.output

@@ -28,6 +28,5 @@ def test_the_page_has_a_row_for_each_backend_and_each_operator(tmp_path: Path) -
     assert [len(head) for head in heads] == [13, 3]
     rows = {line.split(" | ")[0].strip("| "): line for line in made.splitlines() if line.startswith("| ")}
     assert {"Abs", "Mean"} <= rows.keys()
-    cases = sum(int(cell.replace(",", "")) for cell in rows[heads[1][1]].split(" | ")[1:10])
-    passed, _, judged = rows["Mean"].split(" | ")[1].split(" ")[:3]
-    assert 0 < int(passed) == int(judged) < cases
+    assert sum(int(cell.replace(",", "")) for cell in rows[heads[1][1]].split(" | ")[1:10]) > 0
+    assert rows["Mean"].split(" | ")[1] == "100", "each case of Mean is supported, and right"

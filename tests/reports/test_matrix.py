@@ -75,16 +75,26 @@ def test_what_survived_before_is_known() -> None:
     assert Matrix({ONE.version: ONE}).beyond(Matrix({})).survivors == Matrix({ONE.version: ONE}).survivors
 
 
-def test_the_page_of_the_docs_has_a_line_a_version_and_what_survives_by_operator() -> None:
+def test_the_page_of_the_docs_has_a_line_an_operator_and_what_admits_survivors() -> None:
     page = matrix_markdown(Matrix({ONE.version: BLAMED, LATER.version: LATER})).splitlines()
-    assert "| onnx/Tried-1 | 12 | 9 | 7 | 1 | 1 | 0 | 6 of 9 | 3 | 1 | 1 |" in page
-    assert "| onnx/Tried | unseen | `axis-plus-one` |" in page, "on all versions"
-    assert "| onnx/Tried | admitted: bound, over 2 times the change | `ones` (1) |" in page
-    assert "| onnx/Tried | no case | `rank=6`, `rank=5` |" in page
-    assert "| onnx/Tried | zeros | `type=int8` |" in page
-    assert "| onnx/Tried | float16 15 %, float32 < 1 % |" in page
+    assert "| operator | cases | mutants | killed | admitted | triggers exposed | open |" in page
+    assert "| onnx/Tried | 24 | 18 | 14 | 1 | 12/18 | 3% |" in page
+    assert "| all | 2 | 24 | 18 | 14 | 1 | 2 | 0 | 12/18 | 6 | 1 | 3% |" in page
+    assert "| bound | 1 | 1 |" in page
     assert any(line.startswith("- `reverse` on onnx/Tried-1: wrong-value on `a<b>`") for line in page)
     assert "None." in matrix_markdown(Matrix({ONE.version: ONE}))
+
+
+def test_the_page_counts_a_survivor_under_each_silence_that_admits_it_and_ranks_widths() -> None:
+    why = "accumulator=narrow; accumulator=stepwise|narrow flush=output; bound, over 10 times the change"
+    admitted = replace(ONE, survivors=(Fate("ones", "answer", "", "admitted", why=why),))
+    sizes = {f"onnx/Tried{n}-1": {"float32": (float(n), 9.0), "int8": (0.0, 0.0)} for n in range(11)}
+    every = {version: replace(admitted, version=version, tight=tight) for version, tight in sizes.items()}
+    page = matrix_markdown(Matrix(every)).splitlines()
+    for reason in ("silence `accumulator`", "silence `flush`", "bound"):
+        assert f"| {reason} | 11 | 11 |" in page
+    assert "| float32 | 11 | 5 | 9 |" in page
+    assert not [line for line in page if line.startswith("| int8")]
 
 
 def test_the_html_page_needs_nothing_else_and_escapes_every_name() -> None:
