@@ -454,7 +454,10 @@ def _check_precision(context: Context) -> None:
 
 
 def _check_unused(context: Context) -> None:
-    names = {a.name: None for s in context.names.signatures.values() for a in (*s.attributes, *s.inputs)}
+    signatures = context.names.signatures.values()
+    names = dict.fromkeys(
+        [a.name for s in signatures for a in s.attributes] + [p.name for s in signatures for p in s.inputs]
+    )
     for name in context.text.unused:
         if name not in names:
             context.problems.unknown(("unused", name), f"{name!r} is no attribute or input", name, names, key=True)
