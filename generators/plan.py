@@ -62,6 +62,7 @@ Share: TypeAlias = Literal["all", "two", "fills", "one"]
 """The plan for a choice: everything crossed; two programs, every fill; one program, every fill; one case."""
 
 MOST_CASES = 20_000_000
+MOST_DRAWS = 100_000_000
 _MOST_COMBINATIONS = 5_000_000  # of levels, for a covering array
 _PAIRS = 2  # up to this strength, a few programs are enough for other types
 _WHOLE = 3  # programs of the crossed type that get every fill
@@ -219,6 +220,8 @@ def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
 def _refuse_absurd(wanted: Sequence[VersionSpec], selection: Selection) -> None:
     """Raise OpconformError for a selection that would take too long, with a lower bound on its number of cases."""
     strength, cases = selection.strength, 0
+    if selection.draws > MOST_DRAWS:
+        raise OpconformError(f"draws {selection.draws:,}: more than {MOST_DRAWS:,}; choose fewer, or another seed")
     for version in wanted:
         levels, name = _levels(version), str(version.operator)
         size = len(levels) if strength is None else min(strength, len(levels))
