@@ -22,7 +22,7 @@ from ..cases.errors import CaseIdError, OpconformError, open_regular
 from ..cases.program import is_tensor
 from ..cases.results import Result
 from ..generators.source import GeneratedCases
-from ..reports.arithmetic import ATTACHMENT
+from ..reports.arithmetic import ATTACHMENT, attached_accuracy
 from ..reports.certificates import certificate_json
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
 from ..reports.junit import check_target, write_junit
@@ -217,7 +217,13 @@ class Rejudged:
         while together := list(itertools.islice(kept, _TOGETHER)):
             cases = _of_today(self.source, [one.result.case for one in together])
             for one, case in zip(together, cases, strict=True):
-                yield self._judged(one, case)
+                try:
+                    judged = self._judged(one, case)
+                    attached_accuracy(judged.judged.attachments)
+                except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                    place = f"{self.begun.folder}: {one.result.case} on {one.result.backend}"
+                    raise OpconformError(f"{place}: not in the form that a run writes: {error!r}"[:_LONGEST]) from None
+                yield judged
 
     def _judged(self, kept: StoredResult, case: Batch | None) -> Rejudgement:
         answer = self._answer(kept, case)

@@ -26,7 +26,7 @@ from ..cases.elements import (
 from ..cases.program import Structure, StructureKind
 from ..cases.results import SIDE_EFFECTS, Outcome, Result
 from ..cases.runner import Reason
-from .answers import Answer, Answers, Refusal
+from .answers import MOST_DIMENSIONS, Answer, Answers, Refusal
 from .judge import Requirements, Verdict, asks_again, judge
 
 Keep: TypeAlias = Literal["none", "digest", "failures", "all"]
@@ -124,6 +124,8 @@ def tensor_from_json(told: Mapping[str, Any]) -> Array | None:
     Raises ValueError if it is damaged or of an unknown type.
     """
     name, shape = str(told["type"]), [int(d) for d in told["shape"]]
+    if len(shape) > MOST_DIMENSIONS:
+        raise ValueError(f"{len(shape)} dimensions, more than {MOST_DIMENSIONS}")
     known = element_types().get(name)
     dtype = _foreign(name) if known is None else known.dtype
     size = None if dtype.hasobject else math.prod(shape) * dtype.itemsize

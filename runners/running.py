@@ -24,6 +24,8 @@ from .registry import BackendSpec
 _BATCH, _LARGEST_BATCH = 48, 512
 _PATIENCE = 600.0
 """Seconds that a judge may spend on its own work, in addition to its host's time."""
+_STOPPED = 5.0
+"""Seconds that a judge may be stopped by a signal, as a backend can stop it, before another one takes its place."""
 _RUNS = 10
 """Maximum number of runs of one case in a judge: its sibling, itself, again, to confirm, and each in a fresh host."""
 
@@ -55,7 +57,7 @@ class Death:
 def pool_for(assignment: Assignment, *, jobs: int, limits: Limits) -> Pool:
     """Return a pool of judges for an assignment; `limits` apply to the backend's processes, one beside each judge."""
     patient = _PATIENCE + _RUNS * (limits.run_seconds + limits.prepare_seconds)
-    own = Limits(patient, patient, limits.start_seconds + _PATIENCE)
+    own = Limits(patient, patient, limits.start_seconds + _PATIENCE, stopped_seconds=_STOPPED)
     return Pool(replace(assignment, limits=limits), jobs=jobs, limits=own, fork=True)
 
 
