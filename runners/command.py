@@ -497,7 +497,7 @@ class Command:
         """End this process as a crashing backend would: later answers could not be matched to questions.
 
         This is not an exception of the backend, which would count as a refusal. The breach is this question's, so the
-        case is charged with it, and not run again. If the program died of a signal or
+        case is charged with it, even if it passes in another process. If the program died of a signal or
         failed with an exit code, this process ends in the same way, so that the result names it.
         """
         print(f"{self.name}: {breach}", file=sys.stderr, flush=True)

@@ -368,15 +368,18 @@ class Worker:
             elif lane is None or not self._is_charged(batch, lane, stray, verdicts[lane], begin):
                 self._untold.append(stray)
             else:
-                behaviour: dict[str, list[str]] = {"invalid": []} if batch.expectation.invalid else {}
-                words = f"state: dies when used again: {_stray_words(stray)}"
-                verdicts[lane] = Verdict(Outcome.CRASH, behaviour, words)
+                lost = _lost(Loss(stray.key, stray.kind, stray.phase, stray.exit, stray.tail, 0.0), batch)
+                again = f"state: dies when used again: {_stray_words(stray)}"
+                verdicts[lane] = lost if stray.blamed else replace(lost, detail=again)
 
     def _is_charged(self, batch: Batch, lane: int, stray: Stray, verdict: Verdict, begin: Begin) -> bool:
-        """Return whether a death is to be charged to the case that was running: it passes, but the death repeats."""
+        """Return whether a death is to be charged to the case that was running although it passes in a new process.
+
+        It is if the death repeats, or if the host knows that the case is to blame.
+        """
         ends = verdict.outcome in (Outcome.CRASH, Outcome.TIMEOUT)
         own = stray.key.phase == "run" and stray.key.fresh == "shared"  # neither a sibling nor a confirmation
-        return own and not ends and self._dies_again(batch, lane, stray, begin)
+        return not ends and (stray.blamed or (own and self._dies_again(batch, lane, stray, begin)))
 
     def _dies_again(self, batch: Batch, lane: int, stray: Stray, begin: Begin) -> bool:
         """Return whether a death repeats in another process: at the same program, after runs of it."""

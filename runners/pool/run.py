@@ -256,8 +256,9 @@ class Run:
 
     def _verdict(self, seat: Seat, worker: WorkerProcess, kind: LossKind, end: str) -> WorkerEnd:
         place = worker.board.read()
-        fresh = seat.blames_key or (place.batch == seat.first_batch and place.position <= 0)
-        return WorkerEnd(kind, end, place, fresh, self._lasted(seat, place.since), tuple(seat.recent))
+        fresh = place.batch == seat.first_batch and place.position <= 0
+        lasted, before = self._lasted(seat, place.since), tuple(seat.recent)
+        return WorkerEnd(kind, end, place, fresh, lasted, before, blamed=seat.blames_key)
 
     def _lasted(self, seat: Seat, since: float) -> float:
         """Return the seconds since a time that a worker reports, but no more than since it got its work."""

@@ -50,7 +50,7 @@ def phase_of(number: int) -> Phase | None:
 
 
 class ProcessLost(SystemExit):
-    """A task's process must end, and only the key in progress is to blame: it is lost, and not run again.
+    """A task's process must end, and the key in progress is to blame even if it passes in another process.
 
     `code` is the exit code, or the negated number of the signal that ends the process.
     """
@@ -213,8 +213,8 @@ class Loss:
 class Stray:
     """A worker's death that no key is charged with: the key in progress passes when it runs alone in a worker.
 
-    `key` is the key in progress, None if it is unknown. `before` has the last keys that the worker ran before it. The
-    other fields are as in Loss.
+    `key` is the key in progress, None if it is unknown. `before` has the last keys that the worker ran before it.
+    `blamed`: the worker said that the key is to blame all the same. The other fields are as in Loss.
     """
 
     key: Key | None
@@ -223,15 +223,16 @@ class Stray:
     exit: str
     tail: str
     before: tuple[Key, ...] = ()
+    blamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerEnd:
     """Why a worker ended: its position, and whether that identifies the culprit.
 
-    `fresh`: the worker had finished no key before, or it says itself that no other key is to blame. `before` has the
-    last keys that it had finished. `orphaned`: it ended together with the process that started it, and perhaps with
-    other workers; or something has stopped it.
+    `fresh`: the worker had finished no key before. `before` has the last keys that it had finished. `orphaned`: it
+    ended together with the process that started it, and perhaps with other workers; or something has stopped it.
+    `blamed`: the worker said that the key in progress is to blame.
     """
 
     kind: LossKind
@@ -241,6 +242,7 @@ class WorkerEnd:
     seconds: float
     before: tuple[Key, ...] = ()
     orphaned: bool = False
+    blamed: bool = False
 
 
 class InNewWorker(list[Key]):
@@ -371,7 +373,7 @@ class _Inquest:
         """Return this death as one that no key is charged with."""
         verdict = self._verdict
         before = (*verdict.before, *ran)[-KEYS_BEFORE:]
-        return Stray(key, verdict.kind, verdict.place.phase, verdict.exit, self._tail, before)
+        return Stray(key, verdict.kind, verdict.place.phase, verdict.exit, self._tail, before, verdict.blamed)
 
     def _charge(self, batch: KeyBatch, index: int) -> None:
         verdict = self._verdict
