@@ -41,6 +41,7 @@ def _interrupt(_number: int, _frame: object) -> NoReturn:
 
 
 _EXHAUSTED = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN})
+_LEAST_ADDRESSES = 256 << 20
 _LONGEST = 500
 
 
@@ -51,7 +52,7 @@ def failed_unexpectedly(error: Exception) -> int:
         traceback.print_exception(error)
         return failed
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _EXHAUSTED):
-        told = f"this machine, or a limit such as `ulimit`, allows no more: {error or type(error).__name__}"
+        told = f"this machine, or a limit such as `ulimit`, allows no more: {str(error) or type(error).__name__}"
     elif isinstance(error, OSError):
         told = str(error)
     else:
@@ -66,6 +67,22 @@ def failed_unexpectedly(error: Exception) -> int:
     with suppress(OSError, MemoryError):
         click.echo(f"opconform: {told}", err=True)
     return failed
+
+
+def _check_address_space() -> None:
+    """Exit with 3 if `ulimit -v` leaves too little to import NumPy, whose libraries would end the process with 1."""
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread takes address space
+    if limit < _LEAST_ADDRESSES:
+        told = f"is {limit >> 20} MiB; at least {_LEAST_ADDRESSES >> 20} are needed"
+        click.echo(f"opconform: the limit of address space (`ulimit -v`) {told}", err=True)
+        sys.exit(3)
 
 
 class _Interruptible(click.Group):
@@ -100,6 +117,7 @@ class _Interruptible(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
+        _check_address_space()
         try:
             with _ended_in_order():
                 return super().invoke(ctx)

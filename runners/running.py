@@ -220,6 +220,17 @@ class LocalExecutor:
         return {"kind": "local"}
 
 
+def check_executor(name: str, resources: Sequence[str]) -> dict[str, float]:
+    """Return the resources that a worker must have. Raises OpconformError for a wrong name or resource."""
+    kind, colon, address = name.partition(":")
+    needed = _resources(resources)
+    if kind not in ("local", "dask") or (colon and (kind == "local" or not address)):
+        raise OpconformError(f"--executor {name}: {_FORMS}")
+    if needed and not address:
+        raise OpconformError(f"--resource names resources of cluster workers; with --executor {name} they have none")
+    return needed
+
+
 @contextmanager
 def opened_executor(name: str, resources: Sequence[str] = (), *, jobs: int) -> Iterator[Executor]:
     """Open the executor called `name`: `local`, `dask` or `dask:ADDRESS`.
@@ -227,12 +238,8 @@ def opened_executor(name: str, resources: Sequence[str] = (), *, jobs: int) -> I
     `resources` are `NAME=NUMBER`, which a worker of the cluster must have for a task. `jobs` is the number of workers
     of a cluster on this machine. Raises OpconformError for a wrong name, or if there is no such cluster.
     """
-    kind, colon, address = name.partition(":")
-    needed = _resources(resources)
-    if kind not in ("local", "dask") or (colon and (kind == "local" or not address)):
-        raise OpconformError(f"--executor {name}: {_FORMS}")
-    if needed and not address:
-        raise OpconformError(f"--resource names resources of cluster workers; with --executor {name} they have none")
+    needed = check_executor(name, resources)
+    kind, _, address = name.partition(":")
     if kind == "local":
         yield LocalExecutor()
         return
