@@ -144,6 +144,16 @@ def test_a_host_that_fails_in_opening_ends_the_run(fault: str, monkeypatch: pyte
         found("FailsInAPhase", [SINGLE])
 
 
+@pytest.mark.parametrize("fault", ["hang"])
+def test_a_host_that_never_opens_ends_the_run_within_its_limit(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_PHASE", "opening")
+    monkeypatch.setenv("FAKE_FAULT", fault)
+    started = time.monotonic()
+    with pytest.raises(WorkerStartError, match="it was not ready after 1 s"):
+        found("FailsInAPhase", [SINGLE], limits=Limits(start_seconds=1))
+    assert time.monotonic() - started < 20
+
+
 def test_a_claim_of_half_a_terabyte_costs_its_case_and_no_memory() -> None:
     outcomes, deaths = found("ClaimsMuch", [SINGLE, HALF, DOUBLE])
     assert outcomes == {SINGLE: "pass", HALF: "crash", DOUBLE: "pass"}
